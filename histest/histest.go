@@ -1,0 +1,62 @@
+// Package histest estimates quantiles of observations that are only known as
+// bucket counts, and bounds the estimates.
+//
+// The input is what a histogram gained over a window ([Delta]) and, to learn
+// where in a bucket its observations lie, what it gained between consecutive
+// scrapes:
+//
+//	est, err := histest.New("polynomial", bounds)
+//	for each pair of scrapes in the window {
+//		est.Interval(&gained)
+//	}
+//	estimates = est.Quantiles(estimates[:0], &total, []float64{0.5, 0.99})
+//
+// An Estimator works in closed form: its cost grows with the number of buckets,
+// never with the number of observations. It has one owner and is not safe for
+// concurrent use.
+package histest
+
+// Delta is what a histogram gained between two scrapes.
+type Delta struct {
+	// Bounds are the finite upper bounds, ascending. Shared, never changed.
+	Bounds []float64
+	// Cum is parallel to Bounds: gained observations less than or equal to the
+	// bound (cumulative, whole numbers; a reset or a torn scrape can make them
+	// negative or not monotone).
+	Cum []float64
+	// Inf is the gain of the +Inf bucket, if HasInf.
+	Inf    float64
+	HasInf bool
+	Sum    float64 // gained sum of the observations
+	Count  float64 // gained number of observations
+}
+
+// Flags qualify an estimate.
+type Flags uint8
+
+// The flags.
+const (
+	Degenerate Flags = 1 << iota // no finite bucket resolves the quantile
+	Overflow                     // the quantile lies beyond the last finite bound
+	Few                          // too few observations for this quantile
+)
+
+// Estimate is an estimated quantile with the interval in which the quantile of
+// the true observations provably lies. Low and High are NaN where nothing is
+// known.
+type Estimate struct {
+	Value     float64
+	Low, High float64
+	Flags     Flags
+}
+
+// Estimator learns from intervals and estimates the quantiles of their total.
+type Estimator interface {
+	// Interval learns from the gain between two consecutive scrapes. It keeps
+	// nothing of d.
+	Interval(d *Delta)
+	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst
+	// and reports whether there is an answer: there is none without observations,
+	// without a finite bound, or with a sum that is negative or not finite.
+	Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool)
+}

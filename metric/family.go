@@ -1,0 +1,157 @@
+package metric
+
+import "fmt"
+
+// Type is the type a family declares, or was found to have.
+type Type uint8
+
+// The types of the exposition formats. Unknown is the zero value: a family
+// without a usable TYPE line.
+const (
+	Unknown Type = iota
+	Counter
+	Gauge
+	Histogram
+	Summary
+	Info
+	StateSet
+	GaugeHistogram
+)
+
+var typeNames = [...]string{"unknown", "counter", "gauge", "histogram", "summary", "info", "stateset", "gaugehistogram"}
+
+// String returns the lower-case name of the type, as TYPE lines spell it.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("type(%d)", uint8(t))
+}
+
+// ParseType returns the type of that name; "untyped" is Unknown. ok is false
+// for any other word.
+func ParseType(name string) (t Type, ok bool) {
+	if name == "untyped" {
+		return Unknown, true
+	}
+	for i, n := range typeNames {
+		if n == name {
+			return Type(i), true
+		}
+	}
+	return Unknown, false
+}
+
+// Family is a named group of series of one type. The name is the one AIPerf
+// uses: a counter has lost its "_total". Within a target a family is
+// identified by name and type; one that changes its type becomes a second
+// family.
+type Family struct {
+	Name string
+	Type Type
+	Help string
+	Unit string // as declared by a UNIT line; "" in formats without one
+}
+
+// Series is one label set of a family. Its labels leave out "le" and
+// "quantile", which belong to its slots.
+type Series struct {
+	Family int // index into Dict.Families
+	Labels Labels
+}
+
+// Role says what a slot holds of its series.
+type Role uint8
+
+// The roles. A counter, gauge or unknown series has one Value slot; a histogram
+// has Bucket, Sum and Count slots; a summary has Quantile, Sum and Count.
+// Created holds the start time a server reports for a series, in seconds since
+// 1970; it is metadata, never a metric of its own.
+const (
+	RoleValue Role = iota
+	RoleSum
+	RoleCount
+	RoleBucket
+	RoleQuantile
+	RoleCreated
+)
+
+var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created"}
+
+// String returns the lower-case name of the role.
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return fmt.Sprintf("role(%d)", uint8(r))
+}
+
+// Slot is one scalar of a series, usually one line of an exposition.
+type Slot struct {
+	Series int // index into Dict.Series
+	Role   Role
+	// Bound is the upper bound of a bucket (+Inf for the last) or the quantile
+	// of a summary; 0 for other roles. Within a series role and bound are unique.
+	Bound float64
+	// Text is the bound as the server first wrote it ("0.5", "1", "+Inf").
+	Text string
+	// Integer says that the bits of this slot are an unsigned 64-bit integer
+	// instead of a float64, exact over the whole range.
+	Integer bool
+}
+
+// Growth is what a poll adds to the dictionary of its target. Indices in it
+// count from the start of the dictionary, so entries may refer to each other.
+type Growth struct {
+	Families []Family
+	Series   []Series
+	Slots    []Slot
+}
+
+// Empty says that nothing is new.
+func (g *Growth) Empty() bool {
+	return len(g.Families)+len(g.Series)+len(g.Slots) == 0
+}
+
+// Dict is all that a target has shown so far, in order of first appearance. It
+// only grows; an index once given stays valid for the run. The zero value is
+// empty and ready to use. A Dict has one owner: it is not safe for concurrent
+// use while it grows.
+type Dict struct {
+	Families []Family
+	Series   []Series
+	Slots    []Slot
+
+	slotsOf [][]int32 // by series
+}
+
+// Grow adds g. It refuses growth whose indices point outside the dictionary,
+// as only a damaged recording has; the dictionary is then unchanged.
+func (d *Dict) Grow(g *Growth) error {
+	families, series := len(d.Families)+len(g.Families), len(d.Series)+len(g.Series)
+	for i, s := range g.Series {
+		if s.Family < 0 || s.Family >= families {
+			return fmt.Errorf("grow dictionary: series %d has family %d of %d", len(d.Series)+i, s.Family, families)
+		}
+	}
+	for i, s := range g.Slots {
+		if s.Series < 0 || s.Series >= series {
+			return fmt.Errorf("grow dictionary: slot %d has series %d of %d", len(d.Slots)+i, s.Series, series)
+		}
+	}
+	d.Families = append(d.Families, g.Families...)
+	d.Series = append(d.Series, g.Series...)
+	d.slotsOf = append(d.slotsOf, make([][]int32, len(g.Series))...)
+	for i, s := range g.Slots {
+		d.slotsOf[s.Series] = append(d.slotsOf[s.Series], int32(len(d.Slots)+i))
+	}
+	d.Slots = append(d.Slots, g.Slots...)
+	return nil
+}
+
+// SlotsOf returns the slots of a series in order of first appearance. The
+// slice belongs to the dictionary and is valid until it grows.
+func (d *Dict) SlotsOf(series int) []int32 { return d.slotsOf[series] }
+
+// FamilyOf returns the family of a series.
+func (d *Dict) FamilyOf(series int) *Family { return &d.Families[d.Series[series].Family] }

@@ -1,0 +1,31 @@
+package metric
+
+// Target is one polled endpoint as the run knows it. Nothing in it is secret:
+// URL is the redacted form.
+type Target struct {
+	Name   string // the user's alias, or ""
+	URL    string // as it appears in every output
+	Source string // "prometheus", "triton", "torchserve-log", ...
+}
+
+// Mark starts a phase of that name. The phases "warmup" and "profiling" are
+// those of AIPerf; "end" closes the last phase.
+type Mark struct {
+	Name string
+	AtNS int64
+}
+
+// The names of marks that have a meaning of their own.
+const (
+	PhaseWarmup    = "warmup"
+	PhaseProfiling = "profiling"
+	PhaseCooldown  = "cooldown"
+	MarkEnd        = "end"
+)
+
+// Warning tells the user about data that is doubtful. Bad data is not an error
+// of ours: warnings travel inside results, and nothing is logged from a library.
+type Warning struct {
+	Code string // a stable word: "counter_reset", "buckets_changed", ...
+	Text string // one sentence for a person, sanitised
+}

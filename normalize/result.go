@@ -1,0 +1,128 @@
+package normalize
+
+import (
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Result is the statistics of one target over one window.
+type Result struct {
+	StartNS, EndNS int64 // the window, inclusive at both ends
+	// Series holds an entry for each series with statistics, in dictionary order.
+	Series []Series
+	Dict   *metric.Dict // what the indices of Series refer to; not to be changed
+}
+
+// Series is the statistics of one series. Exactly one of Counter, Gauge and
+// Histogram is set, by the type of its family: unknown families are treated as
+// gauges, as AIPerf does.
+type Series struct {
+	Index     int // into Result.Dict.Series
+	Counter   *Counter
+	Gauge     *Gauge
+	Histogram *Histogram
+
+	Samples         int   // samples inside the window
+	FirstNS, LastNS int64 // the first and last of them
+	RefNS           int64 // time of the reference sample deltas are taken from
+	HasRef          bool  // there is a reference sample before the window
+	Resets          int   // counter resets seen inside the window
+	Gaps            int   // times the series vanished and came back inside the window
+	Warnings        []metric.Warning
+}
+
+// Slice is one timeslice of the window: [StartNS, EndNS).
+type Slice struct {
+	StartNS, EndNS int64
+	Partial        bool // cut short by the end of the window
+}
+
+// Counter is the statistics of a counter.
+type Counter struct {
+	// Defined is false when there is nothing to take a difference of (a single
+	// sample); Total and Rate are then 0 and only AIPerf's form shows them.
+	Defined bool
+	Total   float64
+	Rate    float64 // Total per second from reference to last sample; 0 when they coincide
+	// Exact is the total as an integer, for series of integers; HasExact says so.
+	Exact    uint64
+	HasExact bool
+	// SliceRates summarises the rates of the complete slices; nil without one.
+	SliceRates *Spread
+	Slices     []CounterSlice
+	Sliced     bool // slices were asked for; Slices may still be empty
+}
+
+// Spread is mean, extremes and sample standard deviation (n-1; 0 for n=1).
+type Spread struct{ Avg, Min, Max, Std float64 }
+
+// CounterSlice is the increase within one slice.
+type CounterSlice struct {
+	Slice
+	Total, Rate float64
+}
+
+// Gauge is the statistics of a gauge over its finite samples, each with weight 1.
+type Gauge struct {
+	Spread
+	N         int // finite samples inside the window
+	NonFinite int // NaN and infinite samples, left out
+	// Quantiles is parallel to Options.Quantiles: numpy's linear interpolation.
+	Quantiles []float64
+	TimeAvg   float64 // mean weighted by the time each sample stood
+	First     float64
+	Last      float64
+	Slices    []GaugeSlice
+}
+
+// GaugeSlice is a gauge within one slice.
+type GaugeSlice struct {
+	Slice
+	Avg, Min, Max float64
+	N             int
+}
+
+// Histogram is what a histogram gained over the window.
+type Histogram struct {
+	Count    int64
+	Sum, Avg float64
+	// CountRate and SumRate are per second; HasRates is false when no time passed.
+	CountRate, SumRate float64
+	HasRates           bool
+	// Buckets holds the cumulative gains, ascending, +Inf last; nil when they are
+	// not usable (a reset under ResetClamp).
+	Buckets []Bucket
+	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
+	Quantiles []histest.Estimate
+	Slices    []HistogramSlice
+	// Segments counts the bucket layouts seen inside the window; 1 is usual.
+	Segments int
+}
+
+// Bucket is the cumulative gain of one bucket.
+type Bucket struct {
+	Text  string  // the bound as the server writes it
+	Upper float64 // the bound, +Inf for the last
+	Count int64
+}
+
+// HistogramSlice is what a histogram gained within one slice.
+type HistogramSlice struct {
+	Slice
+	Count    int64
+	Sum, Avg float64
+	// Counts is parallel to Histogram.Buckets; nil when not usable.
+	Counts    []int64
+	Quantiles []histest.Estimate // nil unless asked for
+}
+
+// ResetMode says what a counter that falls means.
+type ResetMode uint8
+
+// The modes: ResetAdjust, the default, sums the increases and counts a fall as
+// a restart from zero; ResetClamp is AIPerf's arithmetic, last minus reference
+// and never below 0.
+const (
+	ResetAdjust ResetMode = iota
+	ResetClamp
+)

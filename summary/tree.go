@@ -1,0 +1,120 @@
+package summary
+
+import (
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+)
+
+// Run is the result of one analysed run: what every export, report and
+// comparison is made of. It is immutable once built.
+type Run struct {
+	ID      string // of the recording; AIPerf's benchmark_id
+	Version string // of the tool that recorded it
+	Tags    map[string]string
+	Command []string // redacted command line of the recording
+
+	Window  Window
+	Phases  []Phase // all phases of the recording, in time order
+	Options Options // how this result was made
+
+	Endpoints []Endpoint
+	Metrics   []Metric // sorted by name, then type
+	Warmup    []Metric // the same over the warm-up; nil when there was none
+	Warnings  []metric.Warning
+}
+
+// Window is the part of the run the statistics cover, inclusive at both ends.
+type Window struct {
+	Phase          string // the phase it was made from; "" when given by times
+	StartNS, EndNS int64
+}
+
+// Phase is a named stretch of the run: from its mark to the next.
+type Phase struct {
+	Name           string
+	StartNS, EndNS int64
+}
+
+// Metric is one family over all endpoints that have it.
+type Metric struct {
+	Name string
+	Type metric.Type
+	Help string // of the first endpoint that has the family
+	// Unit is AIPerf's inference, "" when there is none; OwnUnit is ours where it
+	// knows more or other (microseconds), else "".
+	Unit, OwnUnit string
+	Series        []Series // sorted by endpoint URL, then labels as Python prints them
+}
+
+// Series is one label set of a metric at one endpoint.
+type Series struct {
+	Endpoint int // into Run.Endpoints
+	Labels   metric.Labels
+	normalize.Series
+}
+
+// Endpoint is a target with what happened at it.
+type Endpoint struct {
+	metric.Target
+	Ledger   Ledger
+	Fetches  Fetches  // over the whole run, as AIPerf counts
+	InWindow *Fetches // of the profiling window; nil when nothing was fetched in it
+	Warnings []metric.Warning
+	// Declared lists families that were announced but never had a sample.
+	Declared []string
+}
+
+// Ledger accounts for every scheduled poll of a target and every line it sent.
+type Ledger struct {
+	Scheduled  int                  // polls that were due: the sum of Outcomes
+	Outcomes   [metric.Outcomes]int // by metric.Outcome
+	FirstError PollError            // zero when there was none
+	LastError  PollError
+	Lines      int64         // sample lines received in stored polls
+	Stored     int64         // lines stored
+	Dropped    []metric.Drop // by reason, First is the first case of the run
+	Bytes      int64         // body bytes
+	Late       Lateness
+	Families   int
+	SeriesN    int
+}
+
+// PollError is a failed poll.
+type PollError struct {
+	AtNS    int64
+	Outcome metric.Outcome
+	Text    string
+}
+
+// Lateness is how far behind schedule requests were sent.
+type Lateness struct{ Mean, P99, Max time.Duration }
+
+// Fetches is AIPerf's endpoint_info, aiperf.md section 1.9.
+type Fetches struct {
+	Total                       int
+	FirstNS, LastNS             int64
+	AvgLatency                  time.Duration
+	AvgLatencyMS                float64
+	Unique                      int
+	FirstUpdateNS, LastUpdateNS int64
+	AvgUpdateIntervalMS         float64
+	MedianUpdateIntervalMS      float64
+	HasMedian                   bool
+}
+
+// Options says how a result is made of a recording.
+type Options struct {
+	// Phase picks a phase by name; "" is profiling. From and To cut the run at
+	// offsets from its start instead, if To > 0 or From > 0.
+	Phase    string
+	From, To time.Duration
+	// Warmup and Cooldown replace those of the recording, if set.
+	Warmup, Cooldown *time.Duration
+	Slice            time.Duration // 0: no slices
+	Resets           normalize.ResetMode
+	Estimator        string    // "" is polynomial
+	Quantiles        []float64 // nil: AIPerf's nine
+	SliceQuantiles   bool
+}
