@@ -1,0 +1,198 @@
+package texttab_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/scrapestat/scrapestat/internal/texttab"
+)
+
+// text writes a table made by build.
+func text(t *testing.T, build func(*texttab.Table)) string {
+	t.Helper()
+	var tab texttab.Table
+	build(&tab)
+	var b strings.Builder
+	n, err := tab.WriteTo(&b)
+	if err != nil || n != int64(b.Len()) {
+		t.Fatalf("WriteTo: got %d, %v for %d bytes", n, err, b.Len())
+	}
+	return b.String()
+}
+
+func TestWriteTo(t *testing.T) {
+	check := func(name, want string, build func(*texttab.Table)) {
+		t.Helper()
+		if got := text(t, build); got != want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+	}
+	check("empty", "", func(*texttab.Table) {})
+	check("header only", "A  B\n", func(tab *texttab.Table) { tab.Header("A", "B") })
+	check("aligned", "NAME   N\na      1\nlong  23\n", func(tab *texttab.Table) {
+		tab.Header("NAME", "N")
+		tab.Right(1)
+		tab.Row("a", "1")
+		tab.Row("long", "23")
+	})
+	check("no header", "a  b\n", func(tab *texttab.Table) { tab.Row("a", "b") })
+	check("ragged rows", "A\nb  c  d\n\n   e\n", func(tab *texttab.Table) {
+		tab.Header("A")
+		tab.Row("b", "c", "d")
+		tab.Row()
+		tab.Row("", "e", "")
+	})
+	check("wide and combining", "日本  x\nee\u0301    y\nabcd  z\n", func(tab *texttab.Table) {
+		tab.Row("日本", "x")
+		tab.Row("ee\u0301", "y")
+		tab.Row("abcd", "z")
+	})
+	check("hostile", `\x1b[2J\n  x`+"\n"+`\u202e     y`+"\n", func(tab *texttab.Table) {
+		tab.Row("\x1b[2J\n", "x")
+		tab.Row("\u202e", "y")
+	})
+	check("cut to width", "aaaaaaaaaaaaaaaaa…  12345678901234567890\nb                                      1\n", func(tab *texttab.Table) {
+		tab.Width = 40
+		tab.Right(1)
+		tab.Row(strings.Repeat("a", 50), "12345678901234567890")
+		tab.Row("b", "1")
+	})
+	check("nothing to cut", strings.Repeat("1", 20)+"  short\n", func(tab *texttab.Table) {
+		tab.Width = 10
+		tab.Right(0)
+		tab.Row(strings.Repeat("1", 20), "short")
+	})
+}
+
+func TestWriteToTwice(t *testing.T) {
+	var tab texttab.Table
+	var first, second strings.Builder
+	tab.Header("H")
+	tab.Row("a")
+	if _, err := tab.WriteTo(&first); err != nil {
+		t.Fatal(err)
+	}
+	tab.Row("b")
+	if _, err := tab.WriteTo(&second); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != "H\na\n" || second.String() != "H\na\nb\n" {
+		t.Errorf("got %q then %q", first.String(), second.String())
+	}
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestWriteToError(t *testing.T) {
+	want := errors.New("pipe closed")
+	var tab texttab.Table
+	tab.Row("a")
+	if _, err := tab.WriteTo(brokenWriter{want}); !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func TestEscape(t *testing.T) {
+	check := func(in, want string) {
+		t.Helper()
+		if got := texttab.Escape(in); got != want {
+			t.Errorf("Escape(%q): got %q, want %q", in, got, want)
+		}
+	}
+	check("", "")
+	check(`plain {a="1"} \ ~`, `plain {a="1"} \ ~`)
+	check("Grüße 日本 ✓", "Grüße 日本 ✓")
+	check("\x1b]0;title\a", `\x1b]0;title\a`)
+	check("a\r\n\tb\x00\x7f", `a\r\n\tb\x00\x7f`)
+	check("\u009b31m", `\u009b31m`)
+	check("a\u202eb\u2066\u200b\ufeff\u2028", `a\u202eb\u2066\u200b\ufeff\u2028`)
+	check("\xff\xc3(", `\xff\xc3(`)
+	check("\ufffd", "\ufffd")
+	check(`"quoted"`+"\n", `"quoted"\n`)
+}
+
+func TestWidth(t *testing.T) {
+	check := func(in string, want int) {
+		t.Helper()
+		if got := texttab.Width(in); got != want {
+			t.Errorf("Width(%q): got %d, want %d", in, got, want)
+		}
+	}
+	check("", 0)
+	check("abc", 3)
+	check("äöü", 3)
+	check("e\u0301", 1)
+	check("한글", 4)
+	check("ＡＢ", 4)
+	check("🚀", 2)
+	check("…", 1)
+}
+
+func TestTruncate(t *testing.T) {
+	check := func(in string, width int, want string) {
+		t.Helper()
+		if got := texttab.Truncate(in, width); got != want {
+			t.Errorf("Truncate(%q, %d): got %q, want %q", in, width, got, want)
+		}
+	}
+	check("abc", 3, "abc")
+	check("abcd", 3, "ab…")
+	check("abcd", 1, "…")
+	check("abcd", 0, "")
+	check("abcd", -1, "")
+	check("", 0, "")
+	check("日本語", 5, "日本…")
+	check("日本語", 4, "日…")
+	check("e\u0301e\u0301e\u0301", 2, "e\u0301…")
+}
+
+// TestRows checks for any cells that a row is one line which holds nothing but
+// printable characters, and that equal columns start at equal places.
+func TestRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cells := rapid.SliceOfN(rapid.SliceOfN(rapid.String(), 2, 2), 1, 5).Draw(t, "cells")
+		var tab texttab.Table
+		tab.Width = rapid.IntRange(0, 60).Draw(t, "width")
+		for _, c := range cells {
+			tab.Row(append(c, "|")...)
+		}
+		var b strings.Builder
+		if _, err := tab.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(b.String(), "\n")
+		if len(lines) != len(cells)+1 || lines[len(cells)] != "" {
+			t.Fatalf("got %d lines for %d rows: %q", len(lines)-1, len(cells), b.String())
+		}
+		for _, line := range lines[:len(cells)] {
+			line = strings.TrimSuffix(line, "\n")
+			if bad := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); bad >= 0 || !utf8.ValidString(line) {
+				t.Fatalf("line is not printable: %q", line)
+			}
+			if got, want := texttab.Width(line), texttab.Width(strings.TrimSuffix(lines[0], "\n")); got != want {
+				t.Fatalf("the last column ends at %d and %d: %q", want, got, b.String())
+			}
+		}
+	})
+}
+
+func FuzzTruncate(f *testing.F) {
+	f.Add("plain", 3)
+	f.Add("日本\x1b[0m\xff", 4)
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		s = texttab.Escape(s)
+		if texttab.Escape(s) != s {
+			t.Errorf("Escape is not idempotent on %q", s)
+		}
+		if got := texttab.Truncate(s, width); texttab.Width(got) > max(width, 0) || !utf8.ValidString(got) {
+			t.Errorf("Truncate(%q, %d) = %q takes %d columns", s, width, got, texttab.Width(got))
+		}
+	})
+}
