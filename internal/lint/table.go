@@ -1,0 +1,106 @@
+package lint
+
+// layers is the import table of docs/architecture.md: which of our packages
+// the files of a package may import. Tests may also import what these import
+// in turn, and testSupport.
+var layers = map[string][]string{
+	"metric":              {},
+	"units":               {},
+	"histest":             {},
+	"scrape":              {"metric"},
+	"source/triton":       {"metric"},
+	"source/torchserve":   {"metric"},
+	"source/promstore":    {"metric"},
+	"source/aiperf":       {"metric"},
+	"source/openmetrics":  {"metric"},
+	"discover":            {"metric", "scrape"},
+	"rundb":               {"metric"},
+	"events":              {"metric", "rundb"},
+	"normalize":           {"metric", "histest"},
+	"catalog":             {"metric", "units"},
+	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
+	"export":              {"summary", "normalize", "metric", "internal/atomicfile"},
+	"compare":             {"summary", "catalog", "metric"},
+	"report":              {"summary", "compare", "units", "metric", "histest", "internal/texttab"},
+	"simulate":            {"metric"},
+	"cmd/scrapestat":      {everything},
+	"internal/atomicfile": {},
+	"internal/texttab":    {},
+	"internal/lint":       {},
+	"internal/sourcetest": {"metric"},
+	"internal/badserver":  {},
+}
+
+// everything in a row of layers stands for all our packages.
+const everything = "*"
+
+// testSupport is what any test may import.
+var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver"}
+
+// home is where a third party may be imported.
+type home struct {
+	module string   // an import path and all below it; the longest match counts
+	in     []string // folders, or single files, of ours
+}
+
+// anyTest in a home stands for all test files.
+const anyTest = "tests"
+
+// homes gives each third party its place ("Homes" of the dependency notes). An
+// import without a home is refused.
+var homes = []home{
+	{"github.com/prometheus/prometheus/model", []string{"scrape/expo.go"}},
+	{"github.com/prometheus/prometheus/model/labels", []string{"scrape/expo.go", "discover"}},
+	{"github.com/prometheus/prometheus/model/relabel", []string{"discover"}},
+	{"github.com/prometheus/prometheus/prompb", []string{"source/promstore"}},
+	{"github.com/prometheus/prometheus/tsdb/chunkenc", []string{"source/promstore"}},
+	{"github.com/prometheus/common/expfmt", []string{"scrape", "simulate", "internal/badserver", anyTest}},
+	{"github.com/prometheus/common/model", []string{"scrape", "simulate", "discover", "internal/badserver", anyTest}},
+	{"github.com/prometheus/common/config", []string{"discover"}},
+	{"github.com/prometheus/client_model/go", []string{"scrape", "simulate", "internal/badserver", anyTest}},
+	{"github.com/prometheus/client_golang", []string{"cmd/scrapestat"}},
+	{"github.com/prometheus/client_golang/exp/api/remote", []string{"source/promstore"}},
+	{"go.yaml.in/yaml/v3", []string{"discover"}},
+	{"modernc.org/sqlite", []string{"rundb"}},
+	{"github.com/klauspost/compress/zstd", []string{"rundb"}},
+	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
+	{"github.com/parquet-go/parquet-go", []string{"export"}},
+	{"github.com/go-json-experiment/json", []string{"export"}},
+	{"google.golang.org/grpc", []string{"source/triton"}},
+	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
+	{"gonum.org/v1/gonum", []string{"histest", "compare"}},
+	{"golang.org/x/perf/benchmath", []string{"compare"}},
+	{"github.com/spf13/cobra", []string{"cmd/scrapestat"}},
+	{"github.com/spf13/pflag", []string{"cmd/scrapestat"}},
+	{"github.com/mattn/go-isatty", []string{"cmd/scrapestat"}},
+	{"charm.land/bubbletea/v2", []string{"cmd/scrapestat"}},
+	{"charm.land/lipgloss/v2", []string{"cmd/scrapestat", "report"}},
+	{"pgregory.net/rapid", []string{anyTest, "internal/sourcetest"}},
+	{"go.uber.org/goleak", []string{anyTest, "internal/sourcetest"}},
+	{"github.com/google/go-cmp", []string{anyTest, "internal/sourcetest"}},
+	{"github.com/rogpeppe/go-internal", []string{anyTest}},
+}
+
+// goroutineOwners are the packages that may start goroutines; the function
+// that starts them waits for them. export writes Parquet row groups in
+// parallel (docs/decisions/0001); badserver and sourcetest are servers and
+// drivers of tests.
+var goroutineOwners = []string{"scrape", "rundb", "events", "simulate", "summary", "export", "cmd/scrapestat",
+	"internal/badserver", "internal/sourcetest"}
+
+// exitFile is the one file that may end the process.
+const exitFile = "cmd/scrapestat/main.go"
+
+// The limits on sizes, in lines.
+const (
+	maxFileLines     = 500
+	maxTestFileLines = 800
+	maxFuncLines     = 60
+)
+
+// vagueFolders and vagueFiles are names that say nothing about what is inside.
+var (
+	vagueFolders = []string{"util", "utils", "common", "types", "config", "core", "pkg", "lib", "helper", "helpers",
+		"misc", "models", "interfaces", "shared", "base"}
+	vagueFiles = []string{"util", "utils", "common", "types", "helper", "helpers", "misc", "models", "interfaces"}
+)
