@@ -9,11 +9,19 @@
 //	for each pair of scrapes in the window {
 //		est.Interval(&gained)
 //	}
-//	estimates = est.Quantiles(estimates[:0], &total, []float64{0.5, 0.99})
+//	estimates, ok = est.Quantiles(estimates[:0], &total, []float64{0.5, 0.99})
 //
-// An Estimator works in closed form: its cost grows with the number of buckets,
-// never with the number of observations. It has one owner and is not safe for
-// concurrent use.
+// There are three estimators. "polynomial" repeats AIPerf's algorithm number
+// for number, "linear" is Prometheus' histogram_quantile, and "refined" uses
+// the sums of all intervals and is several times more accurate than both
+// (docs/percentiles.md). Whatever the estimator, an [Estimate] carries an
+// interval that provably holds the quantile of the true observations, given
+// that none of them is negative (unless there is a negative bound) and that
+// counts and sum belong together.
+//
+// An Estimator works in closed form: its cost grows with the number of buckets
+// and intervals, never with the number of observations. It has one owner and is
+// not safe for concurrent use.
 package histest
 
 // Delta is what a histogram gained between two scrapes.
@@ -36,9 +44,9 @@ type Flags uint8
 
 // The flags.
 const (
-	Degenerate Flags = 1 << iota // no finite bucket resolves the quantile
+	Degenerate Flags = 1 << iota // no bound separates the observations: all are in one bucket
 	Overflow                     // the quantile lies beyond the last finite bound
-	Few                          // too few observations for this quantile
+	Few                          // too few observations for this quantile: less than 1/min(q, 1-q)
 )
 
 // Estimate is an estimated quantile with the interval in which the quantile of
@@ -58,5 +66,6 @@ type Estimator interface {
 	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst
 	// and reports whether there is an answer: there is none without observations,
 	// without a finite bound, or with a sum that is negative or not finite.
+	// Values are always finite. It may be called at any time, also repeatedly.
 	Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool)
 }
