@@ -154,9 +154,9 @@ func (l Labels) Compare(m Labels) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// String returns the set as an exposition writes it, {a="1",b="2"}, values
-// quoted in Go syntax so that no control byte reaches a terminal; "" for the
-// empty set.
+// String returns the set as an exposition writes it, {a="1","odd name"="2"};
+// values, and names that need it, are quoted in Go syntax so that no control
+// byte reaches a terminal. "" for the empty set.
 func (l Labels) String() string {
 	if l.enc == "" {
 		return ""
@@ -166,9 +166,27 @@ func (l Labels) String() string {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendQuote(append(append(b, n...), '='), v)
+		if isLegacyName(n) {
+			b = append(b, n...)
+		} else {
+			b = strconv.AppendQuote(b, n)
+		}
+		b = strconv.AppendQuote(append(b, '='), v)
 	}
 	return string(append(b, '}'))
+}
+
+// isLegacyName says that a name is of the letters, digits and underscores that
+// expositions write without quotes.
+func isLegacyName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // MarshalBinary returns a compact form of the set, the inverse of
