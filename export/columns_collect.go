@@ -1,0 +1,130 @@
+package export
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// source is one target of a recording as it is read, possibly several times.
+type source struct {
+	rec      Recording
+	target   int // within rec
+	endpoint int // within the run
+	url      string
+	keep     func(series int) bool // which series are wanted
+
+	next  int   // the first series that was not collected yet
+	polls int32 // stored polls of the first pass; later passes stop there; -1 before
+	done  bool
+}
+
+// collect reads the recording once and returns the next stripe, with as many
+// series as fit into budget bytes, at least one. A recording that grows
+// meanwhile is read only as far as the first pass came, so that stripes agree.
+func (src *source) collect(ctx context.Context, budget int) (*stripe, error) {
+	c := collector{from: src.next, to: noPoll, budget: budget, keep: src.keep}
+	for s, err := range src.rec.Snapshots(ctx, src.target) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && int32(len(c.times)) != src.polls {
+			err = c.add(s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read recording of %s: %w", src.url, err)
+		}
+		if int32(len(c.times)) == src.polls {
+			break
+		}
+	}
+	st := &stripe{target: src.target, endpoint: src.endpoint, dict: &c.dict, from: c.from, to: min(c.to, len(c.dict.Series)),
+		times: c.times, logs: c.logs, bytes: c.bytes}
+	src.polls, src.next, src.done = int32(len(c.times)), st.to, st.last()
+	return st, nil
+}
+
+// collector turns a stream of snapshots round. When the logs outgrow the budget
+// it gives up series from the end, which a later pass collects.
+type collector struct {
+	dict     metric.Dict
+	logs     []slotLog
+	times    []int64
+	from, to int
+	keep     func(series int) bool
+	kept     []int32 // series that are collected, ascending
+	bytes    int
+	budget   int
+}
+
+// add takes over a snapshot; failed polls hold no samples.
+func (c *collector) add(s *metric.Snapshot) error {
+	if err := c.grow(&s.Growth); err != nil {
+		return err
+	}
+	if !s.Outcome.Stored() {
+		return nil
+	}
+	f := &s.Frame
+	n := int32(len(c.times))
+	if len(f.Bits) != len(f.Slots) {
+		return fmt.Errorf("poll %d: %d slots but %d values", s.Seq, len(f.Slots), len(f.Bits))
+	}
+	for i, slot := range f.Slots {
+		if int(slot) >= len(c.logs) {
+			return fmt.Errorf("poll %d: slot %d of %d", s.Seq, slot, len(c.logs))
+		}
+		l := &c.logs[slot]
+		if l.kept {
+			c.bytes += l.set(n, f.Bits[i])
+			l.seen = n
+		}
+	}
+	if f.Full {
+		for i := range c.logs {
+			if l := &c.logs[i]; l.kept && l.seen != n {
+				c.bytes += l.vanish(n)
+			}
+		}
+	}
+	c.times = append(c.times, s.AtNS())
+	for c.bytes > c.budget && len(c.kept) > 1 {
+		c.giveUp()
+	}
+	return nil
+}
+
+func (c *collector) grow(g *metric.Growth) error {
+	if g.Empty() {
+		return nil
+	}
+	first := len(c.dict.Series)
+	if err := c.dict.Grow(g); err != nil {
+		return err
+	}
+	for series := first; series < len(c.dict.Series); series++ {
+		if c.wants(series) {
+			c.kept = append(c.kept, int32(series))
+		}
+	}
+	for i := range g.Slots {
+		s := &g.Slots[i]
+		c.logs = append(c.logs, slotLog{series: int32(s.Series), seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
+	}
+	return nil
+}
+
+func (c *collector) wants(series int) bool {
+	return series >= c.from && series < c.to && c.keep(series)
+}
+
+// giveUp leaves the last series to a later pass.
+func (c *collector) giveUp() {
+	series := c.kept[len(c.kept)-1]
+	c.kept = c.kept[:len(c.kept)-1]
+	c.to = int(series)
+	for _, slot := range c.dict.SlotsOf(int(series)) {
+		c.bytes -= c.logs[slot].drop()
+	}
+}
