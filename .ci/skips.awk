@@ -1,0 +1,25 @@
+# Counts the tests in the output of "go test -v" and fails when none ran or one
+# skipped that the file named by the variable "allowed" does not list.
+BEGIN {
+	while ((getline line < allowed) > 0)
+		if (line !~ /^(#|$)/) {
+			split(line, word, " ")
+			may[word[1]] = 1
+		}
+}
+/^ *--- PASS: / { passed++ }
+/^ *--- FAIL: / { failed++ }
+/^ *--- SKIP: / {
+	skipped++
+	if (!($3 in may)) {
+		print "skipped without leave in .ci/skips: " $3
+		bad = 1
+	}
+	reason = 1
+	next
+}
+reason { print "    " $0; reason = 0 }
+END {
+	printf "tests: %d passed, %d failed, %d skipped\n", passed, failed, skipped
+	exit bad || failed || !passed
+}
