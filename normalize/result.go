@@ -11,6 +11,10 @@ type Result struct {
 	// Series holds an entry for each series with statistics, in dictionary order.
 	Series []Series
 	Dict   *metric.Dict // what the indices of Series refer to; not to be changed
+	// Skipped lists the families, ascending, that have series but no statistics
+	// here: summaries and gauge histograms.
+	Skipped  []int
+	Warnings []metric.Warning // about the window as a whole
 }
 
 // Series is the statistics of one series. Exactly one of Counter, Gauge and
@@ -28,6 +32,7 @@ type Series struct {
 	HasRef          bool  // there is a reference sample before the window
 	Resets          int   // counter resets seen inside the window
 	Gaps            int   // times the series vanished and came back inside the window
+	NonFinite       int   // samples inside the window that were left out as not finite
 	Warnings        []metric.Warning
 }
 
@@ -86,10 +91,14 @@ type GaugeSlice struct {
 type Histogram struct {
 	Count    int64
 	Sum, Avg float64
+	NoSum    bool // the server sends no sum (ResetAdjust): Sum, Avg and SumRate are 0
 	// CountRate and SumRate are per second; HasRates is false when no time passed.
 	CountRate, SumRate float64
 	HasRates           bool
-	// Buckets holds the cumulative gains, ascending, +Inf last; nil when they are
+	// Bounds holds the bucket bounds that Buckets and the Counts of slices refer
+	// to, ascending, +Inf last. Their Count is 0.
+	Bounds []Bucket
+	// Buckets holds the cumulative gains, parallel to Bounds; nil when they are
 	// not usable (a reset under ResetClamp).
 	Buckets []Bucket
 	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
@@ -111,7 +120,7 @@ type HistogramSlice struct {
 	Slice
 	Count    int64
 	Sum, Avg float64
-	// Counts is parallel to Histogram.Buckets; nil when not usable.
+	// Counts is parallel to Histogram.Bounds; nil when not usable.
 	Counts    []int64
 	Quantiles []histest.Estimate // nil unless asked for
 }

@@ -1,0 +1,124 @@
+package normalize_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+)
+
+// engine makes the polls of a server with the make-up of an inference engine:
+// histograms with 19 finite buckets, counters and gauges, 1,087 slots, of which
+// about two thirds change at each poll.
+func engine(polls int) []*metric.Snapshot {
+	const histograms, buckets, counters, gauges = 40, 20, 140, 67
+	rng := rand.New(rand.NewPCG(1, 2))
+	var lines []line
+	for i := range histograms {
+		l := line{family: "h" + strconv.Itoa(i), typ: metric.Histogram, role: metric.RoleBucket}
+		for k := range buckets - 1 {
+			l.text = strconv.FormatFloat(0.1*float64(k+1), 'g', -1, 64)
+			lines = append(lines, l)
+		}
+		l.text = "+Inf"
+		lines = append(lines, l)
+		l.text, l.role = "", metric.RoleSum
+		lines = append(lines, l)
+		l.role = metric.RoleCount
+		lines = append(lines, l)
+	}
+	for i := range counters {
+		lines = append(lines, line{family: "c" + strconv.Itoa(i), typ: metric.Counter})
+	}
+	for i := range gauges {
+		lines = append(lines, line{family: "g" + strconv.Itoa(i), typ: metric.Gauge})
+	}
+	b := newBuilder(false)
+	out := make([]*metric.Snapshot, polls)
+	for n := range out {
+		for i := range histograms {
+			h := lines[i*(buckets+2) : (i+1)*(buckets+2)]
+			if rng.Float64() < 0.15 {
+				continue
+			}
+			for range 1 + rng.IntN(8) {
+				at := rng.IntN(buckets - 2)
+				for k := at; k < buckets; k++ {
+					h[k].value++
+				}
+				h[buckets].value += 0.1 * (float64(at) + rng.Float64())
+				h[buckets+1].value++
+			}
+		}
+		rest := lines[histograms*(buckets+2):]
+		for i := range rest {
+			if i < counters && i%2 == 0 {
+				rest[i].value += float64(rng.IntN(50))
+			} else if i >= counters && i%3 == 0 {
+				rest[i].value = rng.Float64()
+			}
+		}
+		out[n] = b.poll(int64(n)*int64(time.Second)/3, lines)
+	}
+	return out
+}
+
+// BenchmarkFold folds 8 targets of 1,087 slots over 1,800 polls.
+func BenchmarkFold(b *testing.B) {
+	polls := engine(1800)
+	changed := 0
+	for _, p := range polls {
+		changed += len(p.Frame.Slots)
+	}
+	run := func(name string, o normalize.Options) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for range 8 {
+					f, err := normalize.NewFold(o)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, p := range polls {
+						if err := f.Add(p); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8/float64(changed), "ns/changed")
+			b.ReportMetric(float64(changed)/float64(len(polls)*1087), "changed")
+		})
+	}
+	run("plain", normalize.Options{StartNS: int64(10 * time.Second)})
+	run("linear", normalize.Options{StartNS: int64(10 * time.Second), Estimator: "linear"})
+	run("slices", normalize.Options{StartNS: int64(10 * time.Second), Slice: time.Second})
+	run("clamp", normalize.Options{StartNS: int64(10 * time.Second), Resets: normalize.ResetClamp})
+}
+
+// BenchmarkResult makes the result of one target.
+func BenchmarkResult(b *testing.B) {
+	polls := engine(1800)
+	run := func(name string, o normalize.Options) {
+		b.Run(name, func(b *testing.B) {
+			f, err := normalize.NewFold(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, p := range polls {
+				if err := f.Add(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Result(0)
+			}
+		})
+	}
+	run("plain", normalize.Options{})
+	run("slices", normalize.Options{Slice: time.Second})
+}

@@ -1,0 +1,205 @@
+package normalize
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// run is a value that a gauge had in the polls from <= n < to.
+type run struct {
+	value float64
+	from  int32
+	to    int32 // open when it is the last run: the gauge still has the value
+}
+
+const open = math.MaxInt32
+
+// gauge is the state of a gauge: its samples inside the window, equal
+// neighbours as one run.
+type gauge struct {
+	track track
+	cur   float64 // the last sample
+	runs  []run
+}
+
+func (f *Fold) setGauge(s *slot, bits uint64, n int32) {
+	g, v := &f.gauges[s.owner], float64(bits)
+	if !s.integer {
+		if !isFinite(bits) {
+			g.leave(bad, n, f.window)
+			return
+		}
+		v = math.Float64frombits(bits)
+	}
+	if g.track.state != good {
+		g.track.set(good, n, f.window)
+	}
+	g.cur = v
+	if n >= f.window.from {
+		g.push(v, n)
+	}
+}
+
+// push begins a run at poll n.
+func (g *gauge) push(v float64, n int32) {
+	if k := len(g.runs) - 1; k >= 0 && g.runs[k].to == open {
+		if g.runs[k].from == n {
+			g.runs[k].value = v
+			return
+		}
+		g.runs[k].to = n
+	}
+	g.runs = append(g.runs, run{v, n, open})
+}
+
+// leave ends the samples before poll n.
+func (g *gauge) leave(state presence, n int32, w span) {
+	g.track.set(state, n, w)
+	k := len(g.runs) - 1
+	if k < 0 || g.runs[k].to != open {
+		return
+	}
+	g.runs[k].to = n
+	if g.runs[k].from == n {
+		g.runs = g.runs[:k]
+	}
+}
+
+// open begins the window at poll n with the value known so far.
+func (g *gauge) open(n int32) {
+	g.track.open(n)
+	if g.track.state == good {
+		g.push(g.cur, n)
+	}
+}
+
+// result returns nil when the window has no sample.
+func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
+	t := g.track
+	t.settle(v.polls.to, v.polls)
+	if t.samples == 0 {
+		return nil, t
+	}
+	runs := append(v.runs[:0], g.runs...)
+	v.runs = runs
+	runs[len(runs)-1].to = min(runs[len(runs)-1].to, v.polls.to)
+	s := summer{}
+	for pass := range passes {
+		s.begin(pass)
+		for i := range runs {
+			s.add(runs[i].value, float64(runs[i].to-runs[i].from))
+		}
+	}
+	out := &Gauge{Spread: s.spread(), N: int(t.samples), NonFinite: int(t.drops),
+		First: runs[0].value, Last: runs[len(runs)-1].value}
+	out.TimeAvg = timeAverage(runs, v.times, out.Spread)
+	if v.sliced && t.samples > 1 {
+		out.Slices = gaugeSlices(runs, v, v.times[t.final])
+	}
+	out.Quantiles = weightedQuantiles(runs, int(t.samples), quantiles)
+	return out, t
+}
+
+// timeAverage weights each sample with the time until the next one. The last
+// sample, and the last before a gap, stand for no time; without any time the
+// plain mean is all there is.
+func timeAverage(runs []run, times []int64, plain Spread) float64 {
+	scaled := 1.0
+	if max(math.Abs(plain.Min), math.Abs(plain.Max)) > huge {
+		scaled = scale
+	}
+	var sum, total float64
+	shift := plain.Min * scaled
+	for i, r := range runs {
+		until := r.to - 1
+		if i+1 < len(runs) && runs[i+1].from == r.to {
+			until = r.to
+		}
+		stood := seconds(times[until] - times[r.from])
+		sum += (r.value*scaled - shift) * stood
+		total += stood
+	}
+	if total == 0 {
+		return plain.Avg
+	}
+	return min(max(finite((shift+sum/total)/scaled), plain.Min), plain.Max)
+}
+
+// gaugeSlices summarises the samples of each slice [start, end). The last slice
+// of the grid includes its end when the last sample is exactly there. Slices
+// without samples are left out.
+func gaugeSlices(runs []run, v *view, last int64) []GaugeSlice {
+	var out []GaugeSlice
+	next := 0
+	for k, sl := range v.grid {
+		from, to := v.first[k], v.first[k+1]
+		if k == len(v.grid)-1 && sl.EndNS == last {
+			to = v.polls.to
+		}
+		for next < len(runs) && runs[next].to <= from {
+			next++
+		}
+		s := summer{}
+		for pass := range passes {
+			s.begin(pass)
+			for _, r := range runs[next:] {
+				if r.from >= to {
+					break
+				}
+				if n := min(r.to, to) - max(r.from, from); n > 0 {
+					s.add(r.value, float64(n))
+				}
+			}
+			if s.n == 0 {
+				break
+			}
+		}
+		if s.n > 0 {
+			out = append(out, GaugeSlice{Slice: sl, Avg: s.mean(), Min: s.min, Max: s.max, N: int(s.n)})
+		}
+	}
+	return out
+}
+
+// weightedQuantiles returns quantiles of n samples given as runs, which it
+// sorts: numpy's default, linear between order statistics.
+func weightedQuantiles(runs []run, n int, quantiles []float64) []float64 {
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.value, b.value) })
+	total := 0
+	for i := range runs {
+		total += int(runs[i].to - runs[i].from)
+		runs[i].to = int32(total) // from here on: order statistics up to this run
+	}
+	statistic := func(k int) float64 {
+		i, _ := slices.BinarySearchFunc(runs, k, func(r run, k int) int { return cmp.Compare(int(r.to), k+1) })
+		return runs[i].value
+	}
+	out := make([]float64, len(quantiles))
+	for i, q := range quantiles {
+		at := float64(n-1) * q
+		k := int(at)
+		g := at - float64(k)
+		a := statistic(k)
+		b := a
+		if g > 0 {
+			b = statistic(min(k+1, n-1))
+		}
+		out[i] = interpolate(a, b, g)
+	}
+	return out
+}
+
+// interpolate is numpy's, exact at both ends; only where a difference is beyond
+// the range of float64 it takes another form.
+func interpolate(a, b, g float64) float64 {
+	d := b - a
+	switch {
+	case math.IsInf(d, 0):
+		return a*(1-g) + b*g
+	case g < 0.5:
+		return a + d*g
+	default:
+		return b - d*(1-g)
+	}
+}

@@ -1,0 +1,423 @@
+package normalize
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// extra is the position of a slot that its histogram does not track: a bucket
+// that appeared after the layout was frozen.
+const extra = -1
+
+// histogram is the state of a histogram. Its values are kept by position: the
+// buckets by ascending bound, then the count, then the sum. NaN stands for a
+// slot that the sample does not have; under ResetClamp it is 0, as in AIPerf.
+// As with counters, base + value never falls.
+//
+// The layout is frozen at the reference (ResetClamp: at the first sample): from
+// then on buckets can only be lost.
+type histogram struct {
+	track     track
+	series    int32
+	ids       []int32 // slots by position; -1 for none
+	bounds    []float64
+	cur, prev []float64 // this poll, the last sample
+	ref, base []float64 // base is nil before the first reset
+	end       []float64 // prev when the window closed
+	common    []bool    // by position: in every sample since the reference
+
+	est       histest.Estimator // nil without a finite bound
+	estBounds []float64
+	estAt     []int32 // positions of estBounds; nil when they are the first ones
+
+	present, bad  int32 // slots that are there, and those not finite
+	resets        int32
+	segments      int32
+	bound         int32 // boundaries of slices before the last change
+	layout        uint64
+	seen, frozen  bool
+	dirty, queued bool
+	restart       bool
+	created       float64
+	line          line
+}
+
+func newHistogram(series int32) histogram {
+	return histogram{track: newTrack(), series: series, created: math.NaN(), segments: 1}
+}
+
+// buckets, countAt and sumAt say what is at which position.
+func (h *histogram) buckets() int { return len(h.bounds) }
+func (h *histogram) countAt() int { return len(h.bounds) }
+func (h *histogram) sumAt() int   { return len(h.bounds) + 1 }
+
+// infAt returns the position of the +Inf bucket, -1 without one.
+func (h *histogram) infAt() int {
+	if n := len(h.bounds) - 1; n >= 0 && math.IsInf(h.bounds[n], 1) {
+		return n
+	}
+	return -1
+}
+
+// arrange takes in new slots of the dictionary.
+func (h *histogram) arrange(f *Fold) {
+	var ids []int32
+	count, sum := int32(-1), int32(-1)
+	for _, id := range f.dict.SlotsOf(int(h.series)) {
+		switch s := &f.dict.Slots[id]; {
+		case f.slots[id].kind != kindHistogram:
+		case s.Role == metric.RoleBucket:
+			ids = append(ids, id)
+		case s.Role == metric.RoleCount && count < 0:
+			count = id
+		case s.Role == metric.RoleSum && sum < 0:
+			sum = id
+		}
+	}
+	bound := func(id int32) float64 { return f.dict.Slots[id].Bound }
+	if h.frozen {
+		ids = slices.Clone(h.ids[:h.buckets()])
+	} else {
+		slices.SortStableFunc(ids, func(a, b int32) int { return cmp.Compare(bound(a), bound(b)) })
+		ids = slices.CompactFunc(ids, func(a, b int32) bool { return bound(a) == bound(b) })
+	}
+	h.place(f, append(ids, count, sum))
+}
+
+// place gives positions to the slots ids, buckets first, and moves the values
+// there.
+func (h *histogram) place(f *Fold, ids []int32) {
+	missing := h.missing(f)
+	cur, prev := make([]float64, len(ids)), make([]float64, len(ids))
+	for p, id := range ids {
+		cur[p], prev[p] = missing, missing
+		if id >= 0 && f.slots[id].pos != extra {
+			cur[p], prev[p] = h.cur[f.slots[id].pos], h.prev[f.slots[id].pos]
+		}
+	}
+	for _, id := range h.ids {
+		if id >= 0 {
+			f.slots[id].pos = extra
+		}
+	}
+	h.ids, h.cur, h.prev = ids, cur, prev
+	h.bounds = make([]float64, len(ids)-2)
+	for p, id := range ids {
+		if id >= 0 {
+			f.slots[id].pos = int32(p)
+		}
+		if p < len(h.bounds) {
+			h.bounds[p] = f.dict.Slots[id].Bound
+		}
+	}
+	if len(f.scratch.gained) < len(ids) {
+		f.scratch.gained = make([]float64, 2*len(ids))
+		f.scratch.cum = make([]float64, 2*len(ids))
+	}
+}
+
+// missing is the value of a slot that is not there.
+func (h *histogram) missing(f *Fold) float64 {
+	if h.frozen && f.o.Resets == ResetClamp {
+		return 0
+	}
+	return math.NaN()
+}
+
+func (s *slot) finite(bits uint64) bool { return s.integer || isFinite(bits) }
+
+func (f *Fold) setHistogram(s *slot, bits uint64) {
+	h := &f.histograms[s.owner]
+	if !s.present || !s.finite(bits) || !s.finite(s.bits) {
+		h.account(s, bits)
+	}
+	if s.pos >= 0 {
+		v := math.Float64frombits(bits)
+		if s.integer {
+			v = float64(bits)
+		}
+		h.cur[s.pos] = v
+	}
+	f.queue(h, s.owner)
+}
+
+func (f *Fold) queue(h *histogram, index int32) {
+	if !h.queued {
+		h.queued = true
+		f.touched = append(f.touched, index)
+	}
+}
+
+// account follows how many slots are there and how many of them are not finite.
+func (h *histogram) account(s *slot, bits uint64) {
+	if !s.present {
+		h.present++
+		h.dirty = true
+	} else if !s.finite(s.bits) {
+		h.bad--
+	}
+	if !s.finite(bits) {
+		h.bad++
+	}
+}
+
+func (f *Fold) vanishHistogram(s *slot) {
+	h := &f.histograms[s.owner]
+	h.present--
+	h.dirty = true
+	if !s.finite(s.bits) {
+		h.bad--
+	}
+	if s.pos >= 0 {
+		h.cur[s.pos] = h.missing(f)
+	}
+	f.queue(h, s.owner)
+}
+
+func (f *Fold) setHistogramCreated(s *slot, bits uint64) {
+	h := &f.histograms[s.owner]
+	v := math.Float64frombits(bits)
+	if s.integer {
+		v = float64(bits)
+	}
+	if changeCreated(&h.created, &h.restart, v) {
+		f.queue(h, s.owner)
+	}
+}
+
+// step takes over the changed slots of poll n as a sample.
+func (h *histogram) step(f *Fold, n int32) {
+	h.queued = false
+	state := absent
+	if h.present > 0 {
+		state = good
+		if h.bad > 0 {
+			state = bad
+		}
+	}
+	if state != h.track.state {
+		h.track.set(state, n, f.window)
+	}
+	switch {
+	case state != good:
+	case !h.seen && n >= f.window.to: // first seen after the window
+	case !h.seen:
+		h.begin(f, n)
+	case n < f.window.from:
+		h.restart = false
+		h.relayout(f)
+		copy(h.prev, h.cur)
+	default:
+		h.advance(f, n)
+	}
+}
+
+// begin takes the first sample.
+func (h *histogram) begin(f *Fold, n int32) {
+	h.seen, h.restart = true, false
+	if f.o.Resets == ResetClamp {
+		h.freezeClamp(f)
+	}
+	h.relayout(f)
+	h.segments = 1
+	copy(h.prev, h.cur)
+	if n >= f.window.from {
+		h.freeze(f)
+	}
+}
+
+// freezeClamp fixes the buckets to those of the first sample.
+func (h *histogram) freezeClamp(f *Fold) {
+	var ids []int32
+	for p, id := range h.ids {
+		if p >= h.buckets() || !math.IsNaN(h.cur[p]) {
+			ids = append(ids, id)
+		}
+	}
+	h.place(f, ids)
+	h.frozen = true
+	for p := range h.cur {
+		if math.IsNaN(h.cur[p]) {
+			h.cur[p] = 0
+		}
+	}
+}
+
+// open begins the window at poll n.
+func (h *histogram) open(f *Fold, n int32) {
+	h.track.open(n)
+	h.resets, h.segments = 0, 1
+	if h.seen {
+		h.freeze(f)
+	}
+}
+
+// freeze makes the last sample the reference.
+func (h *histogram) freeze(f *Fold) {
+	h.frozen = true
+	h.ref = slices.Clone(h.prev)
+	h.common = make([]bool, len(h.prev))
+	for p := range h.common {
+		h.common[p] = !math.IsNaN(h.prev[p])
+	}
+	h.makeEstimator(f)
+}
+
+func (h *histogram) close() {
+	if h.seen {
+		h.end = slices.Clone(h.prev)
+	}
+}
+
+// relayout notes a changed set of buckets.
+func (h *histogram) relayout(f *Fold) {
+	if !h.dirty {
+		return
+	}
+	h.dirty = false
+	sum := fnv.New64a()
+	for _, id := range f.dict.SlotsOf(int(h.series)) {
+		if f.slots[id].present && f.dict.Slots[id].Role == metric.RoleBucket {
+			sum.Write([]byte{byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
+		}
+	}
+	if layout := sum.Sum64(); layout != h.layout {
+		h.layout = layout
+		h.segments++
+	}
+	if h.common == nil {
+		return
+	}
+	lost := false
+	for p := range h.common {
+		if h.common[p] && math.IsNaN(h.cur[p]) {
+			h.common[p] = false
+			lost = lost || p < h.buckets()
+		}
+	}
+	if lost {
+		h.makeEstimator(f)
+	}
+}
+
+// makeEstimator begins to learn for the finite bounds that are common.
+func (h *histogram) makeEstimator(f *Fold) {
+	h.est, h.estBounds, h.estAt = nil, nil, nil
+	var at []int32
+	for p, b := range h.bounds {
+		if h.common[p] && !math.IsInf(b, 1) {
+			at = append(at, int32(p))
+			h.estBounds = append(h.estBounds, b)
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	if at[len(at)-1] != int32(len(at)-1) {
+		h.estAt = at
+	}
+	est, err := histest.New(f.o.Estimator, h.estBounds)
+	if err != nil {
+		return // not reached: the name was tried in NewFold, and the bounds ascend
+	}
+	h.est = est
+}
+
+// advance takes a changed sample of poll n inside the window, or after it.
+func (h *histogram) advance(f *Fold, n int32) {
+	if f.bound > h.bound {
+		h.mark(f.bound)
+	}
+	h.relayout(f)
+	gained := f.scratch.gained[:len(h.cur)]
+	prev, count := h.prev[:len(h.cur)], h.countAt()
+	fell := h.restart
+	for p, v := range h.cur {
+		d := v - prev[p]
+		gained[p] = d
+		if d < 0 && p <= count {
+			fell = true
+		}
+	}
+	h.restart = false
+	if fell && n < f.window.to {
+		h.resets++
+	}
+	if fell && f.o.Resets == ResetAdjust {
+		h.reset(gained)
+	}
+	if h.est != nil && h.common[h.sumAt()] && h.usesCount() {
+		h.learn(f, gained)
+	}
+	copy(prev, h.cur)
+}
+
+// reset begins another life of the histogram: the present values are all gain.
+// A negative count gains nothing; a negative sum is possible.
+func (h *histogram) reset(gained []float64) {
+	if h.base == nil {
+		h.base = make([]float64, len(h.cur))
+	}
+	for p, v := range h.cur {
+		h.base[p] += h.prev[p]
+		gained[p] = v
+		if v < 0 && p <= h.countAt() {
+			h.base[p] -= v
+			gained[p] = 0
+		}
+	}
+}
+
+// learn shows the estimator what was gained between two samples.
+func (h *histogram) learn(f *Fold, gained []float64) {
+	d := h.delta(f, gained)
+	d.Count = gained[h.counter()]
+	d.Sum = gained[h.sumAt()]
+	h.est.Interval(&d)
+}
+
+// counter returns the position whose gain is the number of observations: the
+// count, or the +Inf bucket where the server sends no count.
+func (h *histogram) counter() int {
+	if p := h.infAt(); !h.common[h.countAt()] && p >= 0 {
+		return p
+	}
+	return h.countAt()
+}
+
+// delta makes the input of the estimator from gains by position, except count
+// and sum.
+func (h *histogram) delta(f *Fold, gained []float64) histest.Delta {
+	d := histest.Delta{Bounds: h.estBounds, Cum: gained[:len(h.estBounds)]}
+	if h.estAt != nil {
+		d.Cum = f.scratch.cum[:len(h.estBounds)]
+		for i, p := range h.estAt {
+			d.Cum[i] = gained[p]
+		}
+	}
+	if p := h.infAt(); p >= 0 && h.common[p] {
+		d.Inf, d.HasInf = gained[p], true
+	}
+	return d
+}
+
+// mark writes down the adjusted values at the boundaries before bound.
+func (h *histogram) mark(bound int32) {
+	h.bound = bound
+	h.line.row(bound)
+	for p, v := range h.prev {
+		h.line.float(p, h.adjusted(p, v))
+	}
+}
+
+func (h *histogram) adjusted(p int, v float64) float64 {
+	if h.base == nil {
+		return v
+	}
+	return v + h.base[p]
+}

@@ -1,0 +1,277 @@
+package normalize
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// result returns nil when there is nothing to tell: without a sample inside the
+// window, except under ResetClamp, where AIPerf shows a count of 0 for a series
+// that only has earlier samples.
+func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) {
+	t := h.track
+	t.settle(v.polls.to, v.polls)
+	clamp := v.resets == ResetClamp
+	if !h.seen || t.samples == 0 && !clamp || clamp && f.window.to != never && h.end == nil {
+		return nil, nil, t
+	}
+	if h.ref == nil { // the window has not begun
+		h = h.idle()
+		t.open(int32(len(v.times)))
+	}
+	last := h.last()
+	gained := make([]float64, len(last))
+	for p := range last {
+		gained[p] = finite(last[p] - h.ref[p])
+	}
+	out := &Histogram{Bounds: h.layoutOf(f), Segments: int(h.segments)}
+	warnings := h.doubts(gained, v.resets)
+	if h.usesCount() {
+		out.Count = truncate(gained[h.counter()])
+	}
+	out.Buckets = h.bucketsOf(out.Bounds, gained)
+	out.NoSum = !h.common[h.sumAt()]
+	if out.Count == 0 {
+		return out, warnings, t
+	}
+	if !out.NoSum {
+		out.Sum = gained[h.sumAt()]
+		out.Avg = finite(out.Sum / float64(out.Count))
+	}
+	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 {
+		out.HasRates = true
+		out.CountRate = finite(float64(out.Count) / seconds(ns))
+		out.SumRate = finite(out.Sum / seconds(ns))
+	}
+	if out.Buckets != nil && h.est != nil && !out.NoSum {
+		d := h.total(f, gained, out.Count, v.resets)
+		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), &d, f.o.Quantiles); ok {
+			out.Quantiles = q
+		}
+	}
+	if v.sliced && (t.samples > 1 || t.ref >= 0) {
+		out.Slices = h.slices(f, v, out, v.times[t.reference()])
+	}
+	return out, warnings, t
+}
+
+// idle returns the histogram as it would be with an empty window beginning now.
+func (h *histogram) idle() *histogram {
+	c := *h
+	c.ref = c.prev
+	c.common = make([]bool, len(c.prev))
+	for p := range c.common {
+		c.common[p] = !math.IsNaN(c.prev[p])
+	}
+	return &c
+}
+
+// last returns the adjusted values at the end of the window.
+func (h *histogram) last() []float64 {
+	values := h.prev
+	if h.end != nil {
+		values = h.end
+	}
+	out := make([]float64, len(values))
+	for p, v := range values {
+		out[p] = h.adjusted(p, v)
+	}
+	return out
+}
+
+// usesCount says whether the number of observations is known.
+func (h *histogram) usesCount() bool { return h.common[h.counter()] }
+
+// layoutOf returns the common bounds.
+func (h *histogram) layoutOf(f *Fold) []Bucket {
+	out := make([]Bucket, 0, h.buckets())
+	for p, b := range h.bounds {
+		if h.common[p] {
+			out = append(out, Bucket{Text: f.dict.Slots[h.ids[p]].Text, Upper: b})
+		}
+	}
+	return out
+}
+
+// bucketsOf returns the gains of the common bounds; nil if one of them is
+// negative.
+func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
+	out := make([]Bucket, len(bounds))
+	copy(out, bounds)
+	i := 0
+	for p := range h.bounds {
+		if !h.common[p] {
+			continue
+		}
+		out[i].Count = truncate(gained[p])
+		if out[i].Count < 0 {
+			return nil
+		}
+		i++
+	}
+	return out
+}
+
+// total makes the input of the estimator for whole numbers of observations. Gains
+// that are not monotone, as only a torn poll or a faulty server shows them, are
+// raised to the bucket before under ResetAdjust.
+func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMode) histest.Delta {
+	whole := f.scratch.gained[:len(gained)]
+	floor := math.Inf(-1)
+	for p := range gained {
+		whole[p] = math.Trunc(gained[p])
+		if resets == ResetAdjust && p < h.buckets() && h.common[p] {
+			floor = max(floor, whole[p])
+			whole[p] = floor
+		}
+	}
+	d := h.delta(f, whole)
+	d.Count = float64(count)
+	d.Sum = gained[h.sumAt()]
+	return d
+}
+
+// slices returns what was gained within each slice. Slices that end before the
+// first sample are left out, as are, under ResetClamp, those whose count or sum
+// falls.
+func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []HistogramSlice {
+	r := h.line.read(len(h.prev))
+	cells := make([]cell, len(h.prev))
+	last := h.last()
+	at := func(boundary int, to []float64) {
+		if !r.at(int32(boundary), cells) {
+			copy(to, last)
+			return
+		}
+		for p := range to {
+			to[p] = cells[p].float()
+		}
+	}
+	blank := h.blank(f, all)
+	lower, upper := make([]float64, len(last)), make([]float64, len(last))
+	counts := make([]int64, 0, len(v.grid)*len(all.Bounds))
+	out := make([]HistogramSlice, 0, len(v.grid))
+	at(0, lower)
+	for k, sl := range v.grid {
+		if sl.Partial {
+			copy(upper, last)
+		} else {
+			at(k+1, upper)
+		}
+		for p := range lower {
+			lower[p] = finite(upper[p] - lower[p])
+		}
+		if s, ok := h.slice(lower, &counts, v.resets); ok && sl.EndNS > first {
+			s.Slice = sl
+			if blank != nil && s.Counts != nil {
+				d := h.total(f, lower, s.Count, v.resets)
+				if q, ok := blank.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), &d, f.o.Quantiles); ok {
+					s.Quantiles = q
+				}
+			}
+			out = append(out, s)
+		}
+		lower, upper = upper, lower
+	}
+	return out
+}
+
+// blank returns an estimator that has learnt nothing, for slices; nil when their
+// quantiles are not asked for or not possible.
+func (h *histogram) blank(f *Fold, all *Histogram) histest.Estimator {
+	if !f.o.SliceQuantiles || h.est == nil || all.NoSum {
+		return nil
+	}
+	est, err := histest.New(f.o.Estimator, h.estBounds)
+	if err != nil {
+		return nil // not reached: h.est was made of the same
+	}
+	return est
+}
+
+// slice makes a slice of its gains; counts is where the bucket counts go.
+func (h *histogram) slice(gained []float64, counts *[]int64, resets ResetMode) (s HistogramSlice, ok bool) {
+	if h.usesCount() {
+		count := gained[h.counter()]
+		if count < 0 {
+			return s, false
+		}
+		s.Count = truncate(count)
+	}
+	if h.common[h.sumAt()] {
+		s.Sum = gained[h.sumAt()]
+		if s.Sum < 0 && resets == ResetClamp {
+			return s, false
+		}
+	}
+	if s.Count != 0 {
+		s.Avg = finite(s.Sum / float64(s.Count))
+	}
+	begin := len(*counts)
+	for p := range h.bounds {
+		if !h.common[p] {
+			continue
+		}
+		n := truncate(gained[p])
+		if n < 0 {
+			*counts = (*counts)[:begin]
+			return s, true
+		}
+		*counts = append(*counts, n)
+	}
+	s.Counts = (*counts)[begin:len(*counts):len(*counts)]
+	return s, true
+}
+
+// truncate makes a whole number of a gain, towards 0.
+func truncate(v float64) int64 {
+	switch {
+	case v >= math.MaxInt64:
+		return math.MaxInt64
+	case v <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(v)
+}
+
+// doubts returns warnings about gains that contradict each other.
+func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning {
+	var out []metric.Warning
+	warn := func(code, format string, args ...any) {
+		out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if h.segments > 1 {
+		text := "counts are those of the common bounds"
+		if resets == ResetClamp {
+			text = "as in AIPerf those of the first sample count, missing ones as 0"
+		}
+		warn("buckets_changed", "the buckets changed inside the window (%d layouts): %s", h.segments, text)
+	}
+	before := math.Inf(-1)
+	for p := range h.bounds {
+		if !h.common[p] {
+			continue
+		}
+		if gained[p] < before {
+			warn("buckets_not_monotone", "bucket %v gained %v, fewer than the one below it with %v", h.bounds[p], gained[p], before)
+			break
+		}
+		before = gained[p]
+	}
+	count, inf := h.countAt(), h.infAt()
+	switch {
+	case !h.common[count] && inf >= 0 && h.common[inf]:
+		warn("count_missing", "no _count in every sample: the +Inf bucket stands in")
+	case !h.common[count]:
+		warn("count_missing", "no _count and no +Inf bucket in every sample: the number of observations is unknown")
+	case inf >= 0 && h.common[inf] && gained[inf] != gained[count]:
+		warn("count_mismatch", "_count gained %v, the +Inf bucket %v", gained[count], gained[inf])
+	}
+	if !h.common[h.sumAt()] {
+		warn("sum_missing", "no _sum in every sample: no average and no quantiles")
+	}
+	return out
+}

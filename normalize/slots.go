@@ -1,0 +1,123 @@
+package normalize
+
+import (
+	"math"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// kind says who keeps a slot.
+type kind uint8
+
+const (
+	kindNone kind = iota // nobody: a role that its family has no use for
+	kindCounter
+	kindInteger // a counter of 64-bit integers
+	kindCounterCreated
+	kindGauge
+	kindHistogram
+	kindHistogramCreated
+)
+
+// slot is one slot of the dictionary as it was last seen.
+type slot struct {
+	bits    uint64
+	owner   int32 // index among the counters, integers, gauges or histograms
+	pos     int32 // within its histogram; extra when the histogram does not track it
+	kind    kind
+	present bool
+	integer bool
+}
+
+func (s *slot) value() float64 {
+	if s.integer {
+		return float64(s.bits)
+	}
+	return math.Float64frombits(s.bits)
+}
+
+// holder says which state keeps a series; kindNone when nothing was needed yet.
+type holder struct {
+	kind  kind
+	index int32
+}
+
+// grow applies the growth of a snapshot. What first appears after the window has
+// no part in it.
+func (f *Fold) grow(g *metric.Growth) error {
+	if g.Empty() {
+		return nil
+	}
+	if err := f.dict.Grow(g); err != nil {
+		return err
+	}
+	f.holders = append(f.holders, make([]holder, len(g.Series))...)
+	for i := range g.Slots {
+		f.slots = append(f.slots, slot{integer: g.Slots[i].Integer})
+		if f.window.to == never {
+			f.assign(int32(len(f.slots)-1), &g.Slots[i])
+		}
+	}
+	for _, h := range f.stale {
+		f.histograms[h].arrange(f)
+	}
+	f.stale = f.stale[:0]
+	return nil
+}
+
+// assign gives a new slot to the state of its series. Roles that the type of
+// the family has no use for, and a second value of a series, are left alone.
+func (f *Fold) assign(id int32, s *metric.Slot) {
+	value, created := s.Role == metric.RoleValue, s.Role == metric.RoleCreated
+	h, sl := &f.holders[s.Series], &f.slots[id]
+	switch f.dict.FamilyOf(s.Series).Type {
+	case metric.Counter:
+		switch {
+		case created:
+			sl.kind, sl.owner = kindCounterCreated, int32(s.Series)
+		case value && h.kind == kindNone && s.Integer:
+			*h = holder{kindInteger, int32(len(f.integers))}
+			f.integers = append(f.integers, newCounter[uint64]())
+			sl.kind, sl.owner = h.kind, h.index
+		case value && h.kind == kindNone:
+			*h = holder{kindCounter, int32(len(f.counters))}
+			f.counters = append(f.counters, newCounter[float64]())
+			sl.kind, sl.owner = h.kind, h.index
+		}
+	case metric.Gauge, metric.Unknown, metric.Info, metric.StateSet:
+		if value && h.kind == kindNone {
+			*h = holder{kindGauge, int32(len(f.gauges))}
+			f.gauges = append(f.gauges, gauge{track: newTrack()})
+			sl.kind, sl.owner = h.kind, h.index
+		}
+	case metric.Histogram:
+		f.assignHistogram(id, s)
+	}
+}
+
+// assignHistogram gives a slot to its histogram. Which bucket it is, is settled
+// by histogram.arrange when all slots of the growth are known.
+func (f *Fold) assignHistogram(id int32, s *metric.Slot) {
+	h, sl := &f.holders[s.Series], &f.slots[id]
+	switch s.Role {
+	case metric.RoleBucket:
+		if math.IsNaN(s.Bound) || math.IsInf(s.Bound, -1) {
+			return
+		}
+		sl.kind = kindHistogram
+	case metric.RoleSum, metric.RoleCount:
+		sl.kind = kindHistogram
+	case metric.RoleCreated:
+		sl.kind = kindHistogramCreated
+	default:
+		return
+	}
+	if h.kind == kindNone {
+		*h = holder{kindHistogram, int32(len(f.histograms))}
+		f.histograms = append(f.histograms, newHistogram(int32(s.Series)))
+	}
+	sl.owner, sl.pos = h.index, extra
+	if n := len(f.stale); n == 0 || f.stale[n-1] != h.index {
+		f.stale = append(f.stale, h.index)
+	}
+}

@@ -1,0 +1,180 @@
+package normalize
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// view is what the results of all series share: the window as it stands.
+type view struct {
+	resets ResetMode
+	polls  span
+	times  []int64
+	sliced bool
+	grid   []Slice
+	first  []int32 // by slice, and one more: the first poll at or after its start
+	runs   []run   // scratch
+}
+
+// scratch is memory that polls use again and again.
+type scratch struct {
+	gained []float64 // by position in a histogram
+	cum    []float64
+}
+
+// view settles where the window ends: polls after endNS that showed nothing new
+// are left out, as AIPerf does with a duplicate final scrape.
+func (f *Fold) view(endNS int64) (*view, int64) {
+	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0}
+	v.polls.to = min(v.polls.to, int32(len(f.times)))
+	if v.polls.from > v.polls.to {
+		v.polls = span{0, 0} // nothing yet
+	}
+	if f.o.EndNS != 0 && (endNS == 0 || endNS > f.o.EndNS) {
+		endNS = f.o.EndNS
+	}
+	if endNS != 0 {
+		cut := int32(len(f.times))
+		for cut > f.changed+1 && cut > v.polls.from && f.times[cut-1] > endNS {
+			cut--
+		}
+		v.polls.to = min(v.polls.to, cut)
+	}
+	if v.polls.from < v.polls.to {
+		endNS = max(endNS, v.times[v.polls.to-1])
+	}
+	return v, max(endNS, f.o.StartNS)
+}
+
+// cut makes the slices of the window.
+func (v *view) cut(start, end, width int64) bool {
+	var ok bool
+	if v.grid, ok = grid(start, end, width); !ok {
+		v.sliced = false
+		return false
+	}
+	v.first = make([]int32, len(v.grid)+1)
+	n := v.polls.from
+	for k := range v.first {
+		boundary := end
+		if k < len(v.grid) {
+			boundary = v.grid[k].StartNS
+		}
+		for n < v.polls.to && v.times[n] < boundary {
+			n++
+		}
+		v.first[k] = n
+	}
+	return true
+}
+
+// reference is the poll that gains are counted from.
+func (t *track) reference() int32 {
+	if t.ref >= 0 {
+		return t.ref
+	}
+	return t.first
+}
+
+// Result returns the statistics of what was added so far. endNS is the nominal
+// end of the window, up to which slices are cut: for an open window the later of
+// the end of the profiling phase and the last update. Samples after it count
+// too, except those of trailing polls that changed nothing. With endNS 0 the
+// window ends at Options.EndNS, or at the last poll when that is open.
+//
+// The result is the caller's; only its Dict shares memory with the fold: the
+// families, series and slots in it stay as they are while the fold goes on.
+func (f *Fold) Result(endNS int64) *Result {
+	v, end := f.view(endNS)
+	dict := f.dict
+	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
+	if v.sliced && !v.cut(f.o.StartNS, end, f.width) {
+		out.Warnings = append(out.Warnings, metric.Warning{Code: "too_many_slices",
+			Text: fmt.Sprintf("slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices)})
+	}
+	for series := range f.holders {
+		if s, ok := f.series(series, v); ok {
+			out.Series = append(out.Series, s)
+		}
+	}
+	out.Skipped = f.skipped()
+	return out
+}
+
+// series returns the statistics of one series; ok is false when it has none.
+func (f *Fold) series(index int, v *view) (s Series, ok bool) {
+	var t track
+	s.Index = index
+	switch h := f.holders[index]; h.kind {
+	case kindCounter:
+		c := &f.counters[h.index]
+		s.Counter, t = c.result(v)
+		s.Resets = int(c.resets)
+	case kindInteger:
+		c := &f.integers[h.index]
+		s.Counter, t = c.result(v)
+		s.Resets = int(c.resets)
+	case kindGauge:
+		s.Gauge, t = f.gauges[h.index].result(v, f.o.Quantiles)
+	case kindHistogram:
+		c := &f.histograms[h.index]
+		s.Histogram, s.Warnings, t = c.result(f, v)
+		s.Resets = int(c.resets)
+	}
+	if s.Counter == nil && s.Gauge == nil && s.Histogram == nil {
+		return s, false
+	}
+	s.Samples, s.Gaps, s.NonFinite = int(t.samples), int(t.gaps), int(t.drops)
+	s.HasRef = t.ref >= 0
+	if r := t.reference(); r >= 0 {
+		s.RefNS = v.times[r]
+	}
+	if t.samples > 0 {
+		s.FirstNS, s.LastNS = v.times[t.first], v.times[t.final]
+	}
+	s.Warnings = append(s.Warnings, s.doubts(v.resets)...)
+	return s, true
+}
+
+// doubts returns the warnings that follow from the counts of a series.
+func (s *Series) doubts(resets ResetMode) []metric.Warning {
+	var out []metric.Warning
+	warn := func(code, format string, args ...any) {
+		out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if s.Resets > 0 {
+		text := "counted from zero after each"
+		if resets == ResetClamp {
+			text = "what was gained before them is lost"
+		}
+		warn("counter_reset", "%d resets inside the window: %s", s.Resets, text)
+	}
+	if s.Gaps > 0 {
+		warn("gap", "vanished and came back %d times inside the window", s.Gaps)
+	}
+	if s.NonFinite > 0 {
+		warn("non_finite", "%d samples inside the window were NaN or infinite and left out", s.NonFinite)
+	}
+	if s.Counter != nil && !s.Counter.Defined {
+		warn("single_sample", "a single sample: nothing to take a difference of")
+	}
+	return out
+}
+
+// skipped returns the families with series that have no statistics here.
+func (f *Fold) skipped() []int {
+	var out []int
+	for i := range f.dict.Series {
+		family := f.dict.Series[i].Family
+		switch f.dict.Families[family].Type {
+		case metric.Summary, metric.GaugeHistogram:
+			if !slices.Contains(out, family) {
+				out = append(out, family)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
