@@ -1,0 +1,170 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options configure a simulated server. The zero value is a warm vLLM-like
+// server under a light load. A share is a probability between 0 and 1; where
+// its zero value has a default, a negative share means none.
+type Options struct {
+	// Now is the clock; nil means time.Now. The simulation reads it whenever
+	// the server is used, and never otherwise. A reading before an earlier one
+	// counts as the earlier one.
+	Now func() time.Time
+	// Seed chooses the run: the same options, seed and clock give the same
+	// bytes at an instant, however often the server was asked before.
+	Seed uint64
+
+	// Rate is the arrival rate in requests per second; 0 means 4. For a server
+	// without any load set Load to a single step of rate 0 at 0.
+	Rate float64
+	// Load changes the rate at instants counted from New, in ascending order.
+	Load []LoadStep
+
+	// Model is the value of the model_name label; "" means "qwen3-8b".
+	Model string
+	// Engines is the number of data-parallel engines, or of the replicas of
+	// each stage of the standard Omni plan; 0 means 1.
+	Engines int
+	// Prompt and Output are the lengths of prompts and answers in tokens; zero
+	// means a mean of 512 (CV 1) and of 128 (CV 0.8).
+	Prompt, Output Lengths
+	// PrefixShare is the share of requests that find about half of their prompt
+	// in the prefix cache; 0 means 0.4.
+	PrefixShare float64
+	// AbortShare and ErrorShare are the shares of requests that the client
+	// aborts and that fail; 0 means 0.02 and 0.002.
+	AbortShare, ErrorShare float64
+	// Hardware sets the speed and size of an engine.
+	Hardware Hardware
+	// MFU lets the estimated_* families advance, as --enable-mfu-metrics does.
+	MFU bool
+
+	// ColdStart makes the server slow at first.
+	ColdStart ColdStart
+	// PublishDelay and PublishJitter let what happens become visible late, in
+	// order: after the delay and a random time below the jitter. What gauges
+	// show is never late.
+	PublishDelay, PublishJitter time.Duration
+	// ExtraSeries adds so many counter samples to the body, two thirds of which
+	// change from scrape to scrape.
+	ExtraSeries int
+	// ExtraPath is one more path that serves the metrics, for example
+	// "/prometheus/metrics"; "" means none.
+	ExtraPath string
+	// KeepTruth keeps every request and observation for Truth. Memory then
+	// grows with the work done.
+	KeepTruth bool
+}
+
+// LoadStep sets the arrival rate to Rate requests per second from At on.
+type LoadStep struct {
+	At   time.Duration
+	Rate float64
+}
+
+// Lengths is a lognormal distribution of token counts with that mean and
+// coefficient of variation (standard deviation by mean).
+type Lengths struct{ Mean, CV float64 }
+
+// ColdStart multiplies the duration of engine steps by Slowdown at the start of
+// the process, falling evenly to 1 until For has passed: compilation, cold
+// caches. The zero value is a warm start.
+type ColdStart struct {
+	For      time.Duration
+	Slowdown float64
+}
+
+// Hardware sets the speed and size of one engine. A step of n sequences that
+// prefills p tokens takes StepBase + (n-1) StepPerSequence + p StepPerToken.
+type Hardware struct {
+	StepBase        time.Duration // 0 means 8ms
+	StepPerSequence time.Duration // 0 means 60µs
+	StepPerToken    time.Duration // 0 means 25µs
+	StepNoise       float64       // relative standard deviation of a step; 0 means 0.04, negative none
+
+	MaxSequences  int // max_num_seqs; 0 means 64
+	MaxStepTokens int // max_num_batched_tokens; 0 means 2048
+	MaxModelLen   int // the longest prompt and answer in tokens; 0 means 8192
+	BlockSize     int // tokens in a KV block; 0 means 16
+	Blocks        int // num_gpu_blocks, one of which is reserved; 0 means 2049
+}
+
+// withDefaults returns the options with every documented default filled in.
+func (o Options) withDefaults() Options {
+	orInt := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orTime := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orFloat := func(v *float64, d float64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	orFloat(&o.Rate, 4)
+	orInt(&o.Engines, 1)
+	if o.Prompt == (Lengths{}) {
+		o.Prompt = Lengths{Mean: 512, CV: 1}
+	}
+	if o.Output == (Lengths{}) {
+		o.Output = Lengths{Mean: 128, CV: 0.8}
+	}
+	orFloat(&o.PrefixShare, 0.4)
+	orFloat(&o.AbortShare, 0.02)
+	orFloat(&o.ErrorShare, 0.002)
+	h := &o.Hardware
+	orTime(&h.StepBase, 8*time.Millisecond)
+	orTime(&h.StepPerSequence, 60*time.Microsecond)
+	orTime(&h.StepPerToken, 25*time.Microsecond)
+	orFloat(&h.StepNoise, 0.04)
+	orInt(&h.MaxSequences, 64)
+	orInt(&h.MaxStepTokens, 2048)
+	orInt(&h.MaxModelLen, 8192)
+	orInt(&h.BlockSize, 16)
+	orInt(&h.Blocks, 2049)
+	return o
+}
+
+// check refuses options that no server could have. The defaults are filled in.
+func (o *Options) check() error {
+	h := o.Hardware
+	switch {
+	case o.Rate < 0:
+		return fmt.Errorf("check options: Rate is %g, want requests per second", o.Rate)
+	case o.Engines < 1:
+		return fmt.Errorf("check options: Engines is %d, want at least 1", o.Engines)
+	case o.PrefixShare > 1 || o.AbortShare > 1 || o.ErrorShare > 1 || max(o.AbortShare, 0)+max(o.ErrorShare, 0) > 1:
+		return errors.New("check options: PrefixShare, AbortShare and ErrorShare are shares of requests, want at most 1 in all")
+	case o.Prompt.Mean < 1 || o.Prompt.CV < 0 || o.Output.Mean < 1 || o.Output.CV < 0:
+		return errors.New("check options: Prompt and Output want a mean of at least 1 token and a CV of at least 0")
+	case o.PublishDelay < 0 || o.PublishJitter < 0 || o.ColdStart.For < 0:
+		return errors.New("check options: PublishDelay, PublishJitter and ColdStart.For want no negative duration")
+	case o.ExtraSeries < 0:
+		return fmt.Errorf("check options: ExtraSeries is %d, want 0 or more", o.ExtraSeries)
+	case h.StepBase < time.Microsecond || h.StepPerSequence < 0 || h.StepPerToken < 0 || h.StepNoise > 1:
+		return errors.New("check options: Hardware wants steps of at least 1µs and a StepNoise of at most 1")
+	case h.MaxSequences < 1 || h.MaxStepTokens < 1 || h.BlockSize < 1 || h.MaxModelLen < 2:
+		return errors.New("check options: Hardware wants sizes of at least 1 and a MaxModelLen of at least 2")
+	case (h.Blocks-1)*h.BlockSize < h.MaxModelLen:
+		return fmt.Errorf("check options: %d KV blocks of %d tokens, less one reserved, do not hold MaxModelLen %d: raise Hardware.Blocks",
+			h.Blocks, h.BlockSize, h.MaxModelLen)
+	}
+	for i, s := range o.Load {
+		if s.Rate < 0 || s.At < 0 || i > 0 && s.At <= o.Load[i-1].At {
+			return fmt.Errorf("check options: Load[%d] is %g/s from %v, want rates of 0 or more at ascending instants", i, s.Rate, s.At)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package simulate
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// profile is one kind of server. start builds its model in a fresh world.
+type profile struct {
+	name  string
+	model string // default of Options.Model
+	start func(*world) (model, error)
+}
+
+// model is a simulated server. It drives itself by the events of its world.
+type model interface {
+	// refresh sets the gauges, and the counters that are read from elsewhere,
+	// to what they are now.
+	refresh()
+}
+
+func profiles() []profile {
+	return []profile{vllmProfile()}
+}
+
+// Profiles returns the names that New accepts.
+func Profiles() []string {
+	var names []string
+	for _, p := range profiles() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Server is a simulated server and its http.Handler. It is safe for concurrent
+// use.
+type Server struct {
+	profile profile
+	opt     Options
+	first   time.Time // of the first process
+	buffers sync.Pool // of *[]byte
+
+	mu       sync.Mutex
+	restarts uint64
+	w        *world
+	m        model
+	padding  []*series
+}
+
+// New returns a server of that profile, started now. It refuses an unknown
+// profile and options that no server could have.
+func New(name string, o Options) (*Server, error) {
+	i := slices.IndexFunc(profiles(), func(p profile) bool { return p.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("simulate %q: unknown profile, have %s", name, strings.Join(Profiles(), ", "))
+	}
+	p := profiles()[i]
+	if o.Model == "" {
+		o.Model = p.model
+	}
+	s := &Server{profile: p, opt: o.withDefaults()}
+	if err := s.opt.check(); err != nil {
+		return nil, fmt.Errorf("simulate %q: %w", name, err)
+	}
+	s.first = s.opt.Now()
+	s.buffers.New = func() any { return new([]byte) }
+	if err := s.start(s.first); err != nil {
+		return nil, fmt.Errorf("simulate %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// start begins a process at now.
+func (s *Server) start(now time.Time) (err error) {
+	s.w = newWorld(&s.opt, now, now.Sub(s.first), s.restarts)
+	if s.m, err = s.profile.start(s.w); err != nil {
+		return err
+	}
+	s.padding = nil
+	if s.opt.ExtraSeries > 0 {
+		f := s.w.reg.counter("simulate_padding", "Series without a meaning, for load tests.", "model_name", "series")
+		f.plain = true
+		for i := range s.opt.ExtraSeries {
+			s.padding = append(s.padding, f.with(0, s.opt.Model, strconv.Itoa(i)))
+		}
+	}
+	return nil
+}
+
+// advance brings the world to the present. The caller holds the lock.
+func (s *Server) advance() {
+	s.w.advance(s.opt.Now().Sub(s.w.origin))
+}
+
+// refresh sets what is a function of the present. The caller holds the lock.
+func (s *Server) refresh() {
+	s.m.refresh()
+	elapsed := seconds(s.w.now)
+	for i, p := range s.padding {
+		if i%3 > 0 {
+			p.set(math.Floor(elapsed * float64(3+i%61)))
+		}
+	}
+}
+
+// Restart ends the process and starts another in its place: counters begin at
+// zero, requests under way are lost, the start and creation times are new. The
+// load goes on as planned. It returns the truth of the process that ended.
+func (s *Server) Restart() Truth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	old := s.w
+	s.restarts++
+	if err := s.start(old.origin.Add(old.now)); err != nil {
+		panic("simulate: options that New accepted are refused: " + err.Error())
+	}
+	if old.arrivals.changed {
+		s.w.arrivals.setRate(old.arrivals.rate())
+	}
+	return old.truth()
+}
+
+// SetRate changes the arrival rate to that many requests per second from now
+// on, in place of the load planned in the options; a rate below 0 counts as 0.
+func (s *Server) SetRate(rate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.w.arrivals.setRate(max(rate, 0))
+}
+
+// Truth returns what has happened in the process up to now. Without
+// Options.KeepTruth it holds no requests, steps and series.
+func (s *Server) Truth() Truth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	return s.w.truth()
+}
+
+// Samples returns the number of samples in the body now.
+func (s *Server) Samples() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	return s.w.reg.samples()
+}
+
+// AppendBody appends the body that a scrape in the classic text format would
+// get now.
+func (s *Server) AppendBody(b []byte) []byte { return s.appendBody(b, false) }
+
+func (s *Server) appendBody(b []byte, open bool) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.refresh()
+	if open {
+		return s.w.reg.appendOpenMetrics(b)
+	}
+	return s.w.reg.appendText(b)
+}
+
+// ServeHTTP answers /metrics (and Options.ExtraPath) and /health; anything else
+// is 404. Like prometheus_client it writes OpenMetrics when the Accept header
+// names it, and compresses when gzip is accepted.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/health":
+		w.WriteHeader(http.StatusOK)
+		return
+	case r.URL.Path != "/metrics" && (s.opt.ExtraPath == "" || r.URL.Path != s.opt.ExtraPath):
+		http.NotFound(w, r)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	open := accepts(r.Header.Get("Accept"), "application/openmetrics-text")
+	w.Header().Set("Content-Type", contentTypeText)
+	if open {
+		w.Header().Set("Content-Type", contentTypeOpen)
+	}
+	buf := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buf)
+	*buf = s.appendBody((*buf)[:0], open)
+	// A write fails when the client has gone; there is nobody left to tell.
+	if accepts(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = z.Write(*buf)
+		_ = z.Close()
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(*buf)))
+	_, _ = w.Write(*buf)
+}
+
+// accepts says whether a list of a header names what; weights are ignored, as
+// prometheus_client does.
+func accepts(list, what string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(item, ";")
+		if strings.TrimSpace(name) == what {
+			return true
+		}
+	}
+	return false
+}
+
+// Serve listens on the TCP address addr ("127.0.0.1:0" for a free port), calls
+// ready with the address in use, and answers until ctx is done; see
+// ServeListener.
+func (s *Server) Serve(ctx context.Context, addr string, ready func(net.Addr)) error {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	if ready != nil {
+		ready(ln.Addr())
+	}
+	return s.ServeListener(ctx, ln)
+}
+
+// ServeListener answers on ln, which it closes, until ctx is done. It returns
+// nil then, after everything it started has ended; requests under way get one
+// second.
+func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() { ended <- srv.Serve(ln) })
+	defer wg.Wait()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		if err := srv.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("close server on %s: %w", ln.Addr(), err)
+		}
+	}
+	return nil
+}
