@@ -5,7 +5,7 @@ FUZZTIME ?= 30s
 build: # a static binary
 	CGO_ENABLED=0 go build -trimpath -o scrapestat ./cmd/scrapestat
 check:
-	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	! gofmt -l $$(git ls-files '*.go') | grep .
 	go vet ./...
 	$(STATICCHECK) ./...
 	go mod tidy -diff
