@@ -15,10 +15,9 @@ BEGIN {
 		print "skipped without leave in .ci/skips: " $3
 		bad = 1
 	}
-	reason = 1
-	next
+	print "    " previous # the reason, as "go test -v" prints it
 }
-reason { print "    " $0; reason = 0 }
+{ previous = $0 }
 END {
 	printf "tests: %d passed, %d failed, %d skipped\n", passed, failed, skipped
 	exit bad || failed || !passed

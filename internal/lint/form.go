@@ -65,6 +65,19 @@ func checkNames(p *Package, report reporter) {
 	}
 }
 
+// checkTestPackage wants tests outside the package they test, so that they use
+// what a caller has. The exceptions carry a name that asks for a reason.
+func checkTestPackage(p *Package, report reporter) {
+	for _, f := range p.Files {
+		name := path.Base(f.Path)
+		if !f.Test || p.Name == "main" || strings.HasSuffix(f.ast.Name.Name, "_test") ||
+			name == "export_test.go" || strings.HasSuffix(name, "_internal_test.go") {
+			continue
+		}
+		report(f, f.ast.Package, "test of package %s from within: test the exported API in package %s_test, or call the file *_internal_test.go and say why", p.Name, p.Name)
+	}
+}
+
 // checkPackageDoc wants exactly one package comment, in a file that is no test.
 func checkPackageDoc(p *Package, report reporter) {
 	code := p.code()

@@ -36,6 +36,7 @@ var rules = []rule{
 	{"file-size", checkFileSize},
 	{"func-size", checkFuncSize},
 	{"name", checkNames},
+	{"test-package", checkTestPackage},
 	{"package-doc", checkPackageDoc},
 	{"exported-doc", checkExportedDoc},
 	{"todo", checkTodo},

@@ -73,11 +73,12 @@ func sizeFixtures(t *testing.T, fired map[string]bool) {
 	const head = "// Package metric is a fixture.\npackage metric\n"
 	one("metric/a.go", head, 500, "")
 	one("metric/a.go", head, 501, "", "file-size")
-	one("metric/a_test.go", head, 800, "")
-	one("metric/a_test.go", head, 801, "", "file-size")
+	const testHead = "package metric_test\n"
+	one("metric/a_test.go", testHead, 800, "")
+	one("metric/a_test.go", testHead, 801, "", "file-size")
 	one("metric/a.go", head+"func f() {\n", 62, "}\n")
 	one("metric/a.go", head+"func f() {\n", 63, "}\n", "func-size")
-	one("metric/a_test.go", head+"func f() {\n", 63, "}\n")
+	one("metric/a_test.go", testHead+"func f() {\n", 63, "}\n")
 }
 
 func check(t *testing.T, fsys fs.FS) []lint.Finding {
