@@ -88,10 +88,7 @@ func (c *counter[T]) restarted(f *Fold, n int32) {
 }
 
 func (f *Fold) setCounterCreated(s *slot, bits uint64) {
-	v := math.Float64frombits(bits)
-	if s.integer {
-		v = float64(bits)
-	}
+	v := s.value(bits)
 	switch h := f.holders[s.owner]; h.kind {
 	case kindCounter:
 		if c := &f.counters[h.index]; changeCreated(&c.created, &c.restart, v) {

@@ -42,6 +42,7 @@ type Fold struct {
 
 	dict    metric.Dict
 	slots   []slot
+	bits    []uint64 // by slot, as last seen
 	holders []holder // by series
 
 	counters   []counter[float64]
@@ -141,12 +142,14 @@ func (f *Fold) check(fr *metric.Frame, at int64) error {
 	if len(fr.Slots) != len(fr.Bits) {
 		return fmt.Errorf("damaged frame: %d slots with %d values", len(fr.Slots), len(fr.Bits))
 	}
-	next := uint32(0)
-	for _, id := range fr.Slots {
-		if id < next || int(id) >= len(f.slots) {
-			return fmt.Errorf("damaged frame: slot %d after %d, of %d", id, int(next)-1, len(f.slots))
+	ids := fr.Slots
+	for i := 1; i < len(ids); i++ {
+		if ids[i-1] >= ids[i] {
+			return fmt.Errorf("damaged frame: slot %d after %d", ids[i], ids[i-1])
 		}
-		next = id + 1
+	}
+	if n := len(ids); n > 0 && int(ids[n-1]) >= len(f.slots) {
+		return fmt.Errorf("damaged frame: slot %d of %d", ids[n-1], len(f.slots))
 	}
 	return nil
 }
@@ -187,12 +190,17 @@ func (f *Fold) apply(fr *metric.Frame, n int32) {
 	if fr.Full {
 		f.vanish(fr, n)
 	}
-	for i, id := range fr.Slots {
-		s, bits := &f.slots[id], fr.Bits[i]
-		if s.present && s.bits == bits {
+	for i := 0; i < len(fr.Slots); i++ {
+		id, bits := fr.Slots[i], fr.Bits[i]
+		s := &f.slots[id]
+		if s.kind == kindHistogram {
+			i = f.setHistogram(fr, i, n)
 			continue
 		}
-		f.changed = n
+		if s.present && f.bits[id] == bits {
+			continue
+		}
+		f.changed, f.bits[id], s.present = n, bits, true
 		switch s.kind {
 		case kindCounter:
 			f.setCounter(&f.counters[s.owner], bits, n)
@@ -200,14 +208,11 @@ func (f *Fold) apply(fr *metric.Frame, n int32) {
 			f.integers[s.owner].set(f, bits, n)
 		case kindGauge:
 			f.setGauge(s, bits, n)
-		case kindHistogram:
-			f.setHistogram(s, bits)
 		case kindCounterCreated:
 			f.setCounterCreated(s, bits)
 		case kindHistogramCreated:
 			f.setHistogramCreated(s, bits)
 		}
-		s.bits, s.present = bits, true
 	}
 	for _, series := range f.restarts {
 		switch h := f.holders[series]; h.kind {
@@ -245,7 +250,7 @@ func (f *Fold) vanish(fr *metric.Frame, n int32) {
 		case kindGauge:
 			f.gauges[s.owner].leave(absent, n, f.window)
 		case kindHistogram:
-			f.vanishHistogram(s)
+			f.vanishHistogram(s, f.bits[id])
 		}
 		s.present = false
 	}

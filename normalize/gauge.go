@@ -24,13 +24,10 @@ type gauge struct {
 }
 
 func (f *Fold) setGauge(s *slot, bits uint64, n int32) {
-	g, v := &f.gauges[s.owner], float64(bits)
-	if !s.integer {
-		if !isFinite(bits) {
-			g.leave(bad, n, f.window)
-			return
-		}
-		v = math.Float64frombits(bits)
+	g, v := &f.gauges[s.owner], s.value(bits)
+	if !s.finite(bits) {
+		g.leave(bad, n, f.window)
+		return
 	}
 	if g.track.state != good {
 		g.track.set(good, n, f.window)

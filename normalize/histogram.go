@@ -100,10 +100,14 @@ func (h *histogram) place(f *Fold, ids []int32) {
 			cur[p], prev[p] = h.cur[f.slots[id].pos], h.prev[f.slots[id].pos]
 		}
 	}
-	for _, id := range h.ids {
-		if id >= 0 {
-			f.slots[id].pos = extra
+	for p, id := range h.ids {
+		if id < 0 {
+			continue
 		}
+		if f.slots[id].plain {
+			f.bits[id] = math.Float64bits(h.cur[p])
+		}
+		f.slots[id].pos, f.slots[id].plain = extra, false
 	}
 	h.ids, h.cur, h.prev = ids, cur, prev
 	h.bounds = make([]float64, len(ids)-2)
@@ -129,21 +133,52 @@ func (h *histogram) missing(f *Fold) float64 {
 	return math.NaN()
 }
 
-func (s *slot) finite(bits uint64) bool { return s.integer || isFinite(bits) }
-
-func (f *Fold) setHistogram(s *slot, bits uint64) {
-	h := &f.histograms[s.owner]
-	if !s.present || !s.finite(bits) || !s.finite(s.bits) {
-		h.account(s, bits)
-	}
-	if s.pos >= 0 {
-		v := math.Float64frombits(bits)
-		if s.integer {
-			v = float64(bits)
+// setHistogram takes over the slots of one histogram, beginning with slot i of
+// the frame of poll n, and returns the position of the last one.
+func (f *Fold) setHistogram(fr *metric.Frame, i int, n int32) int {
+	owner := f.slots[fr.Slots[i]].owner
+	h := &f.histograms[owner]
+	changed := false
+	for ; i < len(fr.Slots); i++ {
+		id, bits := fr.Slots[i], fr.Bits[i]
+		s := &f.slots[id]
+		if s.kind != kindHistogram || s.owner != owner {
+			break
 		}
-		h.cur[s.pos] = v
+		if s.plain && isFinite(bits) {
+			v := &h.cur[s.pos]
+			changed = changed || math.Float64bits(*v) != bits
+			*v = math.Float64frombits(bits)
+		} else if s.plain || !s.present || f.bits[id] != bits {
+			changed = true
+			h.set(s, f.bits[id], bits)
+			f.bits[id] = bits
+		}
 	}
-	f.queue(h, s.owner)
+	if changed {
+		f.changed = n
+		f.queue(h, owner)
+	}
+	return i - 1
+}
+
+// set takes over a slot that may appear or be no number; old are its bits before
+// unless it was plain.
+func (h *histogram) set(s *slot, old, bits uint64) {
+	if !s.present {
+		h.present++
+		h.dirty = true
+	} else if !s.plain && !s.finite(old) {
+		h.bad--
+	}
+	if !s.finite(bits) {
+		h.bad++
+	}
+	if s.pos != extra {
+		h.cur[s.pos] = s.value(bits)
+	}
+	s.present = true
+	s.plain = s.pos != extra && !s.integer && isFinite(bits)
 }
 
 func (f *Fold) queue(h *histogram, index int32) {
@@ -153,27 +188,16 @@ func (f *Fold) queue(h *histogram, index int32) {
 	}
 }
 
-// account follows how many slots are there and how many of them are not finite.
-func (h *histogram) account(s *slot, bits uint64) {
-	if !s.present {
-		h.present++
-		h.dirty = true
-	} else if !s.finite(s.bits) {
-		h.bad--
-	}
-	if !s.finite(bits) {
-		h.bad++
-	}
-}
-
-func (f *Fold) vanishHistogram(s *slot) {
+// vanishHistogram handles a slot that is no longer there; old are its bits
+// before unless it was plain.
+func (f *Fold) vanishHistogram(s *slot, old uint64) {
 	h := &f.histograms[s.owner]
 	h.present--
-	h.dirty = true
-	if !s.finite(s.bits) {
+	if !s.plain && !s.finite(old) {
 		h.bad--
 	}
-	if s.pos >= 0 {
+	h.dirty, s.plain = true, false
+	if s.pos != extra {
 		h.cur[s.pos] = h.missing(f)
 	}
 	f.queue(h, s.owner)
@@ -181,11 +205,7 @@ func (f *Fold) vanishHistogram(s *slot) {
 
 func (f *Fold) setHistogramCreated(s *slot, bits uint64) {
 	h := &f.histograms[s.owner]
-	v := math.Float64frombits(bits)
-	if s.integer {
-		v = float64(bits)
-	}
-	if changeCreated(&h.created, &h.restart, v) {
+	if changeCreated(&h.created, &h.restart, s.value(bits)) {
 		f.queue(h, s.owner)
 	}
 }
@@ -210,7 +230,7 @@ func (h *histogram) step(f *Fold, n int32) {
 		h.begin(f, n)
 	case n < f.window.from:
 		h.restart = false
-		h.relayout(f)
+		h.relayout(f, n)
 		copy(h.prev, h.cur)
 	default:
 		h.advance(f, n)
@@ -223,7 +243,7 @@ func (h *histogram) begin(f *Fold, n int32) {
 	if f.o.Resets == ResetClamp {
 		h.freezeClamp(f)
 	}
-	h.relayout(f)
+	h.relayout(f, n)
 	h.segments = 1
 	copy(h.prev, h.cur)
 	if n >= f.window.from {
@@ -274,8 +294,8 @@ func (h *histogram) close() {
 	}
 }
 
-// relayout notes a changed set of buckets.
-func (h *histogram) relayout(f *Fold) {
+// relayout notes a changed set of buckets in poll n.
+func (h *histogram) relayout(f *Fold, n int32) {
 	if !h.dirty {
 		return
 	}
@@ -288,7 +308,9 @@ func (h *histogram) relayout(f *Fold) {
 	}
 	if layout := sum.Sum64(); layout != h.layout {
 		h.layout = layout
-		h.segments++
+		if n < f.window.to {
+			h.segments++
+		}
 	}
 	if h.common == nil {
 		return
@@ -333,7 +355,7 @@ func (h *histogram) advance(f *Fold, n int32) {
 	if f.bound > h.bound {
 		h.mark(f.bound)
 	}
-	h.relayout(f)
+	h.relayout(f, n)
 	gained := f.scratch.gained[:len(h.cur)]
 	prev, count := h.prev[:len(h.cur)], h.countAt()
 	fell := h.restart
@@ -375,10 +397,11 @@ func (h *histogram) reset(gained []float64) {
 
 // learn shows the estimator what was gained between two samples.
 func (h *histogram) learn(f *Fold, gained []float64) {
-	d := h.delta(f, gained)
+	d := &f.scratch.delta
+	*d = h.delta(f, gained)
 	d.Count = gained[h.counter()]
 	d.Sum = gained[h.sumAt()]
-	h.est.Interval(&d)
+	h.est.Interval(d)
 }
 
 // counter returns the position whose gain is the number of observations: the

@@ -61,7 +61,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 // idle returns the histogram as it would be with an empty window beginning now.
 func (h *histogram) idle() *histogram {
 	c := *h
-	c.ref = c.prev
+	c.ref, c.segments = c.prev, 1
 	c.common = make([]bool, len(c.prev))
 	for p := range c.common {
 		c.common[p] = !math.IsNaN(c.prev[p])

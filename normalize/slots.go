@@ -19,22 +19,29 @@ const (
 	kindHistogramCreated
 )
 
-// slot is one slot of the dictionary as it was last seen.
+// slot says what a slot of the dictionary is and how it was last seen; its bits
+// are in Fold.bits. It is small because every changed value goes through it.
 type slot struct {
-	bits    uint64
 	owner   int32 // index among the counters, integers, gauges or histograms
 	pos     int32 // within its histogram; extra when the histogram does not track it
 	kind    kind
 	present bool
 	integer bool
+	// plain is set for a slot of a histogram that is present, tracked, finite and
+	// no integer. Its value is only kept in its histogram.
+	plain bool
 }
 
-func (s *slot) value() float64 {
+// value is what bits mean in this slot.
+func (s *slot) value(bits uint64) float64 {
 	if s.integer {
-		return float64(s.bits)
+		return float64(bits)
 	}
-	return math.Float64frombits(s.bits)
+	return math.Float64frombits(bits)
 }
+
+// finite says whether bits are a finite value of this slot.
+func (s *slot) finite(bits uint64) bool { return s.integer || isFinite(bits) }
 
 // holder says which state keeps a series; kindNone when nothing was needed yet.
 type holder struct {
@@ -54,6 +61,7 @@ func (f *Fold) grow(g *metric.Growth) error {
 	f.holders = append(f.holders, make([]holder, len(g.Series))...)
 	for i := range g.Slots {
 		f.slots = append(f.slots, slot{integer: g.Slots[i].Integer})
+		f.bits = append(f.bits, 0)
 		if f.window.to == never {
 			f.assign(int32(len(f.slots)-1), &g.Slots[i])
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -22,6 +23,7 @@ type view struct {
 type scratch struct {
 	gained []float64 // by position in a histogram
 	cum    []float64
+	delta  histest.Delta
 }
 
 // view settles where the window ends: polls after endNS that showed nothing new
