@@ -1,0 +1,170 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Collector polls a set of targets. Make one with New; it runs once.
+type Collector struct {
+	options Options
+	sink    Sink
+	loops   []*loop
+	decode  chan struct{} // semaphore: one slot per core
+	own     []*http.Transport
+
+	started atomic.Bool
+	ready   chan struct{}
+	pending atomic.Int64 // targets without a baseline
+	ended   chan struct{}
+}
+
+// New checks options and targets and returns a collector that has not begun.
+// The index of a target is its Snapshot.Target.
+func New(targets []Target, o Options, sink Sink) (*Collector, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if len(targets) == 0 || sink == nil {
+		return nil, errors.New("make collector: want at least one target and a sink")
+	}
+	c := &Collector{options: o, sink: sink, decode: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		ready: make(chan struct{}), ended: make(chan struct{})}
+	c.pending.Store(int64(len(targets)))
+	shared := newTransport()
+	c.own = []*http.Transport{shared}
+	for i, t := range targets {
+		own := shared
+		if strings.HasPrefix(t.URL, "unix://") {
+			own = newUnixTransport(t.URL)
+			c.own = append(c.own, own)
+		}
+		l, err := newLoop(c, i, t, own)
+		if err != nil {
+			return nil, err
+		}
+		c.loops = append(c.loops, l)
+	}
+	return c, nil
+}
+
+// Run polls until stop closes, then takes the final polls and returns. When ctx
+// is cancelled it aborts at once and returns the error of ctx; when the sink
+// fails it aborts and returns that error. All goroutines have ended when it
+// returns.
+//
+// The targets start one after the other within one interval, in their order, so
+// that they do not all answer at the same time. After stop a running poll is
+// given a fifth of Options.FinalTimeout, and the final poll the rest.
+func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
+	if c.started.Swap(true) {
+		return errors.New("run collector: it ran before; make a new one")
+	}
+	defer close(c.ended)
+	defer c.closeIdle()
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	polls, endPolls := context.WithCancel(ctx)
+	defer endPolls()
+
+	begin := time.Now()
+	done := make(chan struct{})
+	var loops, watcher sync.WaitGroup
+	for i, l := range c.loops {
+		offset := l.interval / time.Duration(len(c.loops)) * time.Duration(i)
+		loops.Go(func() {
+			if err := l.run(ctx, polls, stop, begin.Add(offset)); err != nil {
+				abort(err)
+			}
+		})
+	}
+	watcher.Go(func() { c.endPolls(stop, done, endPolls) })
+	loops.Wait()
+	close(done)
+	watcher.Wait()
+	return context.Cause(ctx)
+}
+
+// endPolls interrupts the polls that still run some time after stop.
+func (c *Collector) endPolls(stop, done <-chan struct{}, end context.CancelFunc) {
+	select {
+	case <-done:
+		return
+	case <-stop:
+	}
+	grace := time.NewTimer(c.grace())
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		end()
+	}
+}
+
+func (c *Collector) grace() time.Duration { return c.options.FinalTimeout / 5 }
+
+// Boundary polls each target once more, now or as soon as its running poll has
+// ended, and returns when all are recorded, ctx is done or the run has ended. It
+// may be called from any goroutine once Run was.
+func (c *Collector) Boundary(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, l := range c.loops {
+		wg.Go(func() { c.boundary(ctx, l) })
+	}
+	wg.Wait()
+}
+
+func (c *Collector) boundary(ctx context.Context, l *loop) {
+	recorded := make(chan struct{})
+	select {
+	case l.extra <- recorded:
+	case <-ctx.Done():
+		return
+	case <-c.ended:
+		return
+	}
+	select {
+	case <-recorded:
+	case <-ctx.Done():
+	case <-c.ended:
+	}
+}
+
+// Ready is closed when the baseline of every target is recorded, whatever its
+// outcome. It is never closed when the run ends before.
+func (c *Collector) Ready() <-chan struct{} { return c.ready }
+
+func (c *Collector) baselineDone() {
+	if c.pending.Add(-1) == 0 {
+		close(c.ready)
+	}
+}
+
+func (c *Collector) closeIdle() {
+	for _, t := range c.own {
+		t.CloseIdleConnections()
+	}
+}
+
+// nowNS is the time on the axis of the run.
+func (c *Collector) nowNS() int64 { return c.at(time.Now()) }
+
+func (c *Collector) at(t time.Time) int64 {
+	return c.options.Origin.UnixNano() + int64(t.Sub(c.options.Origin))
+}
+
+// record hands a snapshot to the sink.
+func (c *Collector) record(l *loop) error {
+	if err := c.sink.Record(&l.snapshot); err != nil {
+		return fmt.Errorf("record snapshot of %s: %w", l.target, err)
+	}
+	return nil
+}

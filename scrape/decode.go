@@ -1,0 +1,215 @@
+package scrape
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Decoder decodes the bodies of one target, one after the other. It owns the
+// dictionary of the target and knows what its consumer has been told. It is not
+// safe for concurrent use.
+type Decoder struct {
+	limits Limits
+	dict   *dictionary
+	asm    *assembler
+	learn  learner
+	layout layout
+
+	bits    []uint64 // by slot: the value last stored
+	present []uint32 // slots of the last stored poll, ascending
+
+	any     bool   // a poll was stored
+	body    []byte // of the last stored poll
+	format  format
+	cut     bool
+	outcome metric.Outcome
+	err     string
+	lines   int
+	drops   []metric.Drop
+
+	frame metric.Frame
+	said  map[string]bool // codes of warnings that need saying once
+}
+
+// NewDecoder returns a decoder with an empty dictionary. Of the options it uses
+// Limits, Keep and Drop.
+func NewDecoder(o Options) (*Decoder, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return newDecoder(o.Limits, o.Keep, o.Drop), nil
+}
+
+func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
+	dict := newDictionary(l)
+	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{},
+		learn: learner{cache: map[string]cached{}}}
+}
+
+// Body is what a target answered.
+type Body struct {
+	Bytes       []byte
+	ContentType string
+	// Cut says that the body broke off before its announced end.
+	Cut bool
+}
+
+// Decode decodes a body into s: outcome, lines, drops, warnings, growth and
+// frame, and Body and BodyBytes. The decoder keeps b.Bytes until a later body
+// replaces it. What s receives stays valid until the next call. spare is a buffer
+// the decoder has no use for, for the caller to read the next body into.
+//
+// Decode never fails: a body that is no exposition ends in an outcome.
+func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
+	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
+	s.Growth, s.Frame = metric.Growth{}, metric.Frame{}
+	defer func() {
+		if p := recover(); p != nil {
+			d.layout.ok = false
+			s.Outcome, s.Err = metric.NotPrometheus, clean(fmt.Sprint("internal error while decoding: ", p), 300)
+			s.Lines, s.Drops, s.Growth, s.Frame = 0, nil, metric.Growth{}, metric.Frame{}
+			spare = b.Bytes
+		}
+	}()
+	kind, problem := sniff(b.Bytes, b.ContentType)
+	if problem != "" {
+		s.Outcome, s.Err = metric.NotPrometheus, problem
+		return b.Bytes
+	}
+	if d.contentWarning(s, b); d.any && !b.Cut && !d.cut && kind == d.format {
+		if bytes.Equal(b.Bytes, d.body) {
+			s.Duplicate = true
+			return d.repeat(s, b.Bytes)
+		}
+		if d.layout.ok && d.replay(b.Bytes) {
+			s.Frame = d.frame
+			return d.repeat(s, b.Bytes)
+		}
+	}
+	return d.learnBody(s, b, kind)
+}
+
+// repeat stores a body with the layout of the previous one: but for values all
+// that was said about that body holds for this one.
+func (d *Decoder) repeat(s *metric.Snapshot, body []byte) (spare []byte) {
+	s.Outcome, s.Err, s.Lines, s.Drops = d.outcome, d.err, d.lines, d.drops
+	spare, d.body = d.body, body
+	return spare
+}
+
+// learnBody decodes a body line by line.
+func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte) {
+	l := &d.learn
+	l.page.read(b.Bytes, f, d.limits.Samples)
+	s.Lines = len(l.page.lines)
+	if n := l.page.tooMany; n > 0 {
+		s.Outcome, s.Lines = metric.TooLarge, n
+		s.Err = fmt.Sprintf("body has %d samples, more than %d; raise --max-samples or choose families with --keep", n, d.limits.Samples)
+		s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: n, First: reasonTexts[sampleLimit]}}
+		return b.Bytes
+	}
+	d.layout.ok = false // its buffers are about to be reused
+	l.run(d, b)
+	s.Drops = l.tally.list(nil)
+	s.Outcome, s.Err = l.outcome(b)
+	if !s.Outcome.Stored() {
+		return b.Bytes
+	}
+	d.commit(l)
+	d.layout.learn(b, l)
+	s.Growth, s.Frame = d.dict.growth(), d.frame
+	d.dict.told()
+	d.warn(s, l)
+	spare = d.body
+	d.any, d.body, d.format, d.cut = true, b.Bytes, f, b.Cut
+	d.outcome, d.err, d.lines, d.drops = s.Outcome, s.Err, s.Lines, s.Drops
+	return spare
+}
+
+// commit turns the values of the learnt body into a frame: all slots when the
+// set of slots has changed, otherwise those whose bits have.
+func (d *Decoder) commit(l *learner) {
+	d.frame.Slots, d.frame.Bits = d.frame.Slots[:0], d.frame.Bits[:0]
+	same := d.any
+	n := 0
+	for slot, gen := range l.seen {
+		if gen != l.gen {
+			continue
+		}
+		same = same && n < len(d.present) && d.present[n] == uint32(slot)
+		n++
+	}
+	d.frame.Full = !same || n != len(d.present)
+	if d.frame.Full {
+		d.present = d.present[:0]
+	}
+	for len(d.bits) < len(l.seen) {
+		d.bits = append(d.bits, 0)
+	}
+	for slot, gen := range l.seen {
+		if gen != l.gen {
+			continue
+		}
+		if d.frame.Full {
+			d.present = append(d.present, uint32(slot))
+		}
+		if d.frame.Full || d.bits[slot] != l.bits[slot] {
+			d.frame.Slots = append(d.frame.Slots, uint32(slot))
+			d.frame.Bits = append(d.frame.Bits, l.bits[slot])
+		}
+		d.bits[slot] = l.bits[slot]
+	}
+}
+
+// once adds a warning to s unless the target was given one of that code.
+func (d *Decoder) once(s *metric.Snapshot, code, text string) {
+	if !d.said[code] {
+		d.said[code] = true
+		s.Warnings = append(s.Warnings, metric.Warning{Code: code, Text: text})
+	}
+}
+
+// warn says what is odd about a body, each thing once.
+func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
+	p := &l.page
+	for _, w := range p.notes {
+		d.once(s, w.Code, w.Text)
+	}
+	if p.crlf {
+		d.once(s, "crlf", "lines end in CR LF; the CR was ignored")
+	}
+	if l.bom {
+		d.once(s, "byte_order_mark", "body begins with a byte order mark, which was ignored")
+	}
+	if l.stamped > 0 {
+		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they were ignored, the time of the scrape counts", l.stamped))
+	}
+	if len(s.Body) == 0 {
+		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics")
+	}
+	if !p.ended {
+		d.once(s, "truncated", truncationText(p.format))
+	}
+	for _, drop := range s.Drops {
+		if drop.Reason == reasonWords[filtered] {
+			continue
+		}
+		text := fmt.Sprintf("%d of %d lines were not stored; %s", drop.Lines, s.Lines, drop.First)
+		if drop.Reason == reasonWords[seriesLimit] && !d.said[drop.Reason] {
+			name, n := d.dict.busiestLabel()
+			text += fmt.Sprintf("; label %s has the most values (%d)", quote(name, 100), n)
+		}
+		d.once(s, drop.Reason, text)
+	}
+}
+
+func truncationText(f format) string {
+	if f == formatOpenMetrics {
+		return "body does not end in # EOF: it was cut short"
+	}
+	return "body does not end in a line feed: it was cut short"
+}

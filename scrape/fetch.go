@@ -1,0 +1,317 @@
+package scrape
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// fetcher does the requests of one target.
+type fetcher struct {
+	client  *http.Client
+	base    *url.URL // what the target says
+	now     *url.URL // what is polled: base, its fallback, or where it redirected to
+	limits  Limits
+	request http.Request
+	secrets *strings.Replacer
+	gzip    gzip.Reader
+
+	nowNS   func() int64
+	trace   httptrace.ClientTrace
+	dialNS  int64
+	rtt     time.Duration // the quickest connect so far: what is distance, not service
+	sentNS  int64
+	firstNS int64
+}
+
+var (
+	errForeignRedirect = errors.New("redirect refused")
+	errDeadline        = errors.New("deadline of the whole scrape passed; see --timeout")
+)
+
+const (
+	maxRedirects  = 3
+	maxErrorBody  = 512
+	maxErrorText  = 400
+	acceptHeader  = "text/plain;version=0.0.4,*/*;q=0.1"
+	startCapacity = 64 << 10
+)
+
+func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTripper, nowNS func() int64) (*fetcher, error) {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Host == "" && u.Scheme != "unix" {
+		return nil, fmt.Errorf("make target: URL %s is not usable", quote(redact(t.URL), 200))
+	}
+	switch u.Scheme {
+	case "unix":
+		u = &url.URL{Scheme: "http", Host: "localhost", Path: "/metrics"}
+	case "http", "https":
+	default:
+		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), clean(u.Scheme, 40))
+	}
+	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t)}
+	rt := t.RoundTripper
+	if rt == nil {
+		rt = own
+	}
+	f.client = &http.Client{Transport: rt, CheckRedirect: f.checkRedirect}
+	header := http.Header{}
+	for k, v := range t.Header {
+		header[http.CanonicalHeaderKey(k)] = v
+	}
+	if u.User != nil {
+		// As a header it survives a redirect at the same origin.
+		auth := http.Request{Header: header}
+		password, _ := u.User.Password()
+		auth.SetBasicAuth(u.User.Username(), password)
+		u.User = nil
+	}
+	encoding := "identity"
+	if o.Compress {
+		encoding = "gzip"
+	}
+	for k, v := range map[string]string{"User-Agent": "scrapestat/" + o.Version, "Accept": acceptHeader, "Accept-Encoding": encoding,
+		"X-Prometheus-Scrape-Timeout-Seconds": strconv.FormatFloat(timeout.Seconds(), 'g', -1, 64)} {
+		if _, ok := header[k]; !ok {
+			header.Set(k, v)
+		}
+	}
+	f.request = http.Request{Method: http.MethodGet, Header: header, Host: header.Get("Host"),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	f.trace = httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { f.sentNS = f.nowNS() },
+		ConnectStart: func(string, string) { f.dialNS = f.nowNS() },
+		ConnectDone:  f.connected,
+	}
+	return f, nil
+}
+
+func (f *fetcher) connected(_, _ string, err error) {
+	if d := time.Duration(f.nowNS() - f.dialNS); err == nil && (f.rtt == 0 || d < f.rtt) {
+		f.rtt = d
+	}
+}
+
+// checkRedirect allows a few redirects that stay at the origin. Headers with
+// secrets would follow to any host otherwise.
+func (f *fetcher) checkRedirect(r *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	switch {
+	case r.URL.Scheme != from.Scheme || !strings.EqualFold(originHost(r.URL), originHost(from)):
+		return fmt.Errorf("%w: it leads to another origin, %s", errForeignRedirect, redact(r.URL.Scheme+"://"+r.URL.Host))
+	case len(via) > maxRedirects:
+		return fmt.Errorf("%w: more than %d in a row", errForeignRedirect, maxRedirects)
+	}
+	return nil
+}
+
+func originHost(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	if u.Scheme == "https" {
+		return u.Host + ":443"
+	}
+	return u.Host + ":80"
+}
+
+// answer is what a request brought: a body, or an outcome that says why not.
+type answer struct {
+	body        []byte
+	contentType string
+	cut         bool
+	final       *url.URL // after redirects
+}
+
+// fetch does one request and fills the times, status and outcome of s. The body
+// is read into buf, grown as needed, and returned also when it is of no use.
+// s.Outcome is OK when there is a body to decode.
+func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.Snapshot) answer {
+	f.sentNS, f.firstNS = f.nowNS(), 0
+	s.Outcome, s.Status, s.Err, s.FirstByteNS = metric.OK, 0, "", 0
+	r := f.request.WithContext(httptrace.WithClientTrace(ctx, &f.trace))
+	r.URL = u
+	a := answer{body: buf[:0]}
+	resp, err := f.client.Do(r)
+	if err != nil {
+		s.Outcome, s.Err = f.failure(ctx, err)
+	} else {
+		a.final, a.contentType, s.Status = resp.Request.URL, resp.Header.Get("Content-Type"), resp.StatusCode
+		if resp.StatusCode != http.StatusOK {
+			f.statusError(resp, s)
+		} else {
+			f.readBody(ctx, resp, &a, s)
+		}
+		resp.Body.Close()
+	}
+	s.SentNS, s.FirstByteNS = f.sentNS, f.firstNS
+	s.Took = time.Duration(f.nowNS() - f.sentNS)
+	return a
+}
+
+// failure names what went wrong before a body came.
+func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, string) {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err // its own text repeats the URL with its secrets
+	}
+	switch {
+	case errors.Is(err, errForeignRedirect):
+		return metric.RefusedRedirect, f.text(err.Error())
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case strings.Contains(err.Error(), "server response headers exceeded"):
+		return metric.TooLarge, "response headers exceed 64 KiB"
+	}
+	return metric.ConnectError, f.text(err.Error())
+}
+
+// interrupted tells a passed deadline from the end of the run.
+func interrupted(ctx context.Context) (metric.Outcome, string) {
+	if errors.Is(context.Cause(ctx), errDeadline) {
+		return metric.Timeout, errDeadline.Error()
+	}
+	return metric.Cancelled, "the run ended first"
+}
+
+// text makes a message of what others wrote, without the target's secrets.
+func (f *fetcher) text(s string) string {
+	return clean(f.secrets.Replace(s), maxErrorText)
+}
+
+func newSecrets(t Target) *strings.Replacer {
+	var pairs []string
+	for _, s := range t.secrets() {
+		pairs = append(pairs, s, "xxxxx")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// statusHints says what a status usually means for an inference server.
+var statusHints = map[int]string{
+	http.StatusUnauthorized:   "; give --header, --bearer-token-file or --basic-auth-file",
+	http.StatusForbidden:      "; give --header, --bearer-token-file or --basic-auth-file",
+	http.StatusNotFound:       "; check the path, or the server flag that turns metrics on (SGLang --enable-metrics, vLLM-Omni --log-stats)",
+	http.StatusNotImplemented: "; llama-server needs --metrics",
+}
+
+func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) {
+	s.Outcome = metric.HTTPError
+	text := make([]byte, maxErrorBody)
+	n, _ := io.ReadFull(resp.Body, text) // an excerpt for the message; the status is the error
+	s.Err = "status " + strconv.Itoa(resp.StatusCode) + statusHints[resp.StatusCode]
+	if said := strings.TrimSpace(f.text(string(text[:n]))); said != "" {
+		s.Err += "; the body begins " + quote(said, 200)
+	}
+}
+
+// readBody reads the body under the limits and the deadline.
+func (f *fetcher) readBody(ctx context.Context, resp *http.Response, a *answer, s *metric.Snapshot) {
+	src, limit, err := f.reader(resp)
+	if err == nil && resp.ContentLength > limit && src == resp.Body {
+		err = errTooLarge
+	}
+	if err == nil {
+		if n := resp.ContentLength; n > int64(cap(a.body)) && n <= limit {
+			a.body = make([]byte, 0, n+1)
+		}
+		a.body, err = f.readAll(src, a.body, limit)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errTooLarge):
+		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("body is longer than %d bytes; raise --max-body, or choose families at the server", limit)
+	case errors.Is(err, errGzipTooLarge):
+		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("compressed body is longer than %d bytes; raise --max-compressed-body", f.limits.Compressed)
+	case ctx.Err() != nil:
+		s.Outcome, s.Err = interrupted(ctx)
+	case errors.Is(err, errEncoding):
+		s.Outcome, s.Err = metric.NotPrometheus, f.text(err.Error())
+	case src != resp.Body:
+		// Bytes of a damaged gzip stream have not passed its checksum.
+		s.Outcome, s.Err = metric.Truncated, f.text("gzip body is damaged or was cut short: "+err.Error())
+	case f.firstNS == 0:
+		s.Outcome, s.Err = metric.ConnectError, f.text("connection broke before the body: "+err.Error())
+	default:
+		a.cut = true
+	}
+}
+
+var (
+	errTooLarge     = errors.New("body is too large")
+	errGzipTooLarge = errors.New("compressed body is too large")
+	errEncoding     = errors.New("content encoding is not supported")
+)
+
+// reader returns the decoded body and its limit.
+func (f *fetcher) reader(resp *http.Response) (io.Reader, int64, error) {
+	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
+	case "", "identity":
+		return resp.Body, f.limits.Body, nil
+	case "gzip", "x-gzip":
+		if err := f.gzip.Reset(&gzipSource{f: f, src: resp.Body, left: f.limits.Compressed}); err != nil {
+			return &f.gzip, f.limits.Body, fmt.Errorf("read gzip header: %w", err)
+		}
+		return &f.gzip, f.limits.Body, nil
+	default:
+		return resp.Body, f.limits.Body, fmt.Errorf("%w: %s", errEncoding, enc)
+	}
+}
+
+// gzipSource bounds what a gzip reader may take, and notes the first byte.
+type gzipSource struct {
+	f    *fetcher
+	src  io.Reader
+	left int64
+}
+
+func (g *gzipSource) Read(p []byte) (int, error) {
+	if g.left < 0 {
+		return 0, errGzipTooLarge
+	}
+	n, err := g.src.Read(p[:min(int64(len(p)), g.left+1)])
+	if g.left -= int64(n); g.left < 0 {
+		return n, errGzipTooLarge
+	}
+	g.f.firstByte(n)
+	return n, err
+}
+
+func (f *fetcher) firstByte(n int) {
+	if n > 0 && f.firstNS == 0 {
+		f.firstNS = f.nowNS()
+	}
+}
+
+// readAll reads src into buf, at most limit bytes.
+func (f *fetcher) readAll(src io.Reader, buf []byte, limit int64) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			grown := make([]byte, len(buf), max(startCapacity, min(2*int64(cap(buf)), limit+1)))
+			copy(grown, buf)
+			buf = grown
+		}
+		n, err := src.Read(buf[len(buf):cap(buf)])
+		f.firstByte(n)
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return buf[:0], errTooLarge
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package scrape
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// learner is the slow way: it has each sample line parsed.
+type learner struct {
+	page   page
+	tally  tally
+	parser sampleParser
+	cache  map[string]cached // by raw series text
+
+	gen   uint32   // number of the body, from 1
+	seen  []uint32 // by slot: the body it was last seen in
+	bits  []uint64 // by slot: the value in that body
+	place []int32  // by slot: its line in places
+
+	places  []place
+	stored  int
+	stamped int
+	bom     bool
+
+	chunk  []byte // sample lines for textparse
+	starts []int32
+	single []byte // one repaired line
+	pairs  []metric.Label
+}
+
+// cached is what is known about a raw series text: where it belongs, as long as
+// its name means the same source.
+type cached struct {
+	source source
+	name   string // of a series whose name stands in its braces
+	slot   int32
+	why    reason
+	gen    uint32
+}
+
+// place is where the value of a line stands, for the layout.
+type place struct {
+	start, end int32 // of the value text in the body
+	slot       int32
+}
+
+// noSlot is the slot of a line that was parsed and is not stored.
+const noSlot = -1
+
+// chunkBytes bounds what one parser sees, and so the size of its error texts.
+const chunkBytes = 64 << 10
+
+var bom = []byte("\xef\xbb\xbf")
+
+// run decodes the lines of l.page.
+func (l *learner) run(d *Decoder, b Body) {
+	l.gen++
+	l.tally = tally{}
+	l.places = l.places[:0]
+	l.stored, l.stamped = 0, 0
+	if l.bom = bytes.HasPrefix(b.Bytes, bom); l.bom {
+		l.skipBOM(b.Bytes, d.limits.Samples)
+	}
+	d.asm.begin(&l.page, b.Bytes)
+	lines := l.page.lines
+	for i := range lines[l.page.afterAt:] {
+		x := lines[l.page.afterAt+i]
+		l.tally.add(afterEOF, x.number, b.Bytes[x.start:x.end])
+	}
+	lines = lines[:l.page.afterAt]
+	if n := len(lines); n > 0 && l.page.open && l.page.afterAt == len(l.page.lines) {
+		// The last line has no line feed: nobody knows what its value was to be.
+		x := lines[n-1]
+		l.tally.add(truncatedLine, x.number, b.Bytes[x.start:x.end])
+		lines = lines[:n-1]
+	}
+	for len(lines) > 0 {
+		n := l.fill(b.Bytes, lines)
+		l.parse(d, b.Bytes, lines[:n])
+		lines = lines[n:]
+	}
+	if len(l.cache) > 2*l.stored+1000 {
+		for raw, c := range l.cache {
+			if c.gen != l.gen {
+				delete(l.cache, raw)
+			}
+		}
+	}
+}
+
+// skipBOM reads the page again behind the mark; the offsets stay those of body.
+func (l *learner) skipBOM(body []byte, maxLines int) {
+	l.page.read(body[len(bom):], l.page.format, maxLines)
+	for i := range l.page.lines {
+		l.page.lines[i].start += int32(len(bom))
+		l.page.lines[i].end += int32(len(bom))
+	}
+}
+
+// fill copies lines into the chunk until it is full, and returns how many.
+func (l *learner) fill(body []byte, lines []line) int {
+	l.chunk, l.starts = l.chunk[:0], l.starts[:0]
+	n := 0
+	for ; n < len(lines); n++ {
+		text := body[lines[n].start:lines[n].end]
+		if n > 0 && len(l.chunk)+len(text) > chunkBytes {
+			break
+		}
+		l.starts = append(l.starts, int32(len(l.chunk)))
+		l.chunk = append(append(l.chunk, text...), '\n')
+	}
+	end := len(l.chunk)
+	// Room for the end of OpenMetrics, or the byte that textparse appends.
+	l.chunk = append(l.chunk, eofLine...)
+	if l.page.format != formatOpenMetrics {
+		l.chunk = l.chunk[:end]
+	}
+	return n
+}
+
+// parse decodes the lines of the chunk. A parser that meets a bad line is of no
+// further use: a new one goes on behind that line.
+func (l *learner) parse(d *Decoder, body []byte, lines []line) {
+	for i := 0; i < len(lines); i++ {
+		base := int(l.starts[i])
+		l.parser.reset(l.chunk[base:], l.page.format)
+		for ; i < len(lines); i++ {
+			x := lines[i]
+			start, n, value, stamped, ok := l.parser.next()
+			// A sample that begins elsewhere, or does not end with its line, means
+			// that the parser went over a line end without saying so.
+			if !ok || base+start != int(l.starts[i]) || n > int(x.end-x.start) {
+				break
+			}
+			l.count(stamped)
+			l.sample(d, body, x, n, value)
+		}
+		if i < len(lines) {
+			l.mend(d, body, lines[i])
+		}
+	}
+}
+
+func (l *learner) count(stamped bool) {
+	if stamped {
+		l.stamped++
+	}
+}
+
+// mend tries a line that textparse refused once more: repaired, or as classic
+// text when the body is OpenMetrics.
+func (l *learner) mend(d *Decoder, body []byte, x line) {
+	text := body[x.start:x.end]
+	fixed, ok := repair(l.single[:0], text)
+	if !ok && l.page.format == formatOpenMetrics {
+		fixed, ok = append(append(l.single[:0], text...), '\n'), true
+	}
+	if ok {
+		l.single = append(fixed, 0)[:len(fixed)]
+		l.parser.reset(l.single, formatText)
+		start, n, value, _, parsed := l.parser.next()
+		if parsed && start == 0 && n <= len(text) {
+			l.sample(d, body, x, n, value)
+			return
+		}
+	}
+	why := badLine
+	if !utf8.Valid(text) {
+		why = badUTF8
+	}
+	l.tally.add(why, x.number, text)
+}

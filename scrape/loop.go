@@ -1,0 +1,219 @@
+package scrape
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// loop polls one target. All but extra belongs to its goroutine.
+type loop struct {
+	c        *Collector
+	target   Target
+	interval time.Duration
+	timeout  time.Duration
+	fetcher  *fetcher
+	decoder  *Decoder
+	pace     *pace
+	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
+
+	buf      []byte // for the next body
+	snapshot metric.Snapshot
+	warnings []metric.Warning
+	index    int
+	seq      uint64
+
+	triedFallback bool
+}
+
+func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, error) {
+	l := &loop{c: c, target: t, index: index, extra: make(chan chan struct{}),
+		interval: orDefault(t.Interval, c.options.Interval)}
+	l.timeout = timeoutFor(orDefault(t.Timeout, c.options.Timeout), l.interval)
+	o := c.options
+	o.Interval, o.Timeout = l.interval, orDefault(t.Timeout, o.Timeout)
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
+		return nil, err
+	}
+	l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
+	l.pace = newPace(l.interval, o.MaxScrapeShare)
+	return l, nil
+}
+
+// run polls on the grid that begins at due: the baseline there, then periodic
+// polls. Polls are made under polls, the final one under ctx.
+func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due time.Time) error {
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	kind, ticks := metric.Baseline, 1
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-stop:
+			return l.final(ctx)
+		case recorded := <-l.extra:
+			if _, err := l.poll(polls, metric.Boundary, time.Now(), l.timeout); err != nil {
+				return err
+			}
+			close(recorded)
+		case <-timer.C:
+			// A collector that was suspended does not catch up.
+			late, err := l.skip(due, ticks, time.Now().Add(-l.step(ticks)), "the collector was suspended or starved")
+			if err != nil {
+				return err
+			}
+			due = late
+			old := ticks
+			if ticks, err = l.poll(polls, kind, due, l.timeout); err != nil {
+				return err
+			}
+			if kind == metric.Baseline {
+				kind = metric.Periodic
+				l.c.baselineDone()
+			}
+			if due, err = l.next(due, old, ticks); err != nil {
+				return err
+			}
+			timer.Reset(time.Until(due))
+			continue
+		}
+		// A boundary poll may have run over a tick.
+		var err error
+		if due, err = l.skip(due, ticks, time.Now(), overlapText); err != nil {
+			return err
+		}
+		timer.Reset(time.Until(due))
+	}
+}
+
+func (l *loop) step(ticks int) time.Duration { return time.Duration(ticks) * l.interval }
+
+// next returns the tick after a poll that was due. Ticks of the old pace that
+// went by meanwhile were scheduled: they are recorded as skipped.
+func (l *loop) next(due time.Time, old, ticks int) (time.Time, error) {
+	now := time.Now()
+	missed, err := l.skip(due.Add(l.step(old)), old, now, overlapText)
+	if err != nil {
+		return due, err
+	}
+	due = missed.Add(l.step(ticks - old))
+	for !due.After(now) {
+		due = due.Add(l.interval)
+	}
+	return due, nil
+}
+
+const overlapText = "due while the previous scrape was still running"
+
+// skip records the ticks from due on that are not after now, and returns the
+// first that is.
+func (l *loop) skip(due time.Time, ticks int, now time.Time, why string) (time.Time, error) {
+	for !due.After(now) {
+		l.begin(metric.Periodic, due)
+		l.snapshot.SentNS = l.c.nowNS()
+		l.snapshot.Outcome, l.snapshot.Err = metric.SkippedOverlap, why
+		if err := l.record(); err != nil {
+			return due, err
+		}
+		due = due.Add(l.step(ticks))
+	}
+	return due, nil
+}
+
+// final takes the last poll of the run.
+func (l *loop) final(ctx context.Context) error {
+	_, err := l.poll(ctx, metric.Final, time.Now(), min(l.timeout, l.c.options.FinalTimeout-l.c.grace()))
+	return err
+}
+
+func (l *loop) begin(kind metric.Kind, due time.Time) {
+	l.warnings = l.warnings[:0]
+	l.snapshot = metric.Snapshot{Target: l.index, Seq: l.seq, Kind: kind, DueNS: l.c.at(due)}
+}
+
+func (l *loop) record() error {
+	l.seq++
+	return l.c.record(l)
+}
+
+// poll does one poll, records it, and returns the ticks to the next one.
+func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeout time.Duration) (ticks int, err error) {
+	l.begin(kind, due)
+	s := &l.snapshot
+	s.Warnings = l.warnings
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errDeadline)
+	defer cancel()
+	a := l.fetcher.fetch(ctx, l.fetcher.now, l.buf, s)
+	l.buf = a.body
+	if s.Outcome == metric.OK {
+		l.decode(a)
+	}
+	if !s.Outcome.Stored() {
+		l.fallback(ctx)
+	} else if a.final != nil {
+		l.fetcher.now = a.final
+	}
+	ticks, warning := l.pace.after(s, l.fetcher.rtt)
+	if warning != nil {
+		s.Warnings = append(s.Warnings, *warning)
+	}
+	l.warnings = s.Warnings
+	return ticks, l.record()
+}
+
+// decode decodes under the semaphore, which keeps the memory of many targets
+// that answer at once, and their fight for the cores, in bounds.
+func (l *loop) decode(a answer) {
+	l.c.decode <- struct{}{}
+	defer func() { <-l.c.decode }()
+	l.buf = l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
+}
+
+// fallback deals with an answer that is no metrics: it goes back to the
+// target's own URL, and tries /prometheus/metrics once, where servers with JSON
+// at /metrics have them.
+func (l *loop) fallback(ctx context.Context) {
+	s, f := &l.snapshot, l.fetcher
+	foreign := s.Outcome == metric.NotPrometheus || s.Outcome == metric.HTTPError && s.Status == http.StatusNotFound
+	if !foreign {
+		return
+	}
+	if f.now != f.base {
+		f.now = f.base
+		return
+	}
+	if l.triedFallback || !strings.HasSuffix(f.base.Path, "/metrics") || strings.HasSuffix(f.base.Path, "/prometheus/metrics") {
+		return
+	}
+	l.triedFallback = true
+	first := *s
+	u := fallbackURL(f.base)
+	a := f.fetch(ctx, u, l.buf, s)
+	l.buf = a.body
+	if s.Outcome == metric.OK {
+		l.decode(a)
+	}
+	if !s.Outcome.Stored() {
+		*s = first
+		return
+	}
+	f.base, f.now = u, u
+	s.Warnings = append(s.Warnings, metric.Warning{Code: "fallback_path",
+		Text: "no metrics at " + redact(l.target.URL) + " (" + first.Err + "); found them at " + redact(u.String()) + ", which is polled from now on"})
+}
+
+func fallbackURL(u *url.URL) *url.URL {
+	alt := *u
+	alt.Path = strings.TrimSuffix(u.Path, "/metrics") + "/prometheus/metrics"
+	alt.RawPath = ""
+	return &alt
+}

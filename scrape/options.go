@@ -1,0 +1,138 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Sink receives every poll.
+type Sink interface {
+	// Record takes one snapshot, which is valid during the call only. It is
+	// called from the goroutine of the target: one snapshot of a target after
+	// the other, concurrently for different targets. An error ends the run.
+	Record(*metric.Snapshot) error
+}
+
+// Options configures a [Collector]. The zero value polls every 333 ms.
+type Options struct {
+	Interval time.Duration // between polls of one target; 0 is 333 ms
+	Timeout  time.Duration // for a whole poll; 0 is the larger of 5 s and the interval, never above 60 s
+	// FinalTimeout is how long a run may go on after stop closes; 0 is 5 s.
+	FinalTimeout time.Duration
+	// Origin is the origin of all timestamps: its wall clock plus the monotonic
+	// time since. It needs a monotonic reading, as time.Now gives. The zero value
+	// is the time of New.
+	Origin time.Time
+	Limits Limits
+	// Compress asks targets for gzip. That saves bytes and costs the measured
+	// server CPU time.
+	Compress bool
+	// MaxScrapeShare is the part of its time a target may spend on answering, in
+	// percent, before it is polled less often; 0 is 2, a negative value is no limit.
+	MaxScrapeShare float64
+	// Keep and Drop choose families by name, the declared or ours: those that
+	// match Keep (nil: all) and do not match Drop (nil: none).
+	Keep, Drop *regexp.Regexp
+	Version    string // for the User-Agent; "" is "dev"
+}
+
+// Limits bounds what is accepted from a target. In each field 0 is the default.
+type Limits struct {
+	Body        int64 // bytes of a decompressed body; 64 MiB, at most 1 GiB
+	Compressed  int64 // bytes of a gzip body as sent; 16 MiB
+	Samples     int   // sample lines of a body; 500,000
+	Series      int   // series lines in a run (a bucket counts as one); 1,000,000
+	Labels      int   // of one series; 128
+	NameLength  int   // bytes of a metric or label name; 1024
+	ValueLength int   // bytes of a label value; 16 KiB
+	Buckets     int   // of one histogram; 5000
+}
+
+const (
+	defaultInterval     = 333 * time.Millisecond
+	defaultTimeout      = 5 * time.Second
+	maxTimeout          = 60 * time.Second
+	defaultFinalTimeout = 5 * time.Second
+	defaultScrapeShare  = 2.0
+	maxBody             = 1 << 30
+)
+
+// withDefaults fills the zero fields.
+func (l Limits) withDefaults() Limits {
+	l.Body = orDefault(l.Body, 64<<20)
+	l.Compressed = orDefault(l.Compressed, 16<<20)
+	l.Samples = orDefault(l.Samples, 500_000)
+	l.Series = orDefault(l.Series, 1_000_000)
+	l.Labels = orDefault(l.Labels, 128)
+	l.NameLength = orDefault(l.NameLength, 1024)
+	l.ValueLength = orDefault(l.ValueLength, 16<<10)
+	l.Buckets = orDefault(l.Buckets, 5000)
+	return l
+}
+
+func orDefault[T int | int64 | time.Duration | float64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+func (l Limits) validate() error {
+	for _, v := range []struct {
+		flag  string
+		value int64
+	}{
+		{"--max-body", l.Body}, {"--max-compressed-body", l.Compressed}, {"--max-samples", int64(l.Samples)},
+		{"--max-series", int64(l.Series)}, {"--max-labels", int64(l.Labels)}, {"--max-name-length", int64(l.NameLength)},
+		{"--max-value-length", int64(l.ValueLength)}, {"--max-buckets", int64(l.Buckets)},
+	} {
+		if v.value < 0 || v.value > math.MaxInt32 {
+			return fmt.Errorf("check limits: %s is %d, want 1 to %d", v.flag, v.value, math.MaxInt32)
+		}
+	}
+	if l.Body > maxBody {
+		return fmt.Errorf("check limits: --max-body is %d, want at most %d", l.Body, maxBody)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Interval = orDefault(o.Interval, defaultInterval)
+	o.FinalTimeout = orDefault(o.FinalTimeout, defaultFinalTimeout)
+	o.MaxScrapeShare = orDefault(o.MaxScrapeShare, defaultScrapeShare)
+	o.Limits = o.Limits.withDefaults()
+	if o.Origin.IsZero() {
+		o.Origin = time.Now()
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Interval < time.Millisecond:
+		return fmt.Errorf("check options: --interval is %v, want at least 1ms", o.Interval)
+	case o.Timeout < 0 || o.Timeout > maxTimeout:
+		return fmt.Errorf("check options: --timeout is %v, want more than 0 and at most %v", o.Timeout, maxTimeout)
+	case o.FinalTimeout < 0:
+		return fmt.Errorf("check options: final timeout is %v, want more than 0", o.FinalTimeout)
+	case math.IsNaN(o.MaxScrapeShare) || o.MaxScrapeShare > 100:
+		return errors.New("check options: --max-scrape-share is above 100 percent")
+	}
+	return o.Limits.validate()
+}
+
+// timeoutFor is the deadline of a whole poll at an interval.
+func timeoutFor(timeout, interval time.Duration) time.Duration {
+	if timeout == 0 {
+		timeout = max(defaultTimeout, interval)
+	}
+	return min(timeout, maxTimeout)
+}

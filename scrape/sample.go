@@ -1,0 +1,145 @@
+package scrape
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// sample stores one parsed line, whose series text is n bytes long.
+func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) {
+	text := body[x.start:x.end]
+	start := n
+	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
+		start++
+	}
+	p := place{x.start + int32(start), x.start + int32(tokenEnd(text, start)), noSlot}
+	slot, why := l.slotOf(d, text[:n])
+	if why == stored {
+		p.slot = slot
+		l.store(slot, math.Float64bits(value), body, x)
+	} else {
+		l.tally.add(why, x.number, text)
+	}
+	l.places = append(l.places, p)
+}
+
+// store sets a slot. A slot that was set before in this body is a duplicate: the
+// later line counts, as AIPerf has it, and the earlier one is dropped.
+func (l *learner) store(slot int32, bits uint64, body []byte, x line) {
+	for int(slot) >= len(l.seen) {
+		l.seen, l.bits, l.place = append(l.seen, 0), append(l.bits, 0), append(l.place, 0)
+	}
+	if l.seen[slot] == l.gen {
+		l.places[l.place[slot]].slot = noSlot
+		l.tally.add(duplicateSeries, x.number, body[x.start:x.end])
+	} else {
+		l.stored++
+	}
+	l.seen[slot], l.bits[slot], l.place[slot] = l.gen, bits, int32(len(l.places))
+}
+
+// slotOf returns the slot of a raw series text, the current one of the parser.
+func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason) {
+	c, hit := l.cache[string(raw)]
+	name := raw[:nameEnd(raw)]
+	inBraces := len(name) == 0
+	if inBraces && hit {
+		name = []byte(c.name)
+	}
+	if !inBraces || hit {
+		src := d.asm.source(name)
+		if src.family.filtered {
+			return noSlot, filtered
+		}
+		if hit && c.source == src {
+			if c.gen != l.gen {
+				c.gen = l.gen
+				l.cache[string(raw)] = c
+			}
+			return c.slot, c.why
+		}
+	}
+	c = l.newSeries(d)
+	if c.why != filtered {
+		c.gen = l.gen
+		l.cache[string(raw)] = c
+	}
+	return c.slot, c.why
+}
+
+// newSeries finds or makes the slot of the parser's current sample.
+func (l *learner) newSeries(d *Decoder) cached {
+	name, pairs, sound := l.parser.labels(l.pairs[:0])
+	l.pairs = pairs
+	c := cached{name: name, slot: noSlot}
+	if name != "" {
+		c.source = d.asm.source([]byte(name))
+	}
+	if c.why = checkSeries(d.limits, name, pairs, sound); c.why != stored {
+		return c
+	}
+	if c.source.family.filtered {
+		c.why = filtered
+		return c
+	}
+	c.slot, c.why = d.asm.slot(c.source, name, pairs)
+	return c
+}
+
+// checkSeries says whether a series keeps the limits.
+func checkSeries(lim Limits, name string, pairs []metric.Label, sound bool) reason {
+	switch {
+	case !sound:
+		return duplicateLabel
+	case name == "":
+		return badLine
+	case len(name) > lim.NameLength:
+		return nameLimit
+	case !utf8.ValidString(name):
+		return badUTF8
+	case len(pairs) > lim.Labels:
+		return labelLimit
+	}
+	for _, p := range pairs {
+		switch {
+		case len(p.Name) > lim.NameLength:
+			return nameLimit
+		case len(p.Value) > lim.ValueLength:
+			return valueLimit
+		case !utf8.ValidString(p.Name):
+			return badUTF8
+		}
+	}
+	return stored
+}
+
+// outcome says how the decoding of a body ended.
+func (l *learner) outcome(b Body) (metric.Outcome, string) {
+	p := &l.page
+	first := ""
+	dropped := 0
+	for r := range l.tally.drops {
+		if n := l.tally.drops[r].Lines; n > 0 && reason(r) != filtered {
+			if dropped += n; first == "" {
+				first = l.tally.drops[r].First
+			}
+		}
+	}
+	cut := b.Cut || !p.ended
+	switch {
+	case cut && l.stored == 0 && (dropped > 0 || len(p.order) == 0):
+		return metric.Truncated, "body was cut short and nothing of it is usable"
+	case l.stored == 0 && dropped > 0 && len(p.order) == 0:
+		return metric.NotPrometheus, clean("body is no exposition text: "+first, 300)
+	case b.Cut:
+		return metric.Partial, "body broke off before its announced end"
+	case cut:
+		return metric.Partial, truncationText(p.format)
+	case dropped > 0:
+		return metric.Partial, clean(strings.TrimSpace("some lines were not stored: "+first), 300)
+	}
+	return metric.OK, ""
+}

@@ -1,0 +1,195 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Target is an endpoint to poll. Name and URL suffice; a source of targets that
+// knows more than an address sets the rest.
+type Target struct {
+	Name string // the user's alias, or ""
+	// URL is polled as it is: http, https, or unix with the path of a socket.
+	// It may hold userinfo, which is sent as basic authentication.
+	URL    string
+	Header http.Header // sent with each request, besides our own; not changed
+	// Interval and Timeout override those of the options unless they are 0.
+	Interval, Timeout time.Duration
+	// RoundTripper replaces the collector's own transport, for authentication or
+	// TLS settings; nil is our own. Whoever gave it closes its connections.
+	RoundTripper http.RoundTripper
+}
+
+// secretKey matches the query parameters whose value no output may show.
+var secretKey = regexp.MustCompile(`(?i)token|key|secret|passw|pwd|auth|sig|credential|session|jwt`)
+
+// ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme
+// an address is http; a path that does not end in /metrics gets it appended, and
+// a query survives. Sources other than Prometheus endpoints and unix sockets are
+// refused by name.
+func ParseTarget(arg string) (Target, error) {
+	name, address, err := cutName(strings.TrimSpace(arg))
+	if err != nil {
+		return Target{}, err
+	}
+	t := Target{Name: name}
+	switch scheme, _, ok := strings.Cut(address, "://"); {
+	case address == "":
+		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", clean(arg, 80))
+	case strings.HasPrefix(address, "torchserve-log:"):
+		return Target{}, errors.New("parse target: source torchserve-log is not built yet; poll TorchServe's /metrics instead")
+	case ok && strings.HasPrefix(strings.ToLower(scheme), "triton+"):
+		return Target{}, fmt.Errorf("parse target: source %s is not built yet; poll Triton's /metrics instead", clean(strings.ToLower(scheme), 40))
+	case ok && strings.EqualFold(scheme, "unix"):
+		t.URL, err = unixURL(address)
+	case ok && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
+		return Target{}, fmt.Errorf("parse target: scheme %q is not known, want http, https or unix", clean(scheme, 40))
+	case ok:
+		t.URL, err = httpURL(address)
+	default:
+		t.URL, err = httpURL("http://" + address)
+	}
+	if err != nil {
+		return Target{}, fmt.Errorf("parse target: %w", err)
+	}
+	return t, nil
+}
+
+// cutName splits NAME= off. A name holds none of the bytes that an address has
+// before a '=' of its own, which stands in a query or in userinfo.
+func cutName(arg string) (name, address string, err error) {
+	name, address, ok := strings.Cut(arg, "=")
+	if !ok || strings.ContainsAny(name, ":/?#@[]") {
+		return "", arg, nil
+	}
+	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "", "", fmt.Errorf("parse target: name %q before '=' is empty, too long or not printable", clean(name, 80))
+	}
+	return name, strings.TrimSpace(address), nil
+}
+
+func unixURL(address string) (string, error) {
+	path := address[len("unix://"):]
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
+		return "", fmt.Errorf("socket path %q is not absolute, want unix:///path/to.sock", clean(path, 80))
+	}
+	return "unix://" + path, nil
+}
+
+func httpURL(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		// The error of url.Parse repeats the address with its secrets.
+		return "", errors.New("address is no URL, want host:port or http://host:port/path; an IPv6 address needs brackets")
+	}
+	if err := checkHost(u); err != nil {
+		return "", err
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	if !strings.HasSuffix(u.Path, "/metrics") {
+		u.Path += "/metrics"
+		if u.RawPath != "" {
+			u.RawPath += "/metrics"
+		}
+	}
+	return u.String(), nil
+}
+
+func checkHost(u *url.URL) error {
+	host, port := u.Hostname(), u.Port()
+	switch {
+	case host == "":
+		return errors.New("address has no host, want host:port")
+	case strings.Contains(host, ":") && net.ParseIP(strings.SplitN(host, "%", 2)[0]) == nil:
+		return fmt.Errorf("host %q is no IPv6 address", clean(host, 80))
+	case strings.ContainsAny(host, " \t\"<>\\^`{|}"):
+		return fmt.Errorf("host %q has a byte that no host name has", clean(host, 80))
+	case strings.HasSuffix(u.Host, ":"):
+		return fmt.Errorf("port of %q is empty", clean(u.Host, 80))
+	case port != "":
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return fmt.Errorf("port %q is not in 1 to 65535", clean(port, 20))
+		}
+	}
+	return nil
+}
+
+// Public returns the target as outputs may show it: without userinfo, and with
+// the values of query parameters that look like secrets replaced.
+func (t Target) Public() metric.Target {
+	return metric.Target{Name: t.Name, URL: redact(t.URL), Source: "prometheus"}
+}
+
+// String returns the redacted URL, so that no log line shows a secret.
+func (t Target) String() string { return redact(t.URL) }
+
+func redact(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "invalid address"
+	}
+	u.User = nil
+	u.RawQuery = redactQuery(u.RawQuery)
+	return clean(u.String(), 1024)
+}
+
+// redactQuery keeps order and spelling of all that is not secret.
+func redactQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	parts := strings.Split(raw, "&")
+	for i, p := range parts {
+		key, _, ok := strings.Cut(p, "=")
+		plain, err := url.QueryUnescape(key)
+		if ok && (err != nil || secretKey.MatchString(plain)) {
+			parts[i] = key + "=xxxxx"
+		}
+	}
+	return strings.Join(parts, "&")
+}
+
+// secrets returns the texts that no message about this target may contain.
+func (t Target) secrets() []string {
+	var out []string
+	add := func(s string) {
+		if len(s) >= 4 {
+			out = append(out, s)
+		}
+	}
+	for _, values := range t.Header {
+		for _, v := range values {
+			add(v)
+			if _, token, ok := strings.Cut(v, " "); ok {
+				add(token)
+			}
+		}
+	}
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return out
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		add(password)
+		add(u.User.Username())
+	}
+	for key, values := range u.Query() {
+		for _, v := range values {
+			if secretKey.MatchString(key) {
+				add(v)
+			}
+		}
+	}
+	return out
+}
