@@ -39,9 +39,9 @@ type engineObserver interface {
 	// token is called for each token of q. gap is the time since the one before,
 	// negative for the first.
 	token(e *engine, q *sequence, gap time.Duration)
-	// stepped is called after a step, with the tokens of prompts it completed
-	// and those that came out.
-	stepped(e *engine, start time.Duration, batch, prompt, generated int)
+	// stepped is called after a step that gave tokens, with the tokens of
+	// prompts it completed and those that came out.
+	stepped(e *engine, prompt, generated int)
 	// finished is called when q has its last token and has left the engine.
 	finished(e *engine, q *sequence)
 }
@@ -55,6 +55,7 @@ type sequence struct {
 	computed  int // tokens in the KV cache
 	chunk     int // tokens computed in the step under way
 	blocks    int
+	visit     *visit // of a pipeline, else nil
 }
 
 const unlimited = math.MaxInt
@@ -199,7 +200,10 @@ func (e *engine) finishStep() {
 		done = done || q.generated == q.target
 	}
 	if generated > 0 {
-		e.out.stepped(e, e.started, len(e.batch), prompt, generated)
+		if e.w.opt.KeepTruth {
+			e.w.steps = append(e.w.steps, Step{e.index, e.started, now, len(e.batch), prompt, generated})
+		}
+		e.out.stepped(e, prompt, generated)
 	}
 	if done {
 		e.release()

@@ -134,12 +134,10 @@ func (f *family) writeHeaders() {
 }
 
 func escapeHelp(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(s)
+	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), "\n", `\n`)
 }
 
-func escapeValue(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(s)
-}
+func escapeValue(s string) string { return strings.ReplaceAll(escapeHelp(s), `"`, `\"`) }
 
 // appendFloat appends v as prometheus_client spells it: Python's repr (a whole
 // number keeps its ".0"), but a positive number from 1e6 on has an exponent.

@@ -58,7 +58,7 @@ func (s *llmSeries) flushGaps(e *engine) {
 	s.gaps = 0
 }
 
-func (s *llmSeries) stepped(e *engine, start time.Duration, batch, prompt, generated int) {
+func (s *llmSeries) stepped(e *engine, prompt, generated int) {
 	now := e.w.now
 	s.flushGaps(e)
 	s.add(e, s.generated, generated)
@@ -73,9 +73,6 @@ func (s *llmSeries) stepped(e *engine, start time.Duration, batch, prompt, gener
 		s.scheduledAt = now
 		s.gauges(e)
 		s.cacheStats(e)
-	}
-	if e.w.opt.KeepTruth {
-		e.w.steps = append(e.w.steps, Step{Engine: e.index, Start: start, End: now, Batch: batch, Prompt: prompt, Generated: generated})
 	}
 }
 

@@ -24,7 +24,8 @@ type Options struct {
 	// Load changes the rate at instants counted from New, in ascending order.
 	Load []LoadStep
 
-	// Model is the value of the model_name label; "" means "qwen3-8b".
+	// Model is the value of the model_name label; "" means "qwen3-8b", for the
+	// profile vllm-omni "qwen3-omni".
 	Model string
 	// Engines is the number of data-parallel engines, or of the replicas of
 	// each stage of the standard Omni plan; 0 means 1.
@@ -42,6 +43,17 @@ type Options struct {
 	Hardware Hardware
 	// MFU lets the estimated_* families advance, as --enable-mfu-metrics does.
 	MFU bool
+
+	// LogStats is the --log-stats switch of vLLM-Omni; nil means on. When it is
+	// off the vllm:* families are absent and those of Omni have no samples.
+	LogStats *bool
+	// Plan is the pipeline of the profile vllm-omni; nil means StandardPlan.
+	Plan *Plan
+	// Generation chooses the names of the Omni families by age: "g0" is that of
+	// the first /metrics, "g1" has transfers in milliseconds, "g2" is that of the
+	// released documentation (vllm:omni_*), "g3" and "g4" those of mid and late
+	// 2026 (vllm_omni:*); "" means "g4".
+	Generation string
 
 	// ColdStart makes the server slow at first.
 	ColdStart ColdStart
@@ -168,3 +180,5 @@ func (o *Options) check() error {
 	}
 	return nil
 }
+
+func (o *Options) logStats() bool { return o.LogStats == nil || *o.LogStats }

@@ -48,6 +48,7 @@ type family struct {
 	labels     []string
 	bounds     []float64
 	plain      bool
+	scale      float64 // of what is recorded; 0 means 1
 
 	all     []*series
 	series  []*series // visible, by birth
@@ -111,14 +112,21 @@ func (r *registry) add(f *family) *family {
 // label names, visible from now on.
 func (f *family) with(now time.Duration, values ...string) *series {
 	s := f.lazy(values...)
-	f.show(s, now)
+	if s != nil {
+		f.show(s, now)
+	}
 	return s
 }
 
 // lazy returns the series of these label values, which stays out of the
 // exposition until something is recorded in it: a labelled child that the
 // process makes at the first event.
+//
+// A nil family has nil series.
 func (f *family) lazy(values ...string) *series {
+	if f == nil {
+		return nil
+	}
 	key := strings.Join(values, "\xff")
 	if s := f.byKey[key]; s != nil {
 		return s
@@ -149,14 +157,21 @@ func (f *family) show(s *series, now time.Duration) {
 }
 
 // set gives a gauge, or a counter that the process reads from elsewhere, its
-// value.
-func (s *series) set(v float64) { s.value = v }
+// value. A nil series drops it.
+func (s *series) set(v float64) {
+	if s != nil {
+		s.value = v
+	}
+}
 
 // record notes at the instant now that a counter grows by v, or that a
 // histogram or summary observes v, n times over. A nil series drops it.
 func (r *registry) record(now time.Duration, s *series, v float64, n int) {
 	if s == nil || n == 0 {
 		return
+	}
+	if s.family.scale != 0 {
+		v *= s.family.scale
 	}
 	due := r.lag.next(now)
 	if r.keep {

@@ -30,7 +30,7 @@ type model interface {
 }
 
 func profiles() []profile {
-	return []profile{vllmProfile()}
+	return []profile{vllmProfile(), omniProfile()}
 }
 
 // Profiles returns the names that New accepts.
@@ -49,6 +49,7 @@ type Server struct {
 	opt     Options
 	first   time.Time // of the first process
 	buffers sync.Pool // of *[]byte
+	zippers sync.Pool // of *gzip.Writer
 
 	mu       sync.Mutex
 	restarts uint64
@@ -74,6 +75,7 @@ func New(name string, o Options) (*Server, error) {
 	}
 	s.first = s.opt.Now()
 	s.buffers.New = func() any { return new([]byte) }
+	s.zippers.New = func() any { return gzip.NewWriter(nil) }
 	if err := s.start(s.first); err != nil {
 		return nil, fmt.Errorf("simulate %q: %w", name, err)
 	}
@@ -199,7 +201,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A write fails when the client has gone; there is nobody left to tell.
 	if accepts(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
+		z := s.zippers.Get().(*gzip.Writer)
+		defer s.zippers.Put(z)
+		z.Reset(w)
 		_, _ = z.Write(*buf)
 		_ = z.Close()
 		return

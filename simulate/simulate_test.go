@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"pgregory.net/rapid"
 
 	"github.com/scrapestat/scrapestat/simulate"
 )
@@ -139,14 +140,15 @@ func checkBuckets(t *testing.T, name string, h *dto.Histogram, values []float64)
 	if h.GetSampleCount() != uint64(len(values)) {
 		t.Errorf("%s: count %d, want %d", name, h.GetSampleCount(), len(values))
 	}
+	sorted := slices.Sorted(slices.Values(values))
 	for _, b := range h.GetBucket() {
-		want := uint64(0)
-		for _, v := range values {
-			if v <= b.GetUpperBound() {
-				want++
+		n, _ := slices.BinarySearchFunc(sorted, b.GetUpperBound(), func(v, bound float64) int {
+			if v <= bound {
+				return -1
 			}
-		}
-		if b.GetCumulativeCount() != want {
+			return 1
+		})
+		if want := uint64(n); b.GetCumulativeCount() != want {
 			t.Errorf("%s: bucket %v holds %d, want %d", name, b.GetUpperBound(), b.GetCumulativeCount(), want)
 		}
 	}
@@ -257,6 +259,53 @@ func TestLoadFollowsTheSteps(t *testing.T) {
 	if got := len(s.Truth().Requests); got > n+20 {
 		t.Errorf("%d requests finished after the load was taken away", got-n)
 	}
+}
+
+func TestRestartOfAnyProfile(t *testing.T) {
+	for _, p := range simulate.Profiles() {
+		c := newClock()
+		s := start(t, c, p, simulate.Options{KeepTruth: true, PublishDelay: time.Second})
+		c.add(time.Minute)
+		s.SetRate(7)
+		c.add(10 * time.Second)
+		s.Restart()
+		checkTruth(t, scrape(t, s), s.Truth())
+		c.add(time.Minute)
+		checkTruth(t, scrape(t, s), s.Truth())
+		if n := len(s.Truth().Requests); n < 320 {
+			t.Errorf("%s: %d requests in the minute after the restart, want about 400", p, n)
+		}
+	}
+}
+
+// TestAnyServerTellsTheTruth holds any server against what it recorded.
+func TestAnyServerTellsTheTruth(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		plan := simulate.StandardPlan(rapid.IntRange(1, 3).Draw(r, "replicas"))
+		plan.Overlap = rapid.Bool().Draw(r, "overlap")
+		plan.MaxInFlight = rapid.IntRange(0, 20).Draw(r, "in flight")
+		delay := rapid.IntRange(0, 3000)
+		o := simulate.Options{
+			Seed:          rapid.Uint64().Draw(r, "seed"),
+			Rate:          rapid.Float64Range(0.1, 30).Draw(r, "rate"),
+			Engines:       rapid.IntRange(1, 3).Draw(r, "engines"),
+			PublishDelay:  time.Duration(delay.Draw(r, "delay")) * time.Millisecond,
+			PublishJitter: time.Duration(delay.Draw(r, "jitter")) * time.Millisecond,
+			Hardware: simulate.Hardware{
+				Blocks:        rapid.IntRange(130, 300).Draw(r, "blocks"),
+				MaxModelLen:   rapid.IntRange(16, 2048).Draw(r, "length"),
+				MaxStepTokens: rapid.IntRange(16, 4096).Draw(r, "step tokens"),
+				MaxSequences:  rapid.IntRange(1, 80).Draw(r, "sequences"),
+			},
+			Plan: &plan, KeepTruth: true,
+		}
+		c := newClock()
+		s := start(t, c, rapid.SampledFrom(simulate.Profiles()).Draw(r, "profile"), o)
+		for range rapid.IntRange(1, 2).Draw(r, "scrapes") {
+			c.add(time.Duration(rapid.IntRange(0, 3000).Draw(r, "ms")) * time.Millisecond)
+			checkTruth(t, scrape(t, s), s.Truth())
+		}
+	})
 }
 
 func TestRestart(t *testing.T) {

@@ -35,6 +35,39 @@ type Request struct {
 	Preemptions                             int
 	Reason                                  string          // stop, length, abort, error
 	Tokens                                  []time.Duration // when each token came; the first at First
+	Pipeline                                *PipelineTruth  // of the profile vllm-omni, else nil
+}
+
+// PipelineTruth is what one request met in a pipeline. Its Request has Queued
+// equal to Arrival, Scheduled at the admission to the pipeline, First at the
+// first packet of sound, if any, and Last when it left the pipeline. Its tokens
+// are those of all stages.
+type PipelineTruth struct {
+	Stages []StageTruth // in the order they ended
+	Hops   []HopTruth   // in the order they arrived
+
+	Streamed bool          // the client takes the sound as it comes
+	Sound    time.Duration // that was made; 0 without audio
+	TTFP     time.Duration // from arrival to the first packet, when streamed
+	Underrun time.Duration // the worst, when streamed
+	RTF      float64       // stage time of the audio stage by Sound
+}
+
+// StageTruth is one visit to a replica of a stage. Finished-Submitted is what
+// the metrics call the time in the stage; Started-Submitted of it was queue.
+// Sequence is the request in the engine of an autoregressive stage, else nil.
+type StageTruth struct {
+	Stage, Replica               int
+	Submitted, Started, Finished time.Duration
+	Sequence                     *Request
+}
+
+// HopTruth is one chunk on its way between replicas of two stages. It arrived
+// at Sent+Tx+InFlight+Rx.
+type HopTruth struct {
+	From, FromReplica, To, ToReplica int
+	Chunk, Bytes                     int
+	Sent, Tx, InFlight, Rx           time.Duration
 }
 
 // Step is one step of an engine that gave tokens: Batch sequences took part,

@@ -92,8 +92,8 @@ func (m *vllmModel) token(e *engine, q *sequence, gap time.Duration) {
 	m.series[e.index].token(e, q, gap)
 }
 
-func (m *vllmModel) stepped(e *engine, start time.Duration, batch, prompt, generated int) {
-	m.series[e.index].stepped(e, start, batch, prompt, generated)
+func (m *vllmModel) stepped(e *engine, prompt, generated int) {
+	m.series[e.index].stepped(e, prompt, generated)
 }
 
 func (m *vllmModel) finished(e *engine, q *sequence) {
