@@ -1,6 +1,7 @@
 package histest_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -85,4 +86,24 @@ func observe(d *histest.Delta, x float64) {
 	d.Inf++
 	d.Count++
 	d.Sum += x
+}
+
+func BenchmarkRefined360(b *testing.B)  { benchmarkRefined(b, 360) }
+func BenchmarkRefined1800(b *testing.B) { benchmarkRefined(b, 1800) }
+
+// benchmarkRefined measures learning and nine quantiles of one series.
+func benchmarkRefined(b *testing.B, intervals int) {
+	for _, rate := range []float64{0.3, 3, 30, 300} {
+		gains, total := lognormalRun(vllmE2E, intervals, rate, 3, 0.6)
+		b.Run(fmt.Sprint("rate=", rate), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				e := newEstimator(b, "refined", vllmE2E)
+				for _, d := range gains {
+					e.Interval(d)
+				}
+				e.Quantiles(nil, total, nine)
+			}
+		})
+	}
 }

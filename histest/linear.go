@@ -37,7 +37,8 @@ func linearAt(bounds, cum []float64, rank float64) float64 {
 			if i == 0 && upper <= 0 {
 				return upper
 			}
-			return lower + (upper-lower)*((rank-below)/(c-below))
+			t := (rank - below) / (c - below)
+			return lower*(1-t) + upper*t
 		}
 		lower, below = upper, c
 	}

@@ -28,6 +28,8 @@ func New(name string, bounds []float64) (Estimator, error) {
 		return newPolynomial(bounds), nil
 	case Linear:
 		return &linear{bounds: bounds}, nil
+	case Refined:
+		return newRefined(bounds), nil
 	}
 	return nil, fmt.Errorf("make estimator: unknown name %q, want %s, %s or %s", name, Polynomial, Linear, Refined)
 }

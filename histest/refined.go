@@ -1,0 +1,181 @@
+package histest
+
+import (
+	"math"
+)
+
+// refined estimates from the counts and sums of all intervals
+// (docs/percentiles.md). The steps, each in its own file:
+//
+//	torn.go       merge intervals whose sum contradicts their counts
+//	spikes.go     take out single far observations beyond the last bound
+//	groups.go     group intervals observed under the same conditions
+//	curve.go      a smooth distribution through the bucket edges
+//	reference.go  the reference shape of each bucket in each group
+//	tail.go       shapes of the +Inf bucket
+//	means.go      correct the bucket means by a regression over all sums
+//	variances.go  and the variances by the squares of what is left
+//	tilt.go, shapes.go  distributions with these means and variances
+//	placement.go  place each observation given the sum of its interval
+//	orderstat.go  read off the order statistics
+//	bounds.go     what the sums prove of them
+type refined struct {
+	bounds  []float64
+	history history
+	counts  []float64 // scratch: of an interval, +Inf last
+}
+
+func newRefined(bounds []float64) *refined {
+	r := &refined{bounds: bounds, counts: make([]float64, len(bounds)+1)}
+	r.history.broken = len(bounds) >= math.MaxUint16
+	return r
+}
+
+// Interval keeps the counts and the sum of d. An interval that cannot be true
+// (counts that fall, a sum that is not finite) makes the estimator use totals
+// only, as does a total that is not the sum of the intervals.
+func (r *refined) Interval(d *Delta) {
+	n, ok := r.perBucket(d)
+	if !ok || math.IsNaN(d.Sum) || math.IsInf(d.Sum, 0) {
+		r.history.broken = true
+		return
+	}
+	if n == 0 && d.Sum == 0 {
+		return
+	}
+	r.history.add(r.counts, d.Sum)
+}
+
+// perBucket fills counts and returns the number of observations; ok is false
+// when the counts fall, are not whole or too large to keep.
+func (r *refined) perBucket(d *Delta) (n float64, ok bool) {
+	if len(d.Cum) != len(r.bounds) {
+		return 0, false
+	}
+	ok = true
+	for i := range r.counts {
+		c := d.total()
+		if i < len(d.Cum) {
+			c = d.Cum[i]
+		}
+		x := c - n
+		if !(x >= 0) || x > math.MaxUint32 || x != math.Trunc(x) {
+			x, ok = 0, false
+		}
+		r.counts[i] = x
+		n += x
+	}
+	return n, ok
+}
+
+// Quantiles implements [Estimator]. The intervals should be those of the total,
+// no more and no less; if they are not, the answer is that of the total alone.
+func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool) {
+	if len(r.bounds) == 0 || !total.usable(r.bounds) {
+		return dst, false
+	}
+	counts := totalCounts(total)
+	observations := 0.0
+	for _, n := range counts {
+		observations += n
+	}
+	if observations < 1 {
+		return dst, false
+	}
+	if total.Sum == 0 {
+		return appendZeros(dst, r.bounds, total, qs), true
+	}
+	rows := r.evidence(total, counts)
+	order, proof := r.estimate(rows, total, counts)
+	limits := limitsOf(r.bounds, total)
+	start := len(dst)
+	for _, q := range qs {
+		v := order.quantile(q)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			v = linearAt(r.bounds, total.Cum, min(max(q, 0), 1)*observations)
+		}
+		dst = append(dst, limits.estimate(v, q))
+	}
+	added := dst[start:]
+	if limits.valid {
+		proof.tighten(added, qs)
+	}
+	for i := range added {
+		e := &added[i]
+		if e.Value < e.Low {
+			e.Value = e.Low
+		}
+		if e.Value > e.High {
+			e.Value = e.High
+		}
+	}
+	return dst, true
+}
+
+// totalCounts returns the observations per bucket, +Inf last. Counts that fall
+// from one bound to the next are taken as level.
+func totalCounts(d *Delta) []float64 {
+	counts := make([]float64, len(d.Cum)+1)
+	upTo := 0.0
+	for i := range counts {
+		c := d.total()
+		if i < len(d.Cum) {
+			c = d.Cum[i]
+		}
+		c = max(math.Round(c), upTo)
+		counts[i] = c - upTo
+		upTo = c
+	}
+	return counts
+}
+
+// evidence returns the intervals if they add up to the total, and the total as
+// a single interval otherwise.
+func (r *refined) evidence(total *Delta, counts []float64) rows {
+	if !r.history.broken && len(r.history.sum) > 1 {
+		all := r.history.rows()
+		have, sum := all.totals(len(counts))
+		same := math.Abs(sum-total.Sum) <= 1e-6*math.Abs(total.Sum)
+		for b, n := range have {
+			same = same && n == counts[b]
+		}
+		if same {
+			return all
+		}
+	}
+	return single(total, counts)
+}
+
+func single(total *Delta, counts []float64) rows {
+	one := newRows()
+	one.append(counts, total.Sum)
+	return one
+}
+
+// tornShare is the share of contradictory intervals beyond which sums and
+// counts do not belong together at all and only totals are used.
+const tornShare = 0.2
+
+// estimate runs the steps.
+func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, *proof) {
+	integer := wholeNumbers(r.bounds, &all)
+	l := newLayout(r.bounds, integer)
+	merged, contradictions := mergeTorn(all, &l)
+	if all.len() > 1 && float64(contradictions) > tornShare*float64(all.len()) {
+		integer = false
+		l = newLayout(r.bounds, false)
+		merged, _ = mergeTorn(single(total, counts), &l)
+	}
+	proof := newProof(r.bounds, merged.clone(), counts)
+	f, _ := newFit(l, merged, integer)
+	f.takeSpikes()
+	f.group()
+	f.reference()
+	g := newRegression(f)
+	for range 2 {
+		g.regressMeans()
+		g.regressVariances()
+	}
+	g.shapePieces()
+	return newOrdered(f, f.place()), proof
+}
