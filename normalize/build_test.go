@@ -137,7 +137,7 @@ func each[T any](from float64, samples []T, lines func(T) []line) []poll {
 func counterLine(v float64) []line { return []line{{family: "c", typ: metric.Counter, value: v}} }
 func gaugeLine(v float64) []line   { return []line{{family: "g", typ: metric.Gauge, value: v}} }
 
-// hist is a histogram sample.
+// hist is a histogram sample; a sum or count of -Inf is left out.
 type hist struct {
 	sum, count float64
 	buckets    map[string]float64
@@ -153,8 +153,13 @@ func (h hist) lines() []line {
 	for _, le := range keys {
 		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: h.buckets[le]})
 	}
-	return append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: h.sum},
-		line{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: h.count})
+	if !math.IsInf(h.sum, -1) {
+		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: h.sum})
+	}
+	if !math.IsInf(h.count, -1) {
+		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: h.count})
+	}
+	return out
 }
 
 func histLines(h hist) []line { return h.lines() }

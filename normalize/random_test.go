@@ -281,39 +281,43 @@ func byFamily(r *normalize.Result) map[string]*normalize.Series {
 }
 
 func TestFoldAgainstOracle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawStream(t)
-		o := &oracle{s.options, s.times, s.end}
-		got := byFamily(s.feed(t, false, false, len(s.polls)).Result(s.end))
-		for _, name := range []string{"c0", "c1", "c2"} {
-			want, resets := o.counter(s.points[name])
-			var have *normalize.Counter
-			if g := got[name]; g != nil {
-				have = g.Counter
-				checkCount(t, name+" resets", g.Resets, resets)
-				checkCount(t, name+" non-finite", g.NonFinite, s.bads[name])
-			}
-			sameCounter(t, name, have, want)
+	for range 20 {
+		rapid.Check(t, againstOracle)
+	}
+}
+
+func againstOracle(t *rapid.T) {
+	s := drawStream(t)
+	o := &oracle{s.options, s.times, s.end}
+	got := byFamily(s.feed(t, false, false, len(s.polls)).Result(s.end))
+	for _, name := range []string{"c0", "c1", "c2"} {
+		want, resets := o.counter(s.points[name])
+		var have *normalize.Counter
+		if g := got[name]; g != nil {
+			have = g.Counter
+			checkCount(t, name+" resets", g.Resets, resets)
+			checkCount(t, name+" non-finite", g.NonFinite, s.bads[name])
 		}
-		for _, name := range []string{"g", "u"} {
-			want := o.gauge(s.points[name])
-			var have *normalize.Gauge
-			if g := got[name]; g != nil {
-				have = g.Gauge
-				checkCount(t, name+" samples", g.Samples, want.N)
-				checkCount(t, name+" non-finite", have.NonFinite, s.bads[name])
-			}
-			sameGauge(t, name, have, want)
+		sameCounter(t, name, have, want)
+	}
+	for _, name := range []string{"g", "u"} {
+		want := o.gauge(s.points[name])
+		var have *normalize.Gauge
+		if g := got[name]; g != nil {
+			have = g.Gauge
+			checkCount(t, name+" samples", g.Samples, want.N)
+			checkCount(t, name+" non-finite", have.NonFinite, s.bads[name])
 		}
-		want, resets := o.histogram(s.scrapes, s.isKnown())
-		var have *normalize.Histogram
-		if g := got["h"]; g != nil {
-			have = g.Histogram
-			checkCount(t, "h resets", g.Resets, resets)
-			checkCount(t, "h non-finite", g.NonFinite, s.bads["h"])
-		}
-		sameHistogram(t, have, want)
-	})
+		sameGauge(t, name, have, want)
+	}
+	want, resets := o.histogram(s.scrapes, s.isKnown())
+	var have *normalize.Histogram
+	if g := got["h"]; g != nil {
+		have = g.Histogram
+		checkCount(t, "h resets", g.Resets, resets)
+		checkCount(t, "h non-finite", g.NonFinite, s.bads["h"])
+	}
+	sameHistogram(t, have, want)
 }
 
 func checkCount(t *rapid.T, what string, got, want int) {

@@ -1,0 +1,222 @@
+package normalize_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+)
+
+func adjusted(t *testing.T, f filter, polls []poll) *normalize.Result {
+	t.Helper()
+	return fold(t, f.options(normalize.ResetAdjust), 0, false, polls)
+}
+
+func codes(s *normalize.Series) []string {
+	var out []string
+	for _, w := range s.Warnings {
+		out = append(out, w.Code)
+	}
+	return out
+}
+
+// S01 of faults.md: resets.
+func TestCounterResets(t *testing.T) {
+	check := func(total float64, resets int, samples ...float64) {
+		t.Helper()
+		s := only(t, adjusted(t, filter{}, each(0, samples, counterLine)))
+		if s.Counter.Total != total || s.Resets != resets {
+			t.Errorf("%v: got total %v with %d resets, want %v with %d", samples, s.Counter.Total, s.Resets, total, resets)
+		}
+	}
+	check(190, 1, 1000, 1100, 40, 90)
+	check(300, 1, 0, 100, 50, 100, 200-50+50)
+	check(15, 5, 5, 3, 2, 1, 0, -2, 7)
+	check(0, 0, 7, 7)
+	s := only(t, clamped(t, filter{}, each(0, []float64{1000, 1100, 40, 90}, counterLine)))
+	if s.Counter.Total != 0 || s.Resets != 1 || !slices.Equal(codes(s), []string{"counter_reset"}) {
+		t.Errorf("clamp: got total %v, %d resets, warnings %v", s.Counter.Total, s.Resets, codes(s))
+	}
+	// A reset between the reference and the first sample of the window counts,
+	// earlier ones do not.
+	s = only(t, adjusted(t, filter{from: 3}, each(0, []float64{90, 10, 50, 20, 30}, counterLine)))
+	if s.Counter.Total != 30 || s.Resets != 1 || !s.HasRef || s.RefNS != 2*second {
+		t.Errorf("got %+v of %+v", s.Counter, s)
+	}
+}
+
+// S02: a single sample gives no total.
+func TestSingleSample(t *testing.T) {
+	s := only(t, adjusted(t, filter{0, 4, 1}, each(0, []float64{100}, counterLine)))
+	if s.Counter.Defined || s.Counter.Total != 0 || !slices.Equal(codes(s), []string{"single_sample"}) {
+		t.Errorf("got %+v with warnings %v", s.Counter, codes(s))
+	}
+	s = only(t, adjusted(t, filter{from: 1}, each(0, []float64{100, 150}, counterLine)))
+	if !s.Counter.Defined || s.Counter.Total != 50 || s.Counter.Rate != 50 {
+		t.Errorf("got %+v", s.Counter)
+	}
+}
+
+// S04: a series vanishes and returns.
+func TestGaps(t *testing.T) {
+	other := line{family: "o", typ: metric.Gauge, value: 1}
+	polls := []poll{
+		{0, append(gaugeLine(2), other)}, {second, []line{other}}, {9 * second, append(gaugeLine(4), other)},
+		{10 * second, append(gaugeLine(6), other)}, {11 * second, append(gaugeLine(6), other)},
+	}
+	r := byFamily(adjusted(t, filter{}, polls))
+	g := r["g"]
+	if g.Gaps != 1 || g.Samples != 4 || g.Gauge.Avg != 4.5 || g.Gauge.TimeAvg != 5 || !slices.Equal(codes(g), []string{"gap"}) {
+		t.Errorf("got %+v with %+v", g, g.Gauge)
+	}
+	if r["o"].Gaps != 0 || r["o"].Gauge.TimeAvg != 1 || r["o"].Gauge.N != 5 {
+		t.Errorf("got %+v", r["o"])
+	}
+	// A failed poll is no gap.
+	f, _ := normalize.NewFold(normalize.Options{})
+	b := newBuilder(false)
+	for _, s := range []*metric.Snapshot{b.poll(1, counterLine(1)), {SentNS: 2, Outcome: metric.Timeout}, b.poll(3, counterLine(4))} {
+		if err := f.Add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := only(t, f.Result(0)); s.Gaps != 0 || s.Samples != 2 || s.Counter.Total != 3 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// A creation time that changes is a restart, before or after its value in the
+// frame, with or without a change of the value.
+func TestCreated(t *testing.T) {
+	sample := func(value, created float64, first bool) []line {
+		v := line{family: "c", typ: metric.Counter, value: value}
+		c := line{family: "c", typ: metric.Counter, role: metric.RoleCreated, value: created}
+		if first {
+			return []line{c, v}
+		}
+		return []line{v, c}
+	}
+	for _, first := range []bool{true, false} {
+		check := func(total float64, resets int, samples ...[2]float64) {
+			t.Helper()
+			polls := each(0, samples, func(s [2]float64) []line { return sample(s[0], s[1], first) })
+			s := only(t, adjusted(t, filter{0, 10, 1}, polls))
+			if s.Counter.Total != total || s.Resets != resets {
+				t.Errorf("%v: got total %v with %d resets, want %v with %d", samples, s.Counter.Total, s.Resets, total, resets)
+			}
+		}
+		check(30, 1, [2]float64{10, 1}, [2]float64{30, 2})
+		check(10, 1, [2]float64{10, 1}, [2]float64{10, 2})
+		check(5, 1, [2]float64{10, 1}, [2]float64{5, 2})
+		check(20, 0, [2]float64{10, 1}, [2]float64{30, 1})
+		check(20, 0, [2]float64{10, 1}, [2]float64{30, math.NaN()})
+		check(35, 1, [2]float64{10, 1}, [2]float64{math.NaN(), 2}, [2]float64{35, 2})
+	}
+	h := hist{10, 5, map[string]float64{"1": 3, "+Inf": 5}}
+	created := func(c float64) []line {
+		return append(h.lines(), line{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: c})
+	}
+	s := only(t, adjusted(t, filter{}, []poll{{0, created(1)}, {second, created(2)}}))
+	if s.Resets != 1 || s.Histogram.Count != 5 || s.Histogram.Sum != 10 || s.Histogram.Buckets[0].Count != 3 {
+		t.Errorf("got %+v with %d resets", s.Histogram, s.Resets)
+	}
+}
+
+// Integers beyond 2^53 are subtracted exactly.
+func TestExactCounter(t *testing.T) {
+	sample := func(v uint64) []line {
+		return []line{{family: "c", typ: metric.Counter, whole: true, bits: v}}
+	}
+	c := only(t, adjusted(t, filter{}, each(0, []uint64{1 << 63, 1<<63 + 1, 1<<63 + 4}, sample))).Counter
+	if !c.HasExact || c.Exact != 4 || c.Total != 4 {
+		t.Errorf("got %+v", c)
+	}
+	c = only(t, adjusted(t, filter{0, 2, 1}, each(0, []uint64{1<<63 + 9, 1<<63 + 10, 3}, sample))).Counter
+	if c.Exact != 4 || c.Slices[0].Total != 1 || c.Slices[1].Total != 3 {
+		t.Errorf("got %+v", c)
+	}
+	c = only(t, clamped(t, filter{}, each(0, []uint64{1<<63 + 9, 3}, sample))).Counter
+	if !c.HasExact || c.Exact != 0 || c.Total != 0 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// S05, S06 and changing buckets.
+func TestHistogramFaults(t *testing.T) {
+	type m = map[string]float64
+	check := func(name string, want []string, samples ...hist) *normalize.Histogram {
+		t.Helper()
+		s := only(t, adjusted(t, filter{}, each(0, samples, histLines)))
+		if !slices.Equal(codes(s), want) {
+			t.Errorf("%s: got warnings %v, want %v", name, codes(s), want)
+		}
+		return s.Histogram
+	}
+	h := check("sum falls", nil, hist{10, 5, m{"1": 5, "+Inf": 5}}, hist{4, 8, m{"1": 6, "+Inf": 8}})
+	if h.Sum != -6 || h.Count != 3 || h.Avg != -2 {
+		t.Errorf("sum falls: got %+v", h)
+	}
+	h = check("reset", []string{"counter_reset"}, hist{10, 5, m{"1": 5, "+Inf": 5}}, hist{12, 7, m{"1": 6, "+Inf": 7}}, hist{3, 8, m{"1": 2, "+Inf": 8}})
+	if h.Sum != 5 || h.Count != 10 || h.Buckets[0].Count != 3 || h.Buckets[1].Count != 10 {
+		t.Errorf("reset: got %+v", h)
+	}
+	h = check("layout", []string{"buckets_changed"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}},
+		hist{3, 3, m{"1": 1, "2": 2, "+Inf": 3}}, hist{9, 7, m{"1": 3, "4": 5, "+Inf": 7}})
+	if h.Segments != 2 || h.Count != 7 || len(h.Buckets) != 2 || h.Buckets[0].Count != 3 || h.Buckets[1].Text != "+Inf" {
+		t.Errorf("layout: got %+v", h)
+	}
+	h = check("no count", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0, "+Inf": 0}}, hist{3, math.Inf(-1), m{"1": 1, "+Inf": 3}})
+	if h.Count != 3 || h.Avg != 1 || h.Quantiles == nil {
+		t.Errorf("no count: got %+v", h)
+	}
+	h = check("nothing counts", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0}}, hist{3, math.Inf(-1), m{"1": 1}})
+	if h.Count != 0 || h.Quantiles != nil {
+		t.Errorf("nothing counts: got %+v", h)
+	}
+	h = check("no sum", []string{"sum_missing"}, hist{math.Inf(-1), 0, m{"1": 0, "+Inf": 0}}, hist{math.Inf(-1), 3, m{"1": 1, "+Inf": 3}})
+	if !h.NoSum || h.Count != 3 || h.Avg != 0 || h.Quantiles != nil {
+		t.Errorf("no sum: got %+v", h)
+	}
+	h = check("not monotone", []string{"buckets_not_monotone", "count_mismatch"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}}, hist{3, 5, m{"1": 3, "2": 2, "+Inf": 4}})
+	if h.Buckets[0].Count != 3 || h.Buckets[1].Count != 2 || h.Quantiles == nil {
+		t.Errorf("not monotone: got %+v", h)
+	}
+}
+
+// One line that is no number costs the sample of its label set.
+func TestHistogramNonFinite(t *testing.T) {
+	type m = map[string]float64
+	samples := []hist{{1, 1, m{"1": 1, "+Inf": 1}}, {math.NaN(), 5, m{"1": 5, "+Inf": 5}}, {9, 9, m{"1": 4, "+Inf": 9}}}
+	s := only(t, adjusted(t, filter{}, each(0, samples, histLines)))
+	if s.Samples != 2 || s.NonFinite != 1 || s.Resets != 0 || s.Histogram.Count != 8 || !slices.Equal(codes(s), []string{"non_finite"}) {
+		t.Errorf("got %+v with %+v", s, s.Histogram)
+	}
+}
+
+// Values at the end of the range of float64 give no infinite statistics, and
+// constant ones no deviation.
+func TestHugeValues(t *testing.T) {
+	const most = math.MaxFloat64
+	g := only(t, adjusted(t, filter{0, 2, 1}, each(0, []float64{most, -most, most}, gaugeLine))).Gauge
+	if !near(g.Avg, most/3) || g.Std != most || g.TimeAvg != 0 || g.Quantiles[0] != -most+most/100*4 {
+		t.Errorf("got %+v", g)
+	}
+	g = only(t, adjusted(t, filter{}, each(0, []float64{0.1, 0.1, 0.1}, gaugeLine))).Gauge
+	if g.Avg != 0.1 || g.Std != 0 || g.TimeAvg != 0.1 {
+		t.Errorf("got %+v", g)
+	}
+	c := only(t, adjusted(t, filter{}, each(0, []float64{-most, most, 0, most}, counterLine))).Counter
+	if c.Total != most || c.Rate != most/3 {
+		t.Errorf("got %+v", c)
+	}
+	h := only(t, clamped(t, filter{}, each(0, []hist{{-most, -most, nil}, {most, most, nil}}, histLines))).Histogram
+	if h.Count != math.MaxInt64 || h.Sum != most {
+		t.Errorf("got %+v", h)
+	}
+	h = only(t, clamped(t, filter{}, each(0, []hist{{most, most, nil}, {-most, -most, nil}}, histLines))).Histogram
+	if h.Count != math.MinInt64 || h.Sum != -most {
+		t.Errorf("got %+v", h)
+	}
+}
