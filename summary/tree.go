@@ -3,6 +3,7 @@ package summary
 import (
 	"time"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -15,9 +16,14 @@ type Run struct {
 	Tags    map[string]string
 	Command []string // redacted command line of the recording
 
-	Window  Window
-	Phases  []Phase // all phases of the recording, in time order
-	Options Options // how this result was made
+	OriginNS int64            // when the recording began
+	Host     string           // that recorded
+	Limits   map[string]int64 // that were in force while recording, by name
+
+	Window       Window
+	WarmupWindow *Window // nil when there was no warm-up
+	Phases       []Phase // all phases of the recording, in time order
+	Options      Options // how this result was made, with the defaults filled in
 
 	Endpoints []Endpoint
 	Metrics   []Metric // sorted by name, then type
@@ -29,9 +35,13 @@ type Run struct {
 type Window struct {
 	Phase          string // the phase it was made from; "" when given by times
 	StartNS, EndNS int64
+	// PhaseEndNS is where the phase itself ends. EndNS is later when the window
+	// was extended to the last update of an endpoint, such as the final scrape.
+	PhaseEndNS int64
 }
 
-// Phase is a named stretch of the run: from its mark to the next.
+// Phase is a named stretch of the run. Warm-up, profiling and cool-down follow
+// each other; phases of other names lie within, from their mark to the next.
 type Phase struct {
 	Name           string
 	StartNS, EndNS int64
@@ -45,7 +55,10 @@ type Metric struct {
 	// Unit is AIPerf's inference, "" when there is none; OwnUnit is ours where it
 	// knows more or other (microseconds), else "".
 	Unit, OwnUnit string
-	Series        []Series // sorted by endpoint URL, then labels as Python prints them
+	// Conflict says that a metric of the same name and another type exists, which
+	// an earlier endpoint has, or which this endpoint showed first.
+	Conflict bool
+	Series   []Series // sorted by endpoint URL, then labels as Python prints them
 }
 
 // Series is one label set of a metric at one endpoint.
@@ -61,9 +74,31 @@ type Endpoint struct {
 	Ledger   Ledger
 	Fetches  Fetches  // over the whole run, as AIPerf counts
 	InWindow *Fetches // of the profiling window; nil when nothing was fetched in it
-	Warnings []metric.Warning
+	InWarmup *Fetches // of the warm-up; nil when nothing was fetched in it
+	// StartNS and EndNS are the window the statistics of this endpoint cover: that
+	// of the run, up to the last update of this endpoint.
+	StartNS, EndNS int64
+	Warnings       []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
+	// NotExported lists families that have samples but no statistics.
+	NotExported []NotExported
+	Gaps        []Gap // stretches without a stored poll, the first maxGaps of them
+	GapsN       int   // how many there were
+}
+
+// NotExported is a family of a type that has no statistics.
+type NotExported struct {
+	Name string
+	Type metric.Type
+}
+
+// Gap is a stretch in which every poll of an endpoint failed.
+type Gap struct {
+	// StartNS is the time of the last stored poll before it, 0 when there was
+	// none; EndNS that of the first one after it, 0 when there was none.
+	StartNS, EndNS int64
+	Polls          int // that failed
 }
 
 // Ledger accounts for every scheduled poll of a target and every line it sent.
@@ -77,8 +112,10 @@ type Ledger struct {
 	Dropped    []metric.Drop // by reason, First is the first case of the run
 	Bytes      int64         // body bytes
 	Late       Lateness
-	Families   int
-	SeriesN    int
+	Families   int // distinct families shown over the run
+	SeriesN    int // distinct series shown over the run
+	// InWindow is the part of Outcomes that falls into the window.
+	InWindow [metric.Outcomes]int
 }
 
 // PollError is a failed poll.
@@ -91,7 +128,9 @@ type PollError struct {
 // Lateness is how far behind schedule requests were sent.
 type Lateness struct{ Mean, P99, Max time.Duration }
 
-// Fetches is AIPerf's endpoint_info, aiperf.md section 1.9.
+// Fetches is AIPerf's endpoint_info (design document aiperf.md, section 1.9):
+// it counts stored polls that showed at least one sample AIPerf would keep. An
+// update is a fetch whose body differs from the one before.
 type Fetches struct {
 	Total                       int
 	FirstNS, LastNS             int64
@@ -117,4 +156,18 @@ type Options struct {
 	Estimator        string    // "" is polynomial
 	Quantiles        []float64 // nil: AIPerf's nine
 	SliceQuantiles   bool
+}
+
+// FlagNames returns the names of the flags of an estimate, in a fixed order.
+func FlagNames(f histest.Flags) []string {
+	var out []string
+	for _, n := range [...]struct {
+		flag histest.Flags
+		name string
+	}{{histest.Degenerate, "degenerate"}, {histest.Overflow, "overflow"}, {histest.Few, "few"}} {
+		if f&n.flag != 0 {
+			out = append(out, n.name)
+		}
+	}
+	return out
 }

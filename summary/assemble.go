@@ -1,0 +1,219 @@
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// piece is what one recording contributes to a run.
+type piece struct {
+	meta     *rundb.Meta
+	plan     plan
+	warnings []metric.Warning
+	results  []targetResult
+}
+
+// targetResult is what one target contributes.
+type targetResult struct {
+	endpoint   Endpoint
+	main, warm *normalize.Result // nil when there was no such window
+}
+
+// result closes the account of a target.
+func (t *target) result(p *plan) targetResult {
+	r := targetResult{endpoint: Endpoint{Target: t.Target, StartNS: p.window.StartNS, EndNS: p.window.EndNS}}
+	e := &r.endpoint
+	if t.main != nil && !p.empty {
+		r.main = t.main.Result(p.window.PhaseEndNS)
+		e.EndNS = r.main.EndNS
+	}
+	if t.warm != nil {
+		r.warm = t.warm.Result(0)
+	}
+	l := &t.ledger
+	e.Ledger = l.result(e.StartNS, e.EndNS)
+	if f := l.fetches(math.MinInt64, math.MaxInt64); f != nil {
+		e.Fetches = *f
+	}
+	if !p.empty {
+		e.InWindow = l.fetches(e.StartNS, e.EndNS)
+	}
+	if p.warmup != nil {
+		e.InWarmup = l.fetches(p.warmup.StartNS, p.warmup.EndNS)
+	}
+	e.Warnings = l.allWarnings()
+	if r.main != nil {
+		e.Warnings = append(e.Warnings, r.main.Warnings...)
+	}
+	e.Declared = l.declared()
+	e.NotExported = l.notExported()
+	e.Gaps, e.GapsN = l.gaps()
+	return r
+}
+
+// notExported lists the families that exports have no place for.
+func (l *ledger) notExported() []NotExported {
+	seen := make([]bool, len(l.dict.Families))
+	for i := range l.dict.Series {
+		seen[l.dict.Series[i].Family] = true
+	}
+	var out []NotExported
+	for i, f := range l.dict.Families {
+		switch f.Type {
+		case metric.Summary, metric.Info, metric.StateSet, metric.GaugeHistogram:
+			if seen[i] {
+				out = append(out, NotExported{f.Name, f.Type})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b NotExported) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
+	})
+	return out
+}
+
+// assemble makes one tree of the pieces; endpoints keep their order.
+func assemble(pieces []piece, o *Options) *Run {
+	first := &pieces[0]
+	r := &Run{
+		ID: first.meta.ID, Version: first.meta.Version, Command: first.meta.Command, Tags: map[string]string{},
+		OriginNS: first.meta.OriginNS, Host: first.meta.Host, Limits: first.meta.Limits,
+		Window: first.plan.window, WarmupWindow: first.plan.warmup, Phases: first.plan.phases, Options: *o,
+	}
+	var mains, warms []*normalize.Result
+	for i := range pieces {
+		p := &pieces[i]
+		for name, value := range p.meta.Tags {
+			if _, ok := r.Tags[name]; !ok {
+				r.Tags[name] = value
+			}
+		}
+		r.Warnings = append(r.Warnings, p.warnings...)
+		r.Warnings = append(r.Warnings, p.plan.warnings(o)...)
+		r.widen(p)
+		for _, t := range p.results {
+			r.Window.EndNS = max(r.Window.EndNS, t.endpoint.EndNS)
+			r.Endpoints = append(r.Endpoints, t.endpoint)
+			mains, warms = append(mains, t.main), append(warms, t.warm)
+		}
+	}
+	r.warnTwins()
+	r.Metrics = r.merge(mains)
+	r.Warmup = r.merge(warms)
+	r.warnConflicts()
+	return r
+}
+
+// widen stretches the windows of the run over those of another recording.
+func (r *Run) widen(p *piece) {
+	w := &p.plan.window
+	if diff := w.StartNS - r.Window.StartNS; diff > 1e9 || diff < -1e9 {
+		r.Warnings = append(r.Warnings, metric.Warning{Code: "windows_differ",
+			Text: fmt.Sprintf("the window of recording %q starts %.3f s from that of the first", p.meta.ID, float64(diff)/1e9)})
+	}
+	r.Window.StartNS = min(r.Window.StartNS, w.StartNS)
+	r.Window.EndNS = max(r.Window.EndNS, w.EndNS)
+	r.Window.PhaseEndNS = max(r.Window.PhaseEndNS, w.PhaseEndNS)
+	switch warm := p.plan.warmup; {
+	case warm == nil:
+	case r.WarmupWindow == nil:
+		r.WarmupWindow = warm
+	default:
+		wide := *r.WarmupWindow
+		wide.StartNS, wide.EndNS = min(wide.StartNS, warm.StartNS), max(wide.EndNS, warm.EndNS)
+		wide.PhaseEndNS = wide.EndNS
+		r.WarmupWindow = &wide
+	}
+}
+
+// warnTwins warns of URLs that occur more than once.
+func (r *Run) warnTwins() {
+	seen := map[string]int{}
+	for i := range r.Endpoints {
+		e := &r.Endpoints[i]
+		if first, ok := seen[e.URL]; ok {
+			e.Warnings = append(e.Warnings, metric.Warning{Code: "duplicate_endpoint",
+				Text: fmt.Sprintf("the same URL is also endpoint %d: its series occur twice", first)})
+			continue
+		}
+		seen[e.URL] = i
+	}
+}
+
+// warnConflicts warns of names that have several types.
+func (r *Run) warnConflicts() {
+	types := map[string]metric.Type{}
+	for _, m := range r.Metrics {
+		if !m.Conflict {
+			types[m.Name] = m.Type
+		}
+	}
+	for _, m := range r.Metrics {
+		if m.Conflict {
+			r.Warnings = append(r.Warnings, metric.Warning{Code: "type_conflict",
+				Text: fmt.Sprintf("%s is a %v at %s and elsewhere a %v: they are kept apart", m.Name, m.Type,
+					r.Endpoints[m.Series[0].Endpoint].URL, types[m.Name])})
+		}
+	}
+}
+
+// merge gathers the series of all endpoints under their metrics. A nil result
+// contributes nothing.
+func (r *Run) merge(results []*normalize.Result) []Metric {
+	type key struct {
+		name string
+		typ  metric.Type
+	}
+	at := map[key]int{}
+	named := map[string]bool{}
+	var out []Metric
+	for endpoint, res := range results {
+		if res == nil {
+			continue
+		}
+		for _, s := range res.Series {
+			f := res.Dict.FamilyOf(s.Index)
+			k := key{f.Name, f.Type}
+			i, ok := at[k]
+			if !ok {
+				i = len(out)
+				at[k] = i
+				out = append(out, Metric{Name: f.Name, Type: f.Type, Help: f.Help, Unit: units.Infer(f.Name, f.Help),
+					OwnUnit: units.Own(f.Name, f.Help, f.Unit), Conflict: named[f.Name]})
+				named[f.Name] = true
+			}
+			out[i].Series = append(out[i].Series, Series{Endpoint: endpoint, Labels: res.Dict.Series[s.Index].Labels, Series: s})
+		}
+	}
+	for i := range out {
+		r.sort(out[i].Series)
+	}
+	slices.SortFunc(out, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type)) })
+	return out
+}
+
+// sort orders series by URL, then labels as Python prints them.
+func (r *Run) sort(series []Series) {
+	if len(series) < 2 {
+		return
+	}
+	type keyed struct {
+		url, labels string
+		series      Series
+	}
+	keys := make([]keyed, len(series))
+	for i, s := range series {
+		keys[i] = keyed{r.Endpoints[s.Endpoint].URL, PythonLabels(s.Labels), s}
+	}
+	slices.SortStableFunc(keys, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.labels, b.labels)) })
+	for i := range keys {
+		series[i] = keys[i].series
+	}
+}

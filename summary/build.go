@@ -1,0 +1,158 @@
+package summary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of
+// a target in time order, each valid until the next; it is called concurrently
+// for different targets.
+type Recording interface {
+	Meta() rundb.Meta
+	Targets() []metric.Target
+	Marks() []metric.Mark
+	Warnings() []metric.Warning
+	Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error]
+}
+
+// Build makes the result of recorded runs. Several recordings are those of
+// several collectors of one benchmark: their endpoints follow each other, each
+// with the window that the marks of its own recording give, and identity, tags
+// and phases are those of the first. Targets are read in parallel, one after
+// another on each processor.
+//
+// It fails when a recording cannot be read, when the chosen phase does not exist
+// and when a window that the caller asked for lies after the end of the run. A
+// run that ended during its warm-up is no error: its result has no metrics.
+func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
+	if len(recs) == 0 {
+		return nil, errors.New("build result: no recording given")
+	}
+	pieces := make([]piece, len(recs))
+	builders := make([]*Builder, len(recs))
+	for i, rec := range recs {
+		b, err := newBuilder(rec.Meta(), rec.Targets(), o)
+		if err != nil {
+			return nil, fmt.Errorf("build result: %w", err)
+		}
+		b.marks = rec.Marks()
+		builders[i] = b
+		if err := b.read(ctx, rec); err != nil {
+			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)
+		}
+		if pieces[i], err = b.finish(ctx, rec); err != nil {
+			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)
+		}
+	}
+	return assemble(pieces, &builders[0].o), nil
+}
+
+// read streams all targets of a recording through the folds.
+func (b *Builder) read(ctx context.Context, rec Recording) error {
+	p, err := planRun(&b.meta, b.marks, &b.o, notEnded)
+	if err != nil {
+		return err
+	}
+	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended && b.delay() > 0 {
+		// A cool-down is counted back from the end, which only the polls tell.
+		last, err := lastPoll(ctx, rec, len(b.targets))
+		if err != nil {
+			return err
+		}
+		if p, err = planRun(&b.meta, b.marks, &b.o, last); err != nil {
+			return err
+		}
+	}
+	b.plan, b.started = p, true
+	return parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
+		t := b.targets[i]
+		if err := t.open(b, &p, false); err != nil {
+			return err
+		}
+		for s, err := range rec.Snapshots(ctx, i) {
+			if err != nil {
+				return fmt.Errorf("read polls of %s: %w", t.URL, err)
+			}
+			if err := t.count(s); err != nil {
+				return err
+			}
+			if err := t.feed(b, s); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// finish makes the statistics of all targets, now that the end is known.
+func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
+	last := b.meta.OriginNS
+	for _, t := range b.targets {
+		last = max(last, t.seen)
+	}
+	p, err := planRun(&b.meta, b.marks, &b.o, last)
+	if err != nil {
+		return piece{}, err
+	}
+	if p.tooShort != nil {
+		return piece{}, p.tooShort
+	}
+	pc := piece{meta: &b.meta, plan: p, warnings: slices.Clone(rec.Warnings()), results: make([]targetResult, len(b.targets))}
+	err = parallel(ctx, len(b.targets), func(_ context.Context, i int) error {
+		pc.results[i] = b.targets[i].result(&p)
+		b.targets[i] = nil // free what the folds hold
+		return nil
+	})
+	return pc, err
+}
+
+// lastPoll returns the time of the last poll of a recording.
+func lastPoll(ctx context.Context, rec Recording, targets int) (int64, error) {
+	last := make([]int64, targets+1)
+	err := parallel(ctx, targets, func(ctx context.Context, i int) error {
+		for s, err := range rec.Snapshots(ctx, i) {
+			if err != nil {
+				return fmt.Errorf("read polls of target %d: %w", i, err)
+			}
+			last[i] = max(last[i], s.AtNS())
+		}
+		return ctx.Err()
+	})
+	return slices.Max(last), err
+}
+
+// parallel calls f for 0 to n-1 on all processors and waits for all of them. The
+// first error cancels the rest and is returned.
+func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range work {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := f(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	return context.Cause(ctx)
+}

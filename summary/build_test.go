@@ -1,0 +1,391 @@
+package summary_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// line is a run of one counter that rises by 10 per second, polled each second.
+func line(seconds int, url string) *fakeRun {
+	f := newFake(url)
+	for i := range seconds {
+		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Things.\n# TYPE c counter\nc %d\n", 10*i))
+	}
+	return f
+}
+
+func build(t *testing.T, o summary.Options, recs ...*fakeRun) *summary.Run {
+	t.Helper()
+	r, err := tryBuild(o, recs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func tryBuild(o summary.Options, recs ...*fakeRun) (*summary.Run, error) {
+	list := make([]summary.Recording, len(recs))
+	for i, r := range recs {
+		list[i] = r
+	}
+	return summary.Build(context.Background(), list, o)
+}
+
+func ptr(d time.Duration) *time.Duration { return &d }
+
+// seconds of the window from the origin, and the total of counter c in it.
+func outline(r *summary.Run) string {
+	at := func(ns int64) float64 { return float64(ns-origin) / float64(second) }
+	total := "none"
+	if len(r.Metrics) > 0 && r.Metrics[0].Series[0].Counter != nil {
+		total = fmt.Sprint(r.Metrics[0].Series[0].Counter.Total)
+	}
+	return fmt.Sprintf("%s %v-%v phase end %v total %s", r.Window.Phase, at(r.Window.StartNS), at(r.Window.EndNS), at(r.Window.PhaseEndNS), total)
+}
+
+func TestWindows(t *testing.T) {
+	// Load from 0.5 s to 9.5 s, warm-up 2 s; polls each second from 0 to 12 s.
+	usual := func() *fakeRun {
+		f := line(13, "http://a/metrics").mark(0.5, "warmup").mark(2.5, "profiling").mark(9.5, "end")
+		f.meta.Warmup = 2 * time.Second
+		return f
+	}
+	check := func(name string, f *fakeRun, o summary.Options, want string) {
+		t.Helper()
+		if got := outline(build(t, o, f)); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
+		}
+	}
+	// Reference at 2 s (20), last update at 12 s (120).
+	check("marks", usual(), summary.Options{}, "profiling 2.5-12 phase end 9.5 total 100")
+	check("by name", usual(), summary.Options{Phase: "profiling"}, "profiling 2.5-12 phase end 9.5 total 100")
+	check("other warm-up", usual(), summary.Options{Warmup: ptr(5 * time.Second)}, "profiling 5.5-12 phase end 9.5 total 70")
+	check("no warm-up", usual(), summary.Options{Warmup: ptr(0)}, "profiling 0.5-12 phase end 9.5 total 120")
+	// [2.5, 7.5]: reference 20, last 70.
+	check("cool-down", usual(), summary.Options{Cooldown: ptr(2 * time.Second)}, "profiling 2.5-7.5 phase end 7.5 total 50")
+	check("cool-down mark", usual().mark(8, "cooldown"), summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
+	check("cool-down of 0 over the mark", usual().mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)}, "profiling 2.5-12 phase end 9.5 total 100")
+	check("warm-up phase", usual(), summary.Options{Phase: "warmup"}, "warmup 0.5-2.499999999 phase end 2.499999999 total 20")
+	check("from", usual(), summary.Options{From: 3 * time.Second}, " 3.5-12 phase end 9.5 total 90")
+	check("from and to", usual(), summary.Options{From: 3 * time.Second, To: 5 * time.Second}, " 3.5-5.5 phase end 5.5 total 20")
+	check("to", usual(), summary.Options{To: 5 * time.Second}, " 0.5-5.5 phase end 5.5 total 50")
+	// A phase within profiling ends 1 ns before the next mark; the last one goes on.
+	named := usual().mark(4.5, "low").mark(6.5, "high")
+	check("named", named, summary.Options{Phase: "low"}, "low 4.5-6.499999999 phase end 6.499999999 total 20")
+	check("named, last", named, summary.Options{Phase: "high"}, "high 6.5-12 phase end 9.5 total 60")
+	check("named phases are part of profiling", named, summary.Options{}, "profiling 2.5-12 phase end 9.5 total 100")
+	// Marks by another process may arrive in any order.
+	named.marks[0], named.marks[3] = named.marks[3], named.marks[0]
+	check("unsorted marks", named, summary.Options{Phase: "low"}, "low 4.5-6.499999999 phase end 6.499999999 total 20")
+
+	killed := line(13, "http://a/metrics").mark(0.5, "warmup")
+	killed.meta.Warmup = 2 * time.Second
+	check("killed", killed, summary.Options{}, "profiling 2.5-12 phase end 12 total 100")
+	check("killed, cool-down from the last poll", killed, summary.Options{Cooldown: ptr(3 * time.Second)}, "profiling 2.5-9 phase end 9 total 70")
+	killed.meta.Cooldown = 4 * time.Second
+	check("recorded cool-down", killed, summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
+	check("no marks", line(13, "u"), summary.Options{}, "profiling 0-12 phase end 12 total 120")
+}
+
+// TestFinalScrape checks that the window reaches the last update of each
+// endpoint, and that a final scrape that brings nothing new does not extend it.
+func TestFinalScrape(t *testing.T) {
+	f := newFake("http://a/metrics", "http://b/metrics").mark(0, "profiling").mark(3, "end")
+	for i := range 6 {
+		f.scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", i))
+		f.scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", min(i, 4)))
+	}
+	r := build(t, summary.Options{}, f)
+	for i, want := range []int64{5, 4} {
+		if got := (r.Endpoints[i].EndNS - origin) / second; got != want || r.Endpoints[i].StartNS != origin {
+			t.Errorf("endpoint %d: window ends after %d s, want %d", i, got, want)
+		}
+	}
+	if r.Window.EndNS != origin+5*second || r.Window.PhaseEndNS != origin+3*second {
+		t.Errorf("window of the run: %+v", r.Window)
+	}
+}
+
+// TestWarmupReplaced is the promise of export --warmup: the same as having
+// collected with that warm-up.
+func TestWarmupReplaced(t *testing.T) {
+	run := func(warmup float64) *fakeRun {
+		f := line(20, "http://a/metrics").mark(0.25, "warmup").mark(0.25+warmup, "profiling").mark(17.3, "end")
+		f.meta.Warmup = time.Duration(warmup * 1e9)
+		return f
+	}
+	o := summary.Options{Slice: time.Second}
+	want := build(t, o, run(10))
+	o.Warmup = ptr(10 * time.Second)
+	got := build(t, o, run(5))
+	want.Options.Warmup = o.Warmup
+	if diff := treeDiff(want, got); diff != "" {
+		t.Errorf("collected with 10 s and exported with 10 s differ:\n%s", diff)
+	}
+	if len(got.Warmup) != 1 || got.WarmupWindow == nil || got.WarmupWindow.EndNS != got.Window.StartNS-1 {
+		t.Errorf("warm-up: window %+v, %d metrics", got.WarmupWindow, len(got.Warmup))
+	}
+}
+
+func treeDiff(want, got *summary.Run) string {
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b }), cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
+}
+
+func TestNoSuchWindow(t *testing.T) {
+	f := line(5, "u").mark(0, "warmup").mark(1, "profiling").mark(2, "soak").mark(4, "end")
+	check := func(o summary.Options, want string) {
+		t.Helper()
+		if _, err := tryBuild(o, f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want one with %q", err, want)
+		}
+	}
+	check(summary.Options{Phase: "peak"}, `"peak": no such phase in the run (known: warmup, profiling, soak)`)
+	check(summary.Options{Warmup: ptr(time.Minute)}, "it starts 1m0s after the load, which lasted 4s")
+	check(summary.Options{From: time.Minute}, "shorten")
+	check(summary.Options{From: 2 * time.Second, To: time.Second}, "shorten")
+	check(summary.Options{Warmup: ptr(-time.Second)}, "-1s is negative")
+	check(summary.Options{Slice: -1}, "slice_duration must be positive")
+	check(summary.Options{Estimator: "magic"}, "magic")
+	if _, err := summary.Build(context.Background(), nil, summary.Options{}); err == nil {
+		t.Error("no recording: no error")
+	}
+	if _, err := tryBuild(summary.Options{Phase: "x"}, newFake("u").mark(0, "end")); err == nil || !strings.Contains(err.Error(), "no phases") {
+		t.Errorf("a run without phases: got error %v", err)
+	}
+}
+
+// TestEndedInWarmup checks that a run stopped early still gives a result.
+func TestEndedInWarmup(t *testing.T) {
+	f := line(5, "u").mark(0, "warmup").mark(4, "end")
+	f.meta.Warmup = 10 * time.Second
+	r := build(t, summary.Options{}, f)
+	if len(r.Metrics) != 0 || len(r.Warmup) != 1 || !hasWarning(r.Warnings, "empty_window") {
+		t.Errorf("got %d metrics, %d of the warm-up, warnings %v", len(r.Metrics), len(r.Warmup), r.Warnings)
+	}
+	if e := r.Endpoints[0]; e.Ledger.Scheduled != 5 || e.InWindow != nil || e.InWarmup == nil || e.InWarmup.Total != 4 {
+		t.Errorf("endpoint: %+v", e)
+	}
+}
+
+func hasWarning(list []metric.Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w metric.Warning) bool { return w.Code == code })
+}
+
+func TestRepeatedPhase(t *testing.T) {
+	f := line(9, "u").mark(0, "profiling").mark(1, "a").mark(3, "b").mark(5, "a").mark(8, "end")
+	r := build(t, summary.Options{Phase: "a"}, f)
+	if outline(r) != "a 1-2.999999999 phase end 2.999999999 total 20" || !hasWarning(r.Warnings, "phase_repeated") {
+		t.Errorf("got %s, warnings %v", outline(r), r.Warnings)
+	}
+	var names []string
+	for _, p := range r.Phases {
+		names = append(names, fmt.Sprintf("%s %d-%d", p.Name, (p.StartNS-origin)/second, (p.EndNS-origin)/second))
+	}
+	want := []string{"profiling 0-8", "a 1-3", "b 3-5", "a 5-8"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
+// busyRun is a run of several targets with all kinds of series and failures.
+func busyRun(seed uint64, targets int) *fakeRun {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	f := newFake()
+	for i := range targets {
+		f.targets = append(f.targets, newFake(fmt.Sprintf("http://t%d/metrics", i)).targets...)
+		count, sum, buckets := 0, 0.0, [3]int{}
+		for n := range 60 {
+			at := float64(n)/2 + rng.Float64()/10
+			switch rng.IntN(12) {
+			case 0:
+				f.fail(i, at, metric.Timeout, "deadline passed")
+				continue
+			case 1:
+				count, sum, buckets = 0, 0, [3]int{}
+			}
+			for range rng.IntN(5) {
+				v := rng.Float64() * 3
+				count, sum = count+1, sum+v
+				for b, le := range []float64{1, 2} {
+					if v <= le {
+						buckets[b]++
+					}
+				}
+			}
+			f.scrape(i, at, fmt.Sprintf("# TYPE g gauge\ng{x=\"1\"} %v\n# TYPE c counter\nc{y=\"2\"} %d\n# TYPE h histogram\n"+
+				"h_bucket{le=\"1\"} %d\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %v\nh_count %d\n",
+				rng.IntN(3), count*7, buckets[0], buckets[1], count, sum, count))
+		}
+	}
+	f.meta.Warmup, f.meta.Timeout = 5*time.Second, time.Second
+	return f.mark(0.3, "warmup").mark(5.3, "profiling").mark(26, "end")
+}
+
+// TestLive checks that a builder that is fed while the run goes on, concurrently
+// and asked for results on the way, ends with the tree of the recording.
+func TestLive(t *testing.T) {
+	for seed := range uint64(6) {
+		for _, o := range []summary.Options{{}, {Slice: time.Second}, {Cooldown: ptr(3 * time.Second)}, {Warmup: ptr(8 * time.Second)}, {Resets: 1}} {
+			f := busyRun(seed, 3)
+			live, err := feedLive(f, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := treeDiff(build(t, o, f), live); diff != "" {
+				t.Fatalf("seed %d, options %+v: recorded (-) and live (+) differ:\n%s", seed, o, diff)
+			}
+		}
+	}
+}
+
+// feedLive delivers a run in the order of its times, each target's polls of a
+// second in a goroutine of its own.
+func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
+	b, err := summary.NewBuilder(f.meta, f.Targets(), o)
+	if err != nil {
+		return nil, err
+	}
+	next, marks := make([]int, len(f.targets)), f.marks
+	last := int64(0)
+	for now := origin; now < origin+40*second; now += second / 4 {
+		errs := make([]error, len(f.targets))
+		var wg sync.WaitGroup
+		for i, t := range f.targets {
+			from := next[i]
+			for next[i] < len(t.polls) && t.polls[next[i]].AtNS() < now {
+				last = max(last, t.polls[next[i]].AtNS())
+				next[i]++
+			}
+			polls := t.polls[from:next[i]]
+			wg.Go(func() {
+				for n := range polls {
+					s := polls[n]
+					errs[i] = errors.Join(errs[i], b.Add(&s))
+				}
+			})
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		for len(marks) > 0 && marks[0].AtNS < now { // marks come a little late
+			b.Mark(marks[0])
+			marks = marks[1:]
+		}
+		if _, err := b.Result(now); err != nil {
+			return nil, err
+		}
+	}
+	return b.Result(last)
+}
+
+func TestLiveRefuses(t *testing.T) {
+	for _, o := range []summary.Options{{Phase: "x"}, {From: 1}, {To: 1}, {Estimator: "magic"}} {
+		if _, err := summary.NewBuilder(newFake().meta, nil, o); err == nil {
+			t.Errorf("options %+v: no error", o)
+		}
+	}
+	f := line(3, "u")
+	b, err := summary.NewBuilder(f.meta, f.Targets(), summary.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Add(&metric.Snapshot{Target: 1}); err == nil {
+		t.Error("a target that does not exist: no error")
+	}
+	if err := b.Add(&metric.Snapshot{Outcome: metric.Outcomes}); err == nil {
+		t.Error("an outcome that does not exist: no error")
+	}
+	b.Mark(metric.Mark{Name: "profiling", AtNS: origin + second})
+	b.Mark(metric.Mark{Name: "profiling", AtNS: origin})
+	for i := range f.targets[0].polls {
+		if err := b.Add(&f.targets[0].polls[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Result(origin + 3*second); err == nil || !strings.Contains(err.Error(), "moved the start") {
+		t.Errorf("a mark before the window: got error %v", err)
+	}
+}
+
+// TestLiveWithoutMarks checks that a builder that is never told of a mark does
+// not hold polls back for ever.
+func TestLiveWithoutMarks(t *testing.T) {
+	f := line(400, "u")
+	b, err := summary.NewBuilder(f.meta, f.Targets(), summary.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.targets[0].polls {
+		if err := b.Add(&f.targets[0].polls[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := b.Result(origin + 399*second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := treeDiff(build(t, summary.Options{}, f), r); diff != "" {
+		t.Errorf("recorded (-) and live (+) differ:\n%s", diff)
+	}
+}
+
+// brokenRun fails to read one of its targets.
+type brokenRun struct {
+	*fakeRun
+	err error
+}
+
+func (b brokenRun) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+	if target == 1 {
+		return func(yield func(*metric.Snapshot, error) bool) { yield(nil, b.err) }
+	}
+	return b.fakeRun.Snapshots(ctx, target)
+}
+
+func TestReadError(t *testing.T) {
+	broken := errors.New("page 7 is damaged")
+	for _, cooldown := range []time.Duration{0, time.Second} {
+		f := busyRun(1, 3)
+		f.marks = f.marks[:2]
+		f.meta.Cooldown = cooldown
+		_, err := summary.Build(context.Background(), []summary.Recording{brokenRun{f, broken}}, summary.Options{})
+		if !errors.Is(err, broken) {
+			t.Errorf("cool-down %v: got error %v", cooldown, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := summary.Build(ctx, []summary.Recording{busyRun(1, 2)}, summary.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: got error %v", err)
+	}
+}
+
+// TestDamaged checks that a recording whose polls refer to nothing is refused.
+func TestDamaged(t *testing.T) {
+	for name, damage := range map[string]func(*metric.Snapshot){
+		"growth": func(s *metric.Snapshot) { s.Growth.Series = []metric.Series{{Family: 99}} },
+		"slot":   func(s *metric.Snapshot) { s.Frame = metric.Frame{Full: true, Slots: []uint32{99}, Bits: []uint64{0}} },
+		"order":  func(s *metric.Snapshot) { s.FirstByteNS -= 100 * second },
+	} {
+		f := line(5, "http://a/metrics")
+		damage(&f.targets[0].polls[3])
+		if _, err := tryBuild(summary.Options{}, f); err == nil || !strings.Contains(err.Error(), "http://a/metrics") {
+			t.Errorf("damaged %s: got error %v, want one that names the target", name, err)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package summary
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// maxUndecided is how many polls of a target a live builder holds back while
+// the start of the window is not known.
+const maxUndecided = 256
+
+// markSlack is how late the mark of an end may be known.
+const markSlack = time.Second
+
+// Builder makes the result of one run from its polls as they come. Add is safe
+// for concurrent use with different targets, and everything else with anything.
+type Builder struct {
+	meta    rundb.Meta
+	o       Options
+	targets []*target
+
+	mu      sync.Mutex
+	marks   []metric.Mark
+	started bool // plan.window.StartNS is settled and the folds may run
+	plan    plan
+	cut     int64 // polls after it are not for the folds: the cool-down, once its start is known
+}
+
+// target is the state of one target. Its lock is taken before that of Builder.
+type target struct {
+	metric.Target
+	mu     sync.Mutex
+	ledger ledger
+
+	main, warm *normalize.Fold // nil before the window is known, or when there is none
+	warmEnd    int64
+	opened     bool
+	held       []metric.Snapshot // not yet given to the folds
+	fed        int64             // time of the last poll given to them
+	seen       int64             // time of the last poll
+}
+
+// NewBuilder returns a builder for a run that is being recorded. The window is
+// the profiling phase; Options.Phase, From and To are for recorded runs.
+func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
+	if o.Phase != "" && o.Phase != metric.PhaseProfiling || o.From > 0 || o.To > 0 {
+		return nil, errors.New("make live result: phases and offsets can only be chosen once the run is recorded")
+	}
+	return newBuilder(meta, targets, o)
+}
+
+func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
+	o, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{meta: meta, o: o, cut: notEnded}
+	for _, t := range targets {
+		b.targets = append(b.targets, &target{Target: t})
+	}
+	return b, nil
+}
+
+// check fills in the defaults and refuses what makes no sense.
+func (o Options) check() (Options, error) {
+	for _, d := range []*time.Duration{o.Warmup, o.Cooldown, &o.From, &o.To} {
+		if d != nil && *d < 0 {
+			return o, fmt.Errorf("choose window: %v is negative", *d)
+		}
+	}
+	if o.Quantiles == nil {
+		o.Quantiles = normalize.AIPerfQuantiles()
+	}
+	if o.Estimator == "" {
+		o.Estimator = "polynomial"
+	}
+	_, err := normalize.NewFold(o.fold(0, 0))
+	return o, err
+}
+
+func (o *Options) fold(start, end int64) normalize.Options {
+	return normalize.Options{StartNS: start, EndNS: end, Slice: o.Slice, Resets: o.Resets,
+		Estimator: o.Estimator, Quantiles: o.Quantiles, SliceQuantiles: o.SliceQuantiles}
+}
+
+// Mark tells the builder of a mark as it is recorded.
+func (b *Builder) Mark(m metric.Mark) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.marks = append(b.marks, m)
+	if _, ended := firstMark(b.marks, metric.MarkEnd, metric.PhaseCooldown); ended {
+		if p, err := planRun(&b.meta, b.marks, &b.o, notEnded); err == nil && !p.open {
+			b.cut = min(b.cut, p.window.EndNS)
+		}
+	}
+	if b.started {
+		return
+	}
+	_, load := firstMark(b.marks, metric.PhaseWarmup, metric.PhaseProfiling)
+	_, profiling := firstMark(b.marks, metric.PhaseProfiling)
+	if profiling || load && b.o.Warmup != nil {
+		b.start()
+	}
+}
+
+// start settles where the window begins. The caller holds the lock.
+func (b *Builder) start() {
+	p, err := planRun(&b.meta, b.marks, &b.o, notEnded)
+	if err != nil {
+		return // the window is empty so far; Result says so if it stays so
+	}
+	b.plan, b.started = p, true
+}
+
+// Add takes a poll of one of the targets. The polls of a target come in time
+// order and one at a time. It keeps nothing of s.
+func (b *Builder) Add(s *metric.Snapshot) error {
+	if s.Target < 0 || s.Target >= len(b.targets) {
+		return fmt.Errorf("add poll: target %d of %d", s.Target, len(b.targets))
+	}
+	t := b.targets[s.Target]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.count(s); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	if !b.started && len(t.held) >= maxUndecided {
+		b.start()
+	}
+	started, p, cut := b.started, b.plan, b.cut
+	b.mu.Unlock()
+	delay := b.delay()
+	if started && delay == 0 && cut == notEnded && len(t.held) == 0 {
+		if err := t.open(b, &p, true); err != nil {
+			return err
+		}
+		return t.feed(b, s)
+	}
+	t.held = append(t.held, clone(s))
+	if !started {
+		return nil
+	}
+	return t.release(b, &p, min(cut, t.seen-int64(delay)))
+}
+
+// delay is how long polls are held back because a cool-down may exclude them.
+func (b *Builder) delay() time.Duration {
+	cooldown := b.meta.Cooldown
+	if b.o.Cooldown != nil {
+		cooldown = *b.o.Cooldown
+	}
+	if cooldown <= 0 {
+		return 0
+	}
+	return cooldown + 2*b.meta.Timeout + markSlack
+}
+
+// count enters a poll into the ledger.
+func (t *target) count(s *metric.Snapshot) error {
+	if err := t.ledger.add(s); err != nil {
+		return fmt.Errorf("add poll %d of %s: %w", s.Seq, t.URL, err)
+	}
+	t.seen = max(t.seen, s.AtNS())
+	return nil
+}
+
+// release gives the polls up to an instant to the folds.
+func (t *target) release(b *Builder, p *plan, until int64) error {
+	n := 0
+	for n < len(t.held) && t.held[n].AtNS() <= until {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := t.open(b, p, true); err != nil {
+		return err
+	}
+	for i := range t.held[:n] {
+		if err := t.feed(b, &t.held[i]); err != nil {
+			return err
+		}
+	}
+	t.held = slices.Delete(t.held, 0, n)
+	return nil
+}
+
+// open makes the folds. Those of a live run have no end yet.
+func (t *target) open(b *Builder, p *plan, live bool) error {
+	if t.opened {
+		return nil
+	}
+	t.opened = true
+	var err error
+	if w := p.warmup; w != nil && w.EndNS >= w.StartNS {
+		t.warmEnd = w.EndNS
+		if t.warm, err = normalize.NewFold(b.o.fold(w.StartNS, w.EndNS)); err != nil {
+			return err
+		}
+	}
+	if p.empty {
+		return nil
+	}
+	end := int64(0)
+	if !p.open && !live {
+		end = p.window.EndNS
+	}
+	t.main, err = normalize.NewFold(b.o.fold(p.window.StartNS, end))
+	return err
+}
+
+// feed gives a poll to the folds.
+func (t *target) feed(b *Builder, s *metric.Snapshot) error {
+	t.fed = max(t.fed, s.AtNS())
+	if t.main != nil {
+		if err := t.main.Add(s); err != nil {
+			return fmt.Errorf("%s: %w", t.URL, err)
+		}
+	}
+	// AIPerf's estimator learns up to the end of the recording, ours does not.
+	if t.warm != nil && (s.AtNS() <= t.warmEnd || b.o.Resets == normalize.ResetClamp) {
+		if err := t.warm.Add(s); err != nil {
+			return fmt.Errorf("%s: %w", t.URL, err)
+		}
+	}
+	return nil
+}
+
+// clone copies a poll with what the folds read of it.
+func clone(s *metric.Snapshot) metric.Snapshot {
+	c := *s
+	c.Body, c.Drops, c.Warnings = nil, nil, nil
+	c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
+	c.Frame.Slots, c.Frame.Bits = slices.Clone(s.Frame.Slots), slices.Clone(s.Frame.Bits)
+	return c
+}
+
+// Result returns the result of what was added so far, as if the run had ended
+// at endNS unless a mark says when it did. It may be called at any time. A window
+// that has not begun gives a result without metrics and a warning. It fails when
+// a mark moved the start of the window after polls of it were folded.
+func (b *Builder) Result(endNS int64) (*Run, error) {
+	b.mu.Lock()
+	marks, started, settled := slices.Clone(b.marks), b.started, b.plan
+	b.mu.Unlock()
+	p, err := planRun(&b.meta, marks, &b.o, endNS)
+	if err != nil {
+		return nil, err
+	}
+	if started && !p.empty && p.window.StartNS != settled.window.StartNS {
+		return nil, errors.New("make live result: a mark moved the start of the window after it began; analyse the recording")
+	}
+	pc := piece{meta: &b.meta, plan: p}
+	for _, t := range b.targets {
+		r, err := t.live(b, &p, &settled, started)
+		if err != nil {
+			return nil, err
+		}
+		pc.results = append(pc.results, r)
+	}
+	return assemble([]piece{pc}, &b.o), nil
+}
+
+// live returns the result of a target while more may come: p is the window as it
+// is known now, settled that which the folds were opened with.
+func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if started {
+		until := int64(notEnded)
+		if !p.open {
+			until = p.window.EndNS
+		}
+		if err := t.release(b, settled, until); err != nil {
+			return targetResult{}, err
+		}
+	}
+	r := t.result(p)
+	if started && !p.open && t.fed > p.window.EndNS {
+		r.endpoint.Warnings = append(r.endpoint.Warnings, metric.Warning{Code: "window_overrun",
+			Text: "polls of the cool-down were analysed: the run ended later than it was expected to"})
+	}
+	return r, nil
+}
