@@ -106,10 +106,10 @@ func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
 		if !h.common[p] {
 			continue
 		}
-		out[i].Count = truncate(gained[p])
-		if out[i].Count < 0 {
+		if gained[p] < 0 {
 			return nil
 		}
+		out[i].Count = truncate(gained[p])
 		i++
 	}
 	return out
@@ -194,8 +194,9 @@ func (h *histogram) blank(f *Fold, all *Histogram) histest.Estimator {
 
 // slice makes a slice of its gains; counts is where the bucket counts go.
 func (h *histogram) slice(gained []float64, counts *[]int64, resets ResetMode) (s HistogramSlice, ok bool) {
+	count := 0.0
 	if h.usesCount() {
-		count := gained[h.counter()]
+		count = gained[h.counter()]
 		if count < 0 {
 			return s, false
 		}
@@ -207,20 +208,19 @@ func (h *histogram) slice(gained []float64, counts *[]int64, resets ResetMode) (
 			return s, false
 		}
 	}
-	if s.Count != 0 {
-		s.Avg = finite(s.Sum / float64(s.Count))
+	if count > 0 {
+		s.Avg = finite(s.Sum / count)
 	}
 	begin := len(*counts)
 	for p := range h.bounds {
 		if !h.common[p] {
 			continue
 		}
-		n := truncate(gained[p])
-		if n < 0 {
+		if gained[p] < 0 {
 			*counts = (*counts)[:begin]
 			return s, true
 		}
-		*counts = append(*counts, n)
+		*counts = append(*counts, truncate(gained[p]))
 	}
 	s.Counts = (*counts)[begin:len(*counts):len(*counts)]
 	return s, true
