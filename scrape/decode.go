@@ -47,7 +47,7 @@ func NewDecoder(o Options) (*Decoder, error) {
 func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
 	dict := newDictionary(l)
 	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{},
-		learn: learner{cache: map[string]cached{}}}
+		learn: learner{cache: map[string]*cached{}}}
 }
 
 // Body is what a target answered.

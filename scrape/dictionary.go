@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"math"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -14,10 +15,10 @@ type dictionary struct {
 	families []metric.Family
 	series   []metric.Series
 	slots    []metric.Slot
-	buckets  []int32 // buckets of each series
+	chains   []chain // by series
+	before   []int32 // by slot: the previous slot of its series, or -1
 
 	bySeries map[seriesKey]int32
-	bySlot   map[slotKey]int32
 
 	sent struct{ families, series, slots int } // what the consumer has been told
 }
@@ -27,14 +28,15 @@ type seriesKey struct {
 	labels metric.Labels
 }
 
-type slotKey struct {
-	series int32
-	role   metric.Role
-	bound  float64
+// chain is the slots of a series, linked from the last one back.
+type chain struct {
+	last    int32
+	buckets int32
+	top     float64 // highest bucket bound
 }
 
 func newDictionary(l Limits) *dictionary {
-	return &dictionary{limits: l, bySeries: map[seriesKey]int32{}, bySlot: map[slotKey]int32{}}
+	return &dictionary{limits: l, bySeries: map[seriesKey]int32{}}
 }
 
 func (d *dictionary) addFamily(f metric.Family) int {
@@ -47,31 +49,45 @@ func (d *dictionary) slot(family int, pairs []metric.Label, s metric.Slot) (int3
 	key := seriesKey{int32(family), metric.NewLabels(pairs...)}
 	series, known := d.bySeries[key]
 	if known {
-		if slot, ok := d.bySlot[slotKey{series, s.Role, s.Bound}]; ok {
-			return slot, stored
-		}
+		return d.slotIn(series, s)
 	}
 	if len(d.slots) >= d.limits.Series {
-		return -1, seriesLimit
+		return noSlot, seriesLimit
 	}
-	if s.Role == metric.RoleBucket && known && int(d.buckets[series]) >= d.limits.Buckets {
-		return -1, bucketLimit
+	series = int32(len(d.series))
+	d.series = append(d.series, metric.Series{Family: family, Labels: key.labels})
+	d.chains = append(d.chains, chain{last: noSlot, top: math.Inf(-1)})
+	d.bySeries[key] = series
+	return d.slotIn(series, s)
+}
+
+// slotIn returns the slot of a known series, adding it when it is new.
+func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
+	c := &d.chains[series]
+	bucket := s.Role == metric.RoleBucket
+	// Buckets come in ascending order: most are seen to be new without a search.
+	if !bucket || s.Bound <= c.top {
+		for slot := c.last; slot != noSlot; slot = d.before[slot] {
+			if d.slots[slot].Role == s.Role && d.slots[slot].Bound == s.Bound {
+				return slot, stored
+			}
+		}
 	}
-	if !known {
-		series = int32(len(d.series))
-		d.series = append(d.series, metric.Series{Family: family, Labels: key.labels})
-		d.buckets = append(d.buckets, 0)
-		d.bySeries[key] = series
+	switch {
+	case len(d.slots) >= d.limits.Series:
+		return noSlot, seriesLimit
+	case bucket && int(c.buckets) >= d.limits.Buckets:
+		return noSlot, bucketLimit
+	case bucket:
+		c.buckets++
+		c.top = max(c.top, s.Bound)
 	}
-	if s.Role == metric.RoleBucket {
-		d.buckets[series]++
-	}
-	slot := int32(len(d.slots))
 	s.Series = int(series)
 	s.Text = strings.Clone(s.Text)
 	d.slots = append(d.slots, s)
-	d.bySlot[slotKey{series, s.Role, s.Bound}] = slot
-	return slot, stored
+	d.before = append(d.before, c.last)
+	c.last = int32(len(d.slots) - 1)
+	return c.last, stored
 }
 
 // growth returns what is new since the last call of told.

@@ -9,10 +9,12 @@ import (
 
 // learner is the slow way: it has each sample line parsed.
 type learner struct {
-	page   page
-	tally  tally
-	parser sampleParser
-	cache  map[string]cached // by raw series text
+	page    page
+	tally   tally
+	parser  sampleParser
+	cache   map[string]*cached // by raw series text
+	slab    []cached           // unused ones
+	sibling sibling
 
 	gen   uint32   // number of the body, from 1
 	seen  []uint32 // by slot: the body it was last seen in
@@ -27,7 +29,10 @@ type learner struct {
 	chunk  []byte // sample lines for textparse
 	starts []int32
 	single []byte // one repaired line
-	pairs  []metric.Label
+
+	lastName   []byte // name of the line before, and where it belongs
+	lastSource source
+	pairs      []metric.Label
 }
 
 // cached is what is known about a raw series text: where it belongs, as long as
@@ -76,6 +81,7 @@ func (l *learner) run(d *Decoder, b Body) {
 		l.tally.add(truncatedLine, x.number, b.Bytes[x.start:x.end])
 		lines = lines[:n-1]
 	}
+	l.lastName = l.lastName[:0]
 	for len(lines) > 0 {
 		n := l.fill(b.Bytes, lines)
 		l.parse(d, b.Bytes, lines[:n])

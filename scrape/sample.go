@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -43,35 +44,57 @@ func (l *learner) store(slot int32, bits uint64, body []byte, x line) {
 
 // slotOf returns the slot of a raw series text, the current one of the parser.
 func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason) {
-	c, hit := l.cache[string(raw)]
+	c := l.cache[string(raw)]
 	name := raw[:nameEnd(raw)]
-	inBraces := len(name) == 0
-	if inBraces && hit {
+	if len(name) == 0 && c != nil {
 		name = []byte(c.name)
 	}
-	if !inBraces || hit {
-		src := d.asm.source(name)
+	if len(name) > 0 {
+		src := l.sourceOf(d, name)
 		if src.family.filtered {
 			return noSlot, filtered
 		}
-		if hit && c.source == src {
-			if c.gen != l.gen {
-				c.gen = l.gen
-				l.cache[string(raw)] = c
-			}
+		if c != nil && c.source == src {
+			c.gen = l.gen
 			return c.slot, c.why
 		}
 	}
-	c = l.newSeries(d)
-	if c.why != filtered {
-		c.gen = l.gen
+	fresh := l.newSeries(d, raw)
+	if fresh.why == filtered {
+		return noSlot, filtered
+	}
+	fresh.gen = l.gen
+	if c == nil {
+		if len(l.slab) == 0 {
+			l.slab = make([]cached, 256)
+		}
+		c, l.slab = &l.slab[0], l.slab[1:]
 		l.cache[string(raw)] = c
 	}
+	*c = fresh
 	return c.slot, c.why
 }
 
+// sourceOf remembers the answer for the line before, which mostly has the same
+// name.
+func (l *learner) sourceOf(d *Decoder, name []byte) source {
+	if !bytes.Equal(name, l.lastName) {
+		l.lastName, l.lastSource = append(l.lastName[:0], name...), d.asm.source(name)
+	}
+	return l.lastSource
+}
+
 // newSeries finds or makes the slot of the parser's current sample.
-func (l *learner) newSeries(d *Decoder) cached {
+func (l *learner) newSeries(d *Decoder, raw []byte) cached {
+	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
+		if text, ok := l.sibling.match(raw, l.lastSource); ok {
+			c := cached{source: l.lastSource, slot: noSlot, why: badBound}
+			if bound, ok := parseBound(text); ok {
+				c.slot, c.why = d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: bound, Text: text})
+			}
+			return c
+		}
+	}
 	name, pairs, sound := l.parser.labels(l.pairs[:0])
 	l.pairs = pairs
 	c := cached{name: name, slot: noSlot}
@@ -86,6 +109,10 @@ func (l *learner) newSeries(d *Decoder) cached {
 		return c
 	}
 	c.slot, c.why = d.asm.slot(c.source, name, pairs)
+	if c.source.kind == kindBucket && c.why == stored {
+		slot := &d.dict.slots[c.slot]
+		l.sibling.set(raw, c.source, int32(slot.Series), slot.Text)
+	}
 	return c
 }
 

@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// usualType is what nearly all servers send; knowing it saves parsing it.
+	usualType = "text/plain; version=0.0.4; charset=utf-8"
+
 	jsonText = "body is JSON, not Prometheus text; TensorRT-LLM has its metrics at /prometheus/metrics, " +
 		"TorchServe's management API is on another port than its metrics"
 	htmlText = "body looks like HTML, a login or error page; check the path, and authentication (--header, --bearer-token-file, --basic-auth-file)"
@@ -19,7 +22,10 @@ const (
 // sniff finds the format of a body, or says why it is none. The bytes decide;
 // the content type only where they leave it open.
 func sniff(body []byte, contentType string) (f format, problem string) {
-	media := mediaType(contentType)
+	media := ""
+	if contentType != usualType {
+		media = mediaType(contentType)
+	}
 	rest := bytes.TrimLeft(bytes.TrimPrefix(body, bom), " \t\r\n")
 	switch {
 	case len(rest) == 0 && media == "application/json", len(rest) > 0 && rest[0] == '[', isJSONObject(rest):
@@ -66,7 +72,7 @@ func mediaType(contentType string) string {
 
 // contentWarning notes once that a content type does not fit the body.
 func (d *Decoder) contentWarning(s *metric.Snapshot, b Body) {
-	if d.said["content_type"] || b.ContentType == "text/plain; version=0.0.4; charset=utf-8" {
+	if d.said["content_type"] || b.ContentType == usualType {
 		return
 	}
 	switch mediaType(b.ContentType) {
