@@ -56,6 +56,7 @@ func splitOf(f families, stage *[3]float64) split {
 }
 
 func TestOmniSplitWithoutOverlap(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	o := known(false)
 	s := start(t, c, "vllm-omni", o)
@@ -81,6 +82,7 @@ func TestOmniSplitWithoutOverlap(t *testing.T) {
 }
 
 func TestOmniSplitWithOverlap(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := start(t, c, "vllm-omni", known(true))
 	c.add(time.Hour)
@@ -107,6 +109,7 @@ func TestOmniSplitWithOverlap(t *testing.T) {
 
 // TestOmniTruth computes the pipeline histograms from the requests alone.
 func TestOmniTruth(t *testing.T) {
+	t.Parallel()
 	for _, overlap := range []bool{false, true} {
 		plan := simulate.StandardPlan(2)
 		plan.Overlap, plan.MaxInFlight = overlap, 30
@@ -167,9 +170,10 @@ func TestOmniTruth(t *testing.T) {
 }
 
 func TestOmniReplicasShareTheLoad(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := start(t, c, "vllm-omni", simulate.Options{Engines: 3, Rate: 12})
-	c.add(10 * time.Minute)
+	c.add(3 * time.Minute)
 	f := scrape(t, s)
 	for stage := range 2 {
 		total := f.value("vllm:request_success_total", "stage="+strconv.Itoa(stage))
@@ -186,6 +190,7 @@ func TestOmniReplicasShareTheLoad(t *testing.T) {
 }
 
 func TestOmniDiffusion(t *testing.T) {
+	t.Parallel()
 	for _, overlap := range []bool{false, true} {
 		c := newClock()
 		s := start(t, c, "vllm-omni", simulate.Options{Seed: 1, KeepTruth: true, AbortShare: -1, ErrorShare: -1, Plan: &simulate.Plan{
@@ -236,12 +241,13 @@ func TestOmniBuckets(t *testing.T) {
 }
 
 func TestOmniGenerations(t *testing.T) {
+	t.Parallel()
 	body := func(generation string) string {
 		c := newClock()
 		o := known(false)
 		o.Generation, o.Model = generation, "m"
 		s := start(t, c, "vllm-omni", o)
-		c.add(time.Minute)
+		c.add(20 * time.Second)
 		return string(s.AppendBody(nil))
 	}
 	newest := parse(t, body(""))
@@ -303,6 +309,7 @@ func TestOmniWithoutLogStats(t *testing.T) {
 
 // TestOmniThrottle sees scheduler statistics at most once a second.
 func TestOmniThrottle(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := start(t, c, "vllm-omni", simulate.Options{Rate: 20})
 	c.add(10 * time.Second)

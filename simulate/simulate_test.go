@@ -197,6 +197,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestSameSeedSameBody(t *testing.T) {
+	t.Parallel()
 	body := func(profile string, seed uint64, looks int) string {
 		c := newClock()
 		s := start(t, c, profile, simulate.Options{Seed: seed, Engines: 2, PublishJitter: 300 * time.Millisecond})
@@ -262,6 +263,7 @@ func TestLoadFollowsTheSteps(t *testing.T) {
 }
 
 func TestRestartOfAnyProfile(t *testing.T) {
+	t.Parallel()
 	for _, p := range simulate.Profiles() {
 		c := newClock()
 		s := start(t, c, p, simulate.Options{KeepTruth: true, PublishDelay: time.Second})
@@ -280,15 +282,16 @@ func TestRestartOfAnyProfile(t *testing.T) {
 
 // TestAnyServerTellsTheTruth holds any server against what it recorded.
 func TestAnyServerTellsTheTruth(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		plan := simulate.StandardPlan(rapid.IntRange(1, 3).Draw(r, "replicas"))
+		plan := simulate.StandardPlan(rapid.IntRange(1, 2).Draw(r, "replicas"))
 		plan.Overlap = rapid.Bool().Draw(r, "overlap")
 		plan.MaxInFlight = rapid.IntRange(0, 20).Draw(r, "in flight")
 		delay := rapid.IntRange(0, 3000)
 		o := simulate.Options{
 			Seed:          rapid.Uint64().Draw(r, "seed"),
 			Rate:          rapid.Float64Range(0.1, 30).Draw(r, "rate"),
-			Engines:       rapid.IntRange(1, 3).Draw(r, "engines"),
+			Engines:       rapid.IntRange(1, 2).Draw(r, "engines"),
 			PublishDelay:  time.Duration(delay.Draw(r, "delay")) * time.Millisecond,
 			PublishJitter: time.Duration(delay.Draw(r, "jitter")) * time.Millisecond,
 			Hardware: simulate.Hardware{
@@ -302,7 +305,7 @@ func TestAnyServerTellsTheTruth(t *testing.T) {
 		c := newClock()
 		s := start(t, c, rapid.SampledFrom(simulate.Profiles()).Draw(r, "profile"), o)
 		for range rapid.IntRange(1, 2).Draw(r, "scrapes") {
-			c.add(time.Duration(rapid.IntRange(0, 3000).Draw(r, "ms")) * time.Millisecond)
+			c.add(time.Duration(rapid.IntRange(0, 2000).Draw(r, "ms")) * time.Millisecond)
 			checkTruth(t, scrape(t, s), s.Truth())
 		}
 	})
@@ -387,11 +390,12 @@ func TestColdStartIsSlow(t *testing.T) {
 }
 
 func TestSizeOfBody(t *testing.T) {
+	t.Parallel()
 	check := func(o simulate.Options, samples, bodyBytes int) {
 		t.Helper()
 		c := newClock()
 		s := start(t, c, "vllm", o)
-		c.add(10 * time.Minute)
+		c.add(2 * time.Minute)
 		body := string(s.AppendBody(nil))
 		lines := 0
 		for line := range strings.Lines(body) {

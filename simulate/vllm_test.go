@@ -49,6 +49,7 @@ func busy() simulate.Options {
 }
 
 func TestVLLMTruth(t *testing.T) {
+	t.Parallel()
 	for _, o := range []simulate.Options{{KeepTruth: true, MFU: true}, busy()} {
 		c := newClock()
 		s := start(t, c, "vllm", o)
@@ -61,6 +62,7 @@ func TestVLLMTruth(t *testing.T) {
 
 // TestVLLMRequests computes the request histograms from the requests alone.
 func TestVLLMRequests(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := start(t, c, "vllm", busy())
 	c.add(20 * time.Minute)
@@ -117,6 +119,7 @@ func TestVLLMRequests(t *testing.T) {
 // TestVLLMIdentities holds the identities of a real server against a drained
 // one.
 func TestVLLMIdentities(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := start(t, c, "vllm", busy())
 	c.add(30 * time.Second)
