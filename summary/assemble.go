@@ -43,10 +43,14 @@ func (t *target) result(p *plan) targetResult {
 		e.Fetches = *f
 	}
 	if !p.empty {
-		e.InWindow = l.fetches(e.StartNS, e.EndNS)
+		last := e.EndNS
+		if !p.open {
+			last = p.last
+		}
+		e.InWindow = l.fetches(e.StartNS, last)
 	}
 	if p.warmup != nil {
-		e.InWarmup = l.fetches(p.warmup.StartNS, p.warmup.EndNS)
+		e.InWarmup = l.fetches(p.warmup.StartNS, p.warmup.EndNS-1)
 	}
 	e.Warnings = l.allWarnings()
 	if r.main != nil {

@@ -79,18 +79,18 @@ func TestWindows(t *testing.T) {
 	check("cool-down", usual(), summary.Options{Cooldown: ptr(2 * time.Second)}, "profiling 2.5-7.5 phase end 7.5 total 50")
 	check("cool-down mark", usual().mark(8, "cooldown"), summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
 	check("cool-down of 0 over the mark", usual().mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)}, "profiling 2.5-12 phase end 9.5 total 100")
-	check("warm-up phase", usual(), summary.Options{Phase: "warmup"}, "warmup 0.5-2.499999999 phase end 2.499999999 total 20")
+	check("warm-up phase", usual(), summary.Options{Phase: "warmup"}, "warmup 0.5-2.5 phase end 2.5 total 20")
 	check("from", usual(), summary.Options{From: 3 * time.Second}, " 3.5-12 phase end 9.5 total 90")
 	check("from and to", usual(), summary.Options{From: 3 * time.Second, To: 5 * time.Second}, " 3.5-5.5 phase end 5.5 total 20")
 	check("to", usual(), summary.Options{To: 5 * time.Second}, " 0.5-5.5 phase end 5.5 total 50")
-	// A phase within profiling ends 1 ns before the next mark; the last one goes on.
+	// Of two phases the later one has the poll at their border; the last one goes on.
 	named := usual().mark(4.5, "low").mark(6.5, "high")
-	check("named", named, summary.Options{Phase: "low"}, "low 4.5-6.499999999 phase end 6.499999999 total 20")
+	check("named", named, summary.Options{Phase: "low"}, "low 4.5-6.5 phase end 6.5 total 20")
 	check("named, last", named, summary.Options{Phase: "high"}, "high 6.5-12 phase end 9.5 total 60")
 	check("named phases are part of profiling", named, summary.Options{}, "profiling 2.5-12 phase end 9.5 total 100")
 	// Marks by another process may arrive in any order.
 	named.marks[0], named.marks[3] = named.marks[3], named.marks[0]
-	check("unsorted marks", named, summary.Options{Phase: "low"}, "low 4.5-6.499999999 phase end 6.499999999 total 20")
+	check("unsorted marks", named, summary.Options{Phase: "low"}, "low 4.5-6.5 phase end 6.5 total 20")
 
 	killed := line(13, "http://a/metrics").mark(0.5, "warmup")
 	killed.meta.Warmup = 2 * time.Second
@@ -136,7 +136,7 @@ func TestWarmupReplaced(t *testing.T) {
 	if diff := treeDiff(want, got); diff != "" {
 		t.Errorf("collected with 10 s and exported with 10 s differ:\n%s", diff)
 	}
-	if len(got.Warmup) != 1 || got.WarmupWindow == nil || got.WarmupWindow.EndNS != got.Window.StartNS-1 {
+	if len(got.Warmup) != 1 || got.WarmupWindow == nil || got.WarmupWindow.EndNS != got.Window.StartNS {
 		t.Errorf("warm-up: window %+v, %d metrics", got.WarmupWindow, len(got.Warmup))
 	}
 }
@@ -188,7 +188,7 @@ func hasWarning(list []metric.Warning, code string) bool {
 func TestRepeatedPhase(t *testing.T) {
 	f := line(9, "u").mark(0, "profiling").mark(1, "a").mark(3, "b").mark(5, "a").mark(8, "end")
 	r := build(t, summary.Options{Phase: "a"}, f)
-	if outline(r) != "a 1-2.999999999 phase end 2.999999999 total 20" || !hasWarning(r.Warnings, "phase_repeated") {
+	if outline(r) != "a 1-3 phase end 3 total 20" || !hasWarning(r.Warnings, "phase_repeated") {
 		t.Errorf("got %s, warnings %v", outline(r), r.Warnings)
 	}
 	var names []string

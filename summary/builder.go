@@ -40,7 +40,8 @@ type target struct {
 	ledger ledger
 
 	main, warm *normalize.Fold // nil before the window is known, or when there is none
-	warmEnd    int64
+	mainLast   int64           // polls after it are not for main: it is closed
+	warmLast   int64
 	opened     bool
 	held       []metric.Snapshot // not yet given to the folds
 	fed        int64             // time of the last poll given to them
@@ -200,8 +201,8 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 	}
 	t.opened = true
 	var err error
-	if w := p.warmup; w != nil && w.EndNS >= w.StartNS {
-		t.warmEnd = w.EndNS
+	if w := p.warmup; w != nil {
+		t.warmLast = w.EndNS - 1
 		if t.warm, err = normalize.NewFold(b.o.fold(w.StartNS, w.EndNS)); err != nil {
 			return err
 		}
@@ -210,8 +211,9 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		return nil
 	}
 	end := int64(0)
+	t.mainLast = notEnded
 	if !p.open && !live {
-		end = p.window.EndNS
+		end, t.mainLast = p.window.EndNS, p.last
 	}
 	t.main, err = normalize.NewFold(b.o.fold(p.window.StartNS, end))
 	return err
@@ -220,13 +222,14 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 // feed gives a poll to the folds.
 func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	t.fed = max(t.fed, s.AtNS())
-	if t.main != nil {
+	// AIPerf's estimator learns up to the end of the recording, ours does not.
+	learn := b.o.Resets == normalize.ResetClamp
+	if t.main != nil && (learn || s.AtNS() <= t.mainLast) {
 		if err := t.main.Add(s); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}
 	}
-	// AIPerf's estimator learns up to the end of the recording, ours does not.
-	if t.warm != nil && (s.AtNS() <= t.warmEnd || b.o.Resets == normalize.ResetClamp) {
+	if t.warm != nil && (learn || s.AtNS() <= t.warmLast) {
 		if err := t.warm.Add(s); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}

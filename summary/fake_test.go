@@ -128,16 +128,17 @@ func (t *fakeTarget) slot(g *metric.Growth, text string) uint32 {
 	name, rest, _ := strings.Cut(text, "{")
 	var pairs []metric.Label
 	slot := metric.Slot{}
-	for p := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), ",") {
-		if n, v, ok := strings.Cut(p, "="); ok {
-			v, _ = strconv.Unquote(v)
-			if n == "le" || n == "quantile" {
-				slot.Bound, _ = strconv.ParseFloat(v, 64)
-				slot.Text = v
-				continue
-			}
-			pairs = append(pairs, metric.Label{Name: n, Value: v})
+	for rest != "" && rest != "}" {
+		n, quoted, _ := strings.Cut(strings.TrimPrefix(rest, ","), "=")
+		quoted, _ = strconv.QuotedPrefix(quoted)
+		v, _ := strconv.Unquote(quoted)
+		rest = strings.TrimPrefix(rest, ",")[len(n)+1+len(quoted):]
+		if n == "le" || n == "quantile" {
+			slot.Bound, _ = strconv.ParseFloat(v, 64)
+			slot.Text = v
+			continue
 		}
+		pairs = append(pairs, metric.Label{Name: n, Value: v})
 	}
 	family := -1
 	for i, f := range t.dict.Families {

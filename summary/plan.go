@@ -19,7 +19,10 @@ const notEnded = math.MaxInt64
 type plan struct {
 	window Window
 	// open says that the window goes on to the last update after PhaseEndNS.
-	open   bool
+	open bool
+	// last is the last instant whose polls count, but for open windows: 1 ns before
+	// the end where the next phase begins, so that no poll is in two phases.
+	last   int64
 	warmup *Window
 	phases []Phase
 	empty  bool // the run ended before the window began
@@ -133,7 +136,7 @@ func planRun(meta *rundb.Meta, marks []metric.Mark, o *Options, endNS int64) (pl
 		p.window = Window{Phase: metric.PhaseProfiling, StartNS: l.start, EndNS: l.profEnd}
 		p.open = !l.cooldown
 		if l.start > l.base && l.base < l.end {
-			end := min(l.start, l.end) - 1
+			end := min(l.start, l.end)
 			p.warmup = &Window{Phase: metric.PhaseWarmup, StartNS: l.base, EndNS: end, PhaseEndNS: end}
 		}
 	default:
@@ -142,13 +145,14 @@ func planRun(meta *rundb.Meta, marks []metric.Mark, o *Options, endNS int64) (pl
 			return plan{}, unknownPhase(o.Phase, p.phases)
 		}
 		p.window = Window{Phase: o.Phase, StartNS: p.phases[i].StartNS, EndNS: p.phases[i].EndNS}
-		if p.open = p.window.EndNS == l.end; !p.open {
-			p.window.EndNS-- // the instant of the next mark is in the next phase
-		}
+		p.open = p.window.EndNS == l.end
+		p.last = p.window.EndNS - 1
+	}
+	if p.last == 0 {
+		p.last = p.window.EndNS
 	}
 	p.window.PhaseEndNS = p.window.EndNS
-	last := min(p.window.EndNS, max(l.end, endNS))
-	if p.empty = p.window.StartNS > last; !p.empty {
+	if p.empty = p.window.StartNS > min(p.window.EndNS, max(l.end, endNS)); !p.empty {
 		return p, nil
 	}
 	p.window.EndNS, p.window.PhaseEndNS = p.window.StartNS, p.window.StartNS
