@@ -1,0 +1,389 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// conn is the one connection of the writer goroutine, with its statements.
+type conn struct {
+	db *sql.DB
+	c  *sql.Conn
+	z  *zstd.Encoder
+
+	target, family, series, slot, block, tail, untail, incident, body, mark, warning *sql.Stmt
+
+	version  int64 // of PRAGMA data_version when marks were last read
+	lastMark int64
+	buf      [4][]byte
+}
+
+// createFile makes the database file and its schema.
+func createFile(path string, m Meta) (*conn, error) {
+	// Made here and closed before SQLite opens it, for its mode: SQLite gives
+	// its companion files the mode of the database.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, ErrExists
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", dsn(path, "rw", "page_size(8192)", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(NORMAL)"))
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{db: db}
+	if err := c.open(context.Background(), m); err != nil {
+		return nil, errors.Join(err, c.release(), os.Remove(path))
+	}
+	return c, nil
+}
+
+func (c *conn) open(ctx context.Context, m Meta) (err error) {
+	if c.z, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<17)); err != nil {
+		return err
+	}
+	if c.c, err = c.db.Conn(ctx); err != nil {
+		return err
+	}
+	m.EndNS = 0
+	rows, err := metaRows(m)
+	if err != nil {
+		return err
+	}
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := c.exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", schema, applicationID, SchemaVersion)); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := c.exec("INSERT INTO meta VALUES (?, ?)", r[0], r[1]); err != nil {
+			return err
+		}
+	}
+	if err := c.exec("COMMIT"); err != nil {
+		return err
+	}
+	return c.prepare(ctx)
+}
+
+func (c *conn) prepare(ctx context.Context) error {
+	for _, p := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
+		{&c.family, "INSERT INTO family (id, name, type, help, unit) VALUES (?, ?, ?, ?, ?)"},
+		{&c.series, "INSERT INTO series (id, family, labels) VALUES (?, ?, ?)"},
+		{&c.slot, "INSERT INTO slot (id, series, role, bound, text, integer) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
+		{&c.untail, "DELETE FROM tail WHERE id < ?"},
+		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.body, "INSERT INTO body (id, bytes, zstd) VALUES (?, ?, ?)"},
+		{&c.mark, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 1)"},
+		{&c.warning, "INSERT INTO warning (code, text) VALUES (?, ?)"},
+	} {
+		var err error
+		if *p.to, err = c.c.PrepareContext(ctx, p.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) exec(query string, args ...any) error {
+	_, err := c.c.ExecContext(context.Background(), query, args...)
+	return err
+}
+
+// run is the writer goroutine: it commits what is pending on every tick, tells
+// of foreign marks, and ends after Close.
+func (w *Writer) run(c *conn) {
+	tick := time.NewTicker(w.o.CommitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-w.wake:
+		}
+		b, number, closing, failed := w.take()
+		var err error
+		if !failed {
+			if err = w.write(c, b, number); err == nil {
+				err = w.foreignMarks(c)
+			}
+		}
+		if closing {
+			err = errors.Join(err, c.finish(failed || err != nil))
+		}
+		w.settle(b, number, err)
+		if closing {
+			return
+		}
+	}
+}
+
+// take hands the pending batch to the writer goroutine.
+func (w *Writer) take() (b batch, number int64, closing, failed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b, closing, failed = w.pending, w.closed, w.err != nil
+	w.pending = batch{tail: w.spare[:0]}
+	w.spare = nil
+	if closing {
+		for len(w.fifo) > 0 {
+			g := w.fifo[0]
+			w.seal(g)
+		}
+		b.seal = append(b.seal, w.pending.seal...)
+		w.pending.seal = nil
+	}
+	w.taken++
+	b.keep = w.taken + 1
+	if len(w.fifo) > 0 {
+		b.keep = w.fifo[0].tail
+	}
+	w.changed.Broadcast()
+	return b, w.taken, closing, failed
+}
+
+// settle records how a batch ended and takes its memory back.
+func (w *Writer) settle(b batch, number int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written = number
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("write recording %s: %w (%s; what was committed before is kept)", w.path, err, remedy(err))
+	}
+	w.spare = b.tail
+	for _, g := range b.seal {
+		if len(w.free) < 2 {
+			w.free = append(w.free, g)
+		}
+	}
+	w.changed.Broadcast()
+}
+
+// remedy says what a person can do about a write error.
+func remedy(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "full"), strings.Contains(text, "too large"):
+		return "free space on that file system, or raise the limit on file sizes"
+	case strings.Contains(text, "readonly"), strings.Contains(text, "permission"):
+		return "make the directory writable"
+	case strings.Contains(text, "locked"), strings.Contains(text, "busy"):
+		return "another program holds a write lock on the file: end it"
+	}
+	return "check the disk"
+}
+
+// write commits one batch.
+func (w *Writer) write(c *conn, b batch, number int64) error {
+	if b.empty() {
+		return nil
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if err := c.insert(b, number); err != nil {
+		return errors.Join(err, c.exec("ROLLBACK"))
+	}
+	return c.exec("COMMIT")
+}
+
+// begin waits for the write lock: another process may set a mark, or a person
+// may have forgotten a transaction in a shell.
+func (c *conn) begin() error {
+	const tries = 12 // of busy_timeout each: a minute
+	for n := 1; ; n++ {
+		err := c.exec("BEGIN IMMEDIATE")
+		if err == nil || n == tries || !strings.Contains(err.Error(), "SQLITE_BUSY") {
+			return err
+		}
+	}
+}
+
+func (c *conn) insert(b batch, number int64) error {
+	var err error
+	do := func(s *sql.Stmt, args ...any) {
+		if err == nil {
+			_, err = s.Exec(args...)
+		}
+	}
+	for _, t := range b.targets {
+		do(c.target, t.id, t.Name, t.URL, t.Source)
+	}
+	for i := range b.growth {
+		if err == nil {
+			err = c.insertGrowth(&b.growth[i])
+		}
+	}
+	for _, r := range b.incidents {
+		do(c.incident, r.key, r.atNS, r.outcome.String(), r.status, r.err, r.lines, r.drops, r.warnings)
+	}
+	for _, r := range b.bodies {
+		do(c.body, r.key, len(r.body), c.z.EncodeAll(r.body, nil))
+	}
+	for _, m := range b.marks {
+		do(c.mark, m.AtNS, m.Name)
+	}
+	for _, x := range b.warnings {
+		do(c.warning, x.Code, x.Text)
+	}
+	if len(b.tail) > 0 && number >= b.keep {
+		do(c.tail, number, sealTail(b.tail))
+	}
+	for _, g := range b.seal {
+		z := c.compress(&g.sections)
+		do(c.block, key(g.target, g.first), g.polls, g.stored, g.fromNS, g.toNS, g.dict.families, g.dict.series, g.dict.slots, z[0], z[1], z[2], z[3])
+	}
+	if len(b.seal) > 0 {
+		do(c.untail, b.keep)
+	}
+	return err
+}
+
+// compress returns the sections as zstd frames, empty ones as empty. The
+// slices are valid until the next call.
+func (c *conn) compress(s *sections) [4][]byte {
+	for i, b := range [4][]byte{s.head, s.op, s.num, s.bits} {
+		c.buf[i] = c.buf[i][:0]
+		if len(b) > 0 {
+			c.buf[i] = c.z.EncodeAll(b, c.buf[i])
+		} else if c.buf[i] == nil {
+			c.buf[i] = []byte{}
+		}
+	}
+	return c.buf
+}
+
+func (c *conn) insertGrowth(g *targetGrowth) error {
+	for i, f := range g.Families {
+		if _, err := c.family.Exec(key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help, f.Unit); err != nil {
+			return err
+		}
+	}
+	for i, s := range g.Series {
+		labels, err := labelsValue(s.Labels)
+		if err != nil {
+			return err
+		}
+		if _, err := c.series.Exec(key(g.target, g.before.series+i), s.Family, labels); err != nil {
+			return err
+		}
+	}
+	for i := range g.Slots {
+		s := &g.Slots[i]
+		bound, text := boundValues(s)
+		if _, err := c.slot.Exec(key(g.target, g.before.slots+i), s.Series, int(s.Role), bound, text, s.Integer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foreignMarks reports the marks that other processes set since the last call.
+func (w *Writer) foreignMarks(c *conn) error {
+	if w.o.OnMark == nil {
+		return nil
+	}
+	ctx := context.Background()
+	var version int64
+	if err := c.c.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
+		return err
+	}
+	if version == c.version {
+		return nil
+	}
+	c.version = version
+	rows, err := c.c.QueryContext(ctx, "SELECT id, at_ns, name FROM mark WHERE id > ? AND NOT own ORDER BY id", c.lastMark)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m metric.Mark
+		if err := rows.Scan(&c.lastMark, &m.AtNS, &m.Name); err != nil {
+			return err
+		}
+		w.o.OnMark(m)
+	}
+	return rows.Err()
+}
+
+// finish closes the file. A sound one becomes a single file in rollback mode,
+// readable from a read-only directory; that is left out while others read it.
+func (c *conn) finish(broken bool) error {
+	var err error
+	if !broken {
+		err = c.tidy()
+	}
+	return errors.Join(err, c.release())
+}
+
+func (c *conn) tidy() error {
+	if err := c.exec("INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)", fmt.Sprint(time.Now().UnixNano())); err != nil {
+		return err
+	}
+	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if err := c.query(step); err != nil {
+			return err
+		}
+	}
+	if err := c.closeStatements(); err != nil {
+		return err
+	}
+	if err := c.query("PRAGMA busy_timeout=20"); err != nil {
+		return err
+	}
+	if err := c.query("PRAGMA journal_mode=DELETE"); err != nil && !strings.Contains(err.Error(), "locked") {
+		return err
+	}
+	return nil
+}
+
+// query runs a pragma to its end; some only do their work row by row.
+func (c *conn) query(pragma string) error {
+	rows, err := c.c.QueryContext(context.Background(), pragma)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+func (c *conn) closeStatements() error {
+	var errs []error
+	for _, s := range []**sql.Stmt{&c.target, &c.family, &c.series, &c.slot, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.mark, &c.warning} {
+		if *s != nil {
+			errs = append(errs, (*s).Close())
+			*s = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// release closes statements, connection and pool, in this order.
+func (c *conn) release() error {
+	err := c.closeStatements()
+	if c.c != nil {
+		err = errors.Join(err, c.c.Close())
+	}
+	return errors.Join(err, c.db.Close())
+}

@@ -1,0 +1,156 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// grow loads the next entries of the dictionary.
+func (w *walk) grow(ctx context.Context, g dictSize) error {
+	if g == (dictSize{}) {
+		return nil
+	}
+	var add metric.Growth
+	err := w.rows(ctx, "SELECT name, type, help, unit FROM family", w.dec.nFamily, g.families, func(scan func(...any) error) error {
+		var f metric.Family
+		var typ string
+		if err := scan(&f.Name, &typ, &f.Help, &f.Unit); err != nil {
+			return err
+		}
+		var ok bool
+		if f.Type, ok = metric.ParseType(typ); !ok {
+			return damageError{fmt.Errorf("family has type %q", typ)}
+		}
+		add.Families = append(add.Families, f)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	families, series := w.dec.nFamily+len(add.Families), w.dec.nSeries+g.series
+	err = w.rows(ctx, "SELECT family, labels FROM series", w.dec.nSeries, g.series, func(scan func(...any) error) error {
+		var s metric.Series
+		var labels any
+		if err := scan(&s.Family, &labels); err != nil {
+			return err
+		}
+		if s.Family < 0 || s.Family >= families {
+			return damageError{fmt.Errorf("series has family %d of %d", s.Family, families)}
+		}
+		add.Series = append(add.Series, s)
+		return readLabels(labels, &add.Series[len(add.Series)-1].Labels)
+	})
+	if err != nil {
+		return err
+	}
+	err = w.rows(ctx, "SELECT series, role, bound, text, integer FROM slot", len(w.dec.bits), g.slots, func(scan func(...any) error) error {
+		s, err := readSlot(scan)
+		if err != nil {
+			return err
+		}
+		if s.Series < 0 || s.Series >= series {
+			return damageError{fmt.Errorf("slot has series %d of %d", s.Series, series)}
+		}
+		add.Slots = append(add.Slots, s)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.dec.grow(&add)
+	w.growth.Families = append(w.growth.Families, add.Families...)
+	w.growth.Series = append(w.growth.Series, add.Series...)
+	w.growth.Slots = append(w.growth.Slots, add.Slots...)
+	return nil
+}
+
+// rows reads n rows of the target from index first on; fewer are damage.
+func (w *walk) rows(ctx context.Context, query string, first, n int, row func(scan func(...any) error) error) error {
+	if n == 0 {
+		return nil
+	}
+	if n > maxPoll-first {
+		return damageError{fmt.Errorf("dictionary of %d entries", n)}
+	}
+	rows, err := w.r.db.QueryContext(ctx, query+" WHERE id BETWEEN ? AND ? ORDER BY id", key(w.target, first), key(w.target, first+n-1))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n--
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if n != 0 {
+		return damageError{errors.New("entries of the dictionary are missing")}
+	}
+	return nil
+}
+
+// readLabels is the inverse of labelsValue.
+func readLabels(v any, l *metric.Labels) error {
+	switch v := v.(type) {
+	case string:
+		var m map[string]string
+		if err := json.Unmarshal([]byte(v), &m); err != nil {
+			return damageError{fmt.Errorf("labels: %w", err)}
+		}
+		*l = metric.LabelsFromMap(m)
+		return nil
+	case []byte:
+		if err := l.UnmarshalBinary(v); err != nil {
+			return damageError{err}
+		}
+		return nil
+	}
+	return damageError{fmt.Errorf("labels of type %T", v)}
+}
+
+// readSlot is the inverse of boundValues and the columns beside.
+func readSlot(scan func(...any) error) (metric.Slot, error) {
+	var s metric.Slot
+	var role int
+	var bound any
+	var text sql.NullString
+	if err := scan(&s.Series, &role, &bound, &text, &s.Integer); err != nil {
+		return s, err
+	}
+	if role < 0 || role > int(metric.RoleCreated) {
+		return s, damageError{fmt.Errorf("slot has role %d", role)}
+	}
+	s.Role = metric.Role(role)
+	switch b := bound.(type) {
+	case nil:
+	case float64:
+		s.Bound = b
+	case int64:
+		s.Bound = float64(b)
+	case string:
+		bits, err := strconv.ParseUint(b, 16, 64)
+		if err != nil {
+			return s, damageError{fmt.Errorf("bound: %w", err)}
+		}
+		s.Bound = math.Float64frombits(bits)
+	default:
+		return s, damageError{fmt.Errorf("bound of type %T", b)}
+	}
+	switch {
+	case text.Valid:
+		s.Text = text.String
+	case bound != nil:
+		s.Text = boundText(s.Bound)
+	}
+	return s, nil
+}

@@ -1,0 +1,71 @@
+package rundb
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+)
+
+// Meta says what a recording is and with which settings it was made. Nothing
+// in it is secret.
+type Meta struct {
+	ID       string            // of the run
+	Version  string            // of the tool that records
+	Command  []string          // redacted command line
+	Tags     map[string]string // the user's own
+	OriginNS int64             // start of the run, nanoseconds since 1970
+
+	Interval, Timeout, Warmup, Cooldown, Settle, Slice time.Duration
+
+	Host   string
+	Limits map[string]int64 // by name, 0 is "no limit"
+
+	// EndNS is when the writer was closed; 0 in a recording that is still being
+	// written or was killed. Create ignores it.
+	EndNS int64
+}
+
+// metaFields lists the keys of table meta and where their values go.
+func metaFields(m *Meta) map[string]any {
+	return map[string]any{
+		"id": &m.ID, "version": &m.Version, "command": &m.Command, "tags": &m.Tags, "origin_ns": &m.OriginNS,
+		"interval_ns": &m.Interval, "timeout_ns": &m.Timeout, "warmup_ns": &m.Warmup, "cooldown_ns": &m.Cooldown,
+		"settle_ns": &m.Settle, "slice_ns": &m.Slice, "host": &m.Host, "limits": &m.Limits, "end_ns": &m.EndNS,
+	}
+}
+
+// metaRows returns the rows of table meta in order of their keys. Texts are
+// stored as they are, everything else as JSON.
+func metaRows(m Meta) ([][2]string, error) {
+	var rows [][2]string
+	for k, v := range metaFields(&m) {
+		if s, ok := v.(*string); ok {
+			rows = append(rows, [2]string{k, *s})
+			continue
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", k, err)
+		}
+		rows = append(rows, [2]string{k, string(b)})
+	}
+	sort.Slice(rows, func(i, j int) bool { return rows[i][0] < rows[j][0] })
+	return rows, nil
+}
+
+// set takes over one row of table meta; unknown keys are those of later versions.
+func (m *Meta) set(key, value string) error {
+	switch v := metaFields(m)[key].(type) {
+	case nil:
+		return nil
+	case *string:
+		*v = value
+		return nil
+	default:
+		if err := json.Unmarshal([]byte(value), v); err != nil {
+			return fmt.Errorf("meta %s: %w", key, err)
+		}
+		return nil
+	}
+}

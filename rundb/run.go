@@ -1,0 +1,209 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Run is a recording opened for reading: everything that was committed when it
+// was opened, unchanged by what is recorded later. Its methods may be called
+// concurrently.
+type Run struct {
+	path    string
+	db      *sql.DB
+	meta    Meta
+	targets []metric.Target
+	marks   []metric.Mark
+	tail    [][]tailRecord // by target, in order of polls
+	last    []int64        // by target: the key of its last block, or -1
+
+	mu       sync.Mutex
+	warnings []metric.Warning
+}
+
+// Open opens the recording in dir, which may be closed, still being written, or
+// left behind by a process that was killed. It never changes run.db. Other
+// programs may read and write the recording meanwhile. The caller must Close
+// the Run.
+func Open(dir string) (*Run, error) {
+	ctx := context.Background()
+	db, err := openReadable(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open recording: %w", err)
+	}
+	r := &Run{path: filepath.Join(dir, FileName), db: db}
+	if err := r.load(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open recording %s: %w", r.path, err), db.Close())
+	}
+	return r, nil
+}
+
+// openReadable opens a recording for reading. In a directory that cannot be
+// written SQLite cannot make the shared memory file a WAL needs: a recording
+// that was closed is then read as the immutable file it is.
+func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
+	db, err := openExisting(ctx, dir, "ro")
+	if err == nil || !strings.Contains(err.Error(), "unable to open database file") && !strings.Contains(err.Error(), "readonly") {
+		return db, err
+	}
+	if info, statErr := os.Stat(filepath.Join(dir, FileName+"-wal")); statErr == nil && info.Size() > 0 {
+		return nil, fmt.Errorf("%w: it was not closed, and reading it takes a directory that can be written: copy %s* to one", err, FileName)
+	}
+	return openExisting(ctx, dir, "ro&immutable=1")
+}
+
+// load reads all but the blocks, in one transaction.
+func (r *Run) load(ctx context.Context) error {
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
+	if err == nil {
+		err = r.loadTail(ctx, tx)
+	}
+	return errors.Join(err, tx.Rollback())
+}
+
+// each calls row for every row of a query.
+func each(ctx context.Context, tx *sql.Tx, query string, row func(scan func(...any) error) error) error {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (r *Run) loadMeta(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, "SELECT key, value FROM meta", func(scan func(...any) error) error {
+		var k, v string
+		if err := scan(&k, &v); err != nil {
+			return err
+		}
+		return r.meta.set(k, v)
+	})
+}
+
+func (r *Run) loadTargets(ctx context.Context, tx *sql.Tx) error {
+	err := each(ctx, tx, "SELECT id, name, url, source FROM target ORDER BY id", func(scan func(...any) error) error {
+		var id int
+		var t metric.Target
+		if err := scan(&id, &t.Name, &t.URL, &t.Source); err != nil {
+			return err
+		}
+		if id != len(r.targets) {
+			return fmt.Errorf("target %d follows target %d", id, len(r.targets)-1)
+		}
+		r.targets = append(r.targets, t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for t := range r.targets {
+		var last sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT max(id) FROM block WHERE id BETWEEN ? AND ?", key(t, 0), key(t, maxPoll)).Scan(&last); err != nil {
+			return err
+		}
+		if !last.Valid {
+			last.Int64 = -1
+		}
+		r.last = append(r.last, last.Int64)
+	}
+	return nil
+}
+
+func (r *Run) loadMarks(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, "SELECT at_ns, name FROM mark ORDER BY at_ns, id", func(scan func(...any) error) error {
+		var m metric.Mark
+		if err := scan(&m.AtNS, &m.Name); err != nil {
+			return err
+		}
+		r.marks = append(r.marks, m)
+		return nil
+	})
+}
+
+func (r *Run) loadWarnings(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, "SELECT code, text FROM warning ORDER BY id", func(scan func(...any) error) error {
+		var x metric.Warning
+		if err := scan(&x.Code, &x.Text); err != nil {
+			return err
+		}
+		r.warnings = append(r.warnings, x)
+		return nil
+	})
+}
+
+// loadTail sorts the polls that are in no block yet by target.
+func (r *Run) loadTail(ctx context.Context, tx *sql.Tx) error {
+	r.tail = make([][]tailRecord, len(r.targets))
+	return each(ctx, tx, "SELECT id, data FROM tail ORDER BY id", func(scan func(...any) error) error {
+		var id int64
+		var data []byte
+		if err := scan(&id, &data); err != nil {
+			return err
+		}
+		err := readTail(data, func(rec tailRecord) {
+			if rec.target < len(r.tail) {
+				r.tail[rec.target] = append(r.tail[rec.target], rec)
+			}
+		})
+		if err != nil {
+			r.damaged("row %d of table tail: %v", id, err)
+		}
+		return nil
+	})
+}
+
+// damaged notes damage that was found while reading.
+func (r *Run) damaged(format string, args ...any) metric.Warning {
+	x := metric.Warning{Code: "recording_damaged", Text: r.path + ": " + fmt.Sprintf(format, args...)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.warnings, x) {
+		r.warnings = append(r.warnings, x)
+	}
+	return x
+}
+
+// Meta returns what the recording is. Its maps and slices must not be changed.
+func (r *Run) Meta() Meta { return r.meta }
+
+// Targets returns the targets by index. The slice must not be changed.
+func (r *Run) Targets() []metric.Target { return r.targets }
+
+// Marks returns the marks of all processes in order of time. The slice must
+// not be changed.
+func (r *Run) Marks() []metric.Mark { return r.marks }
+
+// Warnings returns the warnings about the run as a whole, in the order they
+// were recorded, and then those about damage that reading has met so far.
+func (r *Run) Warnings() []metric.Warning {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warnings)
+}
+
+// Close ends reading. Iterators must have ended.
+func (r *Run) Close() error {
+	if err := r.db.Close(); err != nil {
+		return fmt.Errorf("close recording %s: %w", r.path, err)
+	}
+	return nil
+}

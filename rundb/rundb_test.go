@@ -1,0 +1,121 @@
+package rundb_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// clone copies a snapshot, which is only valid during a call, without the body
+// that a recording does not give back.
+func clone(s *metric.Snapshot) *metric.Snapshot {
+	c := *s
+	c.Body = nil
+	c.Drops, c.Warnings = slices.Clone(s.Drops), slices.Clone(s.Warnings)
+	c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
+	c.Frame.Slots, c.Frame.Bits = slices.Clone(s.Frame.Slots), slices.Clone(s.Frame.Bits)
+	return &c
+}
+
+// diff compares snapshots bit for bit; empty and nil lists are the same.
+func diff(want, got *metric.Snapshot) string {
+	a, b := *want, *got
+	if slices.Equal(a.Frame.Slots, b.Frame.Slots) && slices.Equal(a.Frame.Bits, b.Frame.Bits) {
+		a.Frame.Slots, a.Frame.Bits, b.Frame.Slots, b.Frame.Bits = nil, nil, nil, nil // reflection over them is slow
+	}
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
+		cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }))
+}
+
+func create(t testing.TB, dir string, targets int, o rundb.WriterOptions) *rundb.Writer {
+	t.Helper()
+	w, err := rundb.Create(dir, rundb.Meta{ID: "test"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	for i := range targets {
+		if got, err := w.AddTarget(metric.Target{URL: "http://127.0.0.1:1/metrics", Source: "prometheus"}); err != nil || got != i {
+			t.Fatalf("add target: got %d, %v, want %d", got, err, i)
+		}
+	}
+	return w
+}
+
+func open(t testing.TB, dir string) *rundb.Run {
+	t.Helper()
+	r, err := rundb.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func read(t testing.TB, r *rundb.Run, target int) []*metric.Snapshot {
+	t.Helper()
+	var out []*metric.Snapshot
+	for s, err := range r.Snapshots(context.Background(), target) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, clone(s))
+	}
+	return out
+}
+
+// same compares what a target recorded with what reading it gives.
+func same(t testing.TB, want, got []*metric.Snapshot) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %d polls, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if d := diff(want[i], got[i]); d != "" {
+			t.Fatalf("poll %d (-want +got):\n%s", i, d)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	w := create(t, dir, 3, rundb.WriterOptions{})
+	var want [3][]*metric.Snapshot
+	loads := []*load{newLoad(0, 1), newLoad(1, 2), newLoad(2, 3)}
+	loads[2].idle = true
+	for i := range 700 {
+		for k, l := range loads {
+			s := l.next()
+			if err := w.Record(s); err != nil {
+				t.Fatal(err)
+			}
+			want[k] = append(want[k], clone(s))
+		}
+		if i == 300 || i == 301 || i == 650 {
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			r := open(t, dir)
+			for k := range loads {
+				same(t, want[k], read(t, r, k))
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, dir)
+	for k := range loads {
+		same(t, want[k], read(t, r, k))
+	}
+	if x := r.Warnings(); len(x) > 0 {
+		t.Errorf("warnings: %v", x)
+	}
+}

@@ -1,0 +1,118 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// FileName is the name of the recording in a run directory.
+const FileName = "run.db"
+
+// SchemaVersion is the version of the schema this package writes. It reads
+// this one and all before it.
+const SchemaVersion = 1
+
+// applicationID marks the file for file(1): "sst1".
+const applicationID = 0x73737431
+
+// Rows that belong to a target have the key target<<32 | index, so that a range
+// of one target is a range of keys and needs no second index. The columns
+// target and the index are computed from it and take no space.
+const schema = `
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE target (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, source TEXT NOT NULL) STRICT;
+CREATE TABLE family (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, family INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  name TEXT NOT NULL, type TEXT NOT NULL, help TEXT NOT NULL, unit TEXT NOT NULL) STRICT;
+CREATE TABLE series (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, series INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  family INTEGER NOT NULL, labels ANY NOT NULL) STRICT;
+CREATE TABLE slot (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, slot INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  series INTEGER NOT NULL, role INTEGER NOT NULL, bound ANY, text TEXT, integer INTEGER NOT NULL) STRICT;
+CREATE TABLE block (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, poll INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  polls INTEGER NOT NULL, stored INTEGER NOT NULL, from_ns INTEGER NOT NULL, to_ns INTEGER NOT NULL,
+  families INTEGER NOT NULL, series INTEGER NOT NULL, slots INTEGER NOT NULL,
+  head BLOB NOT NULL, op BLOB NOT NULL, num BLOB NOT NULL, bits BLOB NOT NULL) STRICT;
+CREATE TABLE tail (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE incident (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, poll INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  at_ns INTEGER NOT NULL, outcome TEXT NOT NULL, status INTEGER NOT NULL, err TEXT NOT NULL,
+  lines INTEGER NOT NULL, drops TEXT, warnings TEXT) STRICT;
+CREATE TABLE body (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, poll INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  bytes INTEGER NOT NULL, zstd BLOB NOT NULL) STRICT;
+CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL) STRICT;
+CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL) STRICT;
+CREATE VIEW slots AS
+  SELECT l.target, l.slot, f.name AS family, f.type, s.labels,
+    CASE l.role WHEN 0 THEN 'value' WHEN 1 THEN 'sum' WHEN 2 THEN 'count' WHEN 3 THEN 'bucket' WHEN 4 THEN 'quantile' ELSE 'created' END AS role,
+    l.bound
+  FROM slot l JOIN series s ON s.id = l.target << 32 | l.series JOIN family f ON f.id = l.target << 32 | s.family;
+`
+
+// key is the row of an index of a target.
+func key(target, index int) int64 { return int64(target)<<32 | int64(index) }
+
+// dsn is the connection string of a database file. modernc's driver takes
+// pragmas for each new connection from it.
+func dsn(path, mode string, pragmas ...string) string {
+	q := url.Values{"mode": {mode}, "_pragma": append([]string{"busy_timeout(5000)"}, pragmas...)}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
+}
+
+// openExisting opens the recording in dir and checks that it is one of ours
+// that this program can read.
+func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sql.DB, error) {
+	path, err := filepath.Abs(filepath.Join(dir, FileName))
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no recording there (want a directory that scrapestat collect wrote)", filepath.Join(dir, FileName))
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a file", path)
+	}
+	db, err := sql.Open("sqlite", dsn(path, mode, pragmas...))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := checkVersion(ctx, db); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+	}
+	return db, nil
+}
+
+// checkVersion refuses what is no recording and what a newer program wrote.
+func checkVersion(ctx context.Context, db *sql.DB) error {
+	var id, version int64
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
+		return err
+	}
+	if id != applicationID {
+		return errors.New("not a recording of scrapestat")
+	}
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > SchemaVersion {
+		return fmt.Errorf("written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat", version, SchemaVersion)
+	}
+	if version < 1 {
+		return fmt.Errorf("schema %d: the recording was never completed", version)
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// maxSection bounds a section of a block when it is decompressed: more than
+// the writer ever makes of one.
+const maxSection = 1 << 30
+
+// errStop ends the walk over a target because the consumer has enough.
+var errStop = errors.New("stop")
+
+// Snapshots yields the polls of a target in the order they were recorded. A
+// snapshot is valid until the next one; Body is nil, see [Run.Bodies]. An error
+// ends the sequence: the file could not be read, or ctx was cancelled.
+//
+// Damage is no error: the polls of a damaged block are missing, the next
+// snapshot carries a warning "recording_damaged" and lists all its slots, and
+// [Run.Warnings] has the warning too.
+//
+// Memory is that of one block and one dictionary. Several targets may be read
+// concurrently.
+func (r *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+	return func(yield func(*metric.Snapshot, error) bool) {
+		if target < 0 || target >= len(r.targets) {
+			yield(nil, fmt.Errorf("read recording %s: target %d of %d", r.path, target, len(r.targets)))
+			return
+		}
+		w := &walk{r: r, target: target, yield: yield, fresh: true}
+		w.s.Target = target
+		err := w.all(ctx)
+		if err != nil && !errors.Is(err, errStop) {
+			yield(nil, fmt.Errorf("read recording %s: %w", r.path, err))
+		}
+	}
+}
+
+// walk is one pass over a target.
+type walk struct {
+	r      *Run
+	target int
+	yield  func(*metric.Snapshot, error) bool
+	z      *zstd.Decoder
+
+	dec   decoder
+	poll  pollState
+	next  int  // number of the next poll
+	fresh bool // the values before the next poll are unknown
+	lost  []metric.Warning
+
+	s      metric.Snapshot
+	growth metric.Growth // what the next snapshot brings
+	buf    [4][]byte
+}
+
+// blockRow is a row of table block.
+type blockRow struct {
+	first, polls int
+	dict         dictSize // before it
+	packed       [4][]byte
+}
+
+func (w *walk) all(ctx context.Context) error {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxSection))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	w.z = z
+	next, err := w.r.db.PrepareContext(ctx, `SELECT id, polls, families, series, slots, head, op, num, bits
+		FROM block WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1`)
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	for at := key(w.target, 0); at <= w.r.last[w.target]; {
+		var b blockRow
+		var id int64
+		err := next.QueryRowContext(ctx, at, w.r.last[w.target]).Scan(&id, &b.polls, &b.dict.families, &b.dict.series, &b.dict.slots,
+			&b.packed[0], &b.packed[1], &b.packed[2], &b.packed[3])
+		if errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		b.first = int(id & maxPoll)
+		if err := w.block(ctx, &b); err != nil {
+			return err
+		}
+		at = key(w.target, max(w.next, b.first+1))
+	}
+	return w.tail(ctx)
+}
+
+// block yields the polls of one block.
+func (w *walk) block(ctx context.Context, b *blockRow) error {
+	if b.first < w.next || b.polls < 1 || b.polls > maxPoll-b.first {
+		w.damage("block of polls %d to %d lies across the one before", b.first, b.first+b.polls-1)
+		return nil
+	}
+	if b.first > w.next {
+		w.damage("polls %d to %d are missing", w.next, b.first-1)
+	}
+	w.next, w.poll = b.first, pollState{}
+	c, err := w.unpack(b)
+	if err == nil {
+		err = w.catchUp(ctx, b.dict)
+	}
+	if err == nil {
+		for range b.polls {
+			if err = w.one(ctx, c); err != nil {
+				break
+			}
+		}
+		if err == nil && c.size() > 0 {
+			err = damageError{fmt.Errorf("%d bytes are left over", c.size())}
+		}
+	}
+	end := b.first + b.polls
+	if err != nil && isDamage(err) {
+		w.damage("block of polls %d to %d: %v; polls from %d are lost", b.first, end-1, err, w.next)
+		err = nil
+	}
+	w.next = end
+	return err
+}
+
+// damageError is what reading meets in damaged data; other errors end reading.
+type damageError struct{ error }
+
+func (e damageError) Unwrap() error { return e.error }
+
+func isDamage(err error) bool { return errors.As(err, &damageError{}) }
+
+func (w *walk) damage(format string, args ...any) {
+	x := w.r.damaged("target %d: "+format, append([]any{w.target}, args...)...)
+	w.lost = append(w.lost, x)
+	w.fresh = true
+}
+
+// unpack decompresses the sections of a block.
+func (w *walk) unpack(b *blockRow) (*cursor, error) {
+	for i, p := range b.packed {
+		w.buf[i] = w.buf[i][:0]
+		if len(p) == 0 {
+			continue
+		}
+		var h zstd.Header
+		if err := h.Decode(p); err != nil {
+			return nil, damageError{err}
+		}
+		if h.HasFCS && h.FrameContentSize > maxSection {
+			return nil, damageError{fmt.Errorf("section of %d bytes", h.FrameContentSize)}
+		}
+		var err error
+		if w.buf[i], err = w.z.DecodeAll(p, w.buf[i]); err != nil {
+			return nil, damageError{err}
+		}
+	}
+	return &cursor{sections: sections{w.buf[0], w.buf[1], w.buf[2], w.buf[3]}}, nil
+}
+
+// catchUp loads what of the dictionary came with polls that were lost.
+func (w *walk) catchUp(ctx context.Context, want dictSize) error {
+	have := w.dec.size()
+	g := dictSize{want.families - have.families, want.series - have.series, want.slots - have.slots}
+	if min(g.families, g.series, g.slots) < 0 {
+		return damageError{errors.New("the dictionary shrinks")}
+	}
+	return w.grow(ctx, g)
+}
+
+// tail yields the polls that are in no block yet. They are the beginning of one
+// block, so what follows a fault among them cannot be read.
+func (w *walk) tail(ctx context.Context) error {
+	started := false
+	for _, rec := range w.r.tail[w.target] {
+		if rec.poll < w.next {
+			continue
+		}
+		if rec.poll > w.next {
+			w.damage("polls %d to %d are missing", w.next, rec.poll-1)
+			w.next = rec.poll
+		}
+		if !started && rec.before > 0 || started && len(w.lost) > 0 {
+			w.damage("polls from %d on cannot be read without those before", rec.poll)
+			return nil
+		}
+		if err := w.tailRecord(ctx, &rec); err != nil {
+			if !isDamage(err) {
+				return err
+			}
+			w.damage("polls from %d on: %v", rec.poll, err)
+			return nil
+		}
+		started = true
+	}
+	return nil
+}
+
+func (w *walk) tailRecord(ctx context.Context, rec *tailRecord) error {
+	if rec.before == 0 {
+		w.poll = pollState{}
+		if err := w.catchUp(ctx, rec.dict); err != nil {
+			return err
+		}
+	}
+	c := &cursor{sections: rec.sections}
+	if err := w.one(ctx, c); err != nil {
+		return err
+	}
+	if c.size() > 0 {
+		return damageError{fmt.Errorf("%d bytes are left over", c.size())}
+	}
+	return nil
+}
+
+// one reads and yields one poll.
+func (w *walk) one(ctx context.Context, c *cursor) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := &w.s
+	flags, g, err := w.poll.readPoll(c, s)
+	if err != nil {
+		return damageError{err}
+	}
+	if flags&flagGrowth != 0 {
+		if err := w.grow(ctx, g); err != nil {
+			return err
+		}
+	}
+	s.Frame.Full, s.Frame.Slots, s.Frame.Bits = false, s.Frame.Slots[:0], s.Frame.Bits[:0]
+	if s.Outcome.Stored() {
+		if w.fresh && flags&flagKey == 0 {
+			return damageError{errors.New("needs the poll before")}
+		}
+		if err := w.dec.readSamples(c, flags, w.fresh, &s.Frame); err != nil {
+			return damageError{err}
+		}
+		w.fresh = false
+	}
+	s.Err, s.Drops, s.Warnings = "", nil, nil
+	if flags&flagIncident != 0 {
+		if err := w.incident(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.Warnings = append(s.Warnings, w.lost...)
+	s.Growth, w.growth, w.lost = w.growth, metric.Growth{}, nil
+	w.next++
+	if !w.yield(s, nil) {
+		return errStop
+	}
+	return nil
+}
+
+// incident loads the texts of a poll.
+func (w *walk) incident(ctx context.Context, s *metric.Snapshot) error {
+	var drops, warnings sql.NullString
+	err := w.r.db.QueryRowContext(ctx, "SELECT err, drops, warnings FROM incident WHERE id = ?", key(w.target, w.next)).Scan(&s.Err, &drops, &warnings)
+	if errors.Is(err, sql.ErrNoRows) {
+		return damageError{errors.New("its row in table incident is missing")}
+	}
+	if err != nil {
+		return err
+	}
+	if drops.Valid {
+		err = json.Unmarshal([]byte(drops.String), &s.Drops)
+	}
+	if warnings.Valid {
+		err = errors.Join(err, json.Unmarshal([]byte(warnings.String), &s.Warnings))
+	}
+	if err != nil {
+		return damageError{err}
+	}
+	return nil
+}

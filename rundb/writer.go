@@ -1,0 +1,317 @@
+package rundb
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// WriterOptions adjusts a Writer. The zero value is what collect uses.
+type WriterOptions struct {
+	// OnMark is called once for each mark that another process set with
+	// [AddMark], from the writer's goroutine and not after Close has returned.
+	// It must return quickly and must not call the Writer.
+	OnMark func(metric.Mark)
+	// CommitEvery is the time between transactions, 100 ms if 0.
+	CommitEvery time.Duration
+	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.
+	MaxPending int
+}
+
+// Writer records one run. All methods may be called concurrently; the polls of
+// one target must come in order of time.
+type Writer struct {
+	path string
+	o    WriterOptions
+	wake chan struct{} // something waits that should not wait for the tick
+	done chan struct{} // the writer goroutine has ended
+
+	mu      sync.Mutex
+	changed *sync.Cond // committed, err or closed changed
+	targets []*targetState
+	fifo    []*segment // open segments, oldest first
+	free    []*segment
+	unread  int // bytes in open segments
+	pending batch
+	spare   []byte
+	taken   int64 // batches the writer goroutine has taken
+	written int64 // batches committed
+	flush   bool
+	closed  bool
+	err     error // the first write error
+}
+
+// batch is what one transaction writes.
+type batch struct {
+	tail      []byte
+	seal      []*segment
+	growth    []targetGrowth
+	targets   []targetRow
+	incidents []incidentRow
+	bodies    []bodyRow
+	marks     []metric.Mark
+	warnings  []metric.Warning
+	bytes     int
+	keep      int64 // the first tail row that is still needed
+}
+
+type targetGrowth struct {
+	target int
+	before dictSize
+	metric.Growth
+}
+
+type targetRow struct {
+	id int
+	metric.Target
+}
+
+func (b *batch) empty() bool {
+	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.marks)+len(b.warnings) == 0
+}
+
+// Errors that callers tell apart.
+var (
+	// ErrClosed is returned by methods of a Writer after Close.
+	ErrClosed = errors.New("recording is closed")
+	// ErrExists is wrapped by the error of Create when the directory already
+	// holds a recording.
+	ErrExists = errors.New("holds a recording already")
+)
+
+// Create starts a recording in the existing directory dir, as the file run.db
+// with mode 0600. It never overwrites one: the error then wraps [ErrExists].
+// The caller must Close the Writer.
+func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
+	if o.CommitEvery <= 0 {
+		o.CommitEvery = 100 * time.Millisecond
+	}
+	if o.MaxPending <= 0 {
+		o.MaxPending = 32 << 20
+	}
+	path, err := filepath.Abs(filepath.Join(dir, FileName))
+	if err != nil {
+		return nil, fmt.Errorf("create recording: %w", err)
+	}
+	c, err := createFile(path, m)
+	if err != nil {
+		return nil, fmt.Errorf("create recording %s: %w", path, err)
+	}
+	w := &Writer{path: path, o: o, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w.changed = sync.NewCond(&w.mu)
+	go func() {
+		defer close(w.done)
+		w.run(c)
+	}()
+	return w, nil
+}
+
+// AddTarget adds a target and returns its index, counting from 0.
+func (w *Writer) AddTarget(t metric.Target) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(); err != nil {
+		return 0, err
+	}
+	id := len(w.targets)
+	w.targets = append(w.targets, &targetState{})
+	w.pending.targets = append(w.pending.targets, targetRow{id, t})
+	return id, nil
+}
+
+// Mark records a mark of this process; OnMark is not called for it.
+func (w *Writer) Mark(m metric.Mark) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(); err != nil {
+		return err
+	}
+	w.pending.marks = append(w.pending.marks, m)
+	return nil
+}
+
+// Warn records a warning about the run as a whole.
+func (w *Writer) Warn(x metric.Warning) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(); err != nil {
+		return err
+	}
+	w.pending.warnings = append(w.pending.warnings, x)
+	return nil
+}
+
+func (w *Writer) usable() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.closed {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	return nil
+}
+
+// Record encodes a poll; the snapshot is the caller's again when it returns.
+// The poll is in the file at the latest CommitEvery later. While the disk
+// cannot follow, Record blocks: a poll is never dropped. After a write error
+// every call returns that error. A snapshot that breaks the contract of
+// package metric is refused and changes nothing.
+func (w *Writer) Record(s *metric.Snapshot) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.err == nil && !w.closed && w.pending.bytes >= w.o.MaxPending {
+		w.changed.Wait()
+	}
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if s.Target < 0 || s.Target >= len(w.targets) {
+		return fmt.Errorf("record poll: target %d of %d", s.Target, len(w.targets))
+	}
+	t := w.targets[s.Target]
+	if err := t.check(s); err != nil {
+		return fmt.Errorf("record poll %d of target %d: %w", s.Seq, s.Target, err)
+	}
+	g := w.segment(t, s.Target)
+	w.note(t, s)
+	incident := w.noteIncident(t, s)
+	before := g.size()
+	from := t.append(g, s, incident)
+	grownBy := g.size() - before
+	w.unread += grownBy
+	was := len(w.pending.tail)
+	w.pending.tail = g.appendTail(w.pending.tail, t.polls-1, from)
+	w.pending.bytes += len(w.pending.tail) - was
+	if g.full() {
+		w.seal(g)
+	}
+	w.limitOpen()
+	if w.pending.bytes > w.o.MaxPending/4 {
+		w.nudge()
+	}
+	return nil
+}
+
+// check refuses a snapshot that cannot be stored.
+func (t *targetState) check(s *metric.Snapshot) error {
+	g, e := &s.Growth, &t.enc
+	families, series := e.nFamily+len(g.Families), e.nSeries+len(g.Series)
+	for i := range g.Series {
+		if f := g.Series[i].Family; f < 0 || f >= families {
+			return fmt.Errorf("series has family %d of %d", f, families)
+		}
+	}
+	for i := range g.Slots {
+		if n := g.Slots[i].Series; n < 0 || n >= series {
+			return fmt.Errorf("slot has series %d of %d", n, series)
+		}
+	}
+	if t.polls >= maxPoll {
+		return errors.New("too many polls")
+	}
+	if s.Outcome >= metric.Outcomes || s.Kind > metric.Final {
+		return fmt.Errorf("outcome %d, kind %d", s.Outcome, s.Kind)
+	}
+	return checkFrame(&s.Frame, len(e.bits)+len(g.Slots))
+}
+
+// segment returns the open segment of a target.
+func (w *Writer) segment(t *targetState, target int) *segment {
+	if t.open != nil {
+		return t.open
+	}
+	g := &segment{}
+	if n := len(w.free); n > 0 {
+		g, w.free = w.free[n-1], w.free[:n-1]
+	}
+	*g = segment{
+		sections: sections{g.head[:0], g.op[:0], g.num[:0], g.bits[:0]},
+		target:   target, first: t.polls, tail: w.taken + 1,
+		dict: t.enc.size(),
+	}
+	t.open = g
+	w.fifo = append(w.fifo, g)
+	return g
+}
+
+// seal hands a segment to the writer goroutine. The target's next poll starts
+// another one.
+func (w *Writer) seal(g *segment) {
+	w.fifo = slices.DeleteFunc(w.fifo, func(o *segment) bool { return o == g })
+	w.targets[g.target].open = nil
+	w.unread -= g.size()
+	w.pending.seal = append(w.pending.seal, g)
+}
+
+// limitOpen closes the oldest segment when open segments hold more than half
+// of what full ones would, so that blocks are sealed one after the other and
+// not all targets at once, and so that the tail stays short.
+func (w *Writer) limitOpen() {
+	quota := segmentBytes / 2
+	for _, g := range w.fifo {
+		quota += max(segmentBytes, segmentKeys*g.keyBytes) / 2
+	}
+	for len(w.fifo) > 1 && w.unread > quota {
+		g := w.fifo[0]
+		quota -= max(segmentBytes, segmentKeys*g.keyBytes) / 2
+		w.seal(g)
+	}
+}
+
+// note queues what the poll adds to the dictionary.
+func (w *Writer) note(t *targetState, s *metric.Snapshot) {
+	if s.Growth.Empty() {
+		return
+	}
+	g := targetGrowth{target: s.Target, before: t.enc.size()}
+	g.Families = slices.Clone(s.Growth.Families)
+	g.Series = slices.Clone(s.Growth.Series)
+	g.Slots = slices.Clone(s.Growth.Slots)
+	w.pending.growth = append(w.pending.growth, g)
+	w.pending.bytes += 64*len(g.Slots) + 128*len(g.Series) + 128*len(g.Families)
+	t.enc.grow(&s.Growth)
+}
+
+// nudge wakes the writer goroutine before its tick.
+func (w *Writer) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Flush waits until everything recorded so far is committed.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(); err != nil {
+		return err
+	}
+	want := w.taken + 1
+	w.flush = true
+	w.nudge()
+	for w.err == nil && w.written < want {
+		w.changed.Wait()
+	}
+	return w.err
+}
+
+// Close commits the rest, turns the file into one that needs no companions and
+// closes it. It returns the first write error of the run, also when called
+// again.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.changed.Broadcast()
+	w.nudge()
+	w.mu.Unlock()
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
