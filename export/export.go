@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -24,6 +25,9 @@ const (
 type Options struct {
 	AIPerfSchema  string // of the JSON: Schema11, also when "", or Schema10
 	ParquetLayout string // LayoutAIPerf, also when "", or LayoutTidy
+	// Location is the time zone of AIPerf's zoneless local times; nil is that of
+	// this machine.
+	Location *time.Location
 }
 
 func (o Options) validate() error {

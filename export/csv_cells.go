@@ -1,0 +1,107 @@
+package export
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (s *sheet) flush() {
+	if s.err == nil && len(s.buf) > 0 {
+		_, s.err = s.w.Write(s.buf)
+	}
+	s.buf = s.buf[:0]
+}
+
+// cell goes to the place of the next cell.
+func (s *sheet) cell() {
+	if s.cells++; s.cells > 1 {
+		s.buf = append(s.buf, ',')
+	}
+}
+
+func (s *sheet) endRow() {
+	s.buf = append(s.buf, '\r', '\n')
+	s.cells = 0
+	if len(s.buf) > flushSize {
+		s.flush()
+	}
+}
+
+func (s *sheet) texts(cells ...string) {
+	for _, c := range cells {
+		s.text(c)
+	}
+}
+
+// text writes a cell, in quotes only where it must be, as Python's csv does.
+func (s *sheet) text(v string) {
+	s.cell()
+	v = strings.ToValidUTF8(v, "\ufffd")
+	if !strings.ContainsAny(v, ",\"\r\n") {
+		s.buf = append(s.buf, v...)
+		return
+	}
+	s.buf = append(s.buf, '"')
+	for {
+		i := strings.IndexByte(v, '"')
+		if i < 0 {
+			break
+		}
+		s.buf = append(append(s.buf, v[:i]...), '"', '"')
+		v = v[i+1:]
+	}
+	s.buf = append(append(s.buf, v...), '"')
+}
+
+func (s *sheet) numbers(values ...float64) {
+	for _, v := range values {
+		s.number(v)
+	}
+}
+
+// number writes four decimals; an empty cell for what is not finite.
+func (s *sheet) number(v float64) { s.numberIf(true, v) }
+
+func (s *sheet) numberIf(there bool, v float64) {
+	s.cell()
+	if there && isFinite(v) {
+		s.buf = strconv.AppendFloat(s.buf, v, 'f', 4, 64)
+	}
+}
+
+// labelColumns orders the labels of a section as AIPerf does: labels that occur
+// together in a series form a group, groups follow each other by their smallest
+// label, and within a group the labels of a single series come before the others.
+func labelColumns(rows []row) []string {
+	group := map[string]string{} // union-find: a label to another of its group
+	find := func(name string) string {
+		for group[name] != name {
+			group[name] = group[group[name]]
+			name = group[name]
+		}
+		return name
+	}
+	uses := map[string]int{}
+	var names []string
+	for _, r := range rows {
+		first := ""
+		for name := range r.series.Labels.All() {
+			if uses[name]++; uses[name] == 1 {
+				names = append(names, name)
+				group[name] = name
+			}
+			if first == "" {
+				first = name
+			}
+			a, b := find(first), find(name)
+			group[max(a, b)] = min(a, b) // the smallest label stands for the group
+		}
+	}
+	shared := func(name string) int { return min(uses[name], 2) }
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(find(a), find(b)), cmp.Compare(shared(a), shared(b)), cmp.Compare(a, b))
+	})
+	return names
+}

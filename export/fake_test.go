@@ -1,0 +1,198 @@
+package export_test
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// second is the unit of time of the tests; runs begin at origin.
+const (
+	second = int64(time.Second)
+	origin = 1_700_000_000 * second
+)
+
+// fakeRun is a recording made of exposition texts.
+type fakeRun struct {
+	meta     rundb.Meta
+	marks    []metric.Mark
+	warnings []metric.Warning
+	targets  []*fakeTarget
+}
+
+type fakeTarget struct {
+	metric.Target
+	dict  metric.Dict
+	slots map[string]uint32 // by series text
+	last  map[uint32]uint64
+	body  string
+	polls []metric.Snapshot
+}
+
+func newFake(urls ...string) *fakeRun {
+	f := &fakeRun{meta: rundb.Meta{ID: "run-1", Version: "0.1.0", OriginNS: origin, Interval: time.Second}}
+	for _, u := range urls {
+		f.targets = append(f.targets, &fakeTarget{Target: metric.Target{URL: u, Source: "prometheus"}, slots: map[string]uint32{}})
+	}
+	return f
+}
+
+// mark sets a mark at a number of seconds after the origin.
+func (f *fakeRun) mark(at float64, name string) *fakeRun {
+	f.marks = append(f.marks, metric.Mark{Name: name, AtNS: origin + int64(at*float64(second))})
+	return f
+}
+
+// scrape adds a poll of a target at a number of seconds after the origin. Families
+// are declared by TYPE and, before it, HELP lines; the body names families, not
+// samples, of counters.
+func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
+	t := f.targets[target]
+	ns := origin + int64(at*float64(second))
+	s := metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns - 2e6, SentNS: ns - 1e6, FirstByteNS: ns,
+		Took: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 && body == t.body}
+	help := ""
+	now := map[uint32]uint64{}
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
+			_, help, _ = strings.Cut(rest, " ")
+		} else if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, typ, _ := strings.Cut(rest, " ")
+			t.family(&s.Growth, name, typ, help)
+			help = ""
+		} else if line != "" {
+			cut := strings.LastIndexByte(line, ' ')
+			v, _ := strconv.ParseFloat(line[cut+1:], 64)
+			now[t.slot(&s.Growth, line[:cut])] = math.Float64bits(v)
+			s.Lines++
+		}
+	}
+	s.Frame.Full = t.last == nil || len(now) != len(t.last)
+	for slot := range now {
+		if _, had := t.last[slot]; !had {
+			s.Frame.Full = true
+		}
+	}
+	for slot, bits := range now {
+		if s.Frame.Full || t.last[slot] != bits {
+			s.Frame.Slots = append(s.Frame.Slots, slot)
+		}
+	}
+	slices.Sort(s.Frame.Slots)
+	for _, slot := range s.Frame.Slots {
+		s.Frame.Bits = append(s.Frame.Bits, now[slot])
+	}
+	t.last, t.body = now, body
+	t.polls = append(t.polls, s)
+	return &t.polls[len(t.polls)-1]
+}
+
+// fail adds a poll that stored nothing.
+func (f *fakeRun) fail(target int, at float64, o metric.Outcome, text string) {
+	t := f.targets[target]
+	ns := origin + int64(at*float64(second))
+	t.polls = append(t.polls, metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns, SentNS: ns, Outcome: o, Err: text})
+}
+
+func (t *fakeTarget) family(g *metric.Growth, name, typ, help string) int {
+	parsed, ok := metric.ParseType(typ)
+	if !ok {
+		panic("unknown type " + typ)
+	}
+	for i, f := range t.dict.Families {
+		if f.Name == name && f.Type == parsed {
+			return i
+		}
+	}
+	one := metric.Growth{Families: []metric.Family{{Name: name, Type: parsed, Help: help}}}
+	g.Families = append(g.Families, one.Families...)
+	if err := t.dict.Grow(&one); err != nil {
+		panic(err)
+	}
+	return len(t.dict.Families) - 1
+}
+
+// slot returns the slot of a series text, adding to g what is new.
+func (t *fakeTarget) slot(g *metric.Growth, text string) uint32 {
+	if slot, ok := t.slots[text]; ok {
+		return slot
+	}
+	name, rest, _ := strings.Cut(text, "{")
+	var pairs []metric.Label
+	slot := metric.Slot{}
+	for rest != "" && rest != "}" {
+		n, quoted, _ := strings.Cut(strings.TrimPrefix(rest, ","), "=")
+		quoted, _ = strconv.QuotedPrefix(quoted)
+		v, _ := strconv.Unquote(quoted)
+		rest = strings.TrimPrefix(rest, ",")[len(n)+1+len(quoted):]
+		if n == "le" || n == "quantile" {
+			slot.Bound, _ = strconv.ParseFloat(v, 64)
+			slot.Text = v
+			continue
+		}
+		pairs = append(pairs, metric.Label{Name: n, Value: v})
+	}
+	family := -1
+	for i, f := range t.dict.Families {
+		for role, suffix := range map[metric.Role]string{metric.RoleValue: "", metric.RoleSum: "_sum", metric.RoleCount: "_count",
+			metric.RoleBucket: "_bucket", metric.RoleCreated: "_created"} {
+			if name == f.Name+suffix && (role != metric.RoleValue || f.Type != metric.Histogram) {
+				family, slot.Role = i, role
+			}
+		}
+	}
+	if family < 0 {
+		family = t.family(g, name, "unknown", "")
+	}
+	if slot.Role == metric.RoleValue && t.dict.Families[family].Type == metric.Summary {
+		slot.Role = metric.RoleQuantile
+	}
+	one := metric.Growth{}
+	labels := metric.NewLabels(pairs...)
+	slot.Series = slices.IndexFunc(t.dict.Series, func(s metric.Series) bool { return s.Family == family && s.Labels == labels })
+	if slot.Series < 0 {
+		slot.Series = len(t.dict.Series)
+		one.Series = []metric.Series{{Family: family, Labels: labels}}
+	}
+	one.Slots = []metric.Slot{slot}
+	g.Series, g.Slots = append(g.Series, one.Series...), append(g.Slots, slot)
+	if err := t.dict.Grow(&one); err != nil {
+		panic(err)
+	}
+	t.slots[text] = uint32(len(t.dict.Slots) - 1)
+	return t.slots[text]
+}
+
+func (f *fakeRun) Meta() rundb.Meta           { return f.meta }
+func (f *fakeRun) Marks() []metric.Mark       { return f.marks }
+func (f *fakeRun) Warnings() []metric.Warning { return f.warnings }
+
+func (f *fakeRun) Targets() []metric.Target {
+	var out []metric.Target
+	for _, t := range f.targets {
+		out = append(out, t.Target)
+	}
+	return out
+}
+
+func (f *fakeRun) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+	return func(yield func(*metric.Snapshot, error) bool) {
+		for i := range f.targets[target].polls {
+			if ctx.Err() != nil {
+				yield(nil, ctx.Err())
+				return
+			}
+			if s := f.targets[target].polls[i]; !yield(&s, nil) {
+				return
+			}
+		}
+	}
+}
