@@ -4,8 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/normalize"
 	"pgregory.net/rapid"
+
+	"github.com/scrapestat/scrapestat/normalize"
 )
 
 // sameResults fails unless two results of the same stream say the same.

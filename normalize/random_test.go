@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
-	"pgregory.net/rapid"
 )
 
 // stream is a random run: polls as lines, and what the oracle keeps of them.

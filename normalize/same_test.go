@@ -3,9 +3,10 @@ package normalize_test
 import (
 	"slices"
 
+	"pgregory.net/rapid"
+
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/normalize"
-	"pgregory.net/rapid"
 )
 
 // agree compares numbers to 1e-9, relative to the largest of them: a slice of a

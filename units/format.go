@@ -45,6 +45,33 @@ func measureOf(unit string) measure {
 		return measure{3600, duration}
 	case "days":
 		return measure{86400, duration}
+	case "ratio":
+		return measure{100, share}
+	case "percent":
+		return measure{1, share}
+	case "watt":
+		return measure{1, watts}
+	case "milliwatt":
+		return measure{1e-3, watts}
+	case "joule":
+		return measure{1, joules}
+	case "millijoule":
+		return measure{1e-3, joules}
+	case "megajoule":
+		return measure{1e6, joules}
+	case "hertz":
+		return measure{1, hertz}
+	case "megahertz":
+		return measure{1e6, hertz}
+	case "gigahertz":
+		return measure{1e9, hertz}
+	}
+	return sizeOf(unit)
+}
+
+// sizeOf is measureOf for amounts of data and their rates.
+func sizeOf(unit string) measure {
+	switch unit {
 	case "bytes":
 		return measure{1, binary}
 	case "kibibytes":
@@ -69,26 +96,6 @@ func measureOf(unit string) measure {
 		return measure{1e6, decimalPS}
 	case "gb/s":
 		return measure{1e9, decimalPS}
-	case "ratio":
-		return measure{100, share}
-	case "percent":
-		return measure{1, share}
-	case "watt":
-		return measure{1, watts}
-	case "milliwatt":
-		return measure{1e-3, watts}
-	case "joule":
-		return measure{1, joules}
-	case "millijoule":
-		return measure{1e-3, joules}
-	case "megajoule":
-		return measure{1e6, joules}
-	case "hertz":
-		return measure{1, hertz}
-	case "megahertz":
-		return measure{1e6, hertz}
-	case "gigahertz":
-		return measure{1e9, hertz}
 	}
 	return measure{1, plain}
 }
