@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/scrapestat/scrapestat/metric"
 )
 
 // conn is the one connection of the writer goroutine, with its statements.
@@ -295,35 +293,6 @@ func (c *conn) insertGrowth(g *targetGrowth) error {
 		}
 	}
 	return nil
-}
-
-// foreignMarks reports the marks that other processes set since the last call.
-func (w *Writer) foreignMarks(c *conn) error {
-	if w.o.OnMark == nil {
-		return nil
-	}
-	ctx := context.Background()
-	var version int64
-	if err := c.c.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
-		return err
-	}
-	if version == c.version {
-		return nil
-	}
-	c.version = version
-	rows, err := c.c.QueryContext(ctx, "SELECT id, at_ns, name FROM mark WHERE id > ? AND NOT own ORDER BY id", c.lastMark)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var m metric.Mark
-		if err := rows.Scan(&c.lastMark, &m.AtNS, &m.Name); err != nil {
-			return err
-		}
-		w.o.OnMark(m)
-	}
-	return rows.Err()
 }
 
 // finish closes the file. A sound one becomes a single file in rollback mode,
