@@ -14,7 +14,7 @@ var layers = map[string][]string{
 	"source/aiperf":       {"metric"},
 	"source/openmetrics":  {"metric"},
 	"discover":            {"metric", "scrape"},
-	"rundb":               {"metric"},
+	"rundb":               {"metric", "internal/atomicfile"},
 	"events":              {"metric", "rundb"},
 	"normalize":           {"metric", "histest"},
 	"catalog":             {"metric", "units"},
