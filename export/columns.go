@@ -26,24 +26,25 @@ type stripe struct {
 	from, to int     // series
 	times    []int64 // of the stored polls, ascending
 	logs     []slotLog
-	bytes    int // held by the logs
+	bytes    int   // held by the logs
+	firstID  int64 // of series 0 in the table
 }
 
 // last says that no series follow.
 func (st *stripe) last() bool { return st.to >= len(st.dict.Series) }
 
-// reader walks the samples of a series. It belongs to its caller, which may use
+// seriesReader walks the samples of a series. It belongs to its caller, which may use
 // it for one series after the other.
-type reader struct {
-	cursors []cursor // parallel to the slots that were asked for
-	poll    int32    // of the present sample
+type seriesReader struct {
+	cursors []slotCursor // parallel to the slots that were asked for
+	poll    int32        // of the present sample
 	polls   int32
 	count   int   // cursors that are present
 	due     int32 // the poll at which the next cursor changes
 }
 
 // open begins to read the given slots of the stripe.
-func (r *reader) open(st *stripe, slots []int32) {
+func (r *seriesReader) open(st *stripe, slots []int32) {
 	r.cursors = r.cursors[:0]
 	for _, s := range slots {
 		r.cursors = append(r.cursors, st.logs[s].cursor())
@@ -53,7 +54,7 @@ func (r *reader) open(st *stripe, slots []int32) {
 }
 
 // next moves to the next poll that shows one of the slots.
-func (r *reader) next() bool {
+func (r *seriesReader) next() bool {
 	r.poll++
 	for {
 		if r.due == r.poll {
@@ -70,7 +71,7 @@ func (r *reader) next() bool {
 }
 
 // apply takes over what changes at the present poll.
-func (r *reader) apply() {
+func (r *seriesReader) apply() {
 	for i := range r.cursors {
 		c := &r.cursors[i]
 		if c.next != r.poll {
@@ -88,7 +89,7 @@ func (r *reader) apply() {
 	r.settle()
 }
 
-func (r *reader) settle() {
+func (r *seriesReader) settle() {
 	r.due = noPoll
 	for i := range r.cursors {
 		r.due = min(r.due, r.cursors[i].next)

@@ -7,8 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// source is one target of a recording as it is read, possibly several times.
-type source struct {
+// stripeSource is one target of a recording as it is read, possibly several times.
+type stripeSource struct {
 	rec      Recording
 	target   int // within rec
 	endpoint int // within the run
@@ -23,8 +23,8 @@ type source struct {
 // collect reads the recording once and returns the next stripe, with as many
 // series as fit into budget bytes, at least one. A recording that grows
 // meanwhile is read only as far as the first pass came, so that stripes agree.
-func (src *source) collect(ctx context.Context, budget int) (*stripe, error) {
-	c := collector{from: src.next, to: noPoll, budget: budget, keep: src.keep}
+func (src *stripeSource) collect(ctx context.Context, budget int) (*stripe, error) {
+	c := stripeCollector{from: src.next, to: noPoll, budget: budget, keep: src.keep}
 	for s, err := range src.rec.Snapshots(ctx, src.target) {
 		if err == nil {
 			err = ctx.Err()
@@ -45,9 +45,9 @@ func (src *source) collect(ctx context.Context, budget int) (*stripe, error) {
 	return st, nil
 }
 
-// collector turns a stream of snapshots round. When the logs outgrow the budget
+// stripeCollector turns a stream of snapshots round. When the logs outgrow the budget
 // it gives up series from the end, which a later pass collects.
-type collector struct {
+type stripeCollector struct {
 	dict     metric.Dict
 	logs     []slotLog
 	times    []int64
@@ -59,7 +59,7 @@ type collector struct {
 }
 
 // add takes over a snapshot; failed polls hold no samples.
-func (c *collector) add(s *metric.Snapshot) error {
+func (c *stripeCollector) add(s *metric.Snapshot) error {
 	if err := c.grow(&s.Growth); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *collector) add(s *metric.Snapshot) error {
 	return nil
 }
 
-func (c *collector) grow(g *metric.Growth) error {
+func (c *stripeCollector) grow(g *metric.Growth) error {
 	if g.Empty() {
 		return nil
 	}
@@ -110,17 +110,17 @@ func (c *collector) grow(g *metric.Growth) error {
 	}
 	for i := range g.Slots {
 		s := &g.Slots[i]
-		c.logs = append(c.logs, slotLog{series: int32(s.Series), seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
+		c.logs = append(c.logs, slotLog{seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
 	}
 	return nil
 }
 
-func (c *collector) wants(series int) bool {
+func (c *stripeCollector) wants(series int) bool {
 	return series >= c.from && series < c.to && c.keep(series)
 }
 
 // giveUp leaves the last series to a later pass.
-func (c *collector) giveUp() {
+func (c *stripeCollector) giveUp() {
 	series := c.kept[len(c.kept)-1]
 	c.kept = c.kept[:len(c.kept)-1]
 	c.to = int(series)

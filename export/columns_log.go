@@ -18,7 +18,6 @@ type slotLog struct {
 	whole   uint64 // the whole number stored last
 	poll    int32  // of the last entry
 	seen    int32  // stamp of the last full frame that listed the slot
-	series  int32
 	present bool
 	integer bool // of metric.Slot: bits are an integer
 	kept    bool // the pass collects this slot
@@ -94,8 +93,8 @@ func stepFits(d uint64) bool {
 	return int64(d) < maxStep && int64(d) > -maxStep
 }
 
-// cursor walks a slotLog forwards.
-type cursor struct {
+// slotCursor walks a slotLog forwards.
+type slotCursor struct {
 	buf     []byte
 	bits    uint64
 	whole   uint64
@@ -107,14 +106,14 @@ type cursor struct {
 // noPoll is a poll number that is not reached.
 const noPoll = math.MaxInt32
 
-func (l *slotLog) cursor() cursor {
-	c := cursor{buf: l.buf, integer: l.integer}
+func (l *slotLog) cursor() slotCursor {
+	c := slotCursor{buf: l.buf, integer: l.integer}
 	c.ahead(0)
 	return c
 }
 
 // ahead reads when the next entry comes, counted from poll n.
-func (c *cursor) ahead(n int32) {
+func (c *slotCursor) ahead(n int32) {
 	if len(c.buf) == 0 {
 		c.next = noPoll
 		return
@@ -123,7 +122,7 @@ func (c *cursor) ahead(n int32) {
 }
 
 // step applies the next entry.
-func (c *cursor) step() {
+func (c *slotCursor) step() {
 	at := c.next
 	switch code := c.uvarint(); code {
 	case logRaw:
@@ -141,19 +140,19 @@ func (c *cursor) step() {
 	c.ahead(at)
 }
 
-func (c *cursor) uvarint() uint64 {
+func (c *slotCursor) uvarint() uint64 {
 	u, n := binary.Uvarint(c.buf)
 	c.buf = c.buf[n:]
 	return u
 }
 
 // finite says that the cursor shows a number.
-func (c *cursor) finite() bool {
+func (c *slotCursor) finite() bool {
 	return c.integer || c.bits>>52&0x7ff != 0x7ff
 }
 
 // value returns what the cursor shows as a float.
-func (c *cursor) value() float64 {
+func (c *slotCursor) value() float64 {
 	if c.integer {
 		return float64(c.bits)
 	}

@@ -1,0 +1,223 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Parquet writes every sample of the window in AIPerf's layout, design document
+// aiperf.md section 5.4: one row per sample, for histograms one per bucket,
+// counters and histograms counted from the reference and never below 0, labels as
+// columns. It holds the series the JSON has, endpoints in order of their first
+// poll, series as they first appeared, then time, then bucket.
+//
+// As in AIPerf's file, a counter that restarts shows max(value - reference, 0):
+// [TidyParquet] has the raw values and the increase across restarts. Unlike
+// AIPerf's, a file without rows is written too, with its columns and footer; a
+// bucket that appears late is counted from its first sample; and pages are
+// compressed with zstd, which every reader of AIPerf's files knows.
+//
+// recs are the recordings r was built of, in the same order. They are read once
+// or, when they are big, several times; memory does not grow with their length.
+// Parquet starts one goroutine per processor and waits for them.
+func Parquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, _ Options) error {
+	if err := checkTargets(r, recs); err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	return newAIPerfTable(r, recs).write(ctx, w)
+}
+
+// checkTargets refuses recordings that r was not built of.
+func checkTargets(r *summary.Run, recs []Recording) error {
+	n := 0
+	for _, rec := range recs {
+		n += len(rec.Targets())
+	}
+	if n != len(r.Endpoints) {
+		return fmt.Errorf("the recordings have %d targets, the run has %d endpoints", n, len(r.Endpoints))
+	}
+	return nil
+}
+
+func newAIPerfTable(r *summary.Run, recs []Recording) *table {
+	l := newAIPerfLayout(r)
+	t := &table{columns: l.columns, config: tableConfig(r), layout: l, sources: stripeSources(recs, l.keep)}
+	orderByArrival(r, t.sources)
+	t.config.KeyValueMetadata = aiperfFooter(r, l)
+	t.unbounded("metric_type", "unit", "description", "bucket_le")
+	t.unbounded(sortedKeys(l.labels)...)
+	return t
+}
+
+// tableConfig returns what both layouts share.
+func tableConfig(r *summary.Run) parquet.WriterConfig {
+	c := *parquet.DefaultWriterConfig()
+	c.CreatedBy = "scrapestat version " + cmp.Or(r.Version, "unknown")
+	c.Compression = &zstd.Codec{Level: zstd.SpeedDefault}
+	c.PageBufferSize = 16 << 20 // pages are ended by number of rows, see tableColumn
+	c.DataPageVersion = 1       // version 2 does not compress levels
+	c.DictionaryMaxBytes = 8 << 20
+	return c
+}
+
+// stripeSources returns the targets of all recordings in the order of r.Endpoints.
+func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*stripeSource {
+	var sources []*stripeSource
+	for _, rec := range recs {
+		for target, t := range rec.Targets() {
+			endpoint := len(sources)
+			sources = append(sources, &stripeSource{rec: rec, target: target, endpoint: endpoint, url: t.URL, polls: -1,
+				keep: func(series int) bool { return keep(endpoint, series) }})
+		}
+	}
+	return sources
+}
+
+// orderByArrival sorts sources by the first stored poll, as AIPerf lists
+// endpoints; those without one come last.
+func orderByArrival(r *summary.Run, sources []*stripeSource) {
+	first := func(src *stripeSource) int64 {
+		if e := &r.Endpoints[src.endpoint]; e.Fetches.Total > 0 {
+			return e.Fetches.FirstNS
+		}
+		return math.MaxInt64
+	}
+	slices.SortStableFunc(sources, func(a, b *stripeSource) int { return cmp.Compare(first(a), first(b)) })
+}
+
+// aiperfFixed are the columns that no label may take: labels of these names are
+// dropped, as AIPerf does.
+var aiperfFixed = []string{"endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
+	"value", "sum", "count", "bucket_le", "bucket_count"}
+
+// The first columns of the AIPerf layout; the labels follow, then the values.
+const (
+	aiperfURL = iota
+	aiperfName
+	aiperfType
+	aiperfUnit
+	aiperfHelp
+	aiperfTime
+	aiperfLabels
+)
+
+// aiperfLayout is the table in AIPerf's form.
+type aiperfLayout struct {
+	run     *summary.Run
+	columns []tableColumn
+	labels  map[string]int            // column of a label
+	metrics []map[int]*summary.Metric // by endpoint, then series
+
+	value, sum, count, le, bucket int // columns
+}
+
+func newAIPerfLayout(r *summary.Run) *aiperfLayout {
+	l := &aiperfLayout{run: r, labels: map[string]int{}, metrics: make([]map[int]*summary.Metric, len(r.Endpoints))}
+	names := map[string]bool{}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if !exportedType(m.Type) {
+			continue
+		}
+		for j := range m.Series {
+			s := &m.Series[j]
+			if l.metrics[s.Endpoint] == nil {
+				l.metrics[s.Endpoint] = map[int]*summary.Metric{}
+			}
+			l.metrics[s.Endpoint][s.Index] = m
+			for name := range s.Labels.All() {
+				names[validText(name)] = true
+			}
+		}
+	}
+	for _, fixed := range aiperfFixed {
+		delete(names, fixed)
+	}
+	l.arrange(names)
+	return l
+}
+
+// arrange lays out the columns: fixed, labels by name, values. All are optional,
+// as pyarrow writes them.
+func (l *aiperfLayout) arrange(names map[string]bool) {
+	add := func(c tableColumn) int {
+		l.columns = append(l.columns, c.optional())
+		return len(l.columns) - 1
+	}
+	for _, name := range aiperfFixed[:aiperfTime] {
+		add(textColumn(name))
+	}
+	add(timeColumn("timestamp_ns", parquet.Leaf(parquet.Int64Type)))
+	for _, name := range sortedKeys(names) {
+		l.labels[name] = add(textColumn(name))
+	}
+	l.value = add(doubleColumn("value"))
+	l.sum = add(steadyColumn("sum"))
+	l.count = add(doubleColumn("count"))
+	l.le = add(textColumn("bucket_le"))
+	l.bucket = add(doubleColumn("bucket_count"))
+}
+
+func (l *aiperfLayout) keep(endpoint, series int) bool {
+	return endpoint < len(l.metrics) && l.metrics[endpoint][series] != nil
+}
+
+// start returns where the window of an endpoint begins. The end is the same for
+// all: the statistics of one end with its own last update, the file of AIPerf
+// with that of any.
+func (l *aiperfLayout) start(endpoint int) int64 { return l.run.Endpoints[endpoint].StartNS }
+
+// polls returns the polls of the window.
+func (l *aiperfLayout) polls(st *stripe) (from, to int32) {
+	return pollsBetween(st.times, l.start(st.endpoint), l.run.Window.EndNS)
+}
+
+// pollsBetween returns the range of polls with start <= time <= end.
+func pollsBetween(times []int64, start, end int64) (from, to int32) {
+	i, _ := slices.BinarySearch(times, start)
+	j, _ := slices.BinarySearch(times, end+1)
+	return int32(i), int32(j)
+}
+
+func (l *aiperfLayout) rows(st *stripe, series int) int {
+	if !l.keep(st.endpoint, series) {
+		return 0
+	}
+	if st.dict.FamilyOf(series).Type != metric.Histogram {
+		return 1
+	}
+	n := 0
+	for _, slot := range st.dict.SlotsOf(series) {
+		if st.dict.Slots[slot].Role == metric.RoleBucket {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *aiperfLayout) filler() tableFiller { return &aiperfFiller{layout: l} }
+
+// validText makes a text fit for a Parquet string, which is UTF-8.
+func validText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+
+func textValue(s string) parquet.Value { return parquet.ByteArrayValue([]byte(validText(s))) }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,22 @@
+package export
+
+import (
+	"context"
+	"io"
+
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Bounds replaces the bounds of a table in tests: those in force need recordings
+// too big for a test before they matter.
+type Bounds struct{ Budget, GroupRows, Workers int }
+
+// WriteTable is Parquet or TidyParquet under other bounds.
+func WriteTable(ctx context.Context, w io.Writer, layout string, r *summary.Run, recs []Recording, b Bounds) error {
+	t := newAIPerfTable(r, recs)
+	if layout == LayoutTidy {
+		t = newTidyTable(r, recs)
+	}
+	t.budget, t.groupRows, t.workers = b.Budget, b.GroupRows, b.Workers
+	return t.write(ctx, w)
+}

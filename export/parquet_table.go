@@ -1,0 +1,301 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// The bounds of a table in memory and on disk. None depends on the machine, so
+// a recording gives the same bytes everywhere.
+const (
+	tableBudget    = 48 << 20 // bytes of turned-round recording held at a time
+	tableGroupRows = 1 << 20  // rows of a row group
+	tableBlockRows = 4 << 10  // rows handed to a column at a time
+	tableWorkers   = 8        // at most, as each holds a page of every column
+)
+
+// tableLayout is how series become rows.
+type tableLayout interface {
+	// polls returns the range of polls of a stripe that can have rows.
+	polls(st *stripe) (from, to int32)
+	// rows returns how many rows a sample of the series has at most.
+	rows(st *stripe, series int) int
+	// filler returns the state of one worker.
+	filler() tableFiller
+}
+
+// tableFiller appends the rows of the samples from <= poll < to of a series.
+type tableFiller interface {
+	fill(out *tableGroup, st *stripe, series int, from, to int32) error
+}
+
+// table writes the series of sources as one Parquet file.
+type table struct {
+	columns []tableColumn
+	config  parquet.WriterConfig
+	layout  tableLayout
+	sources []*stripeSource
+
+	budget    int // 0: tableBudget
+	groupRows int // 0: tableGroupRows
+	workers   int // 0: GOMAXPROCS, at most tableWorkers
+
+	nextID int64 // of the first series of the next source
+}
+
+// write writes the file in rounds: as much of the recording as fits into memory
+// is turned round, then written by several workers.
+func (t *table) write(ctx context.Context, out io.Writer) error {
+	t.defaults()
+	t.config.Schema = parquet.NewSchema("schema", newTableNode(t.columns))
+	file := parquet.NewGenericWriter[any](out, &t.config)
+	groups := make([]*parquet.ConcurrentRowGroupWriter, t.workers)
+	for i := range groups {
+		groups[i] = file.BeginRowGroup()
+	}
+	for more := true; more; {
+		stripes, err := t.gather(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.writeRound(ctx, groups, t.cut(stripes)); err != nil {
+			return err
+		}
+		more = len(t.sources) > 0
+	}
+	return file.Close()
+}
+
+func (t *table) defaults() {
+	if t.budget == 0 {
+		t.budget = tableBudget
+	}
+	if t.groupRows == 0 {
+		t.groupRows = tableGroupRows
+	}
+	if t.workers == 0 {
+		t.workers = min(runtime.GOMAXPROCS(0), tableWorkers)
+	}
+}
+
+// unbounded leaves columns without minimum and maximum in the footer: nobody looks
+// for a range of them, and a text can be long.
+func (t *table) unbounded(columns ...string) {
+	for _, name := range columns {
+		t.unboundedPath(name)
+	}
+}
+
+func (t *table) unboundedPath(path ...string) {
+	t.config.SkipPageBounds = append(t.config.SkipPageBounds, path)
+	t.config.SkipPageStatistics = append(t.config.SkipPageStatistics, path)
+}
+
+// gather collects stripes of the sources that are left until the budget is used.
+func (t *table) gather(ctx context.Context) ([]*stripe, error) {
+	var stripes []*stripe
+	for left := t.budget; len(t.sources) > 0 && left > t.budget/4; {
+		src := t.sources[0]
+		st, err := src.collect(ctx, left)
+		if err != nil {
+			return nil, err
+		}
+		st.firstID = t.nextID
+		stripes = append(stripes, st)
+		left -= st.bytes
+		if !src.done {
+			break
+		}
+		t.sources = t.sources[1:]
+		t.nextID += int64(len(st.dict.Series))
+	}
+	return stripes, nil
+}
+
+// tablePiece is some samples of some series of a stripe.
+type tablePiece struct {
+	st       *stripe
+	series   int // from <= series < to
+	end      int
+	from, to int32 // polls
+}
+
+// cut divides stripes into row groups of about equal size, none bigger than
+// groupRows. A series is cut only when it is bigger than a row group.
+func (t *table) cut(stripes []*stripe) [][]tablePiece {
+	total := 0
+	t.each(stripes, func(_ *stripe, _, rows int, from, to int32) { total += rows * int(to-from) })
+	if total == 0 {
+		return nil
+	}
+	n := (total + t.groupRows - 1) / t.groupRows
+	size := (total + n - 1) / n
+	var groups [][]tablePiece
+	var group []tablePiece
+	used := 0
+	flush := func() {
+		if len(group) > 0 {
+			groups, group, used = append(groups, group), nil, 0
+		}
+	}
+	t.each(stripes, func(st *stripe, series, rows int, from, to int32) {
+		if used >= size || used+rows*int(to-from) > t.groupRows {
+			flush()
+		}
+		for step := int32(max(1, t.groupRows/rows)); to-from > step && rows*int(to-from) > t.groupRows; from += step {
+			groups = append(groups, []tablePiece{{st, series, series + 1, from, from + step}})
+		}
+		used += rows * int(to-from)
+		if i := len(group) - 1; i >= 0 && group[i].st == st && group[i].from == from {
+			group[i].end = series + 1
+			return
+		}
+		group = append(group, tablePiece{st, series, series + 1, from, to})
+	})
+	flush()
+	return groups
+}
+
+// each calls visit for each series that can have rows.
+func (t *table) each(stripes []*stripe, visit func(st *stripe, series, rows int, from, to int32)) {
+	for _, st := range stripes {
+		from, to := t.layout.polls(st)
+		if from >= to {
+			continue
+		}
+		for series := st.from; series < st.to; series++ {
+			if rows := t.layout.rows(st, series); rows > 0 {
+				visit(st, series, rows, from, to)
+			}
+		}
+	}
+}
+
+// writeRound writes row groups in parallel and commits them in order: a worker
+// that is done with a group waits for the group before it.
+func (t *table) writeRound(ctx context.Context, writers []*parquet.ConcurrentRowGroupWriter, groups [][]tablePiece) error {
+	turns := make([]chan struct{}, len(groups)+1)
+	for i := range turns {
+		turns[i] = make(chan struct{})
+	}
+	close(turns[0])
+	errs := make([]error, len(groups))
+	var failed sync.Once
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	var wg sync.WaitGroup
+	for w, writer := range writers {
+		wg.Go(func() {
+			filler := t.layout.filler()
+			for i := w; i < len(groups); i += len(writers) {
+				err := t.writeGroup(ctx, filler, writer, groups[i])
+				<-turns[i]
+				if err == nil && ctx.Err() == nil {
+					_, err = writer.Commit()
+				}
+				if err != nil {
+					failed.Do(func() { errs[i] = err })
+					cancel()
+				}
+				close(turns[i+1])
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, context.Cause(ctx))...)
+}
+
+func (t *table) writeGroup(ctx context.Context, f tableFiller, w *parquet.ConcurrentRowGroupWriter, group []tablePiece) error {
+	out := newTableGroup(t.columns, w.ColumnWriters())
+	for _, p := range group {
+		for series := p.series; series < p.end; series++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f.fill(out, p.st, series, p.from, p.to); err != nil {
+				return err
+			}
+		}
+	}
+	return out.flush()
+}
+
+// tableGroup hands rows to the columns of a row group, block by block. A filler
+// appends to each column what its rows have there and counts them in pending.
+type tableGroup struct {
+	columns []tableBlock
+	pending int // rows in the blocks
+}
+
+// tableBlock is the values of one column that were not handed over yet.
+type tableBlock struct {
+	name   string
+	w      *parquet.ColumnWriter
+	values []parquet.Value
+	rows   int // handed over
+	paged  int // of them in finished pages
+	page   int // rows of a page
+}
+
+func newTableGroup(columns []tableColumn, writers []*parquet.ColumnWriter) *tableGroup {
+	g := &tableGroup{columns: make([]tableBlock, len(writers))}
+	leaf := 0
+	for _, c := range columns {
+		for range c.leaves() {
+			g.columns[leaf] = tableBlock{name: c.name, w: writers[leaf], page: c.pageRows}
+			leaf++
+		}
+	}
+	return g
+}
+
+// add appends a value to a column; its levels must be those of the column.
+func (g *tableGroup) add(column int, v parquet.Value) {
+	c := &g.columns[column]
+	c.values = append(c.values, v)
+}
+
+// repeat appends a value n times.
+func (g *tableGroup) repeat(column, n int, v parquet.Value) {
+	c := &g.columns[column]
+	for range n {
+		c.values = append(c.values, v)
+	}
+}
+
+// flush hands over what is pending. Columns of unequal length would make a file
+// that opens and is wrong, so they are an error here.
+func (g *tableGroup) flush() error {
+	for i := range g.columns {
+		c := &g.columns[i]
+		if err := c.flush(); err != nil {
+			return fmt.Errorf("write column %s: %w", c.name, err)
+		}
+		if c.rows != g.columns[0].rows {
+			return fmt.Errorf("write column %s: %d rows where %s has %d", c.name, c.rows, g.columns[0].name, g.columns[0].rows)
+		}
+	}
+	g.pending = 0
+	return nil
+}
+
+func (c *tableBlock) flush() error {
+	if len(c.values) == 0 {
+		return nil
+	}
+	n, err := c.w.WriteRowValues(c.values)
+	c.rows += n
+	c.values = c.values[:0]
+	if err == nil && c.rows-c.paged >= c.page {
+		c.paged = c.rows
+		err = c.w.Flush()
+	}
+	return err
+}

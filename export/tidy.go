@@ -1,0 +1,180 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// TidyParquet writes everything that was recorded, one row per number: the value
+// of a counter or gauge, and each bucket, quantile, sum and count of a histogram
+// or summary, at each poll of the whole run. Its columns, none of which depends
+// on what was measured, so that files of several runs unite:
+//
+//	series_id      INT64   a label set of a family at an endpoint; ascending, not dense
+//	endpoint_url   STRING
+//	endpoint_name  STRING  the alias the user gave, or null
+//	metric_name    STRING
+//	metric_type    STRING  counter, gauge, histogram, summary, unknown, info, ...
+//	unit           STRING  or null
+//	labels         MAP     labels['engine']; without le and quantile
+//	timestamp      TIMESTAMP in nanoseconds, UTC, without a zone: DuckDB cuts zoned ones to microseconds
+//	timestamp_ns   INT64   the same since 1970
+//	phase          STRING  warmup, profiling, ..., or null outside of all
+//	in_window      BOOLEAN the sample counts for the statistics
+//	component      STRING  value, bucket, quantile, sum or count
+//	le             DOUBLE  upper bound of a bucket, inf for the last; else null
+//	le_text        STRING  the bound as the server writes it
+//	quantile       DOUBLE  of a summary; else null
+//	value          DOUBLE  as exposed, NaN and -0 included
+//	value_uint64   UINT64  exact, for 64-bit integers; else null
+//	delta          DOUBLE  increase since the reference of the window, or null
+//
+// Rows are sorted by series_id, then time, then component and bound, and declared
+// so. What a series gained in the window is its delta in the last row of the
+// window; it is what the JSON says, a restart counts from zero unless the run was
+// analysed with AIPerf's clamp. delta is null outside the window, for gauges, and
+// in samples with a number that is not finite. A poll that failed and a series
+// that was not there have no rows. Creation times have none either. The key
+// "scrapestat.run" of the footer says what was run, as JSON.
+//
+//	select labels['engine'], max(delta) from 'run.parquet'
+//	where metric_name = 'vllm:generation_tokens' and in_window group by all
+//
+// recs are the recordings r was built of, in the same order; see [Parquet] for
+// how they are read and what is started.
+func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, _ Options) error {
+	if err := checkTargets(r, recs); err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	return newTidyTable(r, recs).write(ctx, w)
+}
+
+func newTidyTable(r *summary.Run, recs []Recording) *table {
+	l := newTidyLayout(r)
+	t := &table{columns: tidyColumns(), config: tableConfig(r), layout: l}
+	t.sources = stripeSources(recs, func(int, int) bool { return true })
+	t.config.KeyValueMetadata = map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)}
+	t.config.Sorting.SortingColumns = []parquet.SortingColumn{parquet.Ascending("series_id"), parquet.Ascending("timestamp_ns")}
+	t.config.BloomFilters = []parquet.BloomFilterColumn{parquet.SplitBlockFilter(10, "metric_name")}
+	t.unbounded("metric_type", "unit", "component", "le_text", "endpoint_name")
+	t.unboundedPath("labels", "key_value", "key")
+	t.unboundedPath("labels", "key_value", "value")
+	return t
+}
+
+// The leaves of the tidy layout.
+const (
+	tidySeries = iota
+	tidyURL
+	tidyName
+	tidyMetric
+	tidyType
+	tidyUnit
+	tidyLabelKey
+	tidyLabelValue
+	tidyTime
+	tidyTimeNS
+	tidyPhase
+	tidyInWindow
+	tidyComponent
+	tidyLE
+	tidyLEText
+	tidyQuantile
+	tidyValue
+	tidyUint
+	tidyDelta
+	tidyLeaves
+)
+
+func tidyColumns() []tableColumn {
+	number := func(name string, node parquet.Node) tableColumn {
+		return tableColumn{name, parquet.Encoded(node, &parquet.DeltaBinaryPacked), 64 << 10}
+	}
+	columns := []tableColumn{
+		number("series_id", parquet.Leaf(parquet.Int64Type)),
+		textColumn("endpoint_url"),
+		textColumn("endpoint_name"),
+		textColumn("metric_name"),
+		textColumn("metric_type"),
+		textColumn("unit"),
+		textColumn("labels"),
+		timeColumn("timestamp", parquet.TimestampAdjusted(parquet.Nanosecond, false)),
+		timeColumn("timestamp_ns", parquet.Leaf(parquet.Int64Type)),
+		textColumn("phase"),
+		{"in_window", parquet.Leaf(parquet.BooleanType), 64 << 10},
+		textColumn("component"),
+		doubleColumn("le"),
+		textColumn("le_text"),
+		doubleColumn("quantile"),
+		doubleColumn("value"),
+		number("value_uint64", parquet.Uint(64)),
+		doubleColumn("delta"),
+	}
+	for i, c := range columns {
+		if c.name == "labels" {
+			columns[i].node = parquet.Map(c.node, c.node)
+			columns[i].pageRows /= 4 // each row has several
+			continue
+		}
+		columns[i] = c.optional()
+	}
+	return columns
+}
+
+// tidyLayout is the table of everything.
+type tidyLayout struct {
+	run   *summary.Run
+	units map[metric.Family]string // by name and type
+}
+
+func newTidyLayout(r *summary.Run) *tidyLayout {
+	l := &tidyLayout{run: r, units: map[metric.Family]string{}}
+	for _, metrics := range [][]summary.Metric{r.Warmup, r.Metrics} {
+		for i := range metrics {
+			m := &metrics[i]
+			l.units[metric.Family{Name: m.Name, Type: m.Type}] = cmp.Or(m.OwnUnit, m.Unit)
+		}
+	}
+	return l
+}
+
+func (l *tidyLayout) unit(f *metric.Family) string {
+	return cmp.Or(l.units[metric.Family{Name: f.Name, Type: f.Type}], f.Unit)
+}
+
+func (l *tidyLayout) polls(st *stripe) (from, to int32) { return 0, int32(len(st.times)) }
+
+func (l *tidyLayout) rows(st *stripe, series int) int {
+	n := 0
+	for _, slot := range st.dict.SlotsOf(series) {
+		if st.dict.Slots[slot].Role != metric.RoleCreated {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *tidyLayout) filler() tableFiller {
+	return &tidyFiller{layout: l, gain: gain{clamp: l.run.Options.Resets == normalize.ResetClamp}}
+}
+
+// phaseAt returns the phase of an instant: of those that hold it the one that
+// began last, "" when there is none.
+func (l *tidyLayout) phaseAt(ns int64) string {
+	name, start := "", int64(0)
+	for i := range l.run.Phases {
+		p := &l.run.Phases[i]
+		if p.StartNS <= ns && ns < p.EndNS && (name == "" || p.StartNS >= start) {
+			name, start = p.Name, p.StartNS
+		}
+	}
+	return name
+}
