@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"bytes"
 	"math"
 	"regexp"
 	"strings"
@@ -46,32 +47,28 @@ type assembler struct {
 	byKey        map[familyKey]*family
 	counterNames map[string]string // declared name to family name, kept for the run
 
-	page  *page
-	first map[string]int32  // line of the first sample of each name
-	names map[string]source // of this body, as far as asked for
+	page *page
 }
 
 func newAssembler(dict *dictionary, keep, drop *regexp.Regexp) *assembler {
 	return &assembler{dict: dict, keep: keep, drop: drop, byKey: map[familyKey]*family{},
-		counterNames: map[string]string{}, first: map[string]int32{}, names: map[string]source{}}
+		counterNames: map[string]string{}}
 }
 
 // begin takes a new body.
 func (a *assembler) begin(p *page, body []byte) {
 	a.page = p
-	clear(a.first)
-	clear(a.names)
-	last := ""
+	last := []byte(nil)
 	for _, l := range p.lines {
 		name := body[l.start:l.end]
 		name = name[:nameEnd(name)]
-		if string(name) == last {
+		if bytes.Equal(name, last) {
 			continue
 		}
-		if _, ok := a.first[string(name)]; !ok {
-			a.first[string(name)] = l.number
+		if _, ok := p.first[string(name)]; !ok {
+			p.first[string(name)] = l.number
 		}
-		last = string(name)
+		last = name
 	}
 	for _, d := range p.order {
 		if d.typed && a.sampledBefore(d) {
@@ -107,7 +104,7 @@ func memberSuffixes(t metric.Type, f format) []string {
 
 func (a *assembler) sampledBefore(d *decl) bool {
 	for _, suffix := range memberSuffixes(d.typ, a.page.format) {
-		if n, ok := a.first[d.name+suffix]; ok && n < d.line {
+		if n, ok := a.page.first[d.name+suffix]; ok && n < d.line {
 			return true
 		}
 	}
@@ -116,10 +113,10 @@ func (a *assembler) sampledBefore(d *decl) bool {
 
 // source returns where samples called name belong.
 func (a *assembler) source(name []byte) source {
-	s, ok := a.names[string(name)]
+	s, ok := a.page.names[string(name)]
 	if !ok {
 		s = a.resolve(string(name))
-		a.names[string(name)] = s
+		a.page.names[string(name)] = s
 	}
 	return s
 }
@@ -221,7 +218,7 @@ func (a *assembler) counterName(declared string) string {
 	if !ok || name == "" {
 		return declared
 	}
-	if _, sampled := a.first[name]; sampled || a.page.decls[name] != nil {
+	if _, sampled := a.page.first[name]; sampled || a.page.decls[name] != nil {
 		name = declared
 	}
 	a.counterNames[declared] = name
@@ -249,16 +246,16 @@ func (a *assembler) wanted(name, declared string) bool {
 // slot returns the slot of a sample with these labels, or why it has none.
 // pairs is changed.
 func (a *assembler) slot(s source, name string, pairs []metric.Label) (int32, reason) {
-	role, bound, text := metric.RoleValue, 0.0, ""
+	role, at, text := metric.RoleValue, bound{}, ""
 	switch s.kind {
 	case kindBucket:
-		role, bound, text = metric.RoleBucket, math.Inf(1), "+Inf" // without le, as AIPerf has it
-		pairs, text = cutLabel(pairs, "le", text)
+		role = metric.RoleBucket
+		pairs, text = cutLabel(pairs, "le", "+Inf") // without le, as AIPerf has it
 	case kindQuantile:
 		if pairs, text = cutLabel(pairs, "quantile", ""); text == "" {
 			s.family = a.family(name, name, &decl{})
 			if s.family.filtered {
-				return -1, filtered
+				return noSlot, filtered
 			}
 			break
 		}
@@ -271,12 +268,11 @@ func (a *assembler) slot(s source, name string, pairs []metric.Label) (int32, re
 		role = metric.RoleCreated
 	}
 	if role == metric.RoleBucket || role == metric.RoleQuantile {
-		var ok bool
-		if bound, ok = parseBound(text); !ok {
-			return -1, badBound
+		if at = a.dict.bound([]byte(text)); !at.ok {
+			return noSlot, badBound
 		}
 	}
-	return a.dict.slot(s.family.index, pairs, metric.Slot{Role: role, Bound: bound, Text: text})
+	return a.dict.slot(s.family.index, pairs, metric.Slot{Role: role, Bound: at.value, Text: at.text})
 }
 
 // cutLabel takes a label out of pairs; without it text is returned as it is.

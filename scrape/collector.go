@@ -17,7 +17,7 @@ type Collector struct {
 	options Options
 	sink    Sink
 	loops   []*loop
-	decode  chan struct{} // semaphore: one slot per core
+	decode  chan *learner // semaphore: one slot, and its scratch memory, per core
 	own     []*http.Transport
 
 	started atomic.Bool
@@ -36,8 +36,11 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	if len(targets) == 0 || sink == nil {
 		return nil, errors.New("make collector: want at least one target and a sink")
 	}
-	c := &Collector{options: o, sink: sink, decode: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	c := &Collector{options: o, sink: sink, decode: make(chan *learner, runtime.GOMAXPROCS(0)),
 		ready: make(chan struct{}), ended: make(chan struct{})}
+	for range cap(c.decode) {
+		c.decode <- new(learner)
+	}
 	c.pending.Store(int64(len(targets)))
 	shared := newTransport()
 	c.own = []*http.Transport{shared}

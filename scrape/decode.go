@@ -15,8 +15,10 @@ type Decoder struct {
 	limits Limits
 	dict   *dictionary
 	asm    *assembler
-	learn  learner
+	learn  *learner
 	layout layout
+	cache  map[string]*cached // by raw series text
+	slab   []cached           // unused ones
 
 	bits    []uint64 // by slot: the value last stored
 	present []uint32 // slots of the last stored poll, ascending
@@ -46,8 +48,7 @@ func NewDecoder(o Options) (*Decoder, error) {
 
 func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
 	dict := newDictionary(l)
-	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{},
-		learn: learner{cache: map[string]*cached{}}}
+	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{}, learn: new(learner)}
 }
 
 // Body is what a target answered.
@@ -103,7 +104,7 @@ func (d *Decoder) repeat(s *metric.Snapshot, body []byte) (spare []byte) {
 
 // learnBody decodes a body line by line.
 func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte) {
-	l := &d.learn
+	l := d.learn
 	l.page.read(b.Bytes, f, d.limits.Samples)
 	s.Lines = len(l.page.lines)
 	if n := l.page.tooMany; n > 0 {
@@ -136,7 +137,8 @@ func (d *Decoder) commit(l *learner) {
 	d.frame.Slots, d.frame.Bits = d.frame.Slots[:0], d.frame.Bits[:0]
 	same := d.any
 	n := 0
-	for slot, gen := range l.seen {
+	seen := l.seen[:min(len(l.seen), len(d.dict.slots))]
+	for slot, gen := range seen {
 		if gen != l.gen {
 			continue
 		}
@@ -147,10 +149,10 @@ func (d *Decoder) commit(l *learner) {
 	if d.frame.Full {
 		d.present = d.present[:0]
 	}
-	for len(d.bits) < len(l.seen) {
-		d.bits = append(d.bits, 0)
+	if more := len(seen) - len(d.bits); more > 0 {
+		d.bits = append(d.bits, make([]uint64, more)...)
 	}
-	for slot, gen := range l.seen {
+	for slot, gen := range seen {
 		if gen != l.gen {
 			continue
 		}

@@ -2,7 +2,6 @@ package scrape
 
 import (
 	"math"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -19,8 +18,31 @@ type dictionary struct {
 	before   []int32 // by slot: the previous slot of its series, or -1
 
 	bySeries map[seriesKey]int32
+	bounds   map[string]bound // by text: all series share the spellings
 
 	sent struct{ families, series, slots int } // what the consumer has been told
+}
+
+// bound is the text of a bucket bound or quantile, and what it means.
+type bound struct {
+	text  string
+	value float64
+	ok    bool
+}
+
+// maxBounds bounds the memory for texts that a target makes up.
+const maxBounds = 100_000
+
+func (d *dictionary) bound(text []byte) bound {
+	b, ok := d.bounds[string(text)]
+	if !ok {
+		b.text = string(text)
+		b.value, b.ok = parseBound(b.text)
+		if len(d.bounds) < maxBounds {
+			d.bounds[b.text] = b
+		}
+	}
+	return b
 }
 
 type seriesKey struct {
@@ -36,7 +58,7 @@ type chain struct {
 }
 
 func newDictionary(l Limits) *dictionary {
-	return &dictionary{limits: l, bySeries: map[seriesKey]int32{}}
+	return &dictionary{limits: l, bySeries: map[seriesKey]int32{}, bounds: map[string]bound{}}
 }
 
 func (d *dictionary) addFamily(f metric.Family) int {
@@ -83,7 +105,6 @@ func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
 		c.top = max(c.top, s.Bound)
 	}
 	s.Series = int(series)
-	s.Text = strings.Clone(s.Text)
 	d.slots = append(d.slots, s)
 	d.before = append(d.before, c.last)
 	c.last = int32(len(d.slots) - 1)

@@ -2,18 +2,18 @@ package scrape
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// learner is the slow way: it has each sample line parsed.
+// learner is the slow way: it has each sample line parsed. All it holds is
+// scratch, so that decoders that take turns can share one.
 type learner struct {
 	page    page
 	tally   tally
 	parser  sampleParser
-	cache   map[string]*cached // by raw series text
-	slab    []cached           // unused ones
 	sibling sibling
 
 	gen   uint32   // number of the body, from 1
@@ -62,6 +62,7 @@ var bom = []byte("\xef\xbb\xbf")
 // run decodes the lines of l.page.
 func (l *learner) run(d *Decoder, b Body) {
 	l.gen++
+	l.sibling.before = l.sibling.before[:0]
 	l.tally = tally{}
 	l.places = l.places[:0]
 	l.stored, l.stamped = 0, 0
@@ -82,18 +83,36 @@ func (l *learner) run(d *Decoder, b Body) {
 		lines = lines[:n-1]
 	}
 	l.lastName = l.lastName[:0]
+	if len(d.cache) == 0 {
+		l.reserve(d, len(lines))
+	}
 	for len(lines) > 0 {
 		n := l.fill(b.Bytes, lines)
 		l.parse(d, b.Bytes, lines[:n])
 		lines = lines[n:]
 	}
-	if len(l.cache) > 2*l.stored+1000 {
-		for raw, c := range l.cache {
-			if c.gen != l.gen {
-				delete(l.cache, raw)
-			}
+	d.evict(l)
+}
+
+// evict forgets series that left, once they outnumber those that are there: a
+// server may spell one series in ever new ways.
+func (d *Decoder) evict(l *learner) {
+	if len(d.cache) <= 2*len(l.places)+1000 {
+		return
+	}
+	for raw, c := range d.cache {
+		if c.gen != l.gen {
+			delete(d.cache, raw)
 		}
 	}
+}
+
+// reserve makes room for the first body.
+func (l *learner) reserve(d *Decoder, n int) {
+	d.cache = make(map[string]*cached, n)
+	d.slab = make([]cached, n)
+	d.dict.slots, d.dict.before = slices.Grow(d.dict.slots, n), slices.Grow(d.dict.before, n)
+	l.chunk = slices.Grow(l.chunk, chunkBytes+len(eofLine))
 }
 
 // skipBOM reads the page again behind the mark; the offsets stay those of body.

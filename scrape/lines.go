@@ -28,12 +28,14 @@ type page struct {
 	format  format
 	lines   []line
 	decls   map[string]*decl
-	order   []*decl // in order of appearance
-	number  int32   // of the last line read
-	eof     bool    // "# EOF" was seen
-	afterAt int     // sample lines from here on come after "# EOF"
-	ended   bool    // the body ends as its format demands
-	open    bool    // the last sample line has no line feed
+	order   []*decl           // in order of appearance
+	first   map[string]int32  // line of the first sample of each name
+	names   map[string]source // of samples, as far as asked for
+	number  int32             // of the last line read
+	eof     bool              // "# EOF" was seen
+	afterAt int               // sample lines from here on come after "# EOF"
+	ended   bool              // the body ends as its format demands
+	open    bool              // the last sample line has no line feed
 	crlf    bool
 	notes   []metric.Warning
 	tooMany int // sample lines in all, when they exceed the limit
@@ -42,11 +44,16 @@ type page struct {
 // read cuts body into lines. It keeps at most maxLines sample lines, and
 // counts the others.
 func (p *page) read(body []byte, f format, maxLines int) {
-	*p = page{format: f, lines: p.lines[:0], order: p.order[:0], decls: p.decls}
+	*p = page{format: f, lines: p.lines[:0], order: p.order[:0], decls: p.decls, first: p.first, names: p.names}
 	if p.decls == nil {
-		p.decls = map[string]*decl{}
+		p.decls, p.first, p.names = map[string]*decl{}, map[string]int32{}, map[string]source{}
 	}
 	clear(p.decls)
+	clear(p.first)
+	clear(p.names)
+	if p.lines == nil {
+		p.lines = make([]line, 0, min(maxLines, 64+len(body)/100))
+	}
 	lines := 0
 	for at := 0; at < len(body); {
 		end, next := len(body), len(body)

@@ -173,8 +173,9 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 // decode decodes under the semaphore, which keeps the memory of many targets
 // that answer at once, and their fight for the cores, in bounds.
 func (l *loop) decode(a answer) {
-	l.c.decode <- struct{}{}
-	defer func() { <-l.c.decode }()
+	scratch := <-l.c.decode
+	defer func() { l.c.decode <- scratch }()
+	l.decoder.learn = scratch
 	l.buf = l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 }
 

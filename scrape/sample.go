@@ -9,7 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// sample stores one parsed line, whose series text is n bytes long.
+// sample stores one parsed line, whose series text is n bytes long. What is told
+// about it names the series only: a replay repeats it with other values.
 func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) {
 	text := body[x.start:x.end]
 	start := n
@@ -20,22 +21,22 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 	slot, why := l.slotOf(d, text[:n])
 	if why == stored {
 		p.slot = slot
-		l.store(slot, math.Float64bits(value), body, x)
+		l.store(slot, math.Float64bits(value), x.number, text[:n])
 	} else {
-		l.tally.add(why, x.number, text)
+		l.tally.add(why, x.number, text[:n])
 	}
 	l.places = append(l.places, p)
 }
 
 // store sets a slot. A slot that was set before in this body is a duplicate: the
 // later line counts, as AIPerf has it, and the earlier one is dropped.
-func (l *learner) store(slot int32, bits uint64, body []byte, x line) {
+func (l *learner) store(slot int32, bits uint64, number int32, series []byte) {
 	for int(slot) >= len(l.seen) {
 		l.seen, l.bits, l.place = append(l.seen, 0), append(l.bits, 0), append(l.place, 0)
 	}
 	if l.seen[slot] == l.gen {
 		l.places[l.place[slot]].slot = noSlot
-		l.tally.add(duplicateSeries, x.number, body[x.start:x.end])
+		l.tally.add(duplicateSeries, number, series)
 	} else {
 		l.stored++
 	}
@@ -44,7 +45,7 @@ func (l *learner) store(slot int32, bits uint64, body []byte, x line) {
 
 // slotOf returns the slot of a raw series text, the current one of the parser.
 func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason) {
-	c := l.cache[string(raw)]
+	c := d.cache[string(raw)]
 	name := raw[:nameEnd(raw)]
 	if len(name) == 0 && c != nil {
 		name = []byte(c.name)
@@ -65,11 +66,11 @@ func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason) {
 	}
 	fresh.gen = l.gen
 	if c == nil {
-		if len(l.slab) == 0 {
-			l.slab = make([]cached, 256)
+		if len(d.slab) == 0 {
+			d.slab = make([]cached, 256)
 		}
-		c, l.slab = &l.slab[0], l.slab[1:]
-		l.cache[string(raw)] = c
+		c, d.slab = &d.slab[0], d.slab[1:]
+		d.cache[string(raw)] = c
 	}
 	*c = fresh
 	return c.slot, c.why
@@ -89,8 +90,8 @@ func (l *learner) newSeries(d *Decoder, raw []byte) cached {
 	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
 		if text, ok := l.sibling.match(raw, l.lastSource); ok {
 			c := cached{source: l.lastSource, slot: noSlot, why: badBound}
-			if bound, ok := parseBound(text); ok {
-				c.slot, c.why = d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: bound, Text: text})
+			if b := d.dict.bound(text); b.ok {
+				c.slot, c.why = d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
 			}
 			return c
 		}

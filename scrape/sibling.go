@@ -31,17 +31,17 @@ func (b *sibling) set(raw []byte, src source, series int32, text string) {
 }
 
 // match returns the bound of a line of the same series.
-func (b *sibling) match(raw []byte, src source) (text string, ok bool) {
+func (b *sibling) match(raw []byte, src source) (text []byte, ok bool) {
 	if len(b.before) == 0 || b.source != src || !bytes.HasPrefix(raw, b.before) || !bytes.HasSuffix(raw, b.from) {
-		return "", false
+		return nil, false
 	}
 	end := len(raw) - len(b.from)
 	if end <= len(b.before) || end-len(b.before) > 64 {
-		return "", false
+		return nil, false
 	}
 	mid := raw[len(b.before):end]
 	if bytes.ContainsAny(mid, "\"\\") {
-		return "", false
+		return nil, false
 	}
-	return string(mid), true
+	return mid, true
 }
