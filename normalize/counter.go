@@ -117,7 +117,7 @@ func changeCreated(created *float64, restart *bool, v float64) bool {
 // sample was v.
 func (c *counter[T]) mark(bound int32, v T) {
 	c.bound = bound
-	c.line.row(bound)
+	c.line.row(bound, 1)
 	switch adjusted := any(c.base + v).(type) {
 	case float64:
 		c.line.float(0, adjusted)
@@ -165,14 +165,7 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 // the last sample up to it, or of the first sample.
 func (c *counter[T]) slices(v *view) []CounterSlice {
 	last := c.base + c.cur
-	r := c.line.read(1)
-	var cells [1]cell
-	at := func(boundary int) T {
-		if !r.at(int32(boundary), cells[:]) {
-			return last
-		}
-		return valueOf[T](cells[0])
-	}
+	at := c.boundaries(last)
 	out := make([]CounterSlice, len(v.grid))
 	from := at(0)
 	for k, s := range v.grid {
@@ -187,15 +180,24 @@ func (c *counter[T]) slices(v *view) []CounterSlice {
 	return out
 }
 
-func valueOf[T number](c cell) T {
-	var v T
-	switch p := any(&v).(type) {
-	case *float64:
-		*p = c.float()
-	case *uint64:
-		*p = c.whole()
+// boundaries returns a function for the adjusted value at a boundary; after the
+// last row that is last.
+func (c *counter[T]) boundaries(last T) func(boundary int) T {
+	var r reader
+	var row *T
+	if _, whole := any(last).(uint64); whole {
+		r = c.line.readIntegers(1)
+		row, _ = any(&r.whole[0]).(*T)
+	} else {
+		r = c.line.readFloats(1)
+		row, _ = any(&r.floats[0]).(*T)
 	}
-	return v
+	return func(boundary int) T {
+		if r.at(int32(boundary)) {
+			return *row
+		}
+		return last
+	}
 }
 
 // gain is what a counter gained from a to b.

@@ -137,32 +137,51 @@ func gaugeSlices(runs []run, v *view, last int64) []GaugeSlice {
 		for next < len(runs) && runs[next].to <= from {
 			next++
 		}
-		s := summer{}
-		for pass := range passes {
-			s.begin(pass)
-			for _, r := range runs[next:] {
-				if r.from >= to {
-					break
-				}
-				if n := min(r.to, to) - max(r.from, from); n > 0 {
-					s.add(r.value, float64(n))
-				}
-			}
-			if s.n == 0 {
-				break
-			}
-		}
-		if s.n > 0 {
-			out = append(out, GaugeSlice{Slice: sl, Avg: s.mean(), Min: s.min, Max: s.max, N: int(s.n)})
+		if s, ok := gaugeSlice(runs[next:], from, to); ok {
+			s.Slice = sl
+			out = append(out, s)
 		}
 	}
 	return out
 }
 
+// gaugeSlice summarises the polls from <= n < to; ok is false without a sample.
+func gaugeSlice(runs []run, from, to int32) (s GaugeSlice, ok bool) {
+	if len(runs) == 0 || max(runs[0].from, from) >= min(runs[0].to, to) {
+		return s, false
+	}
+	first := runs[0].value // a shift, so that equal values have their own mean
+	s.Min, s.Max = first, first
+	sum, scaled := 0.0, 0.0
+	for _, r := range runs {
+		n := min(r.to, to) - max(r.from, from)
+		if n <= 0 {
+			break
+		}
+		s.N += int(n)
+		s.Min, s.Max = min(s.Min, r.value), max(s.Max, r.value)
+		sum += (r.value - first) * float64(n)
+		scaled += (r.value*scale - first*scale) * float64(n)
+	}
+	if s.Avg = first + sum/float64(s.N); s.Max-s.Min > huge {
+		s.Avg = finite((first*scale + scaled/float64(s.N)) / scale)
+	}
+	s.Avg = min(max(s.Avg, s.Min), s.Max)
+	return s, true
+}
+
 // weightedQuantiles returns quantiles of n samples given as runs, which it
 // sorts: numpy's default, linear between order statistics.
 func weightedQuantiles(runs []run, n int, quantiles []float64) []float64 {
-	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.value, b.value) })
+	slices.SortFunc(runs, func(a, b run) int {
+		switch { // values are finite, which cmp.Compare does not know
+		case a.value < b.value:
+			return -1
+		case a.value > b.value:
+			return 1
+		}
+		return 0
+	})
 	total := 0
 	for i := range runs {
 		total += int(runs[i].to - runs[i].from)

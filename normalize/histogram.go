@@ -356,13 +356,13 @@ func (h *histogram) advance(f *Fold, n int32) {
 		h.mark(f.bound)
 	}
 	h.relayout(f, n)
-	gained := f.scratch.gained[:len(h.cur)]
-	prev, count := h.prev[:len(h.cur)], h.countAt()
+	cur := h.cur
+	gained, prev := f.scratch.gained[:len(cur)], h.prev[:len(cur)]
 	fell := h.restart
-	for p, v := range h.cur {
+	for p, v := range cur {
 		d := v - prev[p]
 		gained[p] = d
-		if d < 0 && p <= count {
+		if d < 0 && p != h.sumAt() {
 			fell = true
 		}
 	}
@@ -376,7 +376,7 @@ func (h *histogram) advance(f *Fold, n int32) {
 	if h.est != nil && h.common[h.sumAt()] && h.usesCount() {
 		h.learn(f, gained)
 	}
-	copy(prev, h.cur)
+	copy(prev, cur)
 }
 
 // reset begins another life of the histogram: the present values are all gain.
@@ -398,7 +398,7 @@ func (h *histogram) reset(gained []float64) {
 // learn shows the estimator what was gained between two samples.
 func (h *histogram) learn(f *Fold, gained []float64) {
 	d := &f.scratch.delta
-	*d = h.delta(f, gained)
+	h.fill(d, f.scratch.cum, gained)
 	d.Count = gained[h.counter()]
 	d.Sum = gained[h.sumAt()]
 	h.est.Interval(d)
@@ -413,26 +413,26 @@ func (h *histogram) counter() int {
 	return h.countAt()
 }
 
-// delta makes the input of the estimator from gains by position, except count
-// and sum.
-func (h *histogram) delta(f *Fold, gained []float64) histest.Delta {
-	d := histest.Delta{Bounds: h.estBounds, Cum: gained[:len(h.estBounds)]}
+// fill makes the input of the estimator from gains by position, except count and
+// sum. Bounds that are not the first ones are gathered in cum.
+func (h *histogram) fill(d *histest.Delta, cum, gained []float64) {
+	d.Bounds, d.Cum = h.estBounds, gained[:len(h.estBounds)]
 	if h.estAt != nil {
-		d.Cum = f.scratch.cum[:len(h.estBounds)]
+		d.Cum = cum[:len(h.estBounds)]
 		for i, p := range h.estAt {
 			d.Cum[i] = gained[p]
 		}
 	}
+	d.Inf, d.HasInf = 0, false
 	if p := h.infAt(); p >= 0 && h.common[p] {
 		d.Inf, d.HasInf = gained[p], true
 	}
-	return d
 }
 
 // mark writes down the adjusted values at the boundaries before bound.
 func (h *histogram) mark(bound int32) {
 	h.bound = bound
-	h.line.row(bound)
+	h.line.row(bound, len(h.prev))
 	for p, v := range h.prev {
 		h.line.float(p, h.adjusted(p, v))
 	}

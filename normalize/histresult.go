@@ -3,6 +3,7 @@ package normalize
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -48,7 +49,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 	}
 	if out.Buckets != nil && h.est != nil && !out.NoSum {
 		d := h.total(f, gained, out.Count, v.resets)
-		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), &d, f.o.Quantiles); ok {
+		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 			out.Quantiles = q
 		}
 	}
@@ -118,7 +119,7 @@ func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
 // total makes the input of the estimator for whole numbers of observations. Gains
 // that are not monotone, as only a torn poll or a faulty server shows them, are
 // raised to the bucket before under ResetAdjust.
-func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMode) histest.Delta {
+func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMode) *histest.Delta {
 	whole := f.scratch.gained[:len(gained)]
 	floor := math.Inf(-1)
 	for p := range gained {
@@ -128,7 +129,8 @@ func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMo
 			whole[p] = floor
 		}
 	}
-	d := h.delta(f, whole)
+	d := &f.scratch.delta
+	h.fill(d, f.scratch.cum, whole)
 	d.Count = float64(count)
 	d.Sum = gained[h.sumAt()]
 	return d
@@ -138,43 +140,43 @@ func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMo
 // first sample are left out, as are, under ResetClamp, those whose count or sum
 // falls.
 func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []HistogramSlice {
-	r := h.line.read(len(h.prev))
-	cells := make([]cell, len(h.prev))
+	r := h.line.readFloats(len(h.prev))
 	last := h.last()
-	at := func(boundary int, to []float64) {
-		if !r.at(int32(boundary), cells) {
-			copy(to, last)
-			return
+	at := func(boundary int) []float64 {
+		if r.at(int32(boundary)) {
+			return r.floats
 		}
-		for p := range to {
-			to[p] = cells[p].float()
-		}
+		return last
 	}
 	blank := h.blank(f, all)
-	lower, upper := make([]float64, len(last)), make([]float64, len(last))
+	lower := slices.Clone(at(0))
+	gained := make([]float64, len(last))
 	counts := make([]int64, 0, len(v.grid)*len(all.Bounds))
 	out := make([]HistogramSlice, 0, len(v.grid))
-	at(0, lower)
 	for k, sl := range v.grid {
-		if sl.Partial {
-			copy(upper, last)
-		} else {
-			at(k+1, upper)
+		upper := last
+		if !sl.Partial {
+			upper = at(k + 1)
 		}
-		for p := range lower {
-			lower[p] = finite(upper[p] - lower[p])
+		for p, u := range upper {
+			gained[p] = finite(u - lower[p])
 		}
-		if s, ok := h.slice(lower, &counts, v.resets); ok && sl.EndNS > first {
-			s.Slice = sl
-			if blank != nil && s.Counts != nil {
-				d := h.total(f, lower, s.Count, v.resets)
-				if q, ok := blank.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), &d, f.o.Quantiles); ok {
-					s.Quantiles = q
-				}
+		copy(lower, upper)
+		if sl.EndNS <= first {
+			continue
+		}
+		s, ok := h.slice(gained, &counts, v.resets)
+		if !ok {
+			continue
+		}
+		s.Slice = sl
+		if blank != nil && s.Counts != nil {
+			d := h.total(f, gained, s.Count, v.resets)
+			if q, ok := blank.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
+				s.Quantiles = q
 			}
-			out = append(out, s)
 		}
-		lower, upper = upper, lower
+		out = append(out, s)
 	}
 	return out
 }
