@@ -210,7 +210,7 @@ func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) {
 	text := make([]byte, maxErrorBody)
 	n, _ := io.ReadFull(resp.Body, text) // an excerpt for the message; the status is the error
 	s.Err = "status " + strconv.Itoa(resp.StatusCode) + statusHints[resp.StatusCode]
-	if said := strings.TrimSpace(f.text(string(text[:n]))); said != "" {
+	if said := f.text(strings.TrimSpace(string(text[:n]))); said != "" {
 		s.Err += "; the body begins " + quote(said, 200)
 	}
 }
