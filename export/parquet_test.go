@@ -177,13 +177,14 @@ func TestParquetEmpty(t *testing.T) {
 // random recordings: gaps, restarts, vanished and late series and buckets, failed
 // polls, NaN, infinities, -0, integers beyond 2^53.
 func TestParquetStream(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		tapes := []*tape{drawTape(rt, "http://a/metrics"), drawTape(rt, "http://b/metrics")}
-		start := rapid.Int64Range(0, 25).Draw(rt, "start") * 1e9
+		start := rapid.Int64Range(0, 15).Draw(rt, "start") * 1e9
 		end := start + rapid.Int64Range(0, 25).Draw(rt, "length")*1e9
 		run, recs := runOf(start, end, tapes...), []export.Recording{tapes[0], tapes[1]}
 		bounds := export.Bounds{Budget: rapid.SampledFrom([]int{1, 200, 1 << 20}).Draw(rt, "budget"),
-			GroupRows: rapid.SampledFrom([]int{1, 7, 100, 1 << 20}).Draw(rt, "rows"), Workers: rapid.IntRange(1, 4).Draw(rt, "workers")}
+			GroupRows: rapid.SampledFrom([]int{30, 150, 1 << 20}).Draw(rt, "rows"), Workers: rapid.IntRange(1, 4).Draw(rt, "workers")}
 		arrival := slices.Clone(tapes)
 		if first := func(i int) int64 { return run.Endpoints[i].Fetches.FirstNS }; run.Endpoints[0].Fetches.Total == 0 ||
 			run.Endpoints[1].Fetches.Total > 0 && first(1) < first(0) {
@@ -203,7 +204,7 @@ func writeBounded(tb testing.TB, layout string, r *summary.Run, recs []export.Re
 	return b.Bytes()
 }
 
-// drawTape draws up to 40 polls of a few series.
+// drawTape draws up to 25 polls of a few series.
 func drawTape(rt *rapid.T, url string) *tape {
 	t := newTape(url)
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), -3, 1e300, 0.1, 1 << 60, 5e-324}
@@ -211,7 +212,7 @@ func drawTape(rt *rapid.T, url string) *tape {
 	var total, whole float64
 	var exact uint64 = 1 << 60
 	cumulative := make([]float64, 4)
-	for at := range rapid.IntRange(0, 40).Draw(rt, "polls") {
+	for at := range rapid.IntRange(0, 25).Draw(rt, "polls") {
 		ns := int64(at+1) * 1e9
 		switch rapid.IntRange(0, 9).Draw(rt, "event") {
 		case 0:
@@ -237,6 +238,7 @@ func drawTape(rt *rapid.T, url string) *tape {
 }
 
 func TestParquetBounds(t *testing.T) {
+	t.Parallel()
 	rec := busy{targets: 2, polls: 30}
 	run := rec.run()
 	for _, layout := range []string{export.LayoutAIPerf, export.LayoutTidy} {
