@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/scrapestat/scrapestat/histest"
 )
@@ -104,6 +106,29 @@ func benchmarkRefined(b *testing.B, intervals int) {
 				}
 				e.Quantiles(nil, total, nine)
 			}
+		})
+	}
+}
+
+// BenchmarkRefinedSuite measures the median cost of a series of the accuracy
+// suite: learning and nine quantiles with their bounds.
+func BenchmarkRefinedSuite(b *testing.B) {
+	for _, intervals := range []int{90, 360, 1800} {
+		b.Run(fmt.Sprint("intervals=", intervals), func(b *testing.B) {
+			var runs []*simulated
+			for _, c := range suiteSample(17, 60, func(c *suiteCase) bool { return c.intervals == intervals }) {
+				runs = append(runs, c.simulate())
+			}
+			var took []float64
+			for n := 0; b.Loop(); n++ {
+				s := runs[n%len(runs)]
+				start := time.Now()
+				estimate(b, "refined", s.intervals, s.total, nine)
+				took = append(took, time.Since(start).Seconds()*1e3)
+			}
+			slices.Sort(took)
+			b.ReportMetric(histest.Quantile(took, 0.5), "ms-median")
+			b.ReportMetric(histest.Quantile(took, 0.95), "ms-p95")
 		})
 	}
 }

@@ -36,6 +36,7 @@ type piece struct {
 	mean0, var0          float64 // of the reference shape
 	mean, variance       float64 // after the regressions, then of the shape
 	shape                shape
+	density              []float64 // of the cells
 	placed               []float64 // observations per cell after the placement
 }
 

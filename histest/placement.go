@@ -25,6 +25,7 @@ type placer struct {
 	*fit
 	crowdN    []float64 // by piece: observations in crowded intervals
 	crowdMove []float64 // by piece: sum of their deviations, in units of the variance
+	members   []member  // scratch: of the row
 	z         []float64 // scratch: cell edges in standard units
 	mass      []float64 // scratch: cell masses of the normal
 }
@@ -34,7 +35,12 @@ func (f *fit) place() placed {
 	pl := &placer{fit: f, crowdN: make([]float64, len(f.pieces)), crowdMove: make([]float64, len(f.pieces))}
 	out := placed{make([][]float64, len(f.upper)), make([][]component, len(f.upper))}
 	for i := range f.pieces {
-		f.pieces[i].placed = make([]float64, gridCells)
+		p := &f.pieces[i]
+		p.placed = make([]float64, gridCells)
+		p.density = make([]float64, gridCells)
+		for c, m := range p.shape.p {
+			p.density[c] = m / max(p.shape.x[c+1]-p.shape.x[c], 1e-300)
+		}
 	}
 	for i := range f.rows.len() {
 		bucket, count := f.rows.of(i)
@@ -66,8 +72,8 @@ func (f *fit) place() placed {
 type member struct {
 	p    *piece
 	n    float64
-	sd   float64   // of the rest of the sum
-	mass []float64 // of the cells, for one observation
+	sd   float64            // of the rest of the sum
+	mass [gridCells]float64 // of the cells, for one observation
 }
 
 // row places the observations of an interval with several.
@@ -79,7 +85,7 @@ func (pl *placer) row(i int) {
 		variance += count[k] * p.variance
 		rest -= count[k] * p.mean
 	}
-	var members []member
+	members := pl.members[:0]
 	crowd := 0.0
 	for k, b := range bucket {
 		p := pl.pieceOf(i, b)
@@ -97,13 +103,15 @@ func (pl *placer) row(i int) {
 			crowd += count[k] * p.variance * rest / variance
 			continue
 		}
-		members = append(members, member{p: p, n: count[k], sd: math.Sqrt(max(others, 1e-30)), mass: make([]float64, gridCells)})
+		members = append(members, member{p: p, n: count[k], sd: math.Sqrt(max(others, 1e-30))})
 	}
+	pl.members = members
 	if len(members) == 0 {
 		return
 	}
 	pl.balance(members, rest, variance, crowd)
-	for _, m := range members {
+	for k := range members {
+		m := &members[k]
 		for c, w := range m.mass {
 			m.p.placed[c] += w * m.n
 		}
@@ -135,27 +143,28 @@ func (pl *placer) balance(members []member, rest, variance, crowd float64) {
 // conditional fills the masses of m for a rest of the sum that wants the
 // observation at centre, and returns their mean.
 func (pl *placer) conditional(m *member, centre float64) float64 {
-	x, p := m.p.shape.x, m.p.shape.p
+	x, density := m.p.shape.x, m.p.density
 	pl.z = pl.z[:0]
+	scale := 1 / m.sd
 	for _, v := range x {
-		pl.z = append(pl.z, (v-centre)/m.sd)
+		pl.z = append(pl.z, (v-centre)*scale)
 	}
 	pl.mass = normalCells(pl.mass[:0], pl.z)
 	total := 0.0
 	for c, q := range pl.mass {
-		m.mass[c] = p[c] / max(x[c+1]-x[c], 1e-300) * q
+		m.mass[c] = density[c] * q
 		total += m.mass[c]
 	}
 	if !(total > 1e-300) {
-		clear(m.mass)
+		clear(m.mass[:])
 		m.mass[cellOf(x, centre)], total = 1, 1
 	}
-	mean := 0.0
+	mean, inverse := 0.0, 1/total
 	for c := range m.mass {
-		m.mass[c] /= total
-		mean += m.mass[c] * ((x[c] + x[c+1]) / 2)
+		m.mass[c] *= inverse
+		mean += m.mass[c] * (x[c] + x[c+1])
 	}
-	return mean
+	return mean / 2
 }
 
 // cellOf returns the cell that holds v, or is nearest to it.

@@ -3,6 +3,9 @@ package histest
 import (
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -43,42 +46,50 @@ func (g *ridge) scale(by float64) {
 // with the posterior mean. The prior of parameter i is normal around 0 with
 // standard deviation sd[i], times c where scaled[i].
 func (g *ridge) solve(sd []float64, scaled []bool, grid []float64, penalty float64) (c float64, x []float64) {
-	k := len(sd)
-	t, rhs, y := make([]float64, k), mat.NewVecDense(k, nil), mat.NewVecDense(k, nil)
-	m := mat.NewSymDense(k, nil)
-	var chol mat.Cholesky
+	t, y := make([]float64, len(sd)), make([]float64, len(sd))
 	best := math.Inf(-1)
-	c, x = grid[0], make([]float64, k)
-	raw := g.a.RawSymmetric()
+	c, x = grid[0], make([]float64, len(sd))
 	for step, scale := range grid {
 		for i := range t {
 			t[i] = sd[i]
 			if scaled[i] {
 				t[i] *= scale
 			}
-			rhs.SetVec(i, g.r[i]*t[i])
 		}
-		for i := range k {
-			for j := i; j < k; j++ {
-				v := raw.Data[i*raw.Stride+j] * t[i] * t[j]
-				if i == j {
-					v++
-				}
-				m.SetSym(i, j, v)
-			}
-		}
-		if !chol.Factorize(m) || chol.SolveVecTo(y, rhs) != nil {
-			continue
-		}
-		gain := 0.5*mat.Dot(rhs, y) - 0.5*chol.LogDet() - penalty*float64(step)
-		if gain > best {
+		gain, ok := g.posterior(t, y)
+		if gain -= penalty * float64(step); ok && gain > best {
 			best, c = gain, scale
 			for i := range x {
-				x[i] = t[i] * y.AtVec(i)
+				x[i] = t[i] * y[i]
 			}
 		}
 	}
 	return c, x
+}
+
+// posterior solves the equations in units of the prior, (I + T A T) y = T r, and
+// returns the logarithm of the evidence. ok is false if the matrix is not
+// positive definite, as only input that is not finite makes it.
+func (g *ridge) posterior(t, y []float64) (evidence float64, ok bool) {
+	k := len(t)
+	raw := g.a.RawSymmetric()
+	m := blas64.Symmetric{N: k, Stride: k, Data: make([]float64, k*k), Uplo: blas.Upper}
+	for i := range k {
+		for j := i; j < k; j++ {
+			m.Data[i*k+j] = raw.Data[i*raw.Stride+j] * t[i] * t[j]
+		}
+		m.Data[i*k+i]++
+		y[i] = g.r[i] * t[i]
+	}
+	factor, ok := lapack64.Potrf(m)
+	if !ok {
+		return 0, false
+	}
+	lapack64.Potrs(factor, blas64.General{Rows: k, Cols: 1, Stride: 1, Data: y})
+	for i := range k {
+		evidence += 0.5*g.r[i]*t[i]*y[i] - math.Log(m.Data[i*k+i])
+	}
+	return evidence, !math.IsNaN(evidence)
 }
 
 // solveWithin returns the posterior mean under lower <= x <= upper, by

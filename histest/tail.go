@@ -208,7 +208,7 @@ func interpolate(x, y []float64, at float64) float64 {
 	if at < x[0] {
 		return y[0]
 	}
-	if at >= x[last] {
+	if !(at < x[last]) {
 		return y[last]
 	}
 	j := sort.Search(len(x), func(i int) bool { return x[i] > at }) - 1

@@ -14,7 +14,7 @@ func tilt(s *shape, mean, variance float64) []float64 {
 	var a, b float64
 	for range 40 {
 		g1, g2, h := d.gradient(w)
-		if math.Abs(g1) < 1e-10 && math.Abs(g2) < 1e-9 {
+		if math.Abs(g1) < 1e-8 && math.Abs(g2) < 1e-8 {
 			break
 		}
 		det := max(h.aa*h.bb-h.ab*h.ab, 1e-14*h.aa*h.bb+1e-300)

@@ -1,6 +1,9 @@
 package histest
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The prior of the relative change of the bucket variances, as for the means.
 var varianceGrid = [...]float64{0.03, 0.1, 0.3, 1}
@@ -41,12 +44,13 @@ func (g *regression) regressVariances() {
 		}
 	}
 	lower, upper := g.etaLimits(base)
-	eta := append([]float64(nil), g.eta...)
-	for range 5 {
+	eta := slices.Clone(g.eta)
+	for range 5 { // the weights depend on eta
+		before := eta
 		eq := g.varianceEquations(share, square, eta)
 		rho, x := eq.solve(sd, scaled, varianceGrid[:], variancePenalty)
 		if !within(x, lower, upper) {
-			scale := append([]float64(nil), sd...)
+			scale := slices.Clone(sd)
 			for b := range scale {
 				if scaled[b] {
 					scale[b] *= rho
@@ -54,7 +58,9 @@ func (g *regression) regressVariances() {
 			}
 			x = eq.solveWithin(scale, lower, upper, x)
 		}
-		eta = x
+		if eta = x; change(before, eta) < 1e-7 {
+			break
+		}
 	}
 	for b, n := range g.counts {
 		g.eta[b] = 0
@@ -63,6 +69,15 @@ func (g *regression) regressVariances() {
 		}
 	}
 	g.widenSteps(base, upper)
+}
+
+// change returns the greatest difference of two vectors.
+func change(a, b []float64) float64 {
+	most := 0.0
+	for i, x := range a {
+		most = max(most, math.Abs(x-b[i]))
+	}
+	return most
 }
 
 // varianceEquations returns the normal equations for eta, weighted by the
