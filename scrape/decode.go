@@ -184,7 +184,7 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 	if p.crlf {
 		d.once(s, "crlf", "lines end in CR LF; the CR was ignored")
 	}
-	if l.bom {
+	if p.bom {
 		d.once(s, "byte_order_mark", "body begins with a byte order mark, which was ignored")
 	}
 	if l.stamped > 0 {

@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"bytes"
 	"slices"
 	"unicode/utf8"
 
@@ -24,7 +23,6 @@ type learner struct {
 	places  []place
 	stored  int
 	stamped int
-	bom     bool
 
 	chunk  []byte // sample lines for textparse
 	starts []int32
@@ -57,8 +55,6 @@ const noSlot = -1
 // chunkBytes bounds what one parser sees, and so the size of its error texts.
 const chunkBytes = 64 << 10
 
-var bom = []byte("\xef\xbb\xbf")
-
 // run decodes the lines of l.page.
 func (l *learner) run(d *Decoder, b Body) {
 	l.gen++
@@ -66,9 +62,6 @@ func (l *learner) run(d *Decoder, b Body) {
 	l.tally = tally{}
 	l.places = l.places[:0]
 	l.stored, l.stamped = 0, 0
-	if l.bom = bytes.HasPrefix(b.Bytes, bom); l.bom {
-		l.skipBOM(b.Bytes, d.limits.Samples)
-	}
 	d.asm.begin(&l.page, b.Bytes)
 	lines := l.page.lines
 	for i := range lines[l.page.afterAt:] {
@@ -113,15 +106,6 @@ func (l *learner) reserve(d *Decoder, n int) {
 	d.slab = make([]cached, n)
 	d.dict.slots, d.dict.before = slices.Grow(d.dict.slots, n), slices.Grow(d.dict.before, n)
 	l.chunk = slices.Grow(l.chunk, chunkBytes+len(eofLine))
-}
-
-// skipBOM reads the page again behind the mark; the offsets stay those of body.
-func (l *learner) skipBOM(body []byte, maxLines int) {
-	l.page.read(body[len(bom):], l.page.format, maxLines)
-	for i := range l.page.lines {
-		l.page.lines[i].start += int32(len(bom))
-		l.page.lines[i].end += int32(len(bom))
-	}
 }
 
 // fill copies lines into the chunk until it is full, and returns how many.
@@ -178,7 +162,7 @@ func (l *learner) count(stamped bool) {
 // text when the body is OpenMetrics.
 func (l *learner) mend(d *Decoder, body []byte, x line) {
 	text := body[x.start:x.end]
-	fixed, ok := repair(l.single[:0], text)
+	fixed, stamped, ok := repair(l.single[:0], text)
 	if !ok && l.page.format == formatOpenMetrics {
 		fixed, ok = append(append(l.single[:0], text...), '\n'), true
 	}
@@ -187,6 +171,7 @@ func (l *learner) mend(d *Decoder, body []byte, x line) {
 		l.parser.reset(l.single, formatText)
 		start, n, value, _, parsed := l.parser.next()
 		if parsed && start == 0 && n <= len(text) {
+			l.count(stamped)
 			l.sample(d, body, x, n, value)
 			return
 		}

@@ -37,9 +37,12 @@ type page struct {
 	ended   bool              // the body ends as its format demands
 	open    bool              // the last sample line has no line feed
 	crlf    bool
+	bom     bool // the body begins with a byte order mark
 	notes   []metric.Warning
 	tooMany int // sample lines in all, when they exceed the limit
 }
+
+var bom = []byte("\xef\xbb\xbf")
 
 // read cuts body into lines. It keeps at most maxLines sample lines, and
 // counts the others.
@@ -54,8 +57,11 @@ func (p *page) read(body []byte, f format, maxLines int) {
 	if p.lines == nil {
 		p.lines = make([]line, 0, min(maxLines, 64+len(body)/100))
 	}
-	lines := 0
-	for at := 0; at < len(body); {
+	lines, at := 0, 0
+	if p.bom = bytes.HasPrefix(body, bom); p.bom {
+		at = len(bom)
+	}
+	for at < len(body) {
 		end, next := len(body), len(body)
 		terminated := false
 		if n := bytes.IndexByte(body[at:], '\n'); n >= 0 {

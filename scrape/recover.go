@@ -74,10 +74,10 @@ func (t *tally) list(dst []metric.Drop) []metric.Drop {
 // repair rewrites a line that textparse refuses, for the spellings that are in
 // use: NaN as C runtimes print it, exemplars in classic text, timestamps that
 // are negative or have a fraction. ok is false when it is none of these.
-func repair(dst, text []byte) (fixed []byte, ok bool) {
+func repair(dst, text []byte) (fixed []byte, stamped, ok bool) {
 	n := seriesEnd(text)
 	if n <= 0 {
-		return dst, false
+		return dst, false, false
 	}
 	rest := trimBlanks(text[n:])
 	end := tokenEnd(rest, 0)
@@ -89,18 +89,18 @@ func repair(dst, text []byte) (fixed []byte, ok bool) {
 	if len(tail) > 0 {
 		stamp := tail[:tokenEnd(tail, 0)]
 		if _, err := strconv.ParseFloat(string(stamp), 64); err == nil {
-			tail = trimBlanks(tail[len(stamp):])
+			stamped, tail = true, trimBlanks(tail[len(stamp):])
 		}
 		if len(tail) > 0 && !bytes.HasPrefix(tail, []byte("# {")) {
-			return dst, false
+			return dst, false, false
 		}
 		changed = true
 	}
 	if !changed {
-		return dst, false
+		return dst, false, false
 	}
 	dst = append(append(append(dst, text[:n]...), ' '), value...)
-	return append(dst, '\n'), true
+	return append(dst, '\n'), stamped, true
 }
 
 // isNaN knows nan, -nan, nan(ind), -nan(snan) and the like, in any case.

@@ -156,11 +156,12 @@ func (l *learner) outcome(b Body) (metric.Outcome, string) {
 			}
 		}
 	}
+	foreign := l.tally.drops[badLine].Lines + l.tally.drops[badUTF8].Lines
 	cut := b.Cut || !p.ended
 	switch {
 	case cut && l.stored == 0 && (dropped > 0 || len(p.order) == 0):
 		return metric.Truncated, "body was cut short and nothing of it is usable"
-	case l.stored == 0 && dropped > 0 && len(p.order) == 0:
+	case l.stored == 0 && dropped > 0 && dropped == foreign && len(p.order) == 0:
 		return metric.NotPrometheus, clean("body is no exposition text: "+first, 300)
 	case b.Cut:
 		return metric.Partial, "body broke off before its announced end"
