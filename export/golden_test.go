@@ -162,3 +162,7 @@ func TestGoldenJSONL(t *testing.T) {
 	r, recs := goldenRun(t)
 	checkGolden(t, "jsonl.jsonl", jsonlOf(t, r, recs))
 }
+
+func buildFake(f *fakeRun, o summary.Options) (*summary.Run, error) {
+	return summary.Build(context.Background(), []summary.Recording{f}, o)
+}

@@ -1,0 +1,110 @@
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// File is an export that was written.
+type File struct {
+	Format string // json, csv, jsonl or parquet
+	Path   string
+	Size   int64
+	SHA256 string // of the content, in lower-case hex
+}
+
+// Formats returns the names of the formats that [Write] knows.
+func Formats() []string { return []string{"json", "csv", "jsonl", "parquet"} }
+
+// Write writes the chosen formats into dir as server_metrics_export.json, .csv,
+// .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Each
+// file appears complete or not at all and replaces an older one. A format that
+// fails does not keep the others from being written: Write returns the files
+// that were, and the errors of all others, each naming its file. A format named
+// twice is written once.
+func Write(ctx context.Context, dir string, formats []string, r *summary.Run, recs []Recording, o Options) ([]File, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("write exports: %w", err)
+	}
+	var files []File
+	var errs []error
+	for i, format := range formats {
+		if slices.Contains(formats[:i], format) {
+			continue
+		}
+		name, write := writerOf(ctx, format, r, recs, o)
+		if write == nil {
+			errs = append(errs, fmt.Errorf("write exports: unknown format %q (known: %v)", format, Formats()))
+			continue
+		}
+		f, err := writeFile(filepath.Join(dir, name), write)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		f.Format = format
+		files = append(files, f)
+	}
+	return files, errors.Join(errs...)
+}
+
+// writerOf returns the file name of a format and what writes it; nil for a
+// format that does not exist.
+func writerOf(ctx context.Context, format string, r *summary.Run, recs []Recording, o Options) (string, func(io.Writer) error) {
+	const base = "server_metrics_export."
+	switch format {
+	case "json":
+		return base + format, func(w io.Writer) error { return JSON(w, r, o) }
+	case "csv":
+		return base + format, func(w io.Writer) error { return CSV(w, r, o) }
+	case "jsonl":
+		return base + format, func(w io.Writer) error { return JSONL(ctx, w, r, recs, o) }
+	case "parquet":
+		if o.ParquetLayout == LayoutTidy {
+			return "server_metrics_tidy.parquet", func(w io.Writer) error { return TidyParquet(ctx, w, r, recs, o) }
+		}
+		return base + format, func(w io.Writer) error { return Parquet(ctx, w, r, recs, o) }
+	}
+	return "", nil
+}
+
+// writeFile makes one file, which appears when it is complete.
+func writeFile(path string, write func(io.Writer) error) (File, error) {
+	out, err := atomicfile.Create(path, atomicfile.DefaultPerm)
+	if err != nil {
+		return File{}, err
+	}
+	defer out.Abort()
+	t := &tally{w: out, file: File{Path: path}}
+	hash := sha256.New()
+	if err := write(io.MultiWriter(t, hash)); err != nil {
+		return File{}, fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := out.Commit(); err != nil {
+		return File{}, err
+	}
+	t.file.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	return t.file, nil
+}
+
+// tally counts what is written.
+type tally struct {
+	w    io.Writer
+	file File
+}
+
+// Write implements io.Writer.
+func (t *tally) Write(p []byte) (int, error) {
+	n, err := t.w.Write(p)
+	t.file.Size += int64(n)
+	return n, err
+}
