@@ -1,0 +1,163 @@
+// Bench measures the goals of docs/performance.md: it runs ours and a peer in
+// turn, A B A B, on the same work and prints medians, spread, their ratio and
+// whether the goal is met.
+//
+//	go run . decode         one goal; "go run . list" names them all
+//	go run . all            everything, about an hour
+//
+// Codecs, decoders and estimators run in this process; whole scrapers and
+// analyses in processes of their own, with the processor time that the operating
+// system accounted to them. Peers that are not Go modules are looked for on the
+// machine (see peers.go); one that is missing is said in the output.
+//
+// It is a module of its own, so that what only peers need never enters the
+// main go.mod.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// config is what the flags set.
+type config struct {
+	rounds  int
+	seconds int
+	python  string
+	gocode  string
+	vmagent string
+	prom    string
+	cpu     int // of the measured scraper
+	other   int // of the targets
+	work    string
+}
+
+// goal is a subcommand.
+type goal struct {
+	name, covers, what string
+	run                func(ctx context.Context, c config, r *report) error
+}
+
+func goals() []goal {
+	return []goal{
+		{"decode", "P1 P2 P3", "decoding one body after the other", runDecode},
+		{"learn", "P4", "a first or changed body", runLearn},
+		{"store", "P9 P10", "recording: bytes and time per sample", runStore},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 {
+		if child, ok := children()[args[0]]; ok {
+			return child(ctx, args[1:], out)
+		}
+	}
+	c, names, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if c.work, err = os.MkdirTemp("", "scrapestat-bench-"); err != nil {
+		return fmt.Errorf("make work directory: %w", err)
+	}
+	defer os.RemoveAll(c.work)
+	r := newReport(out)
+	r.header(c, names)
+	for _, g := range goals() {
+		if !chosen(g, names) {
+			continue
+		}
+		r.begin(g)
+		start := time.Now()
+		if err := g.run(ctx, c, r); err != nil {
+			return fmt.Errorf("measure %s: %w", g.name, err)
+		}
+		r.end(time.Since(start))
+	}
+	r.table()
+	return nil
+}
+
+// chosen says whether names ask for g, by its name or a goal it covers.
+func chosen(g goal, names []string) bool {
+	for _, n := range names {
+		if n == "all" || n == g.name {
+			return true
+		}
+		for _, p := range strings.Fields(g.covers) {
+			if strings.EqualFold(n, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func parse(args []string) (config, []string, error) {
+	var c config
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.IntVar(&c.rounds, "rounds", 5, "rounds A B A B")
+	f.IntVar(&c.seconds, "seconds", 60, "length of a run of a whole scraper")
+	f.StringVar(&c.python, "python", os.Getenv("SCRAPESTAT_PYTHON"), "Python with aiperf 0.13.0; \"\" goes without")
+	f.StringVar(&c.gocode, "gocode", "/usr/share/gocode", "GOPATH with VictoriaMetrics' packages, as Debian installs them")
+	f.StringVar(&c.vmagent, "vmagent", "vmagent", "vmagent binary")
+	f.StringVar(&c.prom, "prometheus", "prometheus", "Prometheus binary")
+	f.IntVar(&c.cpu, "cpu", 0, "processor of the measured process")
+	f.IntVar(&c.other, "target-cpu", 1, "processor of the targets it scrapes")
+	f.Usage = func() { usage(f) }
+	if err := f.Parse(args); err != nil {
+		return c, nil, err
+	}
+	names := f.Args()
+	if len(names) == 0 || names[0] == "list" {
+		usage(f)
+		return c, nil, flag.ErrHelp
+	}
+	for _, n := range names {
+		if n != "all" && !known(n) {
+			return c, nil, fmt.Errorf("unknown goal %q: go run . list", n)
+		}
+	}
+	return c, names, nil
+}
+
+func known(name string) bool {
+	for _, g := range goals() {
+		if chosen(g, []string{name}) {
+			return true
+		}
+	}
+	return false
+}
+
+func usage(f *flag.FlagSet) {
+	w := f.Output()
+	fmt.Fprintln(w, "usage: go run . [flags] GOAL...\n\ngoals:")
+	fmt.Fprintf(w, "  %-12s %s\n", "all", "every one of these")
+	for _, g := range goals() {
+		fmt.Fprintf(w, "  %-12s %s (%s)\n", g.name, g.what, g.covers)
+	}
+	fmt.Fprintln(w, "\nflags:")
+	f.PrintDefaults()
+}
+
+// children are the programs that this binary also is, each in a process of its
+// own so that its processor time and memory can be told apart.
+func children() map[string]func(ctx context.Context, args []string, out io.Writer) error {
+	return map[string]func(context.Context, []string, io.Writer) error{}
+}

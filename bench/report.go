@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is the verdict on one quantity. Value is what is judged: a ratio
+// ours/peer or an absolute figure, that must not exceed must.
+type row struct {
+	goal, what string
+	unit       string
+	ours, peer stat
+	peerName   string
+	value      float64
+	must       float64
+	stretch    float64
+	atLeast    bool   // value must reach must instead
+	note       string // what the reader should know
+}
+
+func (r row) holds(limit float64) bool {
+	if r.atLeast {
+		return r.value >= limit
+	}
+	return r.value <= limit
+}
+
+func (r row) verdict() string {
+	switch {
+	case r.must == 0 && r.stretch == 0:
+		return "-"
+	case r.stretch != 0 && r.holds(r.stretch):
+		return "met, stretch met"
+	case r.holds(r.must):
+		return "met"
+	}
+	return "NOT MET"
+}
+
+// report gathers rows and prints as it goes.
+type report struct {
+	out    io.Writer
+	rows   []row
+	absent []string
+}
+
+func newReport(out io.Writer) *report { return &report{out: out} }
+
+func (r *report) say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
+
+// add prints a row and keeps it for the table.
+func (r *report) add(w row) {
+	r.rows = append(r.rows, w)
+	r.say("%-4s %s: ours %s %s; %s %s; judged %s, must %s, stretch %s: %s%s", w.goal, w.what, w.ours, w.unit,
+		orNone(w.peerName), w.peer, short(w.value), limit(w.must, w.atLeast), limit(w.stretch, w.atLeast), w.verdict(), note(w.note))
+}
+
+// missing says that a peer was not there.
+func (r *report) missing(peer, why string) {
+	r.absent = append(r.absent, peer)
+	r.say("MISSING PEER %s: %s", peer, why)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "no peer"
+	}
+	return s
+}
+
+func note(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " [" + s + "]"
+}
+
+func limit(v float64, atLeast bool) string {
+	if v == 0 {
+		return "-"
+	}
+	if atLeast {
+		return "≥ " + short(v)
+	}
+	return "≤ " + short(v)
+}
+
+func (r *report) begin(g goal) {
+	r.say("\n## %s (%s): %s; load average %s", g.name, g.covers, g.what, loadAverage())
+}
+
+func (r *report) end(took time.Duration) {
+	r.say("took %v; load average %s", took.Round(time.Second), loadAverage())
+}
+
+// header says what is needed to repeat the run.
+func (r *report) header(c config, names []string) {
+	r.say("command   go run . -rounds %d -seconds %d %s", c.rounds, c.seconds, strings.Join(names, " "))
+	r.say("date      %s", time.Now().UTC().Format(time.RFC3339))
+	r.say("commit    %s", output("git", "describe", "--always", "--dirty"))
+	r.say("machine   %s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
+	r.say("versions  %s, %s", runtime.Version(), strings.Join(modules(), ", "))
+	r.say("load      %s", loadAverage())
+}
+
+// table prints all rows as Markdown.
+func (r *report) table() {
+	r.say("\n## All\n")
+	r.say("| goal | quantity | unit | ours: median (range) | peer | peer: median (range) | judged | must | stretch | verdict |")
+	r.say("|---|---|---|---|---|---|---|---|---|---|")
+	for _, w := range r.rows {
+		r.say("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |", w.goal, w.what, w.unit, w.ours, w.peerName, w.peer,
+			short(w.value), limit(w.must, w.atLeast), limit(w.stretch, w.atLeast), w.verdict())
+	}
+	if len(r.absent) > 0 {
+		r.say("\nmissing peers: %s", strings.Join(r.absent, ", "))
+	}
+}
+
+// grid prints a table of sizes.
+func (r *report) grid(head []string, rows [][]string) {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, line := range rows {
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	w.Flush()
+	r.say("%s", strings.TrimRight(b.String(), "\n"))
+}
+
+func modules() []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/prometheus/prometheus", "github.com/prometheus/common", "modernc.org/sqlite", "github.com/parquet-go/parquet-go":
+			out = append(out, m.Path[strings.LastIndex(m.Path, "/")+1:]+" "+m.Version)
+		}
+	}
+	return out
+}
+
+func processor() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown processor"
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.Trim(name, " \t:\n")
+		}
+	}
+	return "unknown processor"
+}
+
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(b))[:3], " ")
+}
+
+// output is what a command prints first, or why it could not.
+func output(name string, args ...string) string {
+	b, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	return first
+}
