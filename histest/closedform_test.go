@@ -1,6 +1,7 @@
 package histest_test
 
 import (
+	"flag"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -82,16 +83,14 @@ func teach(r *rand.Rand, bounds []float64, i int) []*histest.Delta {
 	return out
 }
 
+var closedFormCases = flag.Int("closedform.cases", 20_000, "`n` random histograms for the closed form of the polynomial estimator")
+
 // TestPolynomialClosedForm compares the closed form with an array of
 // observations. A case may differ where the two sums fall on different sides of
 // the 0.1 % threshold of the adjustment, or means differ by rounding only.
 func TestPolynomialClosedForm(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	cases := 100_000
-	if testing.Short() {
-		cases = 5000
-	}
-	for n := range cases {
+	for n := range *closedFormCases {
 		total, intervals := randomHistogram(r, n%500 == 0)
 		e := newEstimator(t, "polynomial", total.Bounds)
 		b := brute{map[int][]float64{}, map[int][]float64{}}

@@ -114,11 +114,10 @@ func wholeNumbers(bounds []float64, r *rows) bool {
 }
 
 // newFit trims the buckets of consistent rows to those between the first and
-// the last filled one. first is the index of that first one.
-func newFit(l layout, r rows, integer bool) (f *fit, first int) {
+// the last filled one. It takes over the rows.
+func newFit(l layout, r rows, integer bool) *fit {
 	counts, sum := r.totals(len(l.upper))
-	last := 0
-	first = -1
+	first, last := -1, 0
 	for b, n := range counts {
 		if n > 0 {
 			last = b
@@ -128,7 +127,7 @@ func newFit(l layout, r rows, integer bool) (f *fit, first int) {
 		}
 	}
 	first = max(first, 0)
-	f = &fit{rows: r, sum: sum, integer: integer, size: r.sizes()}
+	f := &fit{rows: r, sum: sum, integer: integer, size: r.sizes()}
 	f.lower, f.upper = l.lower[first:last+1], l.upper[first:last+1]
 	f.points = min(max(l.points-first, 0), last+1-first)
 	f.counts = counts[first : last+1]
@@ -139,7 +138,7 @@ func newFit(l layout, r rows, integer bool) (f *fit, first int) {
 	for _, n := range f.counts {
 		f.n += n
 	}
-	return f, first
+	return f
 }
 
 // lastOpen returns the index of the +Inf bucket, or -1 if it is empty.

@@ -167,15 +167,21 @@ func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, 
 		merged, _ = mergeTorn(single(total, counts), &l)
 	}
 	proof := newProof(r.bounds, merged.clone(), counts)
-	f, _ := newFit(l, merged, integer)
+	f := fitPieces(l, merged, integer)
+	return newOrdered(f, f.place()), proof
+}
+
+// fitPieces runs the steps from the consistent rows to the shapes of all pieces.
+func fitPieces(l layout, merged rows, integer bool) *fit {
+	f := newFit(l, merged, integer)
 	f.takeSpikes()
 	f.group()
 	f.reference()
 	g := newRegression(f)
-	for range 2 {
+	for range 2 { // the variances weight the means, and the other way round
 		g.regressMeans()
 		g.regressVariances()
 	}
 	g.shapePieces()
-	return newOrdered(f, f.place()), proof
+	return f
 }

@@ -199,7 +199,7 @@ func TestRefinedFromTotals(t *testing.T) {
 	checkRefined(t, hist([]float64{8, 16, 32}, 300, 0, 30, 30, 30), 8, 12) // whole numbers
 }
 
-var boundsCases = flag.Int("bounds.cases", 10_000, "`n` random cases for the proof of the bounds")
+var boundsCases = flag.Int("bounds.cases", 4000, "`n` random cases for the proof of the bounds")
 
 // TestBoundsHold draws small histograms whose observations lie anywhere, also on
 // the edges of their buckets, where bounds are tightest:
