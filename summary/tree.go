@@ -118,6 +118,9 @@ type Ledger struct {
 	InWindow [metric.Outcomes]int
 }
 
+// StoredPolls is the number of polls that delivered samples, whole or in part.
+func (l *Ledger) StoredPolls() int { return l.Outcomes[metric.OK] + l.Outcomes[metric.Partial] }
+
 // PollError is a failed poll.
 type PollError struct {
 	AtNS    int64

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+var (
+	formatNames    = []string{"json", "csv", "jsonl", "parquet"}
+	estimatorNames = []string{histest.Polynomial, histest.Refined, histest.Linear}
+	resetNames     = map[string]normalize.ResetMode{"adjust": normalize.ResetAdjust, "clamp": normalize.ResetClamp}
+)
+
+// analysisFlags are the flags that collect, export and show share: how a
+// recording becomes a result and what is written of it.
+type analysisFlags struct {
+	slice      time.Duration
+	formats    []string
+	estimator  string
+	resets     string
+	percentile []string
+	schema     string
+	layout     string
+
+	quantiles []float64 // of percentile, set by validate
+}
+
+func (a *analysisFlags) register(cmd *cobra.Command) {
+	a.registerNumbers(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of json, csv, jsonl, parquet")
+	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
+	f.StringVar(&a.layout, "parquet-layout", a.layout, "`layout` of the Parquet file: aiperf or tidy")
+}
+
+// registerNumbers adds the flags that shape the numbers, not the files.
+func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
+	a.formats, a.schema, a.layout = []string{"json", "csv", "parquet"}, "1.1", "aiperf"
+	f := cmd.Flags()
+	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
+	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames, ", "))
+	f.StringVar(&a.resets, "counter-resets", "adjust", "`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
+	f.StringSliceVar(&a.percentile, "percentiles", nil, "percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
+}
+
+// validate checks the values and parses the percentiles.
+func (a *analysisFlags) validate() error {
+	if a.slice < 0 {
+		return usagef("--slice-duration %v is negative; slice_duration must be positive", a.slice)
+	}
+	for _, name := range a.formats {
+		if !slices.Contains(formatNames, name) {
+			return usagef("--formats: unknown format %q (known: %s)", name, strings.Join(formatNames, ", "))
+		}
+	}
+	if !slices.Contains(estimatorNames, a.estimator) {
+		return usagef("--estimator: unknown estimator %q (known: %s)", a.estimator, strings.Join(estimatorNames, ", "))
+	}
+	if _, ok := resetNames[a.resets]; !ok {
+		return usagef("--counter-resets: unknown mode %q (known: adjust, clamp)", a.resets)
+	}
+	if a.schema != "1.0" && a.schema != "1.1" {
+		return usagef("--aiperf-schema: unknown version %q (known: 1.0, 1.1)", a.schema)
+	}
+	if a.layout != "aiperf" && a.layout != "tidy" {
+		return usagef("--parquet-layout: unknown layout %q (known: aiperf, tidy)", a.layout)
+	}
+	a.quantiles = nil
+	for _, p := range a.percentile {
+		v, err := strconv.ParseFloat(strings.TrimPrefix(p, "p"), 64)
+		if err != nil || !(v >= 0 && v <= 100) {
+			return usagef("--percentiles: %q is not a number from 0 to 100", p)
+		}
+		a.quantiles = append(a.quantiles, v/100)
+	}
+	slices.Sort(a.quantiles)
+	a.quantiles = slices.Compact(a.quantiles)
+	return nil
+}
+
+// options is the part of the summary's options these flags set.
+func (a *analysisFlags) options() summary.Options {
+	return summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles}
+}
+
+func (a *analysisFlags) exportOptions() export.Options {
+	return export.Options{AIPerfSchema: a.schema, ParquetLayout: a.layout}
+}
+
+// parseOffset reads a position in the run: a duration from its start.
+func parseOffset(flag, s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, usagef("--%s: %w", flag, err)
+	}
+	if d < 0 {
+		return 0, usagef("--%s %v is negative", flag, d)
+	}
+	return d, nil
+}

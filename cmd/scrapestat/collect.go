@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/scrapestat/scrapestat/scrape"
+)
+
+const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, or a signal arrives;
+then takes a final scrape of each, writes the exports and prints a summary.
+
+TARGET is [NAME=]ADDRESS; ADDRESS is host:port, http://host:port[/path],
+https://... or unix:///path/to.sock. NAME is a stable alias that matches the
+endpoint between runs.`
+
+const collectExample = `  scrapestat collect localhost:8000 --duration 5m
+  scrapestat collect prefill=http://10.0.0.3:8000 decode=http://10.0.0.4:8000 --warmup 30s -o run1 -- \
+      vllm bench serve --num-prompts 500`
+
+// collectOptions is the command line of collect.
+type collectOptions struct {
+	targets []string
+	command []string
+	argv    []string // the whole command line, for the manifest
+
+	out           string
+	force         bool
+	interval      time.Duration
+	timeout       time.Duration
+	duration      time.Duration
+	warmup        time.Duration
+	cooldown      time.Duration
+	settle        time.Duration
+	tags          map[string]string
+	keep, drop    string
+	maxBody       int64
+	maxSamples    int
+	maxSeries     int
+	maxShare      float64
+	compress      bool
+	strict, quiet bool
+	analysis      analysisFlags
+}
+
+func newCollectCmd(std stdio) *cobra.Command {
+	var o collectOptions
+	cmd := &cobra.Command{
+		Use:     "collect [flags] TARGET... [-- COMMAND [ARG...]]",
+		Short:   "Record targets while a benchmark runs, then write the exports",
+		Long:    collectLong,
+		Example: collectExample,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.targets, o.command = args, nil
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				o.targets, o.command = args[:dash], args[dash:]
+			}
+			o.argv = append([]string{"scrapestat", "collect"}, rebuildArgs(cmd, args)...)
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return collect(cmd.Context(), o, std)
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+func (o *collectOptions) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
+	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
+	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
+	f.DurationVar(&o.timeout, "timeout", 0, "deadline of a whole scrape (default the larger of 5s and the interval)")
+	f.DurationVar(&o.duration, "duration", 0, "stop after this much profiling, warm-up not counted (default: until COMMAND exits or a signal)")
+	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the run: recorded, excluded from statistics")
+	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
+	f.DurationVar(&o.settle, "settle", 2*time.Second, "keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
+	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
+	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
+	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
+	f.Int64Var(&o.maxBody, "max-body", 64<<20, "largest body of a scrape, in `bytes` after decompression")
+	f.IntVar(&o.maxSamples, "max-samples", 500_000, "most samples of a scrape")
+	f.IntVar(&o.maxSeries, "max-series", 1_000_000, "most series of a target over the run")
+	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
+	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	o.analysis.register(cmd)
+}
+
+// validate refuses a command line that cannot work, before anything is touched.
+func (o *collectOptions) validate() error {
+	if len(o.targets) == 0 {
+		return usagef("missing TARGET, for example: scrapestat collect localhost:8000")
+	}
+	if o.interval < time.Millisecond || o.interval > 5*time.Minute {
+		return usagef("--interval %v is outside 1ms to 5m", o.interval)
+	}
+	if o.timeout == 0 {
+		o.timeout = min(max(5*time.Second, o.interval), time.Minute)
+	}
+	if o.timeout < 0 || o.timeout > time.Minute {
+		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
+	}
+	for name, d := range map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown, "settle": o.settle} {
+		if d < 0 {
+			return usagef("--%s %v is negative", name, d)
+		}
+	}
+	if o.duration > 0 && o.cooldown >= o.duration {
+		return usagef("--cooldown %v leaves nothing of --duration %v", o.cooldown, o.duration)
+	}
+	if o.maxBody < 1 || o.maxSamples < 1 || o.maxSeries < 1 || o.maxShare < 0 {
+		return usagef("--max-body, --max-samples and --max-series must be positive, --max-scrape-share not negative")
+	}
+	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
+		if _, err := regexp.Compile(expr); err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return o.analysis.validate()
+}
+
+// parseTargets turns the arguments into targets; the same address twice is one
+// target.
+func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
+	var targets []scrape.Target
+	var seen []string
+	for _, arg := range o.targets {
+		t, err := scrape.ParseTarget(arg)
+		if err != nil {
+			return nil, usagef("target %q: %w", redactURL(arg), err)
+		}
+		if id := t.Public().URL; !slices.Contains(seen, id) {
+			seen = append(seen, id)
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}
+
+// rebuildArgs restores the command line from what cobra parsed, flags first in
+// the order they were given.
+func rebuildArgs(cmd *cobra.Command, args []string) []string {
+	var out []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		out = append(out, fmt.Sprintf("--%s=%s", f.Name, strings.Trim(f.Value.String(), "[]")))
+	})
+	dash := cmd.ArgsLenAtDash()
+	for i, a := range args {
+		if i == dash {
+			out = append(out, "--")
+		}
+		out = append(out, a)
+	}
+	return out
+}

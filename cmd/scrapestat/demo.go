@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/simulate"
+)
+
+const demoLong = `Runs the main job on a machine without any server: simulates a vLLM and a
+vLLM-Omni server, collects from both with a warm-up, writes all four exports and
+prints the summary and what to open next.`
+
+func newDemoCmd(std stdio) *cobra.Command {
+	var out string
+	duration, warmup := 15*time.Second, 5*time.Second
+	cmd := &cobra.Command{
+		Use:     "demo",
+		Short:   "Simulate two servers, collect from them, write the exports",
+		Long:    demoLong,
+		Example: "  scrapestat demo",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				out = filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now())))
+			}
+			return demo(cmd.Context(), out, duration, warmup, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "out", "o", "", "run `directory` (default runs/demo-<UTC time>)")
+	f.DurationVar(&duration, "duration", duration, "profiling time")
+	f.DurationVar(&warmup, "warmup", warmup, "warm-up before it")
+	return cmd
+}
+
+// demoServers are what the demo simulates.
+var demoServers = []struct {
+	profile string
+	rate    float64
+}{{"vllm", 12}, {"vllm-omni", 3}}
+
+func demo(ctx context.Context, out string, duration, warmup time.Duration, std stdio) error {
+	serverCtx, stopServers := context.WithCancel(ctx)
+	var joined []chan error
+	defer func() {
+		stopServers()
+		for _, j := range joined {
+			<-j
+		}
+	}()
+	args := []string{"collect", "--out", out, "--duration", duration.String(), "--warmup", warmup.String(),
+		"--formats", "json,csv,jsonl,parquet", "--slice-duration", "5s", "--tag", "demo=true"}
+	for i, d := range demoServers {
+		server, err := simulate.New(d.profile, simulate.Options{Rate: d.rate, Seed: uint64(i + 1)})
+		if err != nil {
+			return fmt.Errorf("simulate %s: %w", d.profile, err)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("listen for simulated %s: %w", d.profile, err)
+		}
+		j := make(chan error, 1)
+		joined = append(joined, j)
+		go func() { j <- server.ServeListener(serverCtx, ln) }()
+		args = append(args, fmt.Sprintf("%s=%s", d.profile, ln.Addr()))
+	}
+	fmt.Fprintf(std.err, "two simulated servers; this takes %v\n", duration+warmup)
+	if code := run(ctx, args, std); code != exitDone {
+		return &codeError{code, nil}
+	}
+	fmt.Fprintf(std.out, `
+Now try:
+  scrapestat show %[1]s --metric latency
+  scrapestat export %[1]s --warmup 10s --percentiles 50,99,99.9 -o %[1]s-late
+  duckdb -c "select metric_name, count(*) from '%[1]s/server_metrics_export.parquet' group by 1"
+`, out)
+	return nil
+}

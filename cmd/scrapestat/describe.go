@@ -1,0 +1,130 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// meta is what the recording says about itself.
+func (o *collectOptions) meta(origin time.Time) rundb.Meta {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // unknown is no reason not to measure
+	}
+	return rundb.Meta{
+		ID:       newRunID(),
+		Version:  toolVersion(),
+		Command:  redactedCommand(o.argv),
+		Tags:     o.tags,
+		OriginNS: origin.UnixNano(),
+		Interval: o.interval,
+		Timeout:  o.timeout,
+		Warmup:   o.warmup,
+		Cooldown: o.cooldown,
+		Settle:   o.settle,
+		Slice:    o.analysis.slice,
+		Host:     host,
+		Limits: map[string]int64{
+			"max-body":    o.maxBody,
+			"max-samples": int64(o.maxSamples),
+			"max-series":  int64(o.maxSeries),
+		},
+	}
+}
+
+// newRunID returns a random identifier in the form of a UUID, version 4.
+func newRunID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// manifest is what manifest.json says before the first scrape; see complete.
+func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.Manifest {
+	out := rundb.Manifest{
+		Version: m.Version,
+		RunID:   m.ID,
+		Command: m.Command,
+		Tags:    m.Tags,
+		Started: time.Unix(0, m.OriginNS),
+		Host:    rundb.HostFacts{Hostname: m.Host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Limits:  m.Limits,
+		Options: map[string]any{
+			"interval":         o.interval.String(),
+			"timeout":          o.timeout.String(),
+			"duration":         o.duration.String(),
+			"warmup":           o.warmup.String(),
+			"cooldown":         o.cooldown.String(),
+			"settle":           o.settle.String(),
+			"slice-duration":   o.analysis.slice.String(),
+			"estimator":        o.analysis.estimator,
+			"counter-resets":   o.analysis.resets,
+			"formats":          strings.Join(o.analysis.formats, ","),
+			"keep":             o.keep,
+			"drop":             o.drop,
+			"compress":         o.compress,
+			"max-scrape-share": o.maxShare,
+		},
+	}
+	for _, t := range targets {
+		p := t.Public()
+		out.Targets = append(out.Targets, rundb.ManifestTarget{Name: p.Name, URL: p.URL, Source: p.Source})
+	}
+	return out
+}
+
+// complete adds what is only known after the run: lifetimes and exports.
+func complete(m rundb.Manifest, ended time.Time, r *summary.Run, files []export.File) rundb.Manifest {
+	m.Ended = ended
+	for i := range min(len(m.Targets), len(r.Endpoints)) {
+		e, t := &r.Endpoints[i], &m.Targets[i]
+		t.Polls = e.Ledger.Scheduled
+		t.Stored = e.Ledger.StoredPolls()
+		if t.Stored > 0 {
+			t.First, t.Last = time.Unix(0, e.Fetches.FirstNS).UTC(), time.Unix(0, e.Fetches.LastNS).UTC()
+		}
+	}
+	m.Warnings = r.Warnings
+	m.Exports = exportedFiles(files)
+	return m
+}
+
+func exportedFiles(files []export.File) []rundb.ExportedFile {
+	var out []rundb.ExportedFile
+	for _, f := range files {
+		out = append(out, rundb.ExportedFile{Name: filepath.Base(f.Path), Format: f.Format, Bytes: f.Size, SHA256: f.SHA256})
+	}
+	return out
+}
+
+// refreshManifest puts the hashes of newly written exports into the manifest of
+// a run directory; a run without a manifest stays without.
+func refreshManifest(dir string, files []export.File) error {
+	m, err := rundb.ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range exportedFiles(files) {
+		m.Exports = slices.DeleteFunc(m.Exports, func(e rundb.ExportedFile) bool { return e.Name == f.Name })
+		m.Exports = append(m.Exports, f)
+	}
+	return rundb.WriteManifest(dir, m)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The exit codes of every subcommand. Of `collect -- COMMAND` any other code is
+// the command's own.
+const (
+	exitDone       = 0
+	exitFailed     = 1   // could not do it: I/O, unreadable run, internal
+	exitUsage      = 2   // wrong usage or configuration
+	exitIncomplete = 4   // data incomplete under --strict
+	exitNothing    = 5   // nothing could be collected from any target
+	exitNotExec    = 126 // COMMAND exists and cannot be executed
+	exitNotFound   = 127 // COMMAND does not exist
+	exitAborted    = 130 // second signal
+)
+
+// stdio is what a subcommand talks through.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// codeError is an error with the exit code it ends the program with. An empty
+// message prints nothing: the code says it all.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *codeError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &codeError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, std stdio) int {
+	root := newRootCmd(std)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var coded *codeError
+	if !errors.As(err, &coded) {
+		coded = &codeError{exitFailed, err}
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintf(std.err, "scrapestat: %s\n", strings.TrimSpace(msg))
+	}
+	if coded.code == exitUsage {
+		fmt.Fprintln(std.err, "Try: scrapestat --help")
+	}
+	return coded.code
+}

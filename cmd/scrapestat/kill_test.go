@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/scrapestat/scrapestat/simulate"
+)
+
+// lostAtMost is how young a scrape may be to be missing after a kill: the
+// recording commits every 100 ms; the rest is what a busy machine adds between
+// the answer of the server and the next commit.
+const lostAtMost = 400 * time.Millisecond
+
+// TestKill kills collect with SIGKILL at random moments: every run must export,
+// and only scrapes that were younger than the commit interval may be missing.
+// SCRAPESTAT_KILLS sets the number of moments.
+func TestKill(t *testing.T) {
+	kills := 5
+	if n, err := strconv.Atoi(os.Getenv("SCRAPESTAT_KILLS")); err == nil {
+		kills = n
+	}
+	sim, err := simulate.New("vllm", simulate.Options{Rate: 40, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := &servedLedger{next: sim}
+	srv := httptest.NewServer(ledger)
+	defer srv.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range kills {
+		ledger.reset()
+		dir := filepath.Join(t.TempDir(), "run"+strconv.Itoa(i))
+		killedAt := killCollect(t, srv.URL, dir, time.Duration(rng.Int64N(int64(1500*time.Millisecond))))
+		if out, err := exec.Command("scrapestat", "export", dir).CombinedOutput(); err != nil {
+			t.Fatalf("kill %d: export after kill: %v\n%s", i, err, out)
+		}
+		stored, err := countStored(dir)
+		if err != nil {
+			t.Fatalf("kill %d: read: %v", i, err)
+		}
+		// A scrape that was served long enough before the kill is in the recording.
+		if want := ledger.before(killedAt.Add(-lostAtMost)); stored < want {
+			t.Errorf("kill %d: %d scrapes recorded, %d were served more than %v before the kill", i, stored, want, lostAtMost)
+		}
+		readExport(t, dir)
+	}
+}
+
+// killCollect starts collect, waits until the recording exists and delay has
+// passed, kills it and returns when.
+func killCollect(t *testing.T, url, dir string, delay time.Duration) time.Time {
+	t.Helper()
+	cmd := exec.Command("scrapestat", "collect", url, "-o", dir, "--interval", "20ms", "--max-scrape-share", "0", "--quiet")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !waitForPolls(dir, 1) {
+		t.Fatalf("%s has recorded nothing after %v", dir, patience)
+	}
+	<-time.After(delay)
+	at := time.Now()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed: there is always an error
+	return at
+}
+
+// servedLedger notes when each answer was complete.
+type servedLedger struct {
+	next http.Handler
+	mu   sync.Mutex
+	at   []time.Time
+}
+
+func (l *servedLedger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.next.ServeHTTP(w, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = append(l.at, time.Now())
+}
+
+func (l *servedLedger) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = nil
+}
+
+func (l *servedLedger) before(t time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, at := range l.at {
+		if at.Before(t) {
+			n++
+		}
+	}
+	return n
+}

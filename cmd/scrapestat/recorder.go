@@ -1,0 +1,42 @@
+package main
+
+import (
+	"sync/atomic"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
+)
+
+// recorder is the sink of a collection: it hands every poll to the recording
+// and counts it for the progress line. It is safe for concurrent use.
+type recorder struct {
+	to scrape.Sink
+
+	polls, stored, failed, lines, dropped atomic.Int64
+}
+
+func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to} }
+
+// Record implements scrape.Sink.
+func (r *recorder) Record(s *metric.Snapshot) error {
+	err := r.to.Record(s)
+	r.polls.Add(1)
+	if s.Outcome.Stored() {
+		r.stored.Add(1)
+		r.lines.Add(int64(s.Lines - s.Dropped()))
+		r.dropped.Add(int64(s.Dropped()))
+	} else {
+		r.failed.Add(1)
+	}
+	return err
+}
+
+// totals is what was recorded so far, over all targets.
+type totals struct{ polls, stored, failed, lines, dropped int64 }
+
+func (r *recorder) totals() totals {
+	return totals{r.polls.Load(), r.stored.Load(), r.failed.Load(), r.lines.Load(), r.dropped.Load()}
+}
+
+// lossless says that no poll failed and no line was dropped.
+func (t totals) lossless() bool { return t.failed == 0 && t.dropped == 0 }

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/report"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// collect records one run, writes its exports and prints its summary.
+func collect(ctx context.Context, o collectOptions, std stdio) error {
+	child, err := newChild(o.command, std)
+	if err != nil {
+		return err
+	}
+	targets, err := o.parseTargets()
+	if err != nil {
+		return err
+	}
+	if o.out == "" {
+		o.out = defaultRunDir(time.Now())
+	}
+	if err := makeRunDir(o.out, o.force); err != nil {
+		return err
+	}
+	s, err := newSession(o, targets, child, std)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, abort := context.WithCancel(ctx)
+	defer abort()
+	first, stopWatching := interrupts(signals, abort)
+	defer stopWatching()
+
+	s.say.say("recording %d targets into %s", len(targets), o.out)
+	runErr := s.run(ctx, first)
+	s.say.end()
+	if err := s.close(runErr); err != nil {
+		return err
+	}
+	return finish(ctx, o, s, std)
+}
+
+// newSession opens the recording and makes the collector.
+func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
+	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), say: newProgress(std.err, o.quiet)}
+	meta := o.meta(s.origin)
+	s.manifest = o.manifest(meta, targets)
+	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: func(m metric.Mark) {
+		select {
+		case s.marks <- m:
+		default: // a flood of marks: they are recorded all the same
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	s.db = db
+	for _, t := range targets {
+		if _, err := db.AddTarget(t.Public()); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	s.rec = newRecorder(db)
+	s.collector, err = scrape.New(targets, o.scrapeOptions(s.origin), s.rec)
+	if err != nil {
+		return nil, errors.Join(usagef("%w", err), db.Close())
+	}
+	if err := rundb.WriteManifest(o.out, s.manifest); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// scrapeOptions is what of the command line the collector needs.
+func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
+	so := scrape.Options{
+		Origin:         origin,
+		Interval:       o.interval,
+		Timeout:        o.timeout,
+		Limits:         scrape.Limits{Body: o.maxBody, Samples: o.maxSamples, Series: o.maxSeries},
+		MaxScrapeShare: o.maxShare,
+		Compress:       o.compress,
+		Version:        toolVersion(),
+	}
+	if o.maxShare == 0 {
+		so.MaxScrapeShare = -1 // the collector's word for no limit
+	}
+	// Both were compiled by validate.
+	if o.keep != "" {
+		so.Keep = regexp.MustCompile(o.keep)
+	}
+	if o.drop != "" {
+		so.Drop = regexp.MustCompile(o.drop)
+	}
+	return so
+}
+
+// close ends the recording; after an abort it says how to go on.
+func (s *session) close(runErr error) error {
+	s.ended = time.Now()
+	err := errors.Join(runErr, s.db.Close())
+	if errors.Is(err, errAborted) {
+		return &codeError{exitAborted, fmt.Errorf("aborted; the recording is kept: scrapestat export %s", s.o.out)}
+	}
+	if err != nil {
+		return fmt.Errorf("%w (what was recorded is kept: scrapestat export %s)", err, s.o.out)
+	}
+	return nil
+}
+
+// finish turns the closed recording into exports and a printed summary, and
+// decides the exit code.
+func finish(ctx context.Context, o collectOptions, s *session, std stdio) error {
+	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out)
+	if ctx.Err() != nil {
+		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
+	}
+	if result == nil {
+		return exportErr
+	}
+	if err := rundb.WriteManifest(o.out, complete(s.manifest, s.ended, result, files)); err != nil {
+		exportErr = errors.Join(exportErr, err)
+	}
+	if !o.quiet {
+		if err := report.Text(std.out, result, report.TextOptions{Title: o.out}); err != nil {
+			return fmt.Errorf("print summary: %w", err)
+		}
+	}
+	for _, f := range files {
+		s.say.say("wrote %s (%d bytes)", f.Path, f.Size)
+	}
+	if exportErr != nil {
+		return fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out)
+	}
+	return s.verdict(result)
+}
+
+// verdict is the exit code of a run whose files were all written.
+func (s *session) verdict(r *summary.Run) error {
+	t := s.rec.totals()
+	switch {
+	case t.stored == 0:
+		return &codeError{exitNothing, fmt.Errorf("nothing could be collected from any target: %s", firstError(r))}
+	case s.child != nil && s.child.err != nil:
+		return s.child.err
+	case s.child != nil && s.child.code != 0 && !s.child.stopped:
+		return &codeError{s.child.code, nil}
+	case s.o.strict && !t.lossless():
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.failed, t.dropped)}
+	}
+	return nil
+}
+
+// firstError is the first failure of the first target that has one.
+func firstError(r *summary.Run) string {
+	for _, e := range r.Endpoints {
+		if fe := e.Ledger.FirstError; fe.Text != "" {
+			return e.URL + ": " + fe.Text
+		}
+	}
+	return "no scrape succeeded"
+}
+
+// analyse builds the result of one or several run directories and writes the
+// exports. It returns the result also when some of the files could not be
+// written.
+func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string) (*summary.Run, []export.File, error) {
+	runs, closeAll, err := openRuns(dirs)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeAll()
+	result, err := buildSummary(ctx, runs, so)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := export.Write(ctx, out, a.formats, result, recordings(runs), a.exportOptions())
+	return result, files, err
+}
+
+// openRuns opens run directories; a path to the run.db inside one works too.
+func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
+	var runs []*rundb.Run
+	closeAll := func() {
+		for _, r := range runs {
+			r.Close() // read only: there is nothing to lose
+		}
+	}
+	for _, dir := range dirs {
+		if filepath.Base(dir) == "run.db" {
+			dir = filepath.Dir(dir)
+		}
+		r, err := rundb.Open(dir)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, closeAll, nil
+}
+
+func buildSummary(ctx context.Context, runs []*rundb.Run, so summary.Options) (*summary.Run, error) {
+	recs := make([]summary.Recording, len(runs))
+	for i, r := range runs {
+		recs[i] = r
+	}
+	return summary.Build(ctx, recs, so)
+}
+
+func recordings(runs []*rundb.Run) []export.Recording {
+	recs := make([]export.Recording, len(runs))
+	for i, r := range runs {
+		recs[i] = r
+	}
+	return recs
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/simulate"
+)
+
+// TestWarmupAfterwards: a run collected with a short warm-up and exported with
+// a longer one gives the statistics of a run that was collected with the longer
+// one. Time is that of a bubble, so both runs see the very same answers.
+func TestWarmupAfterwards(t *testing.T) {
+	short := collectInBubble(t, 5*time.Second)
+	long := collectInBubble(t, 10*time.Second)
+	if code, talk := runQuiet("export", short, "--warmup", "10s", "--formats", "json,csv,parquet"); code != exitDone {
+		t.Fatalf("export: exit code %d\n%s", code, talk)
+	}
+	got, want := readExport(t, short), readExport(t, long)
+	if len(want.Metrics) < 30 {
+		t.Fatalf("only %d metrics in the run", len(want.Metrics))
+	}
+	compareMetrics(t, got.Metrics, want.Metrics)
+}
+
+// collectInBubble records 30 s of a simulated server with the given warm-up and
+// returns the run directory with its exports.
+func collectInBubble(t *testing.T, warmup time.Duration) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) {
+		sim, err := simulate.New("vllm", simulate.Options{Rate: 20, Seed: 11})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
+			warmup: warmup, duration: 30*time.Second - warmup, maxBody: 64 << 20, maxSamples: 500_000, maxSeries: 1_000_000, quiet: true}
+		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}
+		if err := makeRunDir(dir, false); err != nil {
+			t.Fatal(err)
+		}
+		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
+		s, err := newSession(o, []scrape.Target{target}, nil, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.close(s.run(context.Background(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := finish(context.Background(), o, s, discard()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return dir
+}
+
+// compareMetrics wants the same metrics, series and statistics. The last polls
+// may differ in number by none: both runs end at the same instant.
+func compareMetrics(t *testing.T, got, want map[string]exportedMetric) {
+	t.Helper()
+	for name, w := range want {
+		g := got[name]
+		if len(g.Series) != len(w.Series) {
+			t.Errorf("%s: %d series, want %d", name, len(g.Series), len(w.Series))
+			continue
+		}
+		for i, ws := range w.Series {
+			gs := g.Series[i]
+			if len(gs.Stats) != len(ws.Stats) {
+				t.Errorf("%s%v: statistics %v, want %v", name, ws.Labels, gs.Stats, ws.Stats)
+			}
+			for stat, v := range ws.Stats {
+				if gs.Stats[stat] != v {
+					t.Errorf("%s%v: %s is %v, want %v", name, ws.Labels, stat, gs.Stats[stat], v)
+				}
+			}
+		}
+	}
+}
+
+// handlerTripper answers requests by a handler, without a network.
+type handlerTripper struct{ h http.Handler }
+
+func (h handlerTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	h.h.ServeHTTP(rec, r)
+	resp := rec.Result()
+	resp.Request = r
+	return resp, nil
+}
