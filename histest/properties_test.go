@@ -6,8 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/histest"
 	"pgregory.net/rapid"
+
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // drawBounds draws ascending positive bounds that are no whole numbers, at any scale.

@@ -28,7 +28,7 @@ func (f *fit) reference() {
 	f.curves = make([]*curve, f.groups)
 	for g := range f.groups {
 		of := counts[g*nb : (g+1)*nb]
-		if slices.Max(of[f.points:]) > 0 {
+		if f.points < nb && slices.Max(of[f.points:]) > 0 {
 			f.curves[g] = newCurve(f.upper[f.points:], of[f.points:], groupSum[g])
 		}
 		for b, n := range of {

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/histest"
 	"pgregory.net/rapid"
+
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // observed makes intervals of the given observations, and their total.
@@ -192,6 +193,7 @@ func TestRefinedFromTotals(t *testing.T) {
 	checkRefined(t, hist(b, 80, 0, 0, 0, 10), 4, 8)                        // all beyond the last bound
 	checkRefined(t, hist(b, 7, 0, 0, 0, 1), 7, 7)                          // one, known exactly
 	checkRefined(t, hist([]float64{0, 1}, 2, 10, 15, 15), 0, 0)            // most are 0
+	checkRefined(t, hist([]float64{0, 1}, 2, 10, 10, 10), 0, 0)            // all are, but the sum says no
 	checkRefined(t, hist([]float64{0}, 20, 0, 10), 0.5, 2)                 // no positive bound at all
 	checkRefined(t, hist([]float64{-1, 1}, 2, 2, 10, 10), -1, 1)           // a negative bound
 	checkRefined(t, hist([]float64{-2, -1}, 2, 2, 3, 10), -1, 10)          // none but negative bounds

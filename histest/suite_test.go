@@ -7,8 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/scrapestat/scrapestat/histest"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // The accuracy suite of docs/percentiles.md: bucket layouts of real servers,
