@@ -162,6 +162,10 @@ func TestHistogramFaults(t *testing.T) {
 	if h.Sum != 5 || h.Count != 10 || h.Buckets[0].Count != 3 || h.Buckets[1].Count != 10 {
 		t.Errorf("reset: got %+v", h)
 	}
+	h = check("negative counts", []string{"counter_reset"}, hist{0, 5, m{"1": 5, "+Inf": 5}}, hist{0, -2, m{"1": -2, "+Inf": -2}}, hist{0, 3, m{"1": 1, "+Inf": 3}})
+	if h.Count != 5 || h.Buckets[0].Count != 3 {
+		t.Errorf("negative counts: got %+v", h)
+	}
 	h = check("layout", []string{"buckets_changed"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}},
 		hist{3, 3, m{"1": 1, "2": 2, "+Inf": 3}}, hist{9, 7, m{"1": 3, "4": 5, "+Inf": 7}})
 	if h.Segments != 2 || h.Count != 7 || len(h.Buckets) != 2 || h.Buckets[0].Count != 3 || h.Buckets[1].Text != "+Inf" {

@@ -92,8 +92,17 @@ func TestTrailingDuplicates(t *testing.T) {
 	check(3*second, 4, 3*second)
 	check(1*second, 4, 3*second) // the poll at 3 s brought something new
 	check(9*second, 6, 9*second)
+	// Full frames that bring nothing new change nothing, whatever is in them.
+	h := hist{3, 2, map[string]float64{"1": 1, "+Inf": 2}}
+	all := append(append(counterLine(1), gaugeLine(1)...), h.lines()...)
+	r := fold(t, normalize.Options{}, 2*second, true, []poll{{0, all}, {second, all}, {2 * second, all}, {3 * second, all}})
+	for _, s := range r.Series {
+		if s.Samples != 3 || s.LastNS != 2*second {
+			t.Errorf("got %d samples up to %d, want 3", s.Samples, s.LastNS)
+		}
+	}
 	// A closed window ends where it ends.
-	r := fold(t, normalize.Options{EndNS: 4 * second}, 9*second, false, polls)
+	r = fold(t, normalize.Options{EndNS: 4 * second}, 9*second, false, polls)
 	if s := only(t, r); s.Samples != 5 || r.EndNS != 4*second {
 		t.Errorf("got %d samples up to %d", s.Samples, r.EndNS)
 	}

@@ -92,7 +92,7 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 		First: runs[0].value, Last: runs[len(runs)-1].value}
 	out.TimeAvg = timeAverage(runs, v.times, out.Spread)
 	if v.sliced && t.samples > 1 {
-		out.Slices = gaugeSlices(runs, v, v.times[t.final])
+		out.Slices = gaugeSlices(runs, v)
 	}
 	out.Quantiles = weightedQuantiles(runs, int(t.samples), quantiles)
 	return out, t
@@ -124,14 +124,14 @@ func timeAverage(runs []run, times []int64, plain Spread) float64 {
 }
 
 // gaugeSlices summarises the samples of each slice [start, end). The last slice
-// of the grid includes its end when the last sample is exactly there. Slices
-// without samples are left out.
-func gaugeSlices(runs []run, v *view, last int64) []GaugeSlice {
+// of the grid includes its end, where only the last sample can be. Slices without
+// samples are left out.
+func gaugeSlices(runs []run, v *view) []GaugeSlice {
 	var out []GaugeSlice
 	next := 0
 	for k, sl := range v.grid {
 		from, to := v.first[k], v.first[k+1]
-		if k == len(v.grid)-1 && sl.EndNS == last {
+		if k == len(v.grid)-1 {
 			to = v.polls.to
 		}
 		for next < len(runs) && runs[next].to <= from {

@@ -162,13 +162,13 @@ func (f *Fold) setHistogram(fr *metric.Frame, i int, n int32) int {
 	return i - 1
 }
 
-// set takes over a slot that may appear or be no number; old are its bits before
-// unless it was plain.
+// set takes over a slot that may appear or be no number. old are its bits before;
+// those of a plain slot are out of date, but finite as well.
 func (h *histogram) set(s *slot, old, bits uint64) {
 	if !s.present {
 		h.present++
 		h.dirty = true
-	} else if !s.plain && !s.finite(old) {
+	} else if !s.finite(old) {
 		h.bad--
 	}
 	if !s.finite(bits) {
@@ -188,12 +188,11 @@ func (f *Fold) queue(h *histogram, index int32) {
 	}
 }
 
-// vanishHistogram handles a slot that is no longer there; old are its bits
-// before unless it was plain.
+// vanishHistogram handles a slot that is no longer there; old as in set.
 func (f *Fold) vanishHistogram(s *slot, old uint64) {
 	h := &f.histograms[s.owner]
 	h.present--
-	if !s.plain && !s.finite(old) {
+	if !s.finite(old) {
 		h.bad--
 	}
 	h.dirty, s.plain = true, false
@@ -225,7 +224,6 @@ func (h *histogram) step(f *Fold, n int32) {
 	}
 	switch {
 	case state != good:
-	case !h.seen && n >= f.window.to: // first seen after the window
 	case !h.seen:
 		h.begin(f, n)
 	case n < f.window.from:

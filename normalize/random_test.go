@@ -22,6 +22,8 @@ type stream struct {
 	scrapes []scrape
 	first   map[string]int // stored poll in which a bucket was first seen
 	bads    map[string]int // dropped samples
+	gaps    map[string]int // returns after an absence
+	here    map[string]bool
 	options normalize.Options
 	end     int64
 }
@@ -76,6 +78,17 @@ func (w *walk) next(t *rapid.T, s *stream, at int64) []line {
 	w.pending = false
 	s.points[w.family] = append(s.points[w.family], point{n, at, w.v, restart})
 	return out
+}
+
+// presence counts the returns of a family.
+func (s *stream) presence(family string, lines int, at int64) {
+	was, known := s.here[family]
+	if lines > 0 && known && !was {
+		s.gaps[family] += s.inside(at)
+	}
+	if known || lines > 0 {
+		s.here[family] = lines > 0
+	}
 }
 
 func (s *stream) inside(at int64) int {
@@ -212,7 +225,7 @@ func (s *stream) isKnown() known {
 }
 
 func drawStream(t *rapid.T) *stream {
-	s := &stream{points: map[string][]point{}, first: map[string]int{}, bads: map[string]int{}}
+	s := &stream{points: map[string][]point{}, first: map[string]int{}, bads: map[string]int{}, gaps: map[string]int{}, here: map[string]bool{}}
 	s.options = normalize.Options{
 		StartNS:        rapid.SampledFrom([]int64{0, 1, 2, 3, 5}).Draw(t, "start") * second,
 		Slice:          rapid.SampledFrom([]time.Duration{0, time.Second, 700 * time.Millisecond, 3 * time.Second}).Draw(t, "slice"),
@@ -236,9 +249,13 @@ func drawStream(t *rapid.T) *stream {
 		}
 		var lines []line
 		for _, w := range walks {
-			lines = append(lines, w.next(t, s, at)...)
+			more := w.next(t, s, at)
+			s.presence(w.family, len(more), at)
+			lines = append(lines, more...)
 		}
-		lines = append(lines, c.next(t, s, at)...)
+		more := c.next(t, s, at)
+		s.presence("h", len(more), at)
+		lines = append(lines, more...)
 		s.times = append(s.times, at)
 		s.polls, s.failed = append(s.polls, poll{at, lines}), append(s.failed, false)
 	}
@@ -298,6 +315,7 @@ func againstOracle(t *rapid.T) {
 			have = g.Counter
 			checkCount(t, name+" resets", g.Resets, resets)
 			checkCount(t, name+" non-finite", g.NonFinite, s.bads[name])
+			checkCount(t, name+" gaps", g.Gaps, s.gaps[name])
 		}
 		sameCounter(t, name, have, want)
 	}
@@ -317,6 +335,7 @@ func againstOracle(t *rapid.T) {
 		have = g.Histogram
 		checkCount(t, "h resets", g.Resets, resets)
 		checkCount(t, "h non-finite", g.NonFinite, s.bads["h"])
+		checkCount(t, "h gaps", g.Gaps, s.gaps["h"])
 	}
 	sameHistogram(t, have, want)
 }

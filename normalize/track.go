@@ -35,7 +35,8 @@ type track struct {
 
 func newTrack() track { return track{last: -1, ref: -1, first: -1, final: -1} }
 
-// set changes the state from poll n on.
+// set changes the state from poll n on. It is not called for what is absent
+// already.
 func (t *track) set(state presence, n int32, w span) {
 	t.settle(n, w)
 	if t.state == good {
@@ -43,7 +44,7 @@ func (t *track) set(state presence, n int32, w span) {
 	}
 	switch {
 	case state == absent:
-		t.vanished = t.vanished || t.state != absent
+		t.vanished = true
 	case t.vanished:
 		t.vanished = false
 		if w.has(n) {
