@@ -19,12 +19,16 @@ type Collector struct {
 	loops   []*loop
 	decode  chan *learner // semaphore: one slot, and its scratch memory, per core
 	own     []*http.Transport
+	buffers buffers
 
 	started atomic.Bool
 	ready   chan struct{}
 	pending atomic.Int64 // targets without a baseline
 	ended   chan struct{}
 }
+
+// maxSpread is the time within which all targets get their baseline.
+const maxSpread = time.Second
 
 // New checks options and targets and returns a collector that has not begun.
 // The index of a target is its Snapshot.Target.
@@ -36,13 +40,16 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	if len(targets) == 0 || sink == nil {
 		return nil, errors.New("make collector: want at least one target and a sink")
 	}
+	if err := checkFileLimit(len(targets)); err != nil {
+		return nil, err
+	}
 	c := &Collector{options: o, sink: sink, decode: make(chan *learner, runtime.GOMAXPROCS(0)),
 		ready: make(chan struct{}), ended: make(chan struct{})}
 	for range cap(c.decode) {
 		c.decode <- new(learner)
 	}
 	c.pending.Store(int64(len(targets)))
-	shared := newTransport()
+	shared := newTransport(len(targets))
 	c.own = []*http.Transport{shared}
 	for i, t := range targets {
 		own := shared
@@ -64,8 +71,9 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 // fails it aborts and returns that error. All goroutines have ended when it
 // returns.
 //
-// The targets start one after the other within one interval, in their order, so
-// that they do not all answer at the same time. After stop a running poll is
+// The grids of the targets are spread over one interval, in their order, so that
+// the targets do not all answer at the same time; the baselines are spread over
+// at most a second. After stop a running poll is
 // given a fifth of Options.FinalTimeout, and the final poll the rest.
 func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	if c.started.Swap(true) {
@@ -82,9 +90,11 @@ func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	done := make(chan struct{})
 	var loops, watcher sync.WaitGroup
 	for i, l := range c.loops {
-		offset := l.interval / time.Duration(len(c.loops)) * time.Duration(i)
+		part := float64(i) / float64(len(c.loops))
+		baseline := begin.Add(time.Duration(part * float64(min(l.interval, maxSpread))))
+		grid := begin.Add(time.Duration(part * float64(l.interval)))
 		loops.Go(func() {
-			if err := l.run(ctx, polls, stop, begin.Add(offset)); err != nil {
+			if err := l.run(ctx, polls, stop, baseline, grid); err != nil {
 				abort(err)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,17 @@ func TestGrid(t *testing.T) {
 				if s.Kind != kind || s.Seq != uint64(i) || s.DueNS != due.UnixNano() || s.SentNS != s.DueNS || s.Outcome != metric.OK {
 					t.Fatalf("target %d snapshot %d: %+v, want %v due %d", target, i, s, kind, due.UnixNano())
 				}
+			}
+		}
+	})
+}
+
+func TestBaselinesComeWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := run(t, scrape.Options{Interval: 10 * time.Second}, 29*time.Second, steady, steady)
+		for i, want := range [][]float64{{0, 10, 20}, {0, 4.5, 14.5, 24.5}} {
+			if got := sentAt(sink.snapshots[i]); !slices.Equal(got, want) {
+				t.Errorf("target %d: polled at %v, want %v", i, got, want)
 			}
 		}
 	})

@@ -21,7 +21,8 @@ type loop struct {
 	pace     *pace
 	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
 
-	buf      []byte // for the next body
+	buf      []byte // for the next body, during a poll
+	size     int    // of the last body
 	snapshot metric.Snapshot
 	warnings []metric.Warning
 	index    int
@@ -48,9 +49,9 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 	return l, nil
 }
 
-// run polls on the grid that begins at due: the baseline there, then periodic
-// polls. Polls are made under polls, the final one under ctx.
-func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due time.Time) error {
+// run makes the baseline poll, and then periodic ones on the grid. Polls are made
+// under polls, the final one under ctx.
+func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due, grid time.Time) error {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	kind, ticks := metric.Baseline, 1
@@ -79,6 +80,9 @@ func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due time.Ti
 			if kind == metric.Baseline {
 				kind = metric.Periodic
 				l.c.baselineDone()
+				if grid.After(due) {
+					due = grid.Add(-l.interval)
+				}
 			}
 			if due, err = l.next(due, old, ticks); err != nil {
 				return err
@@ -152,6 +156,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	s.Warnings = l.warnings
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errDeadline)
 	defer cancel()
+	l.buf = l.c.buffers.take(l.size)
 	a := l.fetcher.fetch(ctx, l.fetcher.now, l.buf, s)
 	l.buf = a.body
 	if s.Outcome == metric.OK {
@@ -167,7 +172,10 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 		s.Warnings = append(s.Warnings, *warning)
 	}
 	l.warnings = s.Warnings
-	return ticks, l.record()
+	err = l.record()
+	l.c.buffers.give(l.buf)
+	l.buf = nil
+	return ticks, err
 }
 
 // decode decodes under the semaphore, which keeps the memory of many targets
@@ -176,6 +184,7 @@ func (l *loop) decode(a answer) {
 	scratch := <-l.c.decode
 	defer func() { l.c.decode <- scratch }()
 	l.decoder.learn = scratch
+	l.size = len(a.body)
 	l.buf = l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 }
 

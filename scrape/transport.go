@@ -14,13 +14,14 @@ const (
 )
 
 // newTransport returns a transport that scrapes directly: no proxy from the
-// environment, no compression that was not asked for, no HTTP/2.
-func newTransport() *http.Transport {
+// environment, no compression that was not asked for, no HTTP/2. It keeps a
+// connection for each of the targets, which may share a host.
+func newTransport(targets int) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    max(2, targets),
 		IdleConnTimeout:        5 * time.Minute,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
@@ -30,7 +31,7 @@ func newTransport() *http.Transport {
 // newUnixTransport returns a transport that talks to one socket, whatever the
 // host of a URL.
 func newUnixTransport(address string) *http.Transport {
-	t := newTransport()
+	t := newTransport(1)
 	path := strings.TrimPrefix(address, "unix://")
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
