@@ -39,7 +39,7 @@ func createFile(path string, m Meta) (*conn, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", dsn(path, "rw", "page_size(8192)", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(NORMAL)"))
+	db, err := sql.Open("sqlite", dsn(path, "rw"))
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +51,18 @@ func createFile(path string, m Meta) (*conn, error) {
 }
 
 func (c *conn) open(ctx context.Context, m Meta) (err error) {
-	if c.z, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<17)); err != nil {
+	if c.z, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true)); err != nil {
 		return err
 	}
 	if c.c, err = c.db.Conn(ctx); err != nil {
 		return err
+	}
+	// One by one, as their order matters: nothing of it can change once the
+	// first table exists.
+	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"} {
+		if err := c.query("PRAGMA " + p); err != nil {
+			return err
+		}
 	}
 	m.EndNS = 0
 	rows, err := metaRows(m)
@@ -170,7 +177,7 @@ func (w *Writer) settle(b batch, number int64, err error) {
 	}
 	w.spare = b.tail
 	for _, g := range b.seal {
-		if len(w.free) < 2 {
+		if len(w.free) < 8 {
 			w.free = append(w.free, g)
 		}
 	}
@@ -187,7 +194,9 @@ func remedy(err error) string {
 	case strings.Contains(text, "locked"), strings.Contains(text, "busy"):
 		return "another program holds a write lock on the file: end it"
 	}
-	return "check the disk"
+	// SQLite says no more than this about a write that was refused, also when
+	// that was for want of space.
+	return "check that there is free space, that no limit on file sizes is reached (ulimit -f), and the disk itself"
 }
 
 // write commits one batch.
@@ -309,15 +318,13 @@ func (c *conn) tidy() error {
 	if err := c.exec("INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)", fmt.Sprint(time.Now().UnixNano())); err != nil {
 		return err
 	}
-	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+	// From here on a reader in the way costs tidiness, not data: do not wait long.
+	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA busy_timeout=100", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if err := c.query(step); err != nil {
 			return err
 		}
 	}
 	if err := c.closeStatements(); err != nil {
-		return err
-	}
-	if err := c.query("PRAGMA busy_timeout=20"); err != nil {
 		return err
 	}
 	if err := c.query("PRAGMA journal_mode=DELETE"); err != nil && !strings.Contains(err.Error(), "locked") {

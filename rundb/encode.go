@@ -3,6 +3,7 @@ package rundb
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -30,18 +31,8 @@ const (
 // small are the integer changes of the forms from formSmall on.
 var small = [...]int64{1, 2, 3, 4, 5, -1, -2}
 
-// smallForm returns the form of an integer change.
-func smallForm(e int64) byte {
-	switch {
-	case e >= 1 && e <= 5:
-		return byte(formSmall - 1 + e)
-	case e == -1:
-		return formSmall + 5
-	case e == -2:
-		return formSmall + 6
-	}
-	return formNum
-}
+// smallForms are the forms of the changes -2 to 5; 0 never is an entry.
+var smallForms = [...]byte{formSmall + 6, formSmall + 5, 0, formSmall, formSmall + 1, formSmall + 2, formSmall + 3, formSmall + 4}
 
 // odd is a slot whose change is not one of integers.
 type odd struct {
@@ -135,15 +126,21 @@ func (e *encoder) changes(s *sections, f *metric.Frame) int {
 	}
 	delta := e.scratch()
 	e.odds = e.odds[:0]
+	last, integer, values := e.bits, e.integer, f.Bits
 	for k, slot := range f.Slots {
-		cur := f.Bits[k]
-		prev := e.bits[slot]
-		e.bits[slot] = cur
-		if e.integer[slot] {
+		cur, prev := values[k], last[slot]
+		last[slot] = cur
+		// This is what exact does, for both at once.
+		c, p := int64(math.Float64frombits(cur)), int64(math.Float64frombits(prev))
+		switch {
+		case integer[slot]:
 			delta[slot+1] = int64(cur - prev)
-			continue
+		case math.Float64bits(float64(c)) == cur && math.Float64bits(float64(p)) == prev &&
+			uint64(c+1<<53) < 1<<54 && uint64(p+1<<53) < 1<<54:
+			delta[slot+1] = c - p
+		case cur != prev:
+			e.odds = append(e.odds, odd{slot, cur - prev})
 		}
-		e.float(delta, slot, prev, cur)
 	}
 	return e.entries(s, delta, int(f.Slots[0]))
 }
@@ -159,57 +156,54 @@ func (e *encoder) all(s *sections) int {
 		case e.integer[i]:
 			delta[i+1] = int64(e.bits[i])
 		default:
-			e.float(delta, uint32(i), 0, e.bits[i])
+			c, ok := exact(e.bits[i])
+			if ok {
+				delta[i+1] = c
+			} else {
+				e.odds = append(e.odds, odd{uint32(i), e.bits[i]})
+			}
 		}
 	}
 	return e.entries(s, delta, 0)
 }
 
-// float notes the change of a slot that is a float64.
-func (e *encoder) float(delta []int64, slot uint32, prev, cur uint64) {
-	p, ok := exact(prev)
-	c, ok2 := exact(cur)
-	if ok && ok2 {
-		delta[slot+1] = c - p
-	} else if prev != cur {
-		e.odds = append(e.odds, odd{slot, cur - prev})
-	}
-}
-
 // entries appends what the predictions miss.
 func (e *encoder) entries(s *sections, delta []int64, first int) int {
-	n, last, odds := 0, -1, e.odds
-	ref := e.ref
-	for i := first; i < len(ref); {
+	n, next, i := 0, 0, first
+	op, num, ref := s.op, s.num, e.ref
+	delta = delta[:len(ref)+1]
+	for k := 0; k <= len(e.odds); k++ {
 		stop := len(ref)
-		if len(odds) > 0 {
-			stop = int(odds[0].slot)
+		if k < len(e.odds) {
+			stop = int(e.odds[k].slot)
 		}
 		for ; i < stop; i++ {
 			miss := delta[i+1] - delta[ref[i]]
 			if miss == 0 {
 				continue
 			}
-			form := smallForm(miss)
-			s.op = appendOp(s.op, i-last-1, form)
-			if form == formNum {
-				s.num = binary.AppendUvarint(s.num, zigzag(miss))
+			form := byte(formNum)
+			if at := uint64(miss + 2); at < uint64(len(smallForms)) {
+				form = smallForms[at]
+			} else {
+				num = binary.AppendUvarint(num, zigzag(miss))
 			}
-			last = i
+			op = appendOp(op, i-next, form)
+			next = i + 1
 			n++
 		}
-		if len(odds) > 0 {
-			z := zigzag(int64(odds[0].delta))
+		if k < len(e.odds) {
+			z := zigzag(int64(e.odds[k].delta))
 			width := (bits.Len64(z) + 7) / 8
-			s.op = appendOp(s.op, i-last-1, byte(width))
+			op = appendOp(op, i-next, byte(width))
 			s.bits = binary.LittleEndian.AppendUint64(s.bits, z)
 			s.bits = s.bits[:len(s.bits)-8+width]
-			odds = odds[1:]
-			last = i
 			i++
+			next = i
 			n++
 		}
 	}
+	s.op, s.num = op, num
 	return n
 }
 

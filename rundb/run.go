@@ -51,14 +51,16 @@ func Open(dir string) (*Run, error) {
 // written SQLite cannot make the shared memory file a WAL needs: a recording
 // that was closed is then read as the immutable file it is.
 func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
-	db, err := openExisting(ctx, dir, "ro")
+	// A recording may come from anywhere: its schema gets no say.
+	readPragmas := []string{"query_only(1)", "trusted_schema(0)", "cell_size_check(1)"}
+	db, err := openExisting(ctx, dir, "ro", readPragmas...)
 	if err == nil || !strings.Contains(err.Error(), "unable to open database file") && !strings.Contains(err.Error(), "readonly") {
 		return db, err
 	}
 	if info, statErr := os.Stat(filepath.Join(dir, FileName+"-wal")); statErr == nil && info.Size() > 0 {
 		return nil, fmt.Errorf("%w: it was not closed, and reading it takes a directory that can be written: copy %s* to one", err, FileName)
 	}
-	return openExisting(ctx, dir, "ro&immutable=1")
+	return openExisting(ctx, dir, "immutable", readPragmas...)
 }
 
 // load reads all but the blocks, in one transaction.

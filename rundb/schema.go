@@ -63,10 +63,13 @@ CREATE VIEW slots AS
 // key is the row of an index of a target.
 func key(target, index int) int64 { return int64(target)<<32 | int64(index) }
 
-// dsn is the connection string of a database file. modernc's driver takes
-// pragmas for each new connection from it.
+// dsn is the connection string of a database file. The driver runs its pragmas
+// on each new connection, in an order of its own.
 func dsn(path, mode string, pragmas ...string) string {
 	q := url.Values{"mode": {mode}, "_pragma": append([]string{"busy_timeout(5000)"}, pragmas...)}
+	if mode == "immutable" {
+		q["mode"], q["immutable"] = []string{"ro"}, []string{"1"}
+	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
 

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// segmentPolls is how many polls a block has at most. A damaged block costs
-	// its own polls and no more, because every block starts with a keyframe.
-	segmentPolls = 512
-	// segmentBytes is how large the blocks of a target become, before compression.
-	segmentBytes = 48 << 10
+	// Blocks grow to segmentMemory shared among the targets, before compression,
+	// within these bounds: large ones compress better.
+	segmentMemory   = 8 << 20
+	minSegmentBytes = 32 << 10
+	maxSegmentBytes = 128 << 10
 	// segmentKeys is how many times its keyframe a block holds at least, so that
 	// the keyframes of a target with very many series do not outweigh the rest.
 	segmentKeys = 12
@@ -31,9 +31,9 @@ type segment struct {
 	keyBytes      int
 }
 
-// full says that the next poll starts another segment.
-func (g *segment) full() bool {
-	return g.polls >= segmentPolls || g.size() >= max(segmentBytes, segmentKeys*g.keyBytes)
+// limit is the size at which a segment is full in a run of so many targets.
+func (g *segment) limit(targets int) int {
+	return max(min(segmentMemory/targets, maxSegmentBytes), minSegmentBytes, segmentKeys*g.keyBytes)
 }
 
 // mark is where the sections of a segment ended before a poll was appended.

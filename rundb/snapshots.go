@@ -14,14 +14,14 @@ import (
 )
 
 // maxSection bounds a section of a block when it is decompressed: more than
-// the writer ever makes of one.
-const maxSection = 1 << 30
+// the writer makes of one, with the largest targets it is meant for.
+const maxSection = 256 << 20
 
 // errStop ends the walk over a target because the consumer has enough.
 var errStop = errors.New("stop")
 
 // Snapshots yields the polls of a target in the order they were recorded. A
-// snapshot is valid until the next one; Body is nil, see [Run.Bodies]. An error
+// snapshot is valid until the next one; Body is nil. An error
 // ends the sequence: the file could not be read, or ctx was cancelled.
 //
 // Damage is no error: the polls of a damaged block are missing, the next

@@ -21,6 +21,9 @@ type WriterOptions struct {
 	CommitEvery time.Duration
 	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.
 	MaxPending int
+	// BlockPolls is how many polls a block holds at most, 512 if 0: what damage
+	// to one block costs.
+	BlockPolls int
 }
 
 // Writer records one run. All methods may be called concurrently; the polls of
@@ -93,6 +96,9 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	}
 	if o.MaxPending <= 0 {
 		o.MaxPending = 32 << 20
+	}
+	if o.BlockPolls <= 0 {
+		o.BlockPolls = 512
 	}
 	path, err := filepath.Abs(filepath.Join(dir, FileName))
 	if err != nil {
@@ -187,11 +193,11 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	was := len(w.pending.tail)
 	w.pending.tail = g.appendTail(w.pending.tail, t.polls-1, from)
 	w.pending.bytes += len(w.pending.tail) - was
-	if g.full() {
+	if g.polls >= w.o.BlockPolls || g.size() >= g.limit(len(w.targets)) {
 		w.seal(g)
 	}
 	w.limitOpen()
-	if w.pending.bytes > w.o.MaxPending/4 {
+	if w.pending.bytes > min(w.o.MaxPending/4, 1<<20) {
 		w.nudge()
 	}
 	return nil
@@ -248,18 +254,17 @@ func (w *Writer) seal(g *segment) {
 	w.pending.seal = append(w.pending.seal, g)
 }
 
-// limitOpen closes the oldest segment when open segments hold more than half
-// of what full ones would, so that blocks are sealed one after the other and
-// not all targets at once, and so that the tail stays short.
+// limitOpen closes the oldest segments when the open ones hold more than half
+// of what full ones would. So blocks are sealed one after the other and not
+// those of all targets at once, and the tail stays short.
 func (w *Writer) limitOpen() {
-	quota := segmentBytes / 2
+	quota := maxSegmentBytes / 2
 	for _, g := range w.fifo {
-		quota += max(segmentBytes, segmentKeys*g.keyBytes) / 2
+		quota += g.limit(len(w.targets)) / 2
 	}
 	for len(w.fifo) > 1 && w.unread > quota {
-		g := w.fifo[0]
-		quota -= max(segmentBytes, segmentKeys*g.keyBytes) / 2
-		w.seal(g)
+		quota -= w.fifo[0].limit(len(w.targets)) / 2
+		w.seal(w.fifo[0])
 	}
 }
 
