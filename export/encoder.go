@@ -43,12 +43,10 @@ func (e *encoder) next() {
 	e.first = false
 }
 
-func (e *encoder) newline() {
-	e.buf = append(e.buf, '\n')
-	for range e.depth {
-		e.buf = append(e.buf, ' ', ' ')
-	}
-}
+// lineStart is a line break and the indent of the deepest level there is.
+const lineStart = "\n                                "
+
+func (e *encoder) newline() { e.buf = append(e.buf, lineStart[:1+2*e.depth]...) }
 
 func (e *encoder) key(name string) {
 	e.next()

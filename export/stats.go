@@ -166,11 +166,12 @@ func (d *document) histogram(h *normalize.Histogram) {
 	}
 	d.close('}')
 	if h.Buckets != nil {
-		d.buckets(h.Buckets, nil)
+		d.counts(bucketKeys(h.Buckets), func(i int) int64 { return h.Buckets[i].Count })
 	}
 	if len(h.Slices) == 0 {
 		return
 	}
+	keys := bucketKeys(h.Bounds)
 	d.key("timeslices")
 	d.open('[')
 	for i := range h.Slices {
@@ -182,7 +183,7 @@ func (d *document) histogram(h *normalize.Histogram) {
 			d.floatField("avg", s.Avg)
 		}
 		if s.Counts != nil {
-			d.buckets(h.Bounds, s.Counts)
+			d.counts(keys, func(i int) int64 { return s.Counts[i] })
 		}
 		d.close('}')
 	}
@@ -207,17 +208,23 @@ func (d *document) histogramStats(h *normalize.Histogram) {
 	}
 }
 
-// buckets writes cumulative gains by bound: those of counts, or of the buckets
-// themselves when counts is nil.
-func (d *document) buckets(buckets []normalize.Bucket, counts []int64) {
+// bucketKeys returns the key of each bucket, quoted, with what comes after it.
+func bucketKeys(buckets []normalize.Bucket) [][]byte {
+	keys := make([][]byte, len(buckets))
+	for i := range buckets {
+		keys[i] = append(appendString(nil, boundText(&buckets[i])), ':', ' ')
+	}
+	return keys
+}
+
+// counts writes cumulative gains under the keys of their buckets.
+func (d *document) counts(keys [][]byte, count func(i int) int64) {
 	d.key("buckets")
 	d.open('{')
-	for i := range buckets {
-		n := buckets[i].Count
-		if counts != nil {
-			n = counts[i]
-		}
-		d.intField(boundText(&buckets[i]), n)
+	for i, key := range keys {
+		d.next()
+		d.buf = append(d.buf, key...)
+		d.integer(count(i))
 	}
 	d.close('}')
 }
