@@ -36,6 +36,11 @@ func integerPoint(family string, v uint64, labels ...string) point {
 	return point{family: family, typ: metric.Counter, labels: labelsOf(labels), integer: true, bits: v}
 }
 
+// summaryPoint is a quantile, which AIPerf's layout has no place for.
+func summaryPoint(family string, v float64) point {
+	return point{family: family, typ: metric.Summary, role: metric.RoleQuantile, bound: 0.99, bits: math.Float64bits(v)}
+}
+
 // histogramPoints has the bounds 0.5, 1, 2 ... and +Inf.
 func histogramPoints(family string, sum float64, cumulative []float64, labels ...string) []point {
 	points := make([]point, 0, len(cumulative)+2)

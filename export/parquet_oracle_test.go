@@ -94,6 +94,9 @@ func oracle(start, end int64, tapes ...*tape) []string {
 
 func oracleSeries(t *tape, series int, start, end int64) []string {
 	family := t.dict.FamilyOf(series)
+	if family.Type == metric.Summary {
+		return nil
+	}
 	roles := []metric.Role{metric.RoleValue}
 	if family.Type == metric.Histogram {
 		roles = []metric.Role{metric.RoleBucket, metric.RoleSum, metric.RoleCount}

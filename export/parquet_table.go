@@ -152,7 +152,7 @@ func (t *table) cut(stripes []*stripe) [][]tablePiece {
 			groups = append(groups, []tablePiece{{st, series, series + 1, from, from + step}})
 		}
 		used += rows * int(to-from)
-		if i := len(group) - 1; i >= 0 && group[i].st == st && group[i].from == from {
+		if i := len(group) - 1; i >= 0 && group[i].st == st && group[i].end == series && group[i].from == from {
 			group[i].end = series + 1
 			return
 		}

@@ -229,7 +229,7 @@ func drawTape(rt *rapid.T, url string) *tape {
 			cumulative[i] += float64(rapid.IntRange(0, 2).Draw(rt, "bucket"))
 		}
 		points := []point{counterPoint("total", total, "l", "1"), counterPoint("whole", whole), integerPoint("exact", exact),
-			gaugePoint("level", value.Draw(rt, "level"), "l", "1"), gaugePoint("level", value.Draw(rt, "level"), "l", "2", "m", "x")}
+			summaryPoint("quantiles", value.Draw(rt, "quantile")), gaugePoint("level", value.Draw(rt, "level"), "l", "1"), gaugePoint("level", value.Draw(rt, "level"), "l", "2", "m", "x")}
 		points = append(points, histogramPoints("size", value.Draw(rt, "sum"), cumulative, "l", "1")...)
 		points = slices.DeleteFunc(points, func(point) bool { return rapid.IntRange(0, 30).Draw(rt, "gone") == 0 })
 		t.poll(ns, points...)

@@ -99,8 +99,7 @@ func TestTidyColumns(t *testing.T) {
 	p := newTape("http://a/metrics")
 	p.target.Name = "prefill"
 	points := histogramPoints("h", 1.5, []float64{1, 2, 3}, "z", "1", "b", "2")
-	summaryPoint := point{family: "s", typ: metric.Summary, role: metric.RoleQuantile, bound: 0.99, bits: math.Float64bits(4)}
-	p.poll(1, append(points, summaryPoint, integerPoint("i", 1<<63+1), gaugePoint("g", 7))...)
+	p.poll(1, append(points, summaryPoint("s", 4), integerPoint("i", 1<<63+1), gaugePoint("g", 7))...)
 	r := runOf(0, 10, p)
 	r.Phases = []summary.Phase{{Name: metric.PhaseProfiling, EndNS: 10}, {Name: "ramp", StartNS: 1, EndNS: 2}}
 	f, rows := readTable(t, writeTidy(t, r, p))
