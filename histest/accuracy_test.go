@@ -1,7 +1,6 @@
 package histest_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -163,7 +162,6 @@ func printTable(by string, results []result, key func(*suiteCase) string) {
 	for name := range groups {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(groups[a]), len(groups[b])), cmp.Compare(a, b)) })
 	slices.Sort(names)
 	fmt.Printf("\n| %s | cases | p50 mean | p90 mean | p95 mean | p99 mean | p50 median | p90 median | p95 median | p99 median | p99 95th |\n|%s\n", by, strings.Repeat("---|", 11))
 	for _, name := range names {

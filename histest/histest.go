@@ -60,8 +60,10 @@ type Estimate struct {
 
 // Estimator learns from intervals and estimates the quantiles of their total.
 type Estimator interface {
-	// Interval learns from the gain between two consecutive scrapes. It keeps
-	// nothing of d.
+	// Interval learns from the gain between two consecutive scrapes, in time
+	// order and from the beginning of the window. The polynomial estimator learns
+	// from all of them, as AIPerf goes on after the window; the refined one takes
+	// as many of the first as make up the total. It keeps nothing of d.
 	Interval(d *Delta)
 	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst
 	// and reports whether there is an answer: there is none without observations,

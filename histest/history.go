@@ -17,11 +17,15 @@ type history struct {
 	start  []int32 // first cell of each interval; its cells end at the next start
 	bucket []uint16
 	count  []uint32
-	broken bool // an interval could not be kept: only totals can be trusted
+	merged bool // neighbours were merged
+	closed bool // an interval could not be kept, so what comes after has a gap before it
 }
 
 // add appends an interval. counts holds the observations per bucket, +Inf last.
 func (h *history) add(counts []float64, sum float64) {
+	if h.closed {
+		return
+	}
 	if len(h.sum) == historyCap {
 		h.halve()
 	}
@@ -59,7 +63,10 @@ func (h *history) halve() {
 		from2, to2 := h.cells(i + 1)
 		h.mergeCells(&merged, from, to, from2, to2)
 	}
-	merged.broken = merged.broken || h.broken
+	if merged.closed { // a count is too large to keep
+		merged = history{closed: true}
+	}
+	merged.merged = true
 	*h = merged
 }
 
@@ -82,24 +89,85 @@ func (h *history) mergeCells(dst *history, i, endI, j, endJ int) {
 			j++
 		}
 		if n > math.MaxUint32 {
-			dst.broken = true
+			dst.closed = true
 		}
 		dst.bucket = append(dst.bucket, b)
 		dst.count = append(dst.count, uint32(n))
 	}
 }
 
-// rows returns the intervals with exact arithmetic on floats.
-func (h *history) rows() rows {
-	r := rows{sum: append([]float64(nil), h.sum...), start: make([]int, len(h.sum)+1),
-		bucket: make([]int, len(h.bucket)), count: make([]float64, len(h.bucket))}
-	for i := range h.sum {
-		r.start[i], r.start[i+1] = h.cells(i)
+// upTo returns the intervals that add up to the given counts and sum: the first
+// ones, as a caller may have gone on after the end of its window. It returns no
+// rows if there are none. Where neighbours were merged across the end, the last
+// row is the part that is left.
+func (h *history) upTo(counts []float64, sum float64) rows {
+	out := newRows()
+	rest := slices.Clone(counts)
+	left, n := 0.0, 0
+	for _, c := range counts {
+		left += c
 	}
-	for k, b := range h.bucket {
-		r.bucket[k], r.count[k] = int(b), float64(h.count[k])
+	for ; n < len(h.sum) && left > 0; n++ {
+		from, to := h.cells(n)
+		if !h.covers(rest, from, to) {
+			break
+		}
+		for k := from; k < to; k++ {
+			b, c := int(h.bucket[k]), float64(h.count[k])
+			rest[b] -= c
+			left -= c
+			out.bucket, out.count = append(out.bucket, b), append(out.count, c)
+		}
+		sum -= h.sum[n]
+		out.sum, out.start = append(out.sum, h.sum[n]), append(out.start, len(out.bucket))
 	}
-	return r
+	if left > 0 {
+		if !h.merged || n == len(h.sum) || !h.contains(n, rest) {
+			return newRows()
+		}
+		out.append(rest, sum)
+		sum = 0
+	}
+	for ; n < len(h.sum); n++ { // sums without counts belong to the interval before
+		if from, to := h.cells(n); from < to {
+			break
+		}
+		out.append(nil, h.sum[n])
+		sum -= h.sum[n]
+	}
+	all := 0.0
+	for _, s := range out.sum {
+		all += math.Abs(s)
+	}
+	if !(math.Abs(sum) <= 1e-6*all) {
+		return newRows()
+	}
+	return out
+}
+
+// covers says whether rest has room for the cells.
+func (h *history) covers(rest []float64, from, to int) bool {
+	for k := from; k < to; k++ {
+		if float64(h.count[k]) > rest[h.bucket[k]] {
+			return false
+		}
+	}
+	return true
+}
+
+// contains says whether interval i could have the counts rest as a part.
+func (h *history) contains(i int, rest []float64) bool {
+	from, to := h.cells(i)
+	have := make([]float64, len(rest))
+	for k := from; k < to; k++ {
+		have[h.bucket[k]] = float64(h.count[k])
+	}
+	for b, n := range rest {
+		if n > have[b] {
+			return false
+		}
+	}
+	return true
 }
 
 // rows are intervals as the steps of the estimator work on them: row i has the

@@ -70,24 +70,8 @@ func (b *brute) quantiles(d *histest.Delta) (out []float64, sorted bool) {
 		return make([]float64, 9), true
 	}
 	k := len(d.Bounds)
-	n := make([]float64, k+1)
-	prev, total := 0.0, 0.0
-	for i, c := range d.Cum {
-		n[i] = math.Trunc(c) - prev
-		prev = math.Trunc(c)
-		total += n[i]
-	}
-	if d.HasInf {
-		n[k] = math.Trunc(d.Inf) - prev
-		total += n[k]
-	}
-	if total > 100000 {
-		r := 100000 / total
-		for i := range n {
-			n[i] *= r
-		}
-		s *= r
-	}
+	n, ratio := bruteCounts(d)
+	s *= ratio
 	lower := append([]float64{0}, d.Bounds...)
 	last := d.Bounds[k-1]
 	expected := 0.0
@@ -124,6 +108,32 @@ func (b *brute) quantiles(d *histest.Delta) (out []float64, sorted bool) {
 		}
 	}
 	return out, sorted
+}
+
+// bruteCounts returns the observations per bucket, +Inf last, scaled down to
+// 100,000, and the scale.
+func bruteCounts(d *histest.Delta) (n []float64, ratio float64) {
+	prev, total := 0.0, 0.0
+	cum := slices.Clone(d.Cum)
+	if d.HasInf {
+		cum = append(cum, d.Inf)
+	}
+	for _, c := range cum {
+		n = append(n, math.Trunc(c)-prev)
+		prev = math.Trunc(c)
+		total += n[len(n)-1]
+	}
+	if !d.HasInf {
+		n = append(n, 0)
+	}
+	ratio = 1
+	if total > 100000 {
+		ratio = 100000 / total
+	}
+	for i := range n {
+		n[i] *= ratio
+	}
+	return n, ratio
 }
 
 func bruteOverflow(count, sum, last float64) []float64 {

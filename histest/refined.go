@@ -27,17 +27,16 @@ type refined struct {
 
 func newRefined(bounds []float64) *refined {
 	r := &refined{bounds: bounds, counts: make([]float64, len(bounds)+1)}
-	r.history.broken = len(bounds) >= math.MaxUint16
+	r.history.closed = len(bounds) >= math.MaxUint16
 	return r
 }
 
-// Interval keeps the counts and the sum of d. An interval that cannot be true
-// (counts that fall, a sum that is not finite) makes the estimator use totals
-// only, as does a total that is not the sum of the intervals.
+// Interval keeps the counts and the sum of d. After an interval that cannot be
+// true (counts that fall, a sum that is not finite) no more are kept.
 func (r *refined) Interval(d *Delta) {
 	n, ok := r.perBucket(d)
 	if !ok || math.IsNaN(d.Sum) || math.IsInf(d.Sum, 0) {
-		r.history.broken = true
+		r.history.closed = true
 		return
 	}
 	if n == 0 && d.Sum == 0 {
@@ -68,8 +67,9 @@ func (r *refined) perBucket(d *Delta) (n float64, ok bool) {
 	return n, ok
 }
 
-// Quantiles implements [Estimator]. The intervals should be those of the total,
-// no more and no less; if they are not, the answer is that of the total alone.
+// Quantiles implements [Estimator]. The first intervals must be those of the
+// total, the others are left out. If none add up to it, the answer is that of
+// the total alone.
 func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool) {
 	if len(r.bounds) == 0 || !total.usable(r.bounds) {
 		return dst, false
@@ -129,19 +129,11 @@ func totalCounts(d *Delta) []float64 {
 	return counts
 }
 
-// evidence returns the intervals if they add up to the total, and the total as
-// a single interval otherwise.
+// evidence returns the intervals of the total, or the total as a single one if
+// they are not known.
 func (r *refined) evidence(total *Delta, counts []float64) rows {
-	if !r.history.broken && len(r.history.sum) > 1 {
-		all := r.history.rows()
-		have, sum := all.totals(len(counts))
-		same := math.Abs(sum-total.Sum) <= 1e-6*math.Abs(total.Sum)
-		for b, n := range have {
-			same = same && n == counts[b]
-		}
-		if same {
-			return all
-		}
+	if all := r.history.upTo(counts, total.Sum); all.len() > 1 {
+		return all
 	}
 	return single(total, counts)
 }

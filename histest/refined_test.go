@@ -134,14 +134,34 @@ func checkAsTotal(t *testing.T, intervals []*histest.Delta, total *histest.Delta
 func TestFallsBackToTotals(t *testing.T) {
 	intervals, total := lognormalRun(vllmE2E, 100, 3, 3, 0.6)
 	checkAsTotal(t, intervals[1:], total)
-	checkAsTotal(t, append(slices.Clone(intervals), intervals[0]), total)
 	fall := *intervals[5]
 	fall.Cum = slices.Clone(fall.Cum)
 	fall.Cum[len(fall.Cum)-1] = -3
-	checkAsTotal(t, append(slices.Clone(intervals), &fall), total)
+	checkAsTotal(t, append([]*histest.Delta{&fall}, intervals...), total)
 	nan := *intervals[5]
 	nan.Sum = math.NaN()
 	checkAsTotal(t, append(slices.Clone(intervals[1:]), &nan), total)
+}
+
+// A caller may go on after the end of the window, whatever comes then.
+func TestIntervalsAfterTheWindow(t *testing.T) {
+	for _, n := range []int{100, 2048, 3001} { // the last ones merge neighbours
+		intervals, total := lognormalRun(vllmE2E, n, 3, 3, 0.6)
+		after, _ := lognormalRun(vllmE2E, 151, 5, 8, 0.2)
+		bad := *after[7]
+		bad.Sum = math.Inf(1)
+		want, _ := estimate(t, "refined", intervals, total, nine)
+		got, ok := estimate(t, "refined", slices.Concat(intervals, after, []*histest.Delta{&bad}), total, nine)
+		for i := range want {
+			tolerance := 1e-9
+			if n > 2000 {
+				tolerance = 0.03
+			}
+			if !ok || !near(got[i].Value, want[i].Value, tolerance) {
+				t.Errorf("%d intervals: %s is %v, with more after the window %v %v", n, nineKeys[i], want[i].Value, got[i].Value, ok)
+			}
+		}
+	}
 }
 
 // Torn scrapes show the sum of an observation one interval before its count.
