@@ -17,8 +17,6 @@ type Decoder struct {
 	asm    *assembler
 	learn  *learner
 	layout layout
-	cache  map[string]*cached // by raw series text
-	slab   []cached           // unused ones
 
 	bits    []uint64 // by slot: the value last stored
 	present []uint32 // slots of the last stored poll, ascending
@@ -113,8 +111,8 @@ func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte)
 		s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: n, First: reasonTexts[sampleLimit]}}
 		return b.Bytes
 	}
-	d.layout.ok = false // its buffers are about to be reused
 	l.run(d, b)
+	l.memory.body = nil
 	s.Drops = l.tally.list(nil)
 	s.Outcome, s.Err = l.outcome(b)
 	if !s.Outcome.Stored() {

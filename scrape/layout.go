@@ -10,6 +10,8 @@ import (
 type layout struct {
 	ok    bool
 	lines []stretch
+	// origins is parallel to lines: what learning the next body can start from.
+	origins []origin
 	// order lists the stored lines by slot, when that is not their order in the
 	// body: series that came later stand in the middle of their families.
 	order   []int32
@@ -23,6 +25,14 @@ type stretch struct {
 	slot        int32 // noSlot when the value is not stored
 }
 
+// origin is where the series text of a line is, counted from its value, and what
+// it led to.
+type origin struct {
+	back, length int32
+	source       source
+	why          reason
+}
+
 // change is a value text that differs from the learnt one.
 type change struct {
 	line, value int32
@@ -33,10 +43,11 @@ type change struct {
 // to compare the next one with.
 func (y *layout) learn(b Body, l *learner) {
 	y.ok = !b.Cut
-	y.lines, y.order, y.changed = y.lines[:0], y.order[:0], y.changed[:0]
+	y.lines, y.origins, y.order, y.changed = y.lines[:0], y.origins[:0], y.order[:0], y.changed[:0]
 	at, last, sorted := int32(0), int32(noSlot), true
 	for _, p := range l.places {
 		y.lines = append(y.lines, stretch{p.start - at, p.end - p.start, p.slot})
+		y.origins = append(y.origins, origin{p.start - p.series, p.length, p.source, p.why})
 		y.changed = append(y.changed, false)
 		at = p.end
 		if p.slot != noSlot {

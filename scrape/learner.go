@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"slices"
 	"unicode/utf8"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -10,6 +9,7 @@ import (
 // learner is the slow way: it has each sample line parsed. All it holds is
 // scratch, so that decoders that take turns can share one.
 type learner struct {
+	memory  memory
 	page    page
 	tally   tally
 	parser  sampleParser
@@ -33,20 +33,14 @@ type learner struct {
 	pairs      []metric.Label
 }
 
-// cached is what is known about a raw series text: where it belongs, as long as
-// its name means the same source.
-type cached struct {
-	source source
-	name   string // of a series whose name stands in its braces
-	slot   int32
-	why    reason
-	gen    uint32
-}
-
-// place is where the value of a line stands, for the layout.
+// place is a parsed line, for the layout.
 type place struct {
 	start, end int32 // of the value text in the body
-	slot       int32
+	slot       int32 // noSlot when it is not stored
+	series     int32 // start of the series text
+	length     int32 // of the series text
+	source     source
+	why        reason
 }
 
 // noSlot is the slot of a line that was parsed and is not stored.
@@ -76,36 +70,12 @@ func (l *learner) run(d *Decoder, b Body) {
 		lines = lines[:n-1]
 	}
 	l.lastName = l.lastName[:0]
-	if len(d.cache) == 0 {
-		l.reserve(d, len(lines))
-	}
+	l.memory.recall(&d.layout, d.body)
 	for len(lines) > 0 {
 		n := l.fill(b.Bytes, lines)
 		l.parse(d, b.Bytes, lines[:n])
 		lines = lines[n:]
 	}
-	d.evict(l)
-}
-
-// evict forgets series that left, once they outnumber those that are there: a
-// server may spell one series in ever new ways.
-func (d *Decoder) evict(l *learner) {
-	if len(d.cache) <= 2*len(l.places)+1000 {
-		return
-	}
-	for raw, c := range d.cache {
-		if c.gen != l.gen {
-			delete(d.cache, raw)
-		}
-	}
-}
-
-// reserve makes room for the first body.
-func (l *learner) reserve(d *Decoder, n int) {
-	d.cache = make(map[string]*cached, n)
-	d.slab = make([]cached, n)
-	d.dict.slots, d.dict.before = slices.Grow(d.dict.slots, n), slices.Grow(d.dict.before, n)
-	l.chunk = slices.Grow(l.chunk, chunkBytes+len(eofLine))
 }
 
 // fill copies lines into the chunk until it is full, and returns how many.

@@ -17,13 +17,12 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
 		start++
 	}
-	p := place{x.start + int32(start), x.start + int32(tokenEnd(text, start)), noSlot}
-	slot, why := l.slotOf(d, text[:n])
-	if why == stored {
-		p.slot = slot
-		l.store(slot, math.Float64bits(value), x.number, text[:n])
+	p := place{start: x.start + int32(start), end: x.start + int32(tokenEnd(text, start)), series: x.start, length: int32(n)}
+	p.slot, p.why, p.source = l.slotOf(d, text[:n])
+	if p.why == stored {
+		l.store(p.slot, math.Float64bits(value), x.number, text[:n])
 	} else {
-		l.tally.add(why, x.number, text[:n])
+		l.tally.add(p.why, x.number, text[:n])
 	}
 	l.places = append(l.places, p)
 }
@@ -44,36 +43,19 @@ func (l *learner) store(slot int32, bits uint64, number int32, series []byte) {
 }
 
 // slotOf returns the slot of a raw series text, the current one of the parser.
-func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason) {
-	c := d.cache[string(raw)]
-	name := raw[:nameEnd(raw)]
-	if len(name) == 0 && c != nil {
-		name = []byte(c.name)
-	}
-	if len(name) > 0 {
-		src := l.sourceOf(d, name)
+// What the last body said about that text holds as long as its name still means
+// the same. Names in braces are not looked for: they are too rare.
+func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
+	if n := nameEnd(raw); n > 0 {
+		src := l.sourceOf(d, raw[:n])
 		if src.family.filtered {
-			return noSlot, filtered
+			return noSlot, filtered, src
 		}
-		if c != nil && c.source == src {
-			c.gen = l.gen
-			return c.slot, c.why
+		if k := l.memory.find(raw); k != nil && k.source == src && !k.replaced() {
+			return k.slot, k.why, src
 		}
 	}
-	fresh := l.newSeries(d, raw)
-	if fresh.why == filtered {
-		return noSlot, filtered
-	}
-	fresh.gen = l.gen
-	if c == nil {
-		if len(d.slab) == 0 {
-			d.slab = make([]cached, 256)
-		}
-		c, d.slab = &d.slab[0], d.slab[1:]
-		d.cache[string(raw)] = c
-	}
-	*c = fresh
-	return c.slot, c.why
+	return l.newSeries(d, raw)
 }
 
 // sourceOf remembers the answer for the line before, which mostly has the same
@@ -86,35 +68,35 @@ func (l *learner) sourceOf(d *Decoder, name []byte) source {
 }
 
 // newSeries finds or makes the slot of the parser's current sample.
-func (l *learner) newSeries(d *Decoder, raw []byte) cached {
+func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
 		if text, ok := l.sibling.match(raw, l.lastSource); ok {
-			c := cached{source: l.lastSource, slot: noSlot, why: badBound}
-			if b := d.dict.bound(text); b.ok {
-				c.slot, c.why = d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
+			b := d.dict.bound(text)
+			if !b.ok {
+				return noSlot, badBound, l.lastSource
 			}
-			return c
+			slot, why := d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
+			return slot, why, l.lastSource
 		}
 	}
 	name, pairs, sound := l.parser.labels(l.pairs[:0])
 	l.pairs = pairs
-	c := cached{name: name, slot: noSlot}
+	var src source
 	if name != "" {
-		c.source = d.asm.source([]byte(name))
+		src = d.asm.source([]byte(name))
 	}
-	if c.why = checkSeries(d.limits, name, pairs, sound); c.why != stored {
-		return c
+	if why := checkSeries(d.limits, name, pairs, sound); why != stored {
+		return noSlot, why, src
 	}
-	if c.source.family.filtered {
-		c.why = filtered
-		return c
+	if src.family.filtered {
+		return noSlot, filtered, src
 	}
-	c.slot, c.why = d.asm.slot(c.source, name, pairs)
-	if c.source.kind == kindBucket && c.why == stored {
-		slot := &d.dict.slots[c.slot]
-		l.sibling.set(raw, c.source, int32(slot.Series), slot.Text)
+	slot, why := d.asm.slot(src, name, pairs)
+	if src.kind == kindBucket && why == stored {
+		s := &d.dict.slots[slot]
+		l.sibling.set(raw, src, int32(s.Series), s.Text)
 	}
-	return c
+	return slot, why, src
 }
 
 // checkSeries says whether a series keeps the limits.
