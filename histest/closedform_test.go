@@ -113,3 +113,13 @@ func TestPolynomialClosedForm(t *testing.T) {
 		}
 	}
 }
+
+// At the threshold of the adjustment, 0.1 % of the sum, the values are added one
+// by one to decide.
+func TestPolynomialAtThreshold(t *testing.T) {
+	for _, factor := range []float64{1 - 1e-11, 1 + 1e-11} {
+		total := hist([]float64{1, 2}, 1000/0.999*factor, 500, 1000, 1000)
+		want, _ := (&brute{}).quantiles(total)
+		checkPolynomial(t, total, nil, want...)
+	}
+}
