@@ -122,3 +122,26 @@ func BenchmarkResult(b *testing.B) {
 	run("plain", normalize.Options{})
 	run("slices", normalize.Options{Slice: time.Second})
 }
+
+// A changed counter or histogram allocates nothing once its series is known.
+func TestSteadyState(t *testing.T) {
+	polls := engine(300)
+	f, err := normalize.NewFold(normalize.Options{Slice: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	add := func() {
+		if err := f.Add(polls[next]); err != nil {
+			t.Fatal(err)
+		}
+		next++
+	}
+	for next < 50 {
+		add()
+	}
+	// Gauges keep their changes and slices their rows: both grow by doubling.
+	if allocs := testing.AllocsPerRun(200, add); allocs > 5 {
+		t.Errorf("got %v allocations per poll, want next to none", allocs)
+	}
+}

@@ -117,12 +117,11 @@ func changeCreated(created *float64, restart *bool, v float64) bool {
 // sample was v.
 func (c *counter[T]) mark(bound int32, v T) {
 	c.bound = bound
-	c.line.row(bound, 1)
 	switch adjusted := any(c.base + v).(type) {
 	case float64:
-		c.line.float(0, adjusted)
+		c.line.floats(bound, []float64{adjusted}, nil)
 	case uint64:
-		c.line.integer(0, adjusted)
+		c.line.integer(bound, adjusted)
 	}
 }
 

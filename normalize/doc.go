@@ -49,5 +49,7 @@
 //
 // A changed slot costs a few nanoseconds, an unchanged one nothing; a full frame
 // costs all slots. Memory grows with series x (slices + buckets), and for gauges
-// with the number of changes, so that their percentiles are exact.
+// with the number of changes, so that their percentiles are exact. A result with
+// slices is much larger than the fold it is made of: some 40 bytes per slice of a
+// counter or gauge, 100 and 8 per bucket for a histogram.
 package normalize

@@ -262,8 +262,13 @@ func isFinite(bits uint64) bool { return bits>>52&0x7ff != 0x7ff }
 // finite brings a computed value into the range of float64: a difference or sum
 // beyond it becomes its largest value, an undefined one 0.
 func finite(v float64) float64 {
-	if math.IsNaN(v) {
-		return 0
+	switch {
+	case v-v == 0: // neither infinite nor NaN
+		return v
+	case v > 0:
+		return math.MaxFloat64
+	case v < 0:
+		return -math.MaxFloat64
 	}
-	return min(max(v, -math.MaxFloat64), math.MaxFloat64)
+	return 0
 }

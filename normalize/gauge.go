@@ -1,10 +1,6 @@
 package normalize
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // run is a value that a gauge had in the polls from <= n < to.
 type run struct {
@@ -94,7 +90,7 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	if v.sliced && t.samples > 1 {
 		out.Slices = gaugeSlices(runs, v)
 	}
-	out.Quantiles = weightedQuantiles(runs, int(t.samples), quantiles)
+	out.Quantiles = weightedQuantiles(v.sorted(runs), int(t.samples), quantiles)
 	return out, t
 }
 
@@ -127,7 +123,7 @@ func timeAverage(runs []run, times []int64, plain Spread) float64 {
 // of the grid includes its end, where only the last sample can be. Slices without
 // samples are left out.
 func gaugeSlices(runs []run, v *view) []GaugeSlice {
-	var out []GaugeSlice
+	out := make([]GaugeSlice, 0, len(v.grid))
 	next := 0
 	for k, sl := range v.grid {
 		from, to := v.first[k], v.first[k+1]
@@ -168,54 +164,4 @@ func gaugeSlice(runs []run, from, to int32) (s GaugeSlice, ok bool) {
 	}
 	s.Avg = min(max(s.Avg, s.Min), s.Max)
 	return s, true
-}
-
-// weightedQuantiles returns quantiles of n samples given as runs, which it
-// sorts: numpy's default, linear between order statistics.
-func weightedQuantiles(runs []run, n int, quantiles []float64) []float64 {
-	slices.SortFunc(runs, func(a, b run) int {
-		switch { // values are finite, which cmp.Compare does not know
-		case a.value < b.value:
-			return -1
-		case a.value > b.value:
-			return 1
-		}
-		return 0
-	})
-	total := 0
-	for i := range runs {
-		total += int(runs[i].to - runs[i].from)
-		runs[i].to = int32(total) // from here on: order statistics up to this run
-	}
-	statistic := func(k int) float64 {
-		i, _ := slices.BinarySearchFunc(runs, k, func(r run, k int) int { return cmp.Compare(int(r.to), k+1) })
-		return runs[i].value
-	}
-	out := make([]float64, len(quantiles))
-	for i, q := range quantiles {
-		at := float64(n-1) * q
-		k := int(at)
-		g := at - float64(k)
-		a := statistic(k)
-		b := a
-		if g > 0 {
-			b = statistic(min(k+1, n-1))
-		}
-		out[i] = interpolate(a, b, g)
-	}
-	return out
-}
-
-// interpolate is numpy's, exact at both ends; only where a difference is beyond
-// the range of float64 it takes another form.
-func interpolate(a, b, g float64) float64 {
-	d := b - a
-	switch {
-	case math.IsInf(d, 0):
-		return a*(1-g) + b*g
-	case g < 0.5:
-		return a + d*g
-	default:
-		return b - d*(1-g)
-	}
 }

@@ -430,10 +430,7 @@ func (h *histogram) fill(d *histest.Delta, cum, gained []float64) {
 // mark writes down the adjusted values at the boundaries before bound.
 func (h *histogram) mark(bound int32) {
 	h.bound = bound
-	h.line.row(bound, len(h.prev))
-	for p, v := range h.prev {
-		h.line.float(p, h.adjusted(p, v))
-	}
+	h.line.floats(bound, h.prev, h.base)
 }
 
 func (h *histogram) adjusted(p int, v float64) float64 {

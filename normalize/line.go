@@ -28,45 +28,55 @@ const (
 	exact   = 1 << 53
 )
 
-// row begins a row of n columns that holds for the boundaries before upto.
-func (l *line) row(upto int32, n int) {
+// integer writes a row of one integer that holds for the boundaries before upto.
+func (l *line) integer(upto int32, v uint64) {
+	buf := l.begin(upto, 1)
+	d := int64(v - l.last[0])
+	l.last[0] = v
+	if d > bigStep || d < -bigStep {
+		buf = binary.LittleEndian.AppendUint64(append(buf, notWhole), v)
+	} else {
+		buf = appendDifference(buf, d)
+	}
+	l.buf = buf
+}
+
+// floats writes a row of values + base that holds for the boundaries before upto.
+// A nil base is all zeros.
+func (l *line) floats(upto int32, values, base []float64) {
+	buf := l.begin(upto, len(values))
+	last := l.last[:len(values)]
+	for i, v := range values {
+		if base != nil {
+			v += base[i]
+		}
+		if whole := int64(v); float64(whole) == v && whole < exact && whole > -exact {
+			buf = appendDifference(buf, whole-int64(last[i]))
+			last[i] = uint64(whole)
+		} else {
+			buf = binary.LittleEndian.AppendUint64(append(buf, notWhole), math.Float64bits(v))
+		}
+	}
+	l.buf = buf
+}
+
+// begin starts a row of n columns and returns the buffer with room for it.
+func (l *line) begin(upto int32, n int) []byte {
 	if l.last == nil {
 		l.last = make([]uint64, n)
 	}
-	l.buf = slices.Grow(l.buf, (n+1)*binary.MaxVarintLen64)
-	l.buf = binary.AppendUvarint(l.buf, uint64(upto-l.upto))
+	buf := slices.Grow(l.buf, (n+1)*binary.MaxVarintLen64)
+	buf = binary.AppendUvarint(buf, uint64(upto-l.upto))
 	l.upto = upto
+	return buf
 }
 
-// integer appends column i of the row.
-func (l *line) integer(i int, v uint64) {
-	d := int64(v - l.last[i])
-	l.last[i] = v
-	if d > bigStep || d < -bigStep {
-		l.buf = binary.LittleEndian.AppendUint64(append(l.buf, notWhole), v)
-		return
-	}
-	l.difference(d)
-}
-
-func (l *line) difference(d int64) {
+func appendDifference(buf []byte, d int64) []byte {
 	u := uint64(d<<1^d>>63) << 1
 	if u < 0x80 {
-		l.buf = append(l.buf, byte(u))
-		return
+		return append(buf, byte(u))
 	}
-	l.buf = binary.AppendUvarint(l.buf, u)
-}
-
-// float appends column i of the row.
-func (l *line) float(i int, v float64) {
-	if whole := int64(v); float64(whole) == v && whole < exact && whole > -exact {
-		d := whole - int64(l.last[i])
-		l.last[i] = uint64(whole)
-		l.difference(d)
-		return
-	}
-	l.buf = binary.LittleEndian.AppendUint64(append(l.buf, notWhole), math.Float64bits(v))
+	return binary.AppendUvarint(buf, u)
 }
 
 // reader walks the boundaries of a line. The row it stands at is in floats, or in
@@ -94,40 +104,37 @@ func (r *reader) at(boundary int32) bool {
 		if len(r.buf) == 0 {
 			return false
 		}
-		r.upto += int32(r.uvarint())
-		for i := range r.whole {
-			r.column(i)
-		}
+		r.row()
 	}
 	return true
 }
 
-func (r *reader) column(i int) {
-	switch u := r.uvarint(); {
-	case u != notWhole:
-		r.whole[i] += uint64(int64(u>>2) ^ -int64(u>>1&1))
-		if r.floats != nil {
-			r.floats[i] = float64(int64(r.whole[i]))
+// row decodes the next row.
+func (r *reader) row() {
+	steps, n := binary.Uvarint(r.buf)
+	r.upto += int32(steps)
+	buf := r.buf[n:]
+	for i := range r.whole {
+		u, n := uint64(buf[0]), 1
+		if u >= 0x80 {
+			u, n = binary.Uvarint(buf)
 		}
-	case r.floats != nil:
-		r.floats[i] = math.Float64frombits(r.word())
-	default:
-		r.whole[i] = r.word()
+		buf = buf[n:]
+		switch {
+		case u == notWhole:
+			v := binary.LittleEndian.Uint64(buf)
+			buf = buf[8:]
+			if r.floats != nil {
+				r.floats[i] = math.Float64frombits(v)
+			} else {
+				r.whole[i] = v
+			}
+		case r.floats != nil:
+			r.whole[i] += uint64(int64(u>>2) ^ -int64(u>>1&1))
+			r.floats[i] = float64(int64(r.whole[i]))
+		default:
+			r.whole[i] += uint64(int64(u>>2) ^ -int64(u>>1&1))
+		}
 	}
-}
-
-func (r *reader) word() uint64 {
-	bits := binary.LittleEndian.Uint64(r.buf)
-	r.buf = r.buf[8:]
-	return bits
-}
-
-func (r *reader) uvarint() uint64 {
-	if b := r.buf[0]; b < 0x80 {
-		r.buf = r.buf[1:]
-		return uint64(b)
-	}
-	u, n := binary.Uvarint(r.buf)
-	r.buf = r.buf[n:]
-	return u
+	r.buf = buf
 }

@@ -16,7 +16,8 @@ type view struct {
 	sliced bool
 	grid   []Slice
 	first  []int32 // by slice, and one more: the first poll at or after its start
-	runs   []run   // scratch
+	runs   []run   // scratch, as spare
+	spare  []run
 }
 
 // scratch is memory that polls use again and again.
