@@ -18,7 +18,8 @@ type conn struct {
 	c  *sql.Conn
 	z  *zstd.Encoder
 
-	target, family, series, slot, block, tail, untail, incident, body, mark, warning *sql.Stmt
+	target, block, tail, untail, incident, body, mark, warning *sql.Stmt
+	family, series, slot                                       inserter
 
 	version  int64 // of PRAGMA data_version when marks were last read
 	lastMark int64
@@ -92,9 +93,6 @@ func (c *conn) prepare(ctx context.Context) error {
 		sql string
 	}{
 		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
-		{&c.family, "INSERT INTO family (id, name, type, help, unit) VALUES (?, ?, ?, ?, ?)"},
-		{&c.series, "INSERT INTO series (id, family, labels) VALUES (?, ?, ?)"},
-		{&c.slot, "INSERT INTO slot (id, series, role, bound, text, integer) VALUES (?, ?, ?, ?, ?, ?)"},
 		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
@@ -105,6 +103,18 @@ func (c *conn) prepare(ctx context.Context) error {
 	} {
 		var err error
 		if *p.to, err = c.c.PrepareContext(ctx, p.sql); err != nil {
+			return err
+		}
+	}
+	for _, p := range []struct {
+		to      *inserter
+		columns string
+	}{
+		{&c.family, "family (id, name, type, help, unit)"},
+		{&c.series, "series (id, family, labels)"},
+		{&c.slot, "slot (id, series, role, bound, text, integer)"},
+	} {
+		if err := p.to.prepare(ctx, c.c, p.columns); err != nil {
 			return err
 		}
 	}
@@ -279,29 +289,27 @@ func (c *conn) compress(s *sections) [4][]byte {
 	return c.buf
 }
 
+// insertGrowth writes new entries of a dictionary.
 func (c *conn) insertGrowth(g *targetGrowth) error {
-	for i, f := range g.Families {
-		if _, err := c.family.Exec(key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help, f.Unit); err != nil {
-			return err
-		}
+	err := c.family.insert(len(g.Families), func(i int, args []any) ([]any, error) {
+		f := &g.Families[i]
+		return append(args, key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help, f.Unit), nil
+	})
+	if err != nil {
+		return err
 	}
-	for i, s := range g.Series {
-		labels, err := labelsValue(s.Labels)
-		if err != nil {
-			return err
-		}
-		if _, err := c.series.Exec(key(g.target, g.before.series+i), s.Family, labels); err != nil {
-			return err
-		}
+	err = c.series.insert(len(g.Series), func(i int, args []any) ([]any, error) {
+		labels, err := labelsValue(g.Series[i].Labels)
+		return append(args, key(g.target, g.before.series+i), g.Series[i].Family, labels), err
+	})
+	if err != nil {
+		return err
 	}
-	for i := range g.Slots {
+	return c.slot.insert(len(g.Slots), func(i int, args []any) ([]any, error) {
 		s := &g.Slots[i]
 		bound, text := boundValues(s)
-		if _, err := c.slot.Exec(key(g.target, g.before.slots+i), s.Series, int(s.Role), bound, text, s.Integer); err != nil {
-			return err
-		}
-	}
-	return nil
+		return append(args, key(g.target, g.before.slots+i), s.Series, int(s.Role), bound, text, s.Integer), nil
+	})
 }
 
 // finish closes the file. A sound one becomes a single file in rollback mode,
@@ -346,7 +354,8 @@ func (c *conn) query(pragma string) error {
 
 func (c *conn) closeStatements() error {
 	var errs []error
-	for _, s := range []**sql.Stmt{&c.target, &c.family, &c.series, &c.slot, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.mark, &c.warning} {
+	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.mark, &c.warning,
+		&c.family.one, &c.family.many, &c.series.one, &c.series.many, &c.slot.one, &c.slot.many} {
 		if *s != nil {
 			errs = append(errs, (*s).Close())
 			*s = nil
