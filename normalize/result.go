@@ -28,7 +28,7 @@ type Series struct {
 
 	Samples         int   // samples inside the window
 	FirstNS, LastNS int64 // the first and last of them
-	RefNS           int64 // time of the reference sample deltas are taken from
+	RefNS           int64 // time of the sample gains are counted from: the reference, or the first
 	HasRef          bool  // there is a reference sample before the window
 	Resets          int   // counter resets seen inside the window
 	Gaps            int   // times the series vanished and came back inside the window
