@@ -49,6 +49,8 @@ func goals() []goal {
 		{"decode", "P1 P2 P3", "decoding one body after the other", runDecode},
 		{"learn", "P4", "a first or changed body", runLearn},
 		{"store", "P9 P10", "recording: bytes and time per sample", runStore},
+		{"collect", "P5 P7 P8", "whole scrapers on 10 and 100 targets", runCollect},
+		{"capacity", "P6", "targets that one core holds", runCapacity},
 	}
 }
 
@@ -159,5 +161,7 @@ func usage(f *flag.FlagSet) {
 // children are the programs that this binary also is, each in a process of its
 // own so that its processor time and memory can be told apart.
 func children() map[string]func(ctx context.Context, args []string, out io.Writer) error {
-	return map[string]func(context.Context, []string, io.Writer) error{}
+	return map[string]func(context.Context, []string, io.Writer) error{
+		"serve-targets": serveTargets,
+	}
 }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a child whose cost is accounted by the operating system.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	errors *os.File
+	began  time.Time
+}
+
+// cost is what a finished process took.
+type cost struct {
+	cpu, wall time.Duration
+	rss       int64 // bytes, the peak
+}
+
+// start runs a command on one processor, or on all when cpu is negative.
+func start(ctx context.Context, c config, cpu int, name string, args ...string) (*process, error) {
+	if cpu >= 0 {
+		args = append([]string{"-c", strconv.Itoa(cpu), name}, args...)
+		name = "taskset"
+	}
+	p := &process{name: filepath.Base(name), cmd: exec.CommandContext(ctx, name, args...)}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	if p.errors, err = os.CreateTemp(c.work, "stderr-"); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.cmd.Stderr = p.errors
+	p.out = bufio.NewReader(out)
+	p.began = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// startSelf runs this binary as one of its children.
+func startSelf(ctx context.Context, c config, cpu int, args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return start(ctx, c, cpu, self, args...)
+}
+
+func (p *process) line() (string, error) { return p.out.ReadString('\n') }
+
+// wait drains the output and returns what the process cost.
+func (p *process) wait() (cost, error) {
+	_, copyErr := io.Copy(io.Discard, p.out)
+	err := p.cmd.Wait()
+	wall := time.Since(p.began)
+	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return cost{}, errors.New("no resource usage on this system")
+	}
+	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: u.Maxrss * 1024}
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", p.name, err, p.tail())
+	}
+	return c, errors.Join(err, copyErr)
+}
+
+// interrupt ends the process as a user would and returns its cost. That it ended
+// by the signal is no error.
+func (p *process) interrupt(s os.Signal) (cost, error) {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return cost{}, fmt.Errorf("end %s: %w: %s", p.name, err, p.tail())
+	}
+	c, err := p.wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && c.cpu > 0 {
+		err = nil
+	}
+	return c, err
+}
+
+func (p *process) kill() error {
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
+	err := p.cmd.Process.Kill()
+	p.cmd.Wait() // it was killed: how it ended is known
+	return err
+}
+
+// tail is the end of what the process said.
+func (p *process) tail() string {
+	b, err := os.ReadFile(p.errors.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-600):])
+}
+
+// busy is the processor time of a running process so far.
+func (p *process) busy() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("read times of %s: %w", p.name, err)
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	user, err1 := strconv.ParseInt(f[11], 10, 64)
+	system, err2 := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
+}
+
+// stolen is the share of the time since the beginning of the machine that the
+// hypervisor gave to others, as two counters.
+func stolen() (steal, all int64) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 1
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	for i, text := range strings.Fields(first)[1:] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, 1
+		}
+		if i == 7 {
+			steal = n
+		}
+		if i < 8 {
+			all += n
+		}
+	}
+	return steal, all
+}
+
+// pause waits, or returns early when ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// build makes the scrapestat command.
+func build(ctx context.Context, c config) (string, error) {
+	bin := filepath.Join(c.work, "scrapestat")
+	if _, err := os.Stat(bin); err == nil {
+		return bin, nil
+	}
+	root := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/scrapestat/scrapestat")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/scrapestat")
+	cmd.Dir = root // with the versions of the main module
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build scrapestat: %w: %s", err, out)
+	}
+	return bin, nil
+}

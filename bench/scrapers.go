@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// scraper is a program that polls the targets of a fleet.
+type scraper struct {
+	name    string
+	version string
+	// command makes its directory and returns what to run.
+	command func(dir string, urls []string, every, duration time.Duration) (name string, args []string, err error)
+	// ends says that it ends by itself after the duration.
+	ends bool
+	most int // targets it is run with: more would only show that it is saturated
+}
+
+// scrapers returns those on this machine, ours first.
+func scrapers(ctx context.Context, c config, r *report, f string) ([]scraper, error) {
+	bin, err := build(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	all := []scraper{oursFor(bin)}
+	if path, err := exec.LookPath(c.prom); err != nil {
+		r.missing("Prometheus agent", err.Error())
+	} else {
+		all = append(all, scraper{name: "Prometheus agent", version: output(path, "--version"), command: prometheusAgent(path, f)})
+	}
+	if path, err := exec.LookPath(c.vmagent); err != nil {
+		r.missing("vmagent", err.Error()+"; Debian has it in victoria-metrics (-vmagent)")
+	} else {
+		all = append(all, scraper{name: "vmagent", version: vmagentVersion(path), command: vmagentCommand(path, f)})
+	}
+	if version, err := pythonVersion(c); err != nil {
+		r.missing("AIPerf's collector", err.Error())
+	} else {
+		src, err := script(c, "collect.py")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, scraper{name: "AIPerf", version: version, ends: true, most: 4, command: aiperfCollect(c.python, src)})
+	}
+	for _, s := range all {
+		r.say("scraper   %s: %s", s.name, s.version)
+	}
+	return all, nil
+}
+
+func oursFor(bin string) scraper {
+	return scraper{name: "ours", version: output(bin, "version"), ends: true, command: func(dir string, urls []string, every, d time.Duration) (string, []string, error) {
+		args := []string{"collect", "--quiet", "--formats=", "--settle=0", "--max-scrape-share=0", "--interval", every.String(), "--duration", d.String(), "--out", filepath.Join(dir, "run")}
+		return bin, append(args, urls...), nil
+	}}
+}
+
+// staticConfig is a Prometheus configuration of targets that share an address.
+func staticConfig(urls []string, every time.Duration, more string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "global: {scrape_interval: %dms, scrape_timeout: %dms}\n%sscrape_configs:\n- job_name: bench\n  static_configs:\n", every.Milliseconds(), every.Milliseconds(), more)
+	for i, u := range urls {
+		addr, path, _ := strings.Cut(strings.TrimPrefix(u, "http://"), "/")
+		fmt.Fprintf(&b, "  - {targets: ['%s'], labels: {__metrics_path__: '/%s', target: 't%d'}}\n", addr, path, i)
+	}
+	return b.String()
+}
+
+func writeConfig(dir, text string) (string, error) {
+	path := filepath.Join(dir, "config.yml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return "", fmt.Errorf("write configuration of peer: %w", err)
+	}
+	return path, nil
+}
+
+// prometheusAgent scrapes and writes to a sink that swallows.
+func prometheusAgent(bin, addr string) func(string, []string, time.Duration, time.Duration) (string, []string, error) {
+	return func(dir string, urls []string, every, _ time.Duration) (string, []string, error) {
+		path, err := writeConfig(dir, staticConfig(urls, every, fmt.Sprintf("remote_write: [{url: 'http://%s/sink'}]\n", addr)))
+		return bin, []string{"--enable-feature=agent", "--config.file=" + path, "--storage.agent.path=" + filepath.Join(dir, "data"),
+			"--web.listen-address=127.0.0.1:0", "--log.level=error"}, err
+	}
+}
+
+func vmagentCommand(bin, addr string) func(string, []string, time.Duration, time.Duration) (string, []string, error) {
+	return func(dir string, urls []string, every, _ time.Duration) (string, []string, error) {
+		path, err := writeConfig(dir, staticConfig(urls, every, ""))
+		return bin, []string{"-promscrape.config=" + path, "-remoteWrite.url=http://" + addr + "/sink", "-httpListenAddr=127.0.0.1:0",
+			"-remoteWrite.tmpDataPath=" + filepath.Join(dir, "data"), "-loggerLevel=ERROR"}, err
+	}
+}
+
+// vmagentVersion asks dpkg, as Debian's build does not know its own version.
+func vmagentVersion(path string) string {
+	if v := output(path, "-version"); v != "" {
+		return v
+	}
+	return "without a version of its own; Debian: " + output("dpkg-query", "-W", "victoria-metrics")
+}
+
+func aiperfCollect(python, src string) func(string, []string, time.Duration, time.Duration) (string, []string, error) {
+	return func(dir string, urls []string, every, d time.Duration) (string, []string, error) {
+		return python, append([]string{src, fmt.Sprint(every.Seconds()), fmt.Sprint(d.Seconds())}, urls...), nil
+	}
+}
+
+// scrapeRun is what one run of a scraper gave.
+type scrapeRun struct {
+	cost
+	requests int // in all
+	window   punctuality
+}
+
+// scrapeWith runs s on the fleet and takes its measure. The first and the last
+// seconds do not count for punctuality, but all of it does for the cost.
+func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.Duration) (scrapeRun, error) {
+	dir, err := os.MkdirTemp(c.work, "scraper-")
+	if err != nil {
+		return scrapeRun{}, fmt.Errorf("make directory of scraper: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	length := time.Duration(c.seconds) * time.Second
+	name, args, err := s.command(dir, f.urls(), every, length)
+	if err != nil {
+		return scrapeRun{}, err
+	}
+	if err := f.reset(); err != nil {
+		return scrapeRun{}, err
+	}
+	steal, all := stolen()
+	p, err := start(ctx, c, c.cpu, name, args...)
+	if err != nil {
+		return scrapeRun{}, err
+	}
+	var spent cost
+	if s.ends {
+		spent, err = p.wait()
+	} else if err = pause(ctx, length); err == nil {
+		spent, err = p.interrupt(syscall.SIGTERM)
+	}
+	if err != nil {
+		return scrapeRun{}, err
+	}
+	steal2, all2 := stolen()
+	came, err := f.arrivals()
+	if err != nil {
+		return scrapeRun{}, err
+	}
+	out := scrapeRun{cost: spent}
+	for _, t := range came {
+		out.requests += len(t)
+	}
+	if out.requests == 0 {
+		return out, fmt.Errorf("%s sent no request: %s", s.name, p.tail())
+	}
+	from, to := p.began.Add(5*time.Second), p.began.Add(length-time.Second)
+	out.window = judge(came, from.UnixNano(), to.UnixNano(), every)
+	out.window.stolen = float64(steal2-steal) / float64(max(1, all2-all))
+	return out, nil
+}
