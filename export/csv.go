@@ -66,7 +66,7 @@ func (s *sheet) write() {
 				continue
 			}
 			r := row{metric: m, series: &m.Series[j], endpoint: displayName(s.run.Endpoints[m.Series[j].Endpoint].URL)}
-			if isInfo(m) {
+			if m.Type == metric.Gauge && isInfo(m) {
 				info = append(info, r)
 			} else {
 				rows[m.Type] = append(rows[m.Type], r)
@@ -79,11 +79,10 @@ func (s *sheet) write() {
 	s.info(info)
 }
 
-// isInfo says that a metric describes its endpoint in labels and has no values
-// worth a row.
-func isInfo(m *summary.Metric) bool {
-	return strings.HasSuffix(m.Name, "_info") && (m.Type == metric.Gauge || m.Type == metric.Unknown)
-}
+// isInfo says that the labels of a metric describe its endpoint and are no
+// columns. A gauge of this kind has its own section; what AIPerf does with those
+// of other types, a row without labels, is done here too.
+func isInfo(m *summary.Metric) bool { return strings.HasSuffix(m.Name, "_info") }
 
 // oneLine keeps a header line one line.
 func oneLine(s string) string {
@@ -142,6 +141,9 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 		s.stats(r.series)
 		for _, c := range columns {
 			value, _ := r.series.Labels.Get(c)
+			if isInfo(r.metric) {
+				value = ""
+			}
 			s.text(value)
 		}
 		s.text(r.metric.Help)

@@ -86,6 +86,9 @@ func labelColumns(rows []row) []string {
 	uses := map[string]int{}
 	var names []string
 	for _, r := range rows {
+		if isInfo(r.metric) {
+			continue
+		}
 		first := ""
 		for name := range r.series.Labels.All() {
 			if uses[name]++; uses[name] == 1 {

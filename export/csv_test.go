@@ -109,8 +109,8 @@ func TestInfoSection(t *testing.T) {
 	f := newFake("http://b/metrics", "https://a:9/x/metrics?y=1")
 	for i := range f.targets {
 		for n := range 2 {
-			f.scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\na_info{b=\"2\"} 1\n"+
-				"# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\nh_bucket{q=\"1\",le=\"2\"} 0\nh_count{q=\"1\"} 0\n# TYPE u unknown\nu 1\n# TYPE c_info counter\nc_info 1\n")
+			f.scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\n# TYPE a_info gauge\na_info{b=\"2\"} 1\n"+
+				"# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\nh_bucket{q=\"1\",le=\"2\"} 0\nh_count{q=\"1\"} 0\n# TYPE u unknown\nu 1\n# TYPE c_info counter\nc_info{k=\"2\"} 1\nc_info{w=\"3\"} 1\n# TYPE d counter\nd{k=\"9\"} 1\n")
 		}
 	}
 	r, _ := runOfFake(t, f, summary.Options{})
@@ -133,6 +133,13 @@ func TestInfoSection(t *testing.T) {
 	}
 	if header := sections[0][0]; slices.Contains(header, "k") || slices.Contains(header, "v") {
 		t.Errorf("labels of info metrics are columns of gauges: %q", header)
+	}
+	var counters []string // metric and the only label column
+	for _, row := range sections[1] {
+		counters = append(counters, strings.Join(append(row[2:3:3], row[10:]...), " "))
+	}
+	if want := []string{"Metric k Description", "c_info  ", "c_info  ", "c_info  ", "c_info  ", "d 9 ", "d 9 "}; !slices.Equal(counters, want) {
+		t.Errorf("counters %q, want %q", counters, want)
 	}
 }
 
