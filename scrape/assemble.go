@@ -48,6 +48,7 @@ type assembler struct {
 	counterNames map[string]string // declared name to family name, kept for the run
 
 	page *page
+	name []byte // scratch
 }
 
 func newAssembler(dict *dictionary, keep, drop *regexp.Regexp) *assembler {
@@ -65,96 +66,75 @@ func (a *assembler) begin(p *page, body []byte) {
 		if bytes.Equal(name, last) {
 			continue
 		}
-		if _, ok := p.first[string(name)]; !ok {
-			p.first[string(name)] = l.number
+		if x := p.words.add(name); x.first == 0 {
+			x.first = l.number
+			a.checkOrder(x)
 		}
 		last = name
 	}
 	for _, d := range p.order {
-		if d.typed && a.sampledBefore(d) {
-			p.note("type_late", "line "+itoa(d.line)+": type of "+quote(d.name, 100)+" comes after its samples; the family is stored as unknown")
+		if d.typed && a.parentOf(d) == nil {
+			a.ofWord(d)
+		}
+	}
+}
+
+// checkOrder makes the family of a sample unknown when its type comes later.
+func (a *assembler) checkOrder(sample *word) {
+	late := func(d *word) {
+		if d != nil && sample.first < d.line {
+			a.page.note("type_late", "line "+itoa(d.line)+": type of "+quote(d.name, 100)+" comes after its samples; the family is stored as unknown")
 			d.typ = metric.Unknown
 		}
 	}
-	for _, d := range p.order {
-		if d.typed && a.parentOf(d) == nil {
-			a.ofDecl(d)
-		}
+	if sample.typed && sample.typ != metric.Histogram && sample.typ != metric.GaugeHistogram {
+		late(sample)
 	}
-}
-
-// memberSuffixes are the suffixes that a family of a type puts on its samples.
-func memberSuffixes(t metric.Type, f format) []string {
-	switch t {
-	case metric.Histogram:
-		return []string{"_bucket", "_sum", "_count"}
-	case metric.GaugeHistogram:
-		return []string{"_bucket", "_gsum", "_gcount"}
-	case metric.Summary:
-		return []string{"", "_sum", "_count"}
-	case metric.Counter:
-		if f == formatOpenMetrics {
-			return []string{"", "_total"}
-		}
-	case metric.Info:
-		return []string{"", "_info"}
+	if d, _, ok := a.owner(sample.name); ok {
+		late(d)
 	}
-	return []string{""}
-}
-
-func (a *assembler) sampledBefore(d *decl) bool {
-	for _, suffix := range memberSuffixes(d.typ, a.page.format) {
-		if n, ok := a.page.first[d.name+suffix]; ok && n < d.line {
-			return true
-		}
-	}
-	return false
 }
 
 // source returns where samples called name belong.
 func (a *assembler) source(name []byte) source {
-	s, ok := a.page.names[string(name)]
-	if !ok {
-		s = a.resolve(string(name))
-		a.page.names[string(name)] = s
+	x := a.page.words.add(name)
+	if !x.resolved {
+		x.source, x.resolved = a.resolve(x), true
 	}
-	return s
+	return x.source
 }
 
-func (a *assembler) resolve(name string) source {
-	own := a.page.decls[name]
-	if own == nil {
-		own = &decl{name: name}
+func (a *assembler) resolve(x *word) source {
+	if parent := a.parentOf(x); parent != nil {
+		return source{a.ofWord(parent), kindCreated}
 	}
-	if parent := a.parentOf(own); parent != nil {
-		return source{a.ofDecl(parent), kindCreated}
-	}
-	if !own.typed {
-		if s, ok := a.member(name); ok {
-			return s
+	if !x.typed {
+		if d, k, ok := a.owner(x.name); ok {
+			return source{a.ofWord(d), k}
 		}
 	}
-	switch own.typ {
+	switch x.typ {
 	case metric.Histogram, metric.GaugeHistogram:
 		// A sample with the bare name of a histogram is none of its parts.
-		return source{a.family(name, name, &decl{help: own.help}), kindValue}
+		return source{a.family(x.name, x.name, metric.Unknown, x), kindValue}
 	case metric.Summary:
-		return source{a.ofDecl(own), kindQuantile}
+		return source{a.ofWord(x), kindQuantile}
 	}
-	return source{a.ofDecl(own), kindValue}
+	return source{a.ofWord(x), kindValue}
 }
 
-// parentOf returns the declaration whose start times d holds: x_created of a
-// counter x_total or x, or of a histogram or summary x. nil when d is no such.
-func (a *assembler) parentOf(d *decl) *decl {
-	base, ok := strings.CutSuffix(d.name, "_created")
-	if !ok || d.typed && d.typ != metric.Gauge && d.typ != metric.Unknown {
+// parentOf returns the declaration whose start times x holds: x_created of a
+// counter x_total or x, or of a histogram or summary x. nil when x is no such.
+func (a *assembler) parentOf(x *word) *word {
+	base, ok := strings.CutSuffix(x.name, "_created")
+	if !ok || x.typed && x.typ != metric.Gauge && x.typ != metric.Unknown {
 		return nil
 	}
-	if p := a.page.decls[base+"_total"]; p != nil && p.typed && p.typ == metric.Counter {
+	a.name = append(append(a.name[:0], base...), "_total"...)
+	if p := a.page.words.typed(a.name); p != nil && p.typ == metric.Counter {
 		return p
 	}
-	if p := a.page.decls[base]; p != nil && p.typed {
+	if p := a.page.words.typed(a.name[:len(base)]); p != nil {
 		switch p.typ {
 		case metric.Counter, metric.Histogram, metric.Summary, metric.GaugeHistogram:
 			return p
@@ -163,49 +143,49 @@ func (a *assembler) parentOf(d *decl) *decl {
 	return nil
 }
 
-// member finds the declared family that a suffixed name is a part of.
-func (a *assembler) member(name string) (source, bool) {
+// owner finds the declared family that a suffixed name is a part of.
+func (a *assembler) owner(name string) (*word, kind, bool) {
 	at := strings.LastIndexByte(name, '_')
 	if at <= 0 {
-		return source{}, false
+		return nil, 0, false
 	}
-	d := a.page.decls[name[:at]]
-	if d == nil || !d.typed {
-		return source{}, false
+	a.name = append(a.name[:0], name...)
+	d := a.page.words.typed(a.name[:at])
+	if d == nil {
+		return nil, 0, false
 	}
-	k := kindValue
-	switch suffix := name[at:]; {
-	case d.typ == metric.Histogram || d.typ == metric.GaugeHistogram:
-		plain := d.typ == metric.Histogram
-		switch {
-		case suffix == "_bucket":
-			k = kindBucket
-		case suffix == "_sum" && plain, suffix == "_gsum" && !plain:
-			k = kindSum
-		case suffix == "_count" && plain, suffix == "_gcount" && !plain:
-			k = kindCount
-		default:
-			return source{}, false
-		}
-	case d.typ == metric.Summary && suffix == "_sum":
-		k = kindSum
-	case d.typ == metric.Summary && suffix == "_count":
-		k = kindCount
-	case d.typ == metric.Counter && suffix == "_total" && a.page.format == formatOpenMetrics:
-	case d.typ == metric.Info && suffix == "_info":
-	default:
-		return source{}, false
-	}
-	return source{a.ofDecl(d), k}, true
+	k, ok := partOf(d.typ, name[at:], a.page.format)
+	return d, k, ok
 }
 
-// ofDecl returns the family of a declaration.
-func (a *assembler) ofDecl(d *decl) *family {
-	name := d.name
-	if d.typ == metric.Counter {
+// partOf says which part of a family a suffix means.
+func partOf(t metric.Type, suffix string, f format) (kind, bool) {
+	switch {
+	case suffix == "_bucket":
+		return kindBucket, t == metric.Histogram || t == metric.GaugeHistogram
+	case suffix == "_sum":
+		return kindSum, t == metric.Histogram || t == metric.Summary
+	case suffix == "_count":
+		return kindCount, t == metric.Histogram || t == metric.Summary
+	case suffix == "_gsum":
+		return kindSum, t == metric.GaugeHistogram
+	case suffix == "_gcount":
+		return kindCount, t == metric.GaugeHistogram
+	case suffix == "_total":
+		return kindValue, t == metric.Counter && f == formatOpenMetrics
+	case suffix == "_info":
+		return kindValue, t == metric.Info
+	}
+	return 0, false
+}
+
+// ofWord returns the family of a name, as it is declared or not.
+func (a *assembler) ofWord(x *word) *family {
+	name := x.name
+	if x.typ == metric.Counter {
 		name = a.counterName(name)
 	}
-	return a.family(name, d.name, d)
+	return a.family(name, x.name, x.typ, x)
 }
 
 // counterName strips _total, as AIPerf does, unless the body has another family
@@ -218,21 +198,23 @@ func (a *assembler) counterName(declared string) string {
 	if !ok || name == "" {
 		return declared
 	}
-	if _, sampled := a.page.first[name]; sampled || a.page.decls[name] != nil {
+	if a.page.words.find([]byte(name)) != nil {
 		name = declared
 	}
 	a.counterNames[declared] = name
 	return name
 }
 
-func (a *assembler) family(name, declared string, d *decl) *family {
-	key := familyKey{name, d.typ}
+// family returns the family of that name and type; meta describes a new one.
+func (a *assembler) family(name, declared string, typ metric.Type, meta *word) *family {
+	key := familyKey{name, typ}
 	if f, ok := a.byKey[key]; ok {
 		return f
 	}
 	f := &family{filtered: !a.wanted(name, declared)}
 	if !f.filtered {
-		f.index = a.dict.addFamily(metric.Family{Name: name, Type: d.typ, Help: d.help, Unit: d.unit})
+		f.index = a.dict.addFamily(metric.Family{Name: strings.Clone(name), Type: typ,
+			Help: unescapeHelp(meta.help, a.page.format), Unit: clean(string(meta.unit), 128)})
 	}
 	a.byKey[key] = f
 	return f
@@ -253,7 +235,7 @@ func (a *assembler) slot(s source, name string, pairs []metric.Label) (int32, re
 		pairs, text = cutLabel(pairs, "le", "+Inf") // without le, as AIPerf has it
 	case kindQuantile:
 		if pairs, text = cutLabel(pairs, "quantile", ""); text == "" {
-			s.family = a.family(name, name, &decl{})
+			s.family = a.family(name, name, metric.Unknown, &word{})
 			if s.family.filtered {
 				return noSlot, filtered
 			}

@@ -61,6 +61,13 @@ func newDictionary(l Limits) *dictionary {
 	return &dictionary{limits: l, bySeries: map[seriesKey]int32{}, bounds: map[string]bound{}}
 }
 
+// reserve makes room for the first body of that many lines.
+func (d *dictionary) reserve(lines int) {
+	if d.slots == nil {
+		d.slots, d.before = make([]metric.Slot, 0, lines), make([]int32, 0, lines)
+	}
+}
+
 func (d *dictionary) addFamily(f metric.Family) int {
 	d.families = append(d.families, f)
 	return len(d.families) - 1

@@ -71,10 +71,18 @@ func (l *learner) run(d *Decoder, b Body) {
 	}
 	l.lastName = l.lastName[:0]
 	l.memory.recall(&d.layout, d.body)
+	if l.chunk == nil {
+		l.chunk = make([]byte, 0, chunkBytes+len(eofLine))
+		l.places = make([]place, 0, len(lines))
+	}
+	d.dict.reserve(len(lines))
 	for len(lines) > 0 {
 		n := l.fill(b.Bytes, lines)
 		l.parse(d, b.Bytes, lines[:n])
 		lines = lines[n:]
+	}
+	for _, x := range l.page.order {
+		x.help, x.unit = nil, nil // or they would keep the body from being freed
 	}
 }
 

@@ -14,28 +14,17 @@ type line struct {
 	number     int32 // from 1
 }
 
-// decl is what the metadata lines of a body say about one name.
-type decl struct {
-	name       string
-	help, unit string
-	typ        metric.Type
-	typed      bool  // there is a TYPE line
-	line       int32 // of the first TYPE line
-}
-
 // page is one body cut into lines.
 type page struct {
 	format  format
 	lines   []line
-	decls   map[string]*decl
-	order   []*decl           // in order of appearance
-	first   map[string]int32  // line of the first sample of each name
-	names   map[string]source // of samples, as far as asked for
-	number  int32             // of the last line read
-	eof     bool              // "# EOF" was seen
-	afterAt int               // sample lines from here on come after "# EOF"
-	ended   bool              // the body ends as its format demands
-	open    bool              // the last sample line has no line feed
+	words   words
+	order   []*word // the declared ones, in order of appearance
+	number  int32   // of the last line read
+	eof     bool    // "# EOF" was seen
+	afterAt int     // sample lines from here on come after "# EOF"
+	ended   bool    // the body ends as its format demands
+	open    bool    // the last sample line has no line feed
 	crlf    bool
 	bom     bool // the body begins with a byte order mark
 	notes   []metric.Warning
@@ -47,13 +36,8 @@ var bom = []byte("\xef\xbb\xbf")
 // read cuts body into lines. It keeps at most maxLines sample lines, and
 // counts the others.
 func (p *page) read(body []byte, f format, maxLines int) {
-	*p = page{format: f, lines: p.lines[:0], order: p.order[:0], decls: p.decls, first: p.first, names: p.names}
-	if p.decls == nil {
-		p.decls, p.first, p.names = map[string]*decl{}, map[string]int32{}, map[string]source{}
-	}
-	clear(p.decls)
-	clear(p.first)
-	clear(p.names)
+	*p = page{format: f, lines: p.lines[:0], order: p.order[:0], words: p.words}
+	p.words.begin()
 	if p.lines == nil {
 		p.lines = make([]line, 0, min(maxLines, 64+len(body)/100))
 	}
@@ -120,50 +104,49 @@ func (p *page) meta(text []byte) {
 	if len(rest) == len(text)-1 || len(rest) < 5 || rest[4] != ' ' && rest[4] != '\t' {
 		return
 	}
-	word := string(rest[:4])
-	if word != "HELP" && word != "TYPE" && word != "UNIT" {
+	word := rest[:4]
+	if string(word) != "HELP" && string(word) != "TYPE" && string(word) != "UNIT" {
 		return
 	}
 	name, rest, ok := cutMetaName(trimBlanks(rest[4:]))
 	if !ok {
-		p.note("bad_metadata", "line "+itoa(p.number)+": "+word+" line has no valid metric name; it was ignored")
+		p.note("bad_metadata", "line "+itoa(p.number)+": "+string(word)+" line has no valid metric name; it was ignored")
 		return
 	}
-	d := p.decls[string(name)]
-	if d == nil {
-		d = &decl{name: strings.Clone(name)}
-		p.decls[d.name] = d
-		p.order = append(p.order, d)
+	x := p.words.add(name)
+	if !x.declared {
+		x.declared = true
+		p.order = append(p.order, x)
 	}
-	switch word {
+	switch string(word) {
 	case "HELP":
-		if d.help == "" {
-			d.help = unescapeHelp(rest, p.format)
+		if len(x.help) == 0 {
+			x.help = rest
 		}
 	case "UNIT":
-		if d.unit == "" {
-			d.unit = clean(string(rest), 128)
+		if len(x.unit) == 0 {
+			x.unit = rest
 		}
 	case "TYPE":
-		p.setType(d, string(rest))
+		p.setType(x, rest)
 	}
 }
 
 // setType applies a TYPE line. A word that nobody knows, and a second line that
 // contradicts the first, make the family unknown.
-func (p *page) setType(d *decl, word string) {
-	typ, ok := metric.ParseType(word)
+func (p *page) setType(x *word, text []byte) {
+	typ, ok := metric.ParseType(string(text))
 	switch {
 	case !ok:
-		p.note("type_unknown", "line "+itoa(p.number)+": type "+quote(word, 40)+" of "+quote(d.name, 100)+" is not known; the family is stored as unknown")
-	case d.typed && d.typ != typ:
-		p.note("type_conflict", "line "+itoa(p.number)+": "+quote(d.name, 100)+" has two different types; the family is stored as unknown")
+		p.note("type_unknown", "line "+itoa(p.number)+": type "+quote(string(text), 40)+" of "+quote(x.name, 100)+" is not known; the family is stored as unknown")
+	case x.typed && x.typ != typ:
+		p.note("type_conflict", "line "+itoa(p.number)+": "+quote(x.name, 100)+" has two different types; the family is stored as unknown")
 		typ = metric.Unknown
 	}
-	if !d.typed {
-		d.line = p.number
+	if !x.typed {
+		x.line = p.number
 	}
-	d.typed, d.typ = true, typ
+	x.typed, x.typ = true, typ
 }
 
 // note adds a warning unless the page has one of that code.
@@ -179,16 +162,16 @@ func (p *page) note(code, text string) {
 func trimBlanks(b []byte) []byte { return bytes.Trim(b, " \t") }
 
 // cutMetaName splits the metric name, plain or quoted, off a metadata line.
-func cutMetaName(b []byte) (name string, rest []byte, ok bool) {
+func cutMetaName(b []byte) (name, rest []byte, ok bool) {
 	if len(b) > 0 && b[0] == '"' {
-		name, n := quoted(b)
-		return name, trimBlanks(b[n:]), n > 0 && name != "" && utf8.ValidString(name)
+		text, n := quoted(b)
+		return []byte(text), trimBlanks(b[n:]), n > 0 && text != "" && utf8.ValidString(text)
 	}
 	n := nameEnd(b)
 	if n == 0 || n < len(b) && b[n] != ' ' && b[n] != '\t' {
-		return "", nil, false
+		return nil, nil, false
 	}
-	return string(b[:n]), trimBlanks(b[n:]), true
+	return b[:n], trimBlanks(b[n:]), true
 }
 
 // nameEnd returns the length of the plain metric name at the start of b.
