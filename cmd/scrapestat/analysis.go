@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/histest"
@@ -31,7 +32,8 @@ type analysisFlags struct {
 	schema     string
 	layout     string
 
-	quantiles []float64 // of percentile, set by validate
+	quantiles []float64   // of percentile, set by validate
+	sliceFlag *pflag.Flag // tells 0 from not given
 }
 
 func (a *analysisFlags) register(cmd *cobra.Command) {
@@ -47,6 +49,7 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	a.formats, a.schema, a.layout = []string{"json", "csv", "parquet"}, "1.1", "aiperf"
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
+	a.sliceFlag = f.Lookup("slice-duration")
 	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames, ", "))
 	f.StringVar(&a.resets, "counter-resets", "adjust", "`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
 	f.StringSliceVar(&a.percentile, "percentiles", nil, "percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
@@ -54,8 +57,8 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 
 // validate checks the values and parses the percentiles.
 func (a *analysisFlags) validate() error {
-	if a.slice < 0 {
-		return usagef("--slice-duration %v is negative; slice_duration must be positive", a.slice)
+	if a.slice < 0 || (a.slice == 0 && a.sliceFlag != nil && a.sliceFlag.Changed) {
+		return usagef("--slice-duration %v: slice_duration must be positive", a.slice)
 	}
 	for _, name := range a.formats {
 		if !slices.Contains(formatNames, name) {
