@@ -178,6 +178,30 @@ func TestOverlapIsCounted(t *testing.T) {
 	})
 }
 
+func TestSlowSinkIsToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newRecording(t, 1)
+		sink.notify = func(s *metric.Snapshot) {
+			if s.Seq == 1 {
+				<-time.After(2500 * time.Millisecond)
+			}
+		}
+		c, err := scrape.New([]scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}}, scrape.Options{Interval: time.Second}, sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		defer time.AfterFunc(5500*time.Millisecond, func() { close(stop) }).Stop()
+		if err := c.Run(t.Context(), stop); err != nil {
+			t.Fatal(err)
+		}
+		got := sink.all()
+		if len(got) != 7 || got[2].Outcome != metric.SkippedOverlap || !strings.Contains(got[3].Err, "collector") || got[4].Outcome != metric.OK {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
 func TestStopEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -195,11 +195,11 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 		d.once(s, "truncated", truncationText(p.format))
 	}
 	for _, drop := range s.Drops {
-		if drop.Reason == reasonWords[filtered] {
+		if drop.Reason == reasonWords[filtered] || d.said[drop.Reason] {
 			continue
 		}
 		text := fmt.Sprintf("%d of %d lines were not stored; %s", drop.Lines, s.Lines, drop.First)
-		if drop.Reason == reasonWords[seriesLimit] && !d.said[drop.Reason] {
+		if drop.Reason == reasonWords[seriesLimit] {
 			name, n := d.dict.busiestLabel()
 			text += fmt.Sprintf("; label %s has the most values (%d)", quote(name, 100), n)
 		}

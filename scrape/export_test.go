@@ -3,7 +3,7 @@ package scrape
 // Forget makes the next body take the slow way, for comparison with replay.
 func (d *Decoder) Forget() { d.layout.ok = false }
 
-// Replayed says whether the layout fits the last body without a new look.
+// Replays says whether the layout fits the last body without a new look.
 func (d *Decoder) Replays(body []byte) bool {
 	return d.layout.ok && d.any && d.replay(body)
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -28,10 +29,10 @@ type fetcher struct {
 
 	nowNS   func() int64
 	trace   httptrace.ClientTrace
-	dialNS  int64
-	rtt     time.Duration // the quickest connect so far: what is distance, not service
-	sentNS  int64
-	firstNS int64
+	firstNS int64 // of the body of the current request
+	// The transport sets these from goroutines of its own.
+	sentNS, dialNS atomic.Int64
+	connectNS      atomic.Int64 // the quickest connect so far: what is distance, not service
 }
 
 var (
@@ -89,18 +90,22 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 	f.request = http.Request{Method: http.MethodGet, Header: header, Host: header.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	f.trace = httptrace.ClientTrace{
-		WroteRequest: func(httptrace.WroteRequestInfo) { f.sentNS = f.nowNS() },
-		ConnectStart: func(string, string) { f.dialNS = f.nowNS() },
+		WroteRequest: func(httptrace.WroteRequestInfo) { f.sentNS.Store(f.nowNS()) },
+		ConnectStart: func(string, string) { f.dialNS.Store(f.nowNS()) },
 		ConnectDone:  f.connected,
 	}
 	return f, nil
 }
 
 func (f *fetcher) connected(_, _ string, err error) {
-	if d := time.Duration(f.nowNS() - f.dialNS); err == nil && (f.rtt == 0 || d < f.rtt) {
-		f.rtt = d
+	took, best := f.nowNS()-f.dialNS.Load(), f.connectNS.Load()
+	if err == nil && (best == 0 || took < best) {
+		f.connectNS.Store(took)
 	}
 }
+
+// distance is the time that a connect takes at least.
+func (f *fetcher) distance() time.Duration { return time.Duration(f.connectNS.Load()) }
 
 // checkRedirect allows a few redirects that stay at the origin. Headers with
 // secrets would follow to any host otherwise.
@@ -137,7 +142,8 @@ type answer struct {
 // is read into buf, grown as needed, and returned also when it is of no use.
 // s.Outcome is OK when there is a body to decode.
 func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.Snapshot) answer {
-	f.sentNS, f.firstNS = f.nowNS(), 0
+	f.sentNS.Store(f.nowNS())
+	f.firstNS = 0
 	s.Outcome, s.Status, s.Err, s.FirstByteNS = metric.OK, 0, "", 0
 	r := f.request.WithContext(httptrace.WithClientTrace(ctx, &f.trace))
 	r.URL = u
@@ -154,8 +160,11 @@ func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.S
 		}
 		resp.Body.Close()
 	}
-	s.SentNS, s.FirstByteNS = f.sentNS, f.firstNS
-	s.Took = time.Duration(f.nowNS() - f.sentNS)
+	s.SentNS, s.FirstByteNS = f.sentNS.Load(), f.firstNS
+	if s.FirstByteNS != 0 {
+		s.SentNS = min(s.SentNS, s.FirstByteNS) // a server may answer before it has read all
+	}
+	s.Took = time.Duration(f.nowNS() - s.SentNS)
 	return a
 }
 

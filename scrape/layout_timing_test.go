@@ -130,7 +130,7 @@ func bodies(n int) [][]byte {
 	return out
 }
 
-// decodeAll feeds copies of the bodies in turn, as a collector would.
+// feeder feeds copies of the bodies in turn, as a collector would.
 type feeder struct {
 	decoder *scrape.Decoder
 	bodies  [][]byte

@@ -58,7 +58,7 @@ func (p *page) read(body []byte, f format, maxLines int) {
 			continue
 		}
 		if body[start] == '#' {
-			p.meta(body[start:stop])
+			p.meta(body[start:stop], terminated)
 			continue
 		}
 		p.open = !terminated
@@ -94,14 +94,14 @@ func (p *page) trim(body []byte, start, end int) (int, int) {
 }
 
 // meta reads a line that begins with '#'. What is neither HELP, TYPE, UNIT nor
-// the end of OpenMetrics is a comment.
-func (p *page) meta(text []byte) {
+// the end of OpenMetrics is a comment, and so is what was cut off.
+func (p *page) meta(text []byte, terminated bool) {
 	if p.format == formatOpenMetrics && string(text) == "# EOF" && !p.eof {
 		p.eof, p.afterAt = true, len(p.lines)
 		return
 	}
 	rest := trimBlanks(text[1:])
-	if len(rest) == len(text)-1 || len(rest) < 5 || rest[4] != ' ' && rest[4] != '\t' {
+	if !terminated || len(rest) == len(text)-1 || len(rest) < 5 || rest[4] != ' ' && rest[4] != '\t' {
 		return
 	}
 	word := rest[:4]

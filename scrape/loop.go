@@ -21,8 +21,9 @@ type loop struct {
 	pace     *pace
 	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
 
-	buf      []byte // for the next body, during a poll
-	size     int    // of the last body
+	buf      []byte    // for the next body, during a poll
+	size     int       // of the last body
+	readAt   time.Time // when the last poll had its answer
 	snapshot metric.Snapshot
 	warnings []metric.Warning
 	index    int
@@ -116,7 +117,10 @@ func (l *loop) next(due time.Time, old, ticks int) (time.Time, error) {
 	return due, nil
 }
 
-const overlapText = "due while the previous scrape was still running"
+const (
+	overlapText = "due while the previous scrape was still running"
+	busyText    = "due while the collector was still decoding or recording the previous scrape"
+)
 
 // skip records the ticks from due on that are not after now, and returns the
 // first that is.
@@ -125,6 +129,9 @@ func (l *loop) skip(due time.Time, ticks int, now time.Time, why string) (time.T
 		l.begin(metric.Periodic, due)
 		l.snapshot.SentNS = l.c.nowNS()
 		l.snapshot.Outcome, l.snapshot.Err = metric.SkippedOverlap, why
+		if why == overlapText && due.After(l.readAt) {
+			l.snapshot.Err = busyText // not the target's fault
+		}
 		if err := l.record(); err != nil {
 			return due, err
 		}
@@ -159,6 +166,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.buf = l.c.buffers.take(l.size)
 	a := l.fetcher.fetch(ctx, l.fetcher.now, l.buf, s)
 	l.buf = a.body
+	l.readAt = time.Now()
 	if s.Outcome == metric.OK {
 		l.decode(a)
 	}
@@ -167,7 +175,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	} else if a.final != nil {
 		l.fetcher.now = a.final
 	}
-	ticks, warning := l.pace.after(s, l.fetcher.rtt)
+	ticks, warning := l.pace.after(s, l.fetcher.distance())
 	if warning != nil {
 		s.Warnings = append(s.Warnings, *warning)
 	}

@@ -44,13 +44,13 @@ func newPace(interval time.Duration, sharePercent float64) *pace {
 
 // after takes the result of a poll and returns the number of ticks to the next
 // one. A warning is returned when the share makes it slower than before.
-func (p *pace) after(s *metric.Snapshot, rtt time.Duration) (ticks int, warning *metric.Warning) {
+func (p *pace) after(s *metric.Snapshot, distance time.Duration) (ticks int, warning *metric.Warning) {
 	switch {
 	case s.Outcome == metric.Cancelled:
 		return 1, nil
 	case s.Outcome.Stored():
 		p.fails, p.foreign = 0, 0
-		warning = p.answered(max(s.Took-rtt, 0))
+		warning = p.answered(max(s.Took-distance, 0))
 		return p.stretch, warning
 	}
 	p.fails++

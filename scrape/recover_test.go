@@ -170,6 +170,9 @@ func TestKeepAndDrop(t *testing.T) {
 }
 
 func TestDeclaredWithoutSamples(t *testing.T) {
+	if s := check(t, classic, "a 1\n# TYPE g gau", metric.Partial, "unknown a = 1"); len(s.Growth.Families) != 1 {
+		t.Errorf("a TYPE line that was cut off declares %v", s.Growth.Families)
+	}
 	s := check(t, classic, "# HELP g Text.\n# TYPE g gauge\n", metric.OK, "")
 	if len(s.Growth.Families) != 1 || s.Growth.Families[0] != (metric.Family{Name: "g", Type: metric.Gauge, Help: "Text."}) {
 		t.Errorf("families %v", s.Growth.Families)
