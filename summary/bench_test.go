@@ -1,0 +1,71 @@
+package summary_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// BenchmarkBuild folds 4 targets x 600 polls x 1000 samples, two thirds of which
+// change: goal P13 of the performance notes less the reading of the recording.
+func BenchmarkBuild(b *testing.B) {
+	const targets, polls, histograms, buckets = 4, 600, 50, 18
+	f := newFake()
+	for t := range targets {
+		f.targets = append(f.targets, newFake(fmt.Sprintf("http://t%d:8000/metrics", t)).targets...)
+		var body strings.Builder
+		for h := range histograms {
+			fmt.Fprintf(&body, "# TYPE h%d histogram\n", h)
+			for le := range buckets - 1 {
+				fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"%d\"} 0\n", h, le+1)
+			}
+			fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"+Inf\"} 0\nh%d_sum{engine=\"0\"} 0\nh%d_count{engine=\"0\"} 0\n", h, h, h)
+		}
+		f.scrape(t, 0, body.String())
+		f.targets[t].polls = append(f.targets[t].polls, busyPolls(t, polls-1, histograms, buckets)...)
+	}
+	f.mark(0, metric.PhaseWarmup).mark(20, metric.PhaseProfiling).mark(polls/3, metric.MarkEnd)
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Slice: 5 * time.Second}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	samples := float64(targets * polls * histograms * (buckets + 2))
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples, "ns/sample")
+}
+
+// busyPolls are polls of histograms that are busy three times out of four.
+func busyPolls(target, n, histograms, buckets int) []metric.Snapshot {
+	rng := rand.New(rand.NewPCG(uint64(target), 1))
+	values := make([]float64, histograms*(buckets+2))
+	var out []metric.Snapshot
+	for i := range n {
+		at := origin + int64(i+1)*second/3
+		s := metric.Snapshot{Target: target, Seq: uint64(i + 1), DueNS: at, SentNS: at, FirstByteNS: at, Lines: len(values)}
+		for h := range histograms {
+			if rng.IntN(4) == 0 {
+				continue
+			}
+			slots, low := values[h*(buckets+2):(h+1)*(buckets+2)], rng.IntN(buckets/2)
+			slots[buckets] += float64(low) + 0.5
+			slots[buckets+1]++
+			for slot := low; slot < len(slots); slot++ {
+				if slot < buckets {
+					slots[slot]++
+				}
+				s.Frame.Slots = append(s.Frame.Slots, uint32(h*(buckets+2)+slot))
+				s.Frame.Bits = append(s.Frame.Bits, math.Float64bits(slots[slot]))
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
