@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,6 +84,11 @@ func TestAnswers(t *testing.T) {
 	serve(t, o, say("text/html", 200, "<!DOCTYPE html><html>login"), metric.NotPrometheus, "looks like HTML")
 	serve(t, o, say("application/json", 200, "[{\"iter\": 1}]"), metric.NotPrometheus, "TensorRT-LLM")
 	serve(t, o, say("application/json", 200, ""), metric.NotPrometheus, "JSON")
+	serve(t, o, say(classic, 200, " {\n \"models\" : []}"), metric.NotPrometheus, "JSON")
+	serve(t, o, say(classic, 200, "{}\n"), metric.NotPrometheus, "JSON")
+	serve(t, o, say(classic, 200, "{\"b.c\"} 1\n"), metric.OK, "")
+	serve(t, o, say("application/vnd.google.protobuf", 200, "\x00\x01a 1\n"), metric.NotPrometheus, "protobuf")
+	serve(t, o, say("application/vnd.google.protobuf", 200, "a 1\n"), metric.OK, "")
 	serve(t, o, say(classic, 200, "hello world\n"), metric.NotPrometheus, "line 1: hello world")
 	serve(t, o, say(classic, 200, "a 1\nfoo bar\nb 2\n"), metric.Partial, "line 2: foo bar")
 	serve(t, o, say(classic, 200, "a 1\nb 2"), metric.Partial, "does not end in a line feed")
@@ -137,6 +145,23 @@ func TestUnreachable(t *testing.T) {
 	checkOutcome(t, sink, metric.ConnectError, "connection refused")
 	sink = pollOnce(t, scrape.Target{URL: "unix:///nonexistent.sock"}, scrape.Options{})
 	checkOutcome(t, sink, metric.ConnectError, "no such file")
+}
+
+func TestTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(say(classic, 200, "a 1\n"))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	sink := pollOnce(t, scrape.Target{URL: server.URL + "/metrics"}, scrape.Options{})
+	checkOutcome(t, sink, metric.ConnectError, "certificate signed by unknown authority")
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	transport := scrape.NewTransport(&tls.Config{RootCAs: roots})
+	defer transport.CloseIdleConnections()
+	sink = pollOnce(t, scrape.Target{URL: server.URL + "/metrics", RoundTripper: transport}, scrape.Options{})
+	checkOutcome(t, sink, metric.OK, "")
+	sink = pollOnce(t, scrape.Target{URL: strings.Replace(server.URL, "https", "http", 1)}, scrape.Options{})
+	checkOutcome(t, sink, metric.HTTPError, "status 400")
 }
 
 func TestFallbackPath(t *testing.T) {
