@@ -65,6 +65,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		l.sum.Stored += int64(s.Lines - s.Dropped())
 	} else {
 		l.failed(s, p.at)
+		l.sum.Lines += int64(s.Dropped()) // of a body that hit a limit
 	}
 	for _, d := range s.Drops {
 		l.drop(d)

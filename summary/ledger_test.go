@@ -59,6 +59,7 @@ func TestLedger(t *testing.T) {
 	f.targets[0].polls[4].SentNS = 0 // never sent
 	f.scrape(0, 5, "a 3\n")
 	f.fail(0, 9, metric.Cancelled, "")
+	f.targets[0].polls[6].Lines, f.targets[0].polls[6].Drops = 4, []metric.Drop{{Reason: "sample_limit", Lines: 4}}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	l := e.Ledger
 	if l.Scheduled != 7 || l.Outcomes != [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1, metric.Timeout: 1, metric.SkippedOverlap: 1, metric.Cancelled: 1} {
@@ -71,10 +72,10 @@ func TestLedger(t *testing.T) {
 		l.LastError != (summary.PollError{AtNS: origin + 9*second, Outcome: metric.Cancelled}) {
 		t.Errorf("errors: first %+v, last %+v", l.FirstError, l.LastError)
 	}
-	if l.Lines != 9 || l.Stored != 5 {
+	if l.Lines != 13 || l.Stored != 5 {
 		t.Errorf("%d of %d lines stored", l.Stored, l.Lines)
 	}
-	if want := []metric.Drop{{Reason: "parse", Lines: 3, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}}; !slices.Equal(l.Dropped, want) {
+	if want := []metric.Drop{{Reason: "parse", Lines: 3, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}, {Reason: "sample_limit", Lines: 4}}; !slices.Equal(l.Dropped, want) {
 		t.Errorf("dropped %v, want %v", l.Dropped, want)
 	}
 	if l.Families != 5 || l.SeriesN != 3 || !slices.Equal(e.Declared, []string{"b"}) {

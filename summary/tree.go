@@ -107,7 +107,7 @@ type Ledger struct {
 	Outcomes   [metric.Outcomes]int // by metric.Outcome
 	FirstError PollError            // zero when there was none
 	LastError  PollError
-	Lines      int64         // sample lines received in stored polls
+	Lines      int64         // sample lines received: those stored and those dropped
 	Stored     int64         // lines stored
 	Dropped    []metric.Drop // by reason, First is the first case of the run
 	Bytes      int64         // body bytes
