@@ -34,8 +34,8 @@ func (t *target) result(p *plan) targetResult {
 		r.main = t.main.Result(p.window.PhaseEndNS)
 		e.EndNS = r.main.EndNS
 	}
-	if t.warm != nil {
-		r.warm = t.warm.Result(0)
+	if t.warm != nil && p.warmup != nil {
+		r.warm = t.warm.Result(p.warmup.EndNS)
 	}
 	l := &t.ledger
 	e.Ledger = l.result(e.StartNS, e.EndNS)

@@ -176,6 +176,13 @@ func TestEndedInWarmup(t *testing.T) {
 	if len(r.Metrics) != 0 || len(r.Warmup) != 1 || !hasWarning(r.Warnings, "empty_window") {
 		t.Errorf("got %d metrics, %d of the warm-up, warnings %v", len(r.Metrics), len(r.Warmup), r.Warnings)
 	}
+	killed := line(5, "u").mark(0, "warmup")
+	killed.meta.Warmup = 10 * time.Second
+	r = build(t, summary.Options{Slice: time.Second}, killed)
+	if n := len(r.Warmup[0].Series[0].Counter.Slices); n != 4 || r.WarmupWindow.EndNS != origin+4*second {
+		t.Errorf("killed in the warm-up: %d slices, window %+v", n, r.WarmupWindow)
+	}
+	r = build(t, summary.Options{}, f)
 	if e := r.Endpoints[0]; e.Ledger.Scheduled != 5 || e.InWindow != nil || e.InWarmup == nil || e.InWarmup.Total != 4 {
 		t.Errorf("endpoint: %+v", e)
 	}
