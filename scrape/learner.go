@@ -72,7 +72,7 @@ func (l *learner) run(d *Decoder, b Body) {
 	l.lastName = l.lastName[:0]
 	l.memory.recall(&d.layout, d.body)
 	if l.chunk == nil {
-		l.chunk = make([]byte, 0, chunkBytes+len(eofLine))
+		l.chunk = make([]byte, 0, min(chunkBytes, len(b.Bytes)+1)+len(eofLine))
 		l.places = make([]place, 0, len(lines))
 	}
 	d.dict.reserve(len(lines))
