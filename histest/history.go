@@ -101,7 +101,7 @@ func (h *history) mergeCells(dst *history, i, endI, j, endJ int) {
 // rows if there are none. Where neighbours were merged across the end, the last
 // row is the part that is left.
 func (h *history) upTo(counts []float64, sum float64) rows {
-	out := newRows()
+	out := roomFor(len(h.sum)+1, len(h.bucket)+len(counts))
 	rest := slices.Clone(counts)
 	left, n := 0.0, 0
 	for _, c := range counts {
@@ -181,6 +181,12 @@ type rows struct {
 }
 
 func newRows() rows { return rows{start: []int{0}} }
+
+// roomFor returns no rows, with room for some.
+func roomFor(intervals, cells int) rows {
+	return rows{sum: make([]float64, 0, intervals), start: make([]int, 1, intervals+1),
+		bucket: make([]int, 0, cells), count: make([]float64, 0, cells)}
+}
 
 // clone returns a copy that shares nothing but the sums.
 func (r *rows) clone() rows {

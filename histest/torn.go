@@ -29,7 +29,7 @@ func (l *layout) fits(bucket []int, count []float64, sum float64) bool {
 // that caught the server between updating the two shows up like that. Intervals
 // without observations are dropped. It returns the number of contradictions.
 func mergeTorn(r rows, l *layout) (merged rows, contradictions int) {
-	merged = newRows()
+	merged = roomFor(r.len(), len(r.bucket))
 	pending, rest, open := make([]float64, len(l.upper)), 0.0, false
 	for i := range r.len() {
 		bucket, count := r.of(i)
