@@ -66,23 +66,24 @@ func (s *session) conduct(ctx context.Context, first, done <-chan struct{}) erro
 	case <-done:
 		return nil // the collector says why
 	}
-	if err := s.begin(ctx); err != nil {
+	start := s.now()
+	if err := s.begin(ctx, start); err != nil {
 		return err
 	}
-	err := s.watch(ctx, first, done)
+	err := s.watch(ctx, start, first, done)
 	if s.child != nil && !s.child.ended() {
 		s.child.stop(syscall.SIGTERM)
 	}
 	return err
 }
 
-// begin starts the first phase and the load.
-func (s *session) begin(ctx context.Context) error {
+// begin starts the first phase, at startNS, and the load.
+func (s *session) begin(ctx context.Context, startNS int64) error {
 	phase := metric.PhaseProfiling
 	if s.o.warmup > 0 {
 		phase = metric.PhaseWarmup
 	}
-	if err := s.mark(phase, s.now()); err != nil {
+	if err := s.mark(phase, startNS); err != nil {
 		return err
 	}
 	if s.child == nil {
@@ -91,9 +92,9 @@ func (s *session) begin(ctx context.Context) error {
 	return s.child.start(ctx)
 }
 
-// watch waits for what ends the run and sets the marks on the way.
-func (s *session) watch(ctx context.Context, first, done <-chan struct{}) error {
-	start := s.now()
+// watch waits for what ends the run and sets the marks on the way. The warm-up
+// counts from startNS.
+func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan struct{}) error {
 	warm := timerIf(s.o.warmup)
 	var enough <-chan time.Time
 	if s.o.warmup == 0 {
@@ -106,7 +107,7 @@ func (s *session) watch(ctx context.Context, first, done <-chan struct{}) error 
 		case <-warm:
 			// The planned instant, not that of the timer, so that the same
 			// recording analysed with another warm-up cuts at the same place.
-			if err := s.mark(metric.PhaseProfiling, start+int64(s.o.warmup)); err != nil {
+			if err := s.mark(metric.PhaseProfiling, startNS+int64(s.o.warmup)); err != nil {
 				return err
 			}
 			enough = timerIf(s.o.duration)
