@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -145,7 +146,8 @@ func (d *Decoder) commit(l *learner) {
 	}
 	d.frame.Full = !same || n != len(d.present)
 	if d.frame.Full {
-		d.present = d.present[:0]
+		d.present = slices.Grow(d.present[:0], n)
+		d.frame.Slots, d.frame.Bits = slices.Grow(d.frame.Slots, n), slices.Grow(d.frame.Bits, n)
 	}
 	if more := len(seen) - len(d.bits); more > 0 {
 		d.bits = append(d.bits, make([]uint64, more)...)

@@ -3,6 +3,7 @@ package scrape
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 )
 
 // known is a line of the last stored body: what its series text led to.
@@ -32,7 +33,7 @@ type memory struct {
 
 // recall fills the memory from a layout and its body.
 func (m *memory) recall(y *layout, body []byte) {
-	m.body, m.lines, m.next, m.indexed = body, m.lines[:0], 0, false
+	m.body, m.lines, m.next, m.indexed = body, slices.Grow(m.lines[:0], len(y.lines)), 0, false
 	at := int32(0)
 	for i := range y.lines {
 		g, o := &y.lines[i], &y.origins[i]

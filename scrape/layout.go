@@ -43,7 +43,9 @@ type change struct {
 // to compare the next one with.
 func (y *layout) learn(b Body, l *learner) {
 	y.ok = !b.Cut
-	y.lines, y.origins, y.order, y.changed = y.lines[:0], y.origins[:0], y.order[:0], y.changed[:0]
+	n := len(l.places)
+	y.lines, y.origins = slices.Grow(y.lines[:0], n), slices.Grow(y.origins[:0], n)
+	y.order, y.changed = y.order[:0], slices.Grow(y.changed[:0], n)
 	at, last, sorted := int32(0), int32(noSlot), true
 	for _, p := range l.places {
 		y.lines = append(y.lines, stretch{p.start - at, p.end - p.start, p.slot})

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -74,6 +75,9 @@ func (l *learner) run(d *Decoder, b Body) {
 	if l.chunk == nil {
 		l.chunk = make([]byte, 0, min(chunkBytes, len(b.Bytes)+1)+len(eofLine))
 		l.places = make([]place, 0, len(lines))
+	}
+	if len(lines) > cap(l.seen) {
+		l.seen, l.bits, l.place = slices.Grow(l.seen, len(lines)), slices.Grow(l.bits, len(lines)), slices.Grow(l.place, len(lines))
 	}
 	d.dict.reserve(len(lines))
 	for len(lines) > 0 {
