@@ -49,6 +49,13 @@ func goals() []goal {
 		{"decode", "P1 P2 P3", "decoding one body after the other", runDecode},
 		{"learn", "P4", "a first or changed body", runLearn},
 		{"store", "P9 P10", "recording: bytes and time per sample", runStore},
+		{"exports", "P11 P12", "Parquet and JSONL of a recording", runExports},
+		{"analysis", "P13 P14", "statistics, JSON and CSV of a recording", runAnalysis},
+		{"percentiles", "P15 P16", "estimating percentiles and learning", runPercentiles},
+		{"request", "P17", "what a request costs the measured server", runRequest},
+		{"startstop", "P18", "the first request and the last export", runStartStop},
+		{"giant", "P19", "one target of 400,000 series", runGiant},
+		{"sizes", "P8", "cost against series and length of a run", runSizes},
 		{"collect", "P5 P7 P8", "whole scrapers on 10 and 100 targets", runCollect},
 		{"capacity", "P6", "targets that one core holds", runCapacity},
 	}
@@ -163,5 +170,6 @@ func usage(f *flag.FlagSet) {
 func children() map[string]func(ctx context.Context, args []string, out io.Writer) error {
 	return map[string]func(context.Context, []string, io.Writer) error{
 		"serve-targets": serveTargets,
+		"record":        recordChild,
 	}
 }

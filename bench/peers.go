@@ -75,17 +75,23 @@ func startWorker(ctx context.Context, name string, args ...string) (*worker, err
 
 // run has the worker do n units.
 func (w *worker) run(n int) (time.Duration, error) {
+	took, _, err := w.ask(n)
+	return took, err
+}
+
+// ask returns the time and the number of things that the worker went through.
+func (w *worker) ask(n int) (time.Duration, int64, error) {
 	if _, err := fmt.Fprintln(w.in, n); err != nil {
-		return 0, fmt.Errorf("ask peer: %w", err)
+		return 0, 0, fmt.Errorf("ask peer: %w", err)
 	}
-	var ns, samples int64
-	if _, err := fmt.Fscanln(w.out, &ns, &samples); err != nil {
-		return 0, fmt.Errorf("read answer of peer: %w", err)
+	var ns, things int64
+	if _, err := fmt.Fscanln(w.out, &ns, &things); err != nil {
+		return 0, 0, fmt.Errorf("read answer of peer: %w", err)
 	}
-	if samples == 0 && n > 0 {
-		return 0, errors.New("peer parsed no samples")
+	if things == 0 {
+		return 0, 0, errors.New("peer went through nothing")
 	}
-	return time.Duration(ns), nil
+	return time.Duration(ns), things, nil
 }
 
 func (w *worker) close() error { return errors.Join(w.in.Close(), w.cmd.Wait()) }

@@ -2,6 +2,8 @@
 for each URL, as AIPerf's manager starts them, with a callback that keeps nothing.
 
 Usage: collect.py INTERVAL SECONDS URL...
+
+It prints the nanoseconds of processor time it took after its modules were loaded.
 """
 
 import asyncio
@@ -26,9 +28,11 @@ async def main(interval, seconds, urls):
         await c.initialize()
         await c.start()
     await asyncio.sleep(max(0.0, end - time.monotonic()))
+    print(time.process_time_ns() - loaded, flush=True)
     for c in collectors:
         await c.stop()
 
 
 logging.disable(logging.WARNING)
+loaded = time.process_time_ns()
 asyncio.run(main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
