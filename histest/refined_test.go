@@ -196,6 +196,21 @@ func TestManyIntervals(t *testing.T) {
 	}
 }
 
+// A native histogram has hundreds of narrow buckets.
+func TestManyBuckets(t *testing.T) {
+	bounds := make([]float64, 160)
+	for i := range bounds {
+		bounds[i] = 0.001 * math.Exp2(float64(i)/10)
+	}
+	for _, rate := range []float64{1, 300} {
+		intervals, total := lognormalRun(bounds, 1000, rate, 1, 0.8)
+		got, ok := estimate(t, "refined", intervals, total, []float64{0.5, 0.99})
+		if !ok || !near(got[0].Value, 1, 0.08) || !near(got[1].Value, math.Exp(0.8*2.3263), 0.1) {
+			t.Errorf("rate %v: got %+v %v, want about 1 and 6.4", rate, got, ok)
+		}
+	}
+}
+
 // checkRefined checks the median, from totals only, against a range.
 func checkRefined(t *testing.T, d *histest.Delta, low, high float64) {
 	t.Helper()
