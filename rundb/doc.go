@@ -32,7 +32,7 @@
 //
 // # Limits
 //
-// Memory of a Writer is about 60 KiB per target, more for targets of more than
-// some thousand slots; it does not grow with the length of a run. When the disk
-// does not follow, WriterOptions.MaxPending bytes wait and then Record blocks.
+// Memory of a Writer is about 150 KiB per target of a thousand slots; it does
+// not grow with the length of a run. When the disk does not follow,
+// WriterOptions.MaxPending bytes wait and then Record blocks.
 package rundb

@@ -36,7 +36,7 @@ func (g *segment) limit(targets int) int {
 	return max(min(segmentMemory/targets, maxSegmentBytes), minSegmentBytes, segmentKeys*g.keyBytes)
 }
 
-// mark is where the sections of a segment ended before a poll was appended.
+// lengths is where the sections of a segment ended before a poll was appended.
 type lengths [4]int
 
 func (s *sections) lengths() lengths {
@@ -137,7 +137,6 @@ type targetState struct {
 	enc    encoder
 	polls  int
 	open   *segment
-	stored bool // a frame was recorded
 	bodies int
 	good   bool // a good body was kept
 }

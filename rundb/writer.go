@@ -44,7 +44,6 @@ type Writer struct {
 	spare   []byte
 	taken   int64 // batches the writer goroutine has taken
 	written int64 // batches committed
-	flush   bool
 	closed  bool
 	err     error // the first write error
 }
@@ -298,7 +297,6 @@ func (w *Writer) Flush() error {
 		return err
 	}
 	want := w.taken + 1
-	w.flush = true
 	w.nudge()
 	for w.err == nil && w.written < want {
 		w.changed.Wait()
