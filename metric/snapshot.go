@@ -79,6 +79,10 @@ type Frame struct {
 // Float returns the value at position i of a slot that is not an integer.
 func (f *Frame) Float(i int) float64 { return math.Float64frombits(f.Bits[i]) }
 
+// DropFiltered is the reason of lines that the user asked to leave out. They are
+// counted, so that stored and dropped add up, and are no loss.
+const DropFiltered = "filtered"
+
 // Drop counts lines of a poll that were not stored, by reason.
 type Drop struct {
 	Reason string // a stable word: "parse", "duplicate_label", "series_limit", ...
@@ -125,6 +129,17 @@ func (s *Snapshot) AtNS() int64 {
 		return s.FirstByteNS
 	}
 	return s.SentNS
+}
+
+// Lost returns the number of lines that were to be stored and were not.
+func (s *Snapshot) Lost() int {
+	n := 0
+	for _, d := range s.Drops {
+		if d.Reason != DropFiltered {
+			n += d.Lines
+		}
+	}
+	return n
 }
 
 // Dropped returns the number of lines that were not stored.

@@ -56,8 +56,10 @@ func (t *text) histograms() {
 	for _, q := range shown {
 		head = append(head, "P"+strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64))
 	}
+	for i := 1; i < len(head); i++ {
+		tab.Right(i)
+	}
 	tab.Header(append(head, "SERIES")...)
-	tab.Right(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 	rows := 0
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {

@@ -117,6 +117,9 @@ func (t *text) losses() {
 			}
 		}
 		for _, d := range e.Ledger.Dropped {
+			if d.Reason == metric.DropFiltered {
+				continue // as asked
+			}
 			add(e, d.Lines, "lines: "+d.Reason, d.First)
 		}
 	}

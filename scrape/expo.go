@@ -15,6 +15,9 @@ const (
 	formatOpenMetrics
 )
 
+// nameLabel is the label under which textparse hands out the metric name.
+const nameLabel = "__name__"
+
 // eofLine ends each buffer of OpenMetrics samples.
 const eofLine = "# EOF\n"
 
@@ -81,7 +84,7 @@ func (p *sampleParser) labels(dst []metric.Label) (name string, pairs []metric.L
 	p.lset.Range(func(l labels.Label) {
 		sound = sound && (first || l.Name != last)
 		last, first = l.Name, false
-		if l.Name == labels.MetricName {
+		if l.Name == nameLabel {
 			name = l.Value
 			return
 		}

@@ -20,7 +20,6 @@ type twins struct {
 	fast, slow   *scrape.Decoder
 	saw, sawSlow consumer
 	spare        [2][]byte
-	duplicates   int
 }
 
 func newTwins(t testing.TB) *twins {

@@ -124,7 +124,7 @@ func TestRequest(t *testing.T) {
 		if accept := r.Header.Get("Accept"); !strings.HasPrefix(accept, "text/plain;version=0.0.4") {
 			t.Errorf("request accepts %q", accept)
 		}
-		http.Error(w, "no entry with secret or abcd", 403)
+		http.Error(w, "no entry with secret or abcd", http.StatusForbidden)
 	}))
 	defer server.Close()
 	target := scrape.Target{URL: strings.Replace(server.URL, "http://", "http://me:secret@", 1) + "/metrics?name[]=a",

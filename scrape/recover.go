@@ -36,7 +36,7 @@ const (
 var (
 	reasonWords = [reasons]string{"", "parse", "invalid_utf8", "truncated", "after_eof", "duplicate_label",
 		"duplicate_series", "bad_bound", "sample_limit", "series_limit", "label_limit", "name_limit", "value_limit",
-		"bucket_limit", "filtered"}
+		"bucket_limit", metric.DropFiltered}
 	reasonTexts = [reasons]string{"", "no exposition line", "invalid UTF-8", "cut off without a line feed",
 		"comes after # EOF", "a label occurs twice", "series occurs again later, the last one counts",
 		"le or quantile is no number", "too many samples, see --max-samples", "too many series, see --max-series",

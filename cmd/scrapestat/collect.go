@@ -40,9 +40,7 @@ type collectOptions struct {
 	settle        time.Duration
 	tags          map[string]string
 	keep, drop    string
-	maxBody       int64
-	maxSamples    int
-	maxSeries     int
+	limits        scrape.Limits
 	maxShare      float64
 	compress      bool
 	strict, quiet bool
@@ -85,14 +83,41 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
 	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
-	f.Int64Var(&o.maxBody, "max-body", 64<<20, "largest body of a scrape, in `bytes` after decompression")
-	f.IntVar(&o.maxSamples, "max-samples", 500_000, "most samples of a scrape")
-	f.IntVar(&o.maxSeries, "max-series", 1_000_000, "most series of a target over the run")
 	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	o.registerLimits(cmd)
 	o.analysis.register(cmd)
+}
+
+// registerLimits adds what bounds the answers of a target. Each hit is counted
+// and named with the flag that raises the limit.
+func (o *collectOptions) registerLimits(cmd *cobra.Command) {
+	f, l := cmd.Flags(), &o.limits
+	f.Int64Var(&l.Body, "max-body", 64<<20, "largest body of a scrape, in `bytes` after decompression")
+	f.Int64Var(&l.Compressed, "max-compressed-body", 16<<20, "largest compressed body of a scrape, in `bytes`")
+	f.IntVar(&l.Samples, "max-samples", 500_000, "most samples of a scrape")
+	f.IntVar(&l.Series, "max-series", 1_000_000, "most series of a target over the run; each bucket counts")
+	f.IntVar(&l.Labels, "max-labels", 128, "most labels of a series")
+	f.IntVar(&l.NameLength, "max-name-length", 1024, "longest metric or label name, in bytes")
+	f.IntVar(&l.ValueLength, "max-value-length", 16<<10, "longest label value, in bytes")
+	f.IntVar(&l.Buckets, "max-buckets", 5000, "most buckets of a histogram")
+}
+
+// limitsByName lists the limits under the names of their flags.
+func (o *collectOptions) limitsByName() map[string]int64 {
+	l := &o.limits
+	return map[string]int64{
+		"max-body":            l.Body,
+		"max-compressed-body": l.Compressed,
+		"max-samples":         int64(l.Samples),
+		"max-series":          int64(l.Series),
+		"max-labels":          int64(l.Labels),
+		"max-name-length":     int64(l.NameLength),
+		"max-value-length":    int64(l.ValueLength),
+		"max-buckets":         int64(l.Buckets),
+	}
 }
 
 // validate refuses a command line that cannot work, before anything is touched.
@@ -117,8 +142,13 @@ func (o *collectOptions) validate() error {
 	if o.duration > 0 && o.cooldown >= o.duration {
 		return usagef("--cooldown %v leaves nothing of --duration %v", o.cooldown, o.duration)
 	}
-	if o.maxBody < 1 || o.maxSamples < 1 || o.maxSeries < 1 || o.maxShare < 0 {
-		return usagef("--max-body, --max-samples and --max-series must be positive, --max-scrape-share not negative")
+	for name, limit := range o.limitsByName() {
+		if limit < 1 {
+			return usagef("--%s %d: a limit must be positive", name, limit)
+		}
+	}
+	if o.maxShare < 0 {
+		return usagef("--max-scrape-share %v is negative", o.maxShare)
 	}
 	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
 		if _, err := regexp.Compile(expr); err != nil {

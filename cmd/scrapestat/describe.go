@@ -37,11 +37,7 @@ func (o *collectOptions) meta(origin time.Time) rundb.Meta {
 		Settle:   o.settle,
 		Slice:    o.analysis.slice,
 		Host:     host,
-		Limits: map[string]int64{
-			"max-body":    o.maxBody,
-			"max-samples": int64(o.maxSamples),
-			"max-series":  int64(o.maxSeries),
-		},
+		Limits:   o.limitsByName(),
 	}
 }
 

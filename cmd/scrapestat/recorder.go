@@ -24,7 +24,7 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 	if s.Outcome.Stored() {
 		r.stored.Add(1)
 		r.lines.Add(int64(s.Lines - s.Dropped()))
-		r.dropped.Add(int64(s.Dropped()))
+		r.dropped.Add(int64(s.Lost()))
 	} else {
 		r.failed.Add(1)
 	}

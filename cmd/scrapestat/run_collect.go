@@ -93,7 +93,7 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 		Origin:         origin,
 		Interval:       o.interval,
 		Timeout:        o.timeout,
-		Limits:         scrape.Limits{Body: o.maxBody, Samples: o.maxSamples, Series: o.maxSeries},
+		Limits:         o.limits,
 		MaxScrapeShare: o.maxShare,
 		Compress:       o.compress,
 		Version:        toolVersion(),

@@ -40,7 +40,7 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 			t.Fatal(err)
 		}
 		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
-			warmup: warmup, duration: 30*time.Second - warmup, maxBody: 64 << 20, maxSamples: 500_000, maxSeries: 1_000_000, quiet: true}
+			warmup: warmup, duration: 30*time.Second - warmup, quiet: true}
 		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}
 		if err := makeRunDir(dir, false); err != nil {
 			t.Fatal(err)
