@@ -91,7 +91,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if !chosen(g, names) {
 			continue
 		}
-		r.begin(g)
+		if err := r.begin(g); err != nil {
+			return err
+		}
 		start := time.Now()
 		if err := g.run(ctx, c, r); err != nil {
 			return fmt.Errorf("measure %s: %w", g.name, err)

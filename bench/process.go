@@ -124,6 +124,21 @@ func (p *process) busy() (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
+// peak is the peak memory of a running process so far, in bytes.
+func (p *process) peak() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kb * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("read memory of %s: no VmHWM", p.name)
+}
+
 // stolen is the share of the time since the beginning of the machine that the
 // hypervisor gave to others, as two counters.
 func stolen() (steal, all int64) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,6 +119,10 @@ type scrapeRun struct {
 	cost
 	requests int // in all
 	window   punctuality
+	// peak is the peak memory, and polling the milliseconds of processor time per
+	// request, a second before the end: nothing of the analysis is in them.
+	peak    int64
+	polling float64
 }
 
 // scrapeWith runs s on the fleet and takes its measure. The first three seconds
@@ -142,6 +147,18 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 		return scrapeRun{}, err
 	}
 	var spent cost
+	out := scrapeRun{}
+	if err := pause(ctx, length-time.Second); err != nil {
+		return out, errors.Join(err, p.kill())
+	}
+	checked := time.Now().UnixNano()
+	soFar, err := p.busy()
+	if err == nil {
+		out.peak, err = p.peak()
+	}
+	if err != nil {
+		return out, errors.Join(err, p.kill())
+	}
 	told := int64(0)
 	if s.tells {
 		if line, err := p.line(); err == nil {
@@ -150,7 +167,7 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	}
 	if s.ends {
 		spent, err = p.wait()
-	} else if err = pause(ctx, length); err == nil {
+	} else if err = pause(ctx, time.Second); err == nil {
 		spent, err = p.interrupt(syscall.SIGTERM)
 	}
 	if err != nil {
@@ -161,13 +178,19 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if err != nil {
 		return scrapeRun{}, err
 	}
-	out := scrapeRun{cost: spent}
+	out.cost = spent
 	if told > 0 {
 		out.cpu = time.Duration(told)
 	}
 	came = came[:f.targets]
 	var first, last int64
+	early := 0
 	for _, t := range came {
+		for _, at := range t {
+			if at <= checked {
+				early++
+			}
+		}
 		if out.requests += len(t); len(t) > 0 {
 			if first == 0 || t[0] < first {
 				first = t[0]
@@ -178,6 +201,7 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if out.requests == 0 {
 		return out, fmt.Errorf("%s sent no request: %s", s.name, p.tail())
 	}
+	out.polling = soFar.Seconds() * 1e3 / float64(max(1, early))
 	out.window = judge(came, first+3*int64(time.Second), last-int64(time.Second), every)
 	out.window.stolen = float64(steal2-steal) / float64(max(1, all2-all))
 	return out, nil

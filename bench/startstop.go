@@ -29,7 +29,7 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 		}
 		first.values = append(first.values, ms)
 	}
-	r.add(row{goal: "P18", what: "first request after the start of the process", unit: "ms", ours: first, value: first.median(), must: 100, stretch: 30})
+	r.add(row{speed: true, goal: "P18", what: "first request after the start of the process", unit: "ms", ours: first, value: first.median(), must: 100, stretch: 30})
 	rec, err := tenMinutes(c, r)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 		}
 		all.values = append(all.values, got.wall.Seconds())
 	}
-	r.add(row{goal: "P18", what: "complete exports of 8 x 10 min as a process of their own (JSON, CSV, Parquet)", unit: "s", ours: usual, value: usual.median(), must: 1, stretch: 0.4})
+	r.add(row{speed: true, goal: "P18", what: "complete exports of 8 x 10 min as a process of their own (JSON, CSV, Parquet)", unit: "s", ours: usual, value: usual.median(), must: 1, stretch: 0.4})
 	r.add(row{goal: "P18", what: "the same with JSONL", unit: "s", ours: all, value: all.median()})
 	return nil
 }
@@ -124,7 +124,7 @@ func judgeGiant(r *report, every time.Duration, runs []scrapeRun) {
 		held.must, held.stretch = 0, 0.5
 	}
 	r.add(held)
-	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: CPU per scrape", every), unit: "ms", ours: column(runs, scrapeRun.perScrape), value: column(runs, scrapeRun.perScrape).median()})
+	r.add(row{speed: true, goal: "P19", what: fmt.Sprintf("every %v: CPU per scrape", every), unit: "ms", ours: column(runs, scrapeRun.perScrape), value: column(runs, scrapeRun.perScrape).median()})
 	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: share of the core, start and end included", every), unit: "%", ours: share, value: share.median(), must: 100})
 	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: peak memory", every), unit: "MB", ours: rss, value: rss.median(), must: 1500})
 }
