@@ -1,7 +1,6 @@
 package export
 
 import (
-	"math"
 	"reflect"
 
 	"github.com/parquet-go/parquet-go"
@@ -97,5 +96,3 @@ func someValue(column int, v parquet.Value) parquet.Value { return v.Level(0, 1,
 
 // none is the null of an optional column.
 func noValue(column int) parquet.Value { return parquet.Value{}.Level(0, 0, column) }
-
-func doubleBits(bits uint64) parquet.Value { return parquet.DoubleValue(math.Float64frombits(bits)) }
