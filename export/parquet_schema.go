@@ -52,7 +52,7 @@ func steadyColumn(name string) tableColumn {
 // timeColumn is plain in big pages: all series of a target have the same times,
 // which compress to nothing where a page has them twice.
 func timeColumn(name string, node parquet.Node) tableColumn {
-	return tableColumn{name, parquet.Encoded(node, &parquet.Plain), 512 << 10}
+	return tableColumn{name, parquet.Encoded(node, &parquet.Plain), 256 << 10}
 }
 
 // tableNode is a group whose columns keep their order; a parquet.Group is a map
