@@ -174,8 +174,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// build makes the scrapestat command.
+// build makes the scrapestat command, unless one was given.
 func build(ctx context.Context, c config) (string, error) {
+	if c.binary != "" {
+		return c.binary, nil
+	}
 	bin := filepath.Join(c.work, "scrapestat")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
