@@ -199,7 +199,7 @@ func runAnalysis(ctx context.Context, c config, r *report) error {
 	}
 	width := "--slice-duration=" + slice.String()
 	var cpu, rss, finer, peer stat
-	aiperf, err := startAIPerf(ctx, c, rec)
+	aiperf, err := startAIPerf(ctx, c, rec, peerTargets)
 	if err != nil {
 		r.missing("AIPerf's analysis", err.Error())
 	}
@@ -257,7 +257,7 @@ func oneHour(ctx context.Context, c config, r *report, tenMinutes float64) error
 // startAIPerf starts AIPerf's package on the same polls; loading them is not
 // measured. It answers a slice width in seconds with the processor time of its
 // statistics and JSON, and 0 with that of its Parquet file.
-func startAIPerf(ctx context.Context, c config, rec *recorded) (*worker, error) {
+func startAIPerf(ctx context.Context, c config, rec *recorded, targets int) (*worker, error) {
 	if _, err := pythonVersion(c); err != nil {
 		return nil, err
 	}
@@ -265,5 +265,5 @@ func startAIPerf(ctx context.Context, c config, rec *recorded) (*worker, error) 
 	if err != nil {
 		return nil, err
 	}
-	return startWorker(ctx, c.python, src, rec.peer, fmt.Sprint(peerTargets), filepath.Join(c.work, "aiperf.parquet"))
+	return startWorker(ctx, c.python, src, rec.peer, fmt.Sprint(targets), filepath.Join(c.work, "aiperf.parquet"))
 }

@@ -54,7 +54,7 @@ func runExports(ctx context.Context, c config, r *report) error {
 
 // peerParquet has AIPerf write the same samples and returns their number.
 func peerParquet(ctx context.Context, c config, r *report, rec *recorded, ours stat) (float64, error) {
-	aiperf, err := startAIPerf(ctx, c, rec)
+	aiperf, err := startAIPerf(ctx, c, rec, 1)
 	if err != nil {
 		r.missing("AIPerf's Parquet exporter", err.Error())
 		// Rows of ours: every sample but creation times, sums and counts.
@@ -68,10 +68,10 @@ func peerParquet(ctx context.Context, c config, r *report, rec *recorded, ours s
 	if err != nil {
 		return 0, fmt.Errorf("read Parquet of peer: %w", err)
 	}
-	const times = storeTargets / peerTargets
+	const times = storeTargets // the peer gets one, or it would take many minutes
 	theirs := one(float64(info.Size()) * times)
 	r.say("AIPerf's exporter: %d rows in %v CPU, %.3f M rows/s, %d bytes", rows, took.Round(time.Millisecond), float64(rows)/1e6/took.Seconds(), info.Size())
-	r.add(row{goal: "P11", what: fmt.Sprintf("Parquet file, AIPerf's columns; the peer's is that of %d targets times %d", peerTargets, times), unit: "B", ours: ours, peer: theirs, peerName: "AIPerf's exporter", value: ours.median() / theirs.median(), must: 1 / 3.5, stretch: 1 / 4.7})
+	r.add(row{goal: "P11", what: fmt.Sprintf("Parquet file, AIPerf's columns; the peer's is that of one target times %d", times), unit: "B", ours: ours, peer: theirs, peerName: "AIPerf's exporter", value: ours.median() / theirs.median(), must: 1 / 3.5, stretch: 1 / 4.7})
 	return float64(rows) * times, aiperf.close()
 }
 

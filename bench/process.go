@@ -22,6 +22,8 @@ type process struct {
 	out    *bufio.Reader
 	errors *os.File
 	began  time.Time
+	most   chan int64 // the peak memory, sent when the process has ended
+	ended  chan struct{}
 }
 
 // cost is what a finished process took.
@@ -50,7 +52,29 @@ func start(ctx context.Context, c config, cpu int, name string, args ...string) 
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	p.most, p.ended = make(chan int64, 1), make(chan struct{})
+	go p.watch()
 	return p, nil
+}
+
+// watch follows the peak memory until the process has ended. What the operating
+// system says of a finished process will not do: there the peak is never below what
+// this process had when it started the other.
+func (p *process) watch() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	most := int64(0)
+	for {
+		select {
+		case <-tick.C:
+			if n, err := p.peak(); err == nil { // it fails in the moment of the end
+				most = n
+			}
+		case <-p.ended:
+			p.most <- most
+			return
+		}
+	}
 }
 
 // startSelf runs this binary as one of its children.
@@ -69,11 +93,12 @@ func (p *process) wait() (cost, error) {
 	_, copyErr := io.Copy(io.Discard, p.out)
 	err := p.cmd.Wait()
 	wall := time.Since(p.began)
+	close(p.ended)
 	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
 		return cost{}, errors.New("no resource usage on this system")
 	}
-	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: u.Maxrss * 1024}
+	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: <-p.most}
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", p.name, err, p.tail())
 	}
@@ -100,6 +125,8 @@ func (p *process) kill() error {
 	}
 	err := p.cmd.Process.Kill()
 	p.cmd.Wait() // it was killed: how it ended is known
+	close(p.ended)
+	<-p.most
 	return err
 }
 

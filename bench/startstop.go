@@ -34,8 +34,13 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 	if err != nil {
 		return err
 	}
-	var usual, all stat
+	var tables, usual, all stat
 	for range c.rounds {
+		quick, _, err := export(ctx, c, rec.dir, "json,csv")
+		if err != nil {
+			return err
+		}
+		tables.values = append(tables.values, quick.wall.Seconds())
 		got, _, err := export(ctx, c, rec.dir, "json,csv,parquet")
 		if err != nil {
 			return err
@@ -46,6 +51,7 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 		}
 		all.values = append(all.values, got.wall.Seconds())
 	}
+	r.add(row{speed: true, goal: "P18", what: "JSON and CSV of 8 x 10 min as a process of their own", unit: "s", ours: tables, value: tables.median(), must: 1, stretch: 0.4})
 	r.add(row{speed: true, goal: "P18", what: "complete exports of 8 x 10 min as a process of their own (JSON, CSV, Parquet)", unit: "s", ours: usual, value: usual.median(), must: 1, stretch: 0.4})
 	r.add(row{goal: "P18", what: "the same with JSONL", unit: "s", ours: all, value: all.median()})
 	return nil
@@ -95,7 +101,7 @@ func runGiant(ctx context.Context, c config, r *report) error {
 	if err != nil {
 		return err
 	}
-	f, err := startFleet(ctx, c, 1, "-bodies", "3", "-extra", strconv.Itoa(399_000), "-step", "1s")
+	f, err := startFleet(ctx, c, 1, "-bodies", "16", "-extra", strconv.Itoa(399_000), "-step", "1s")
 	if err != nil {
 		return err
 	}
