@@ -97,16 +97,29 @@ func (f *Fold) Result(endNS int64) *Result {
 		out.Warnings = append(out.Warnings, metric.Warning{Code: "too_many_slices",
 			Text: fmt.Sprintf("slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices)})
 	}
+	hollow, first := 0, 0
 	for series := range f.holders {
-		if s, ok := f.series(series, v); ok {
+		s, ok := f.series(series, v)
+		if ok {
 			out.Series = append(out.Series, s)
+		} else if s.NonFinite > 0 {
+			if hollow == 0 {
+				first = series
+			}
+			hollow++
 		}
+	}
+	if hollow > 0 {
+		out.Warnings = append(out.Warnings, metric.Warning{Code: "only_non_finite",
+			Text: fmt.Sprintf("series without statistics, as all their samples are NaN or infinite: %d; the first is %s%s",
+				hollow, dict.FamilyOf(first).Name, dict.Series[first].Labels)})
 	}
 	out.Skipped = f.skipped()
 	return out
 }
 
-// series returns the statistics of one series; ok is false when it has none.
+// series returns the statistics of one series; ok is false when it has none,
+// and only Index and NonFinite are set then.
 func (f *Fold) series(index int, v *view) (s Series, ok bool) {
 	var t track
 	s.Index = index
@@ -127,7 +140,7 @@ func (f *Fold) series(index int, v *view) (s Series, ok bool) {
 		s.Resets = int(c.resets)
 	}
 	if s.Counter == nil && s.Gauge == nil && s.Histogram == nil {
-		return s, false
+		return Series{Index: index, NonFinite: int(t.drops)}, false
 	}
 	s.Samples, s.Gaps, s.NonFinite = int(t.samples), int(t.gaps), int(t.drops)
 	s.HasRef = t.ref >= 0

@@ -69,7 +69,7 @@ func (t *text) histograms() {
 			}
 			rows++
 			u := unitOf(m)
-			row := []string{m.Name, strconv.FormatInt(h.Count, 10), dashIf(h.Count == 0, units.Format(h.Avg, u))}
+			row := []string{m.Name, strconv.FormatInt(h.Count, 10), dashIf(h.Count == 0 || h.NoSum, units.Format(h.Avg, u))}
 			for _, q := range shown {
 				row = append(row, estimate(h.Quantiles, q, u))
 			}

@@ -36,6 +36,7 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t.gauges()
 	t.histograms()
 	t.hidden()
+	t.notExported()
 	t.warnings()
 	return t.err
 }
@@ -86,13 +87,15 @@ func (t *text) head() {
 
 func (t *text) targets() {
 	var tab texttab.Table
-	tab.Header("TARGET", "SCRAPES", "OK", "FAILED", "SERIES", "SAMPLES", "DROPPED", "SCRAPE", "LATE P99")
-	tab.Right(1, 2, 3, 4, 5, 6, 7, 8)
+	tab.Header("TARGET", "SCRAPES", "OK", "PARTIAL", "SKIPPED", "FAILED", "SERIES", "SAMPLES", "DROPPED", "SCRAPE", "LATE P99")
+	tab.Right(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		l := &e.Ledger
 		stored := l.StoredPolls()
-		tab.Row(endpointName(e), itoa(l.Scheduled), itoa(stored), itoa(l.Scheduled-stored), itoa(l.SeriesN),
+		skipped := l.Outcomes[metric.SkippedOverlap]
+		tab.Row(endpointName(e), itoa(l.Scheduled), itoa(l.Outcomes[metric.OK]), itoa(l.Outcomes[metric.Partial]),
+			itoa(skipped), itoa(l.Scheduled-stored-skipped), itoa(l.SeriesN),
 			strconv.FormatInt(l.Stored, 10), strconv.FormatInt(l.Lines-l.Stored, 10),
 			dashIf(stored == 0, e.Fetches.AvgLatency.Round(10*time.Microsecond).String()),
 			dashIf(l.Scheduled == 0, l.Late.P99.Round(10*time.Microsecond).String()))
@@ -100,8 +103,8 @@ func (t *text) targets() {
 	t.table("targets", &tab, len(t.run.Endpoints))
 }
 
-// losses names what did not arrive: failed polls by kind and dropped lines by
-// reason. It prints nothing when nothing was lost.
+// losses names what did not arrive: polls that were not ok by kind, dropped lines
+// by reason. It prints nothing when nothing was lost.
 func (t *text) losses() {
 	var tab texttab.Table
 	rows := 0
@@ -112,7 +115,7 @@ func (t *text) losses() {
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		for o, n := range e.Ledger.Outcomes {
-			if n > 0 && !metric.Outcome(o).Stored() {
+			if n > 0 && metric.Outcome(o) != metric.OK {
 				add(e, n, metric.Outcome(o).String(), outcomeText(e, metric.Outcome(o)))
 			}
 		}
@@ -159,15 +162,24 @@ func (t *text) hidden() {
 	}
 }
 
+// maxWarnings bounds how many warnings of one code are printed; the exports have
+// them all.
+const maxWarnings = 5
+
 func (t *text) warnings() {
-	n := 0
+	count := map[string]int{}
+	var order []string
 	say := func(where string, ws []metric.Warning) {
 		for _, w := range ws {
-			if n == 0 {
+			if len(order) == 0 {
 				t.printf("\nwarnings\n")
 			}
-			n++
-			t.printf("  %s%s: %s\n", where, texttab.Escape(w.Code), texttab.Escape(w.Text))
+			if count[w.Code]++; count[w.Code] == 1 {
+				order = append(order, w.Code)
+			}
+			if count[w.Code] <= maxWarnings {
+				t.printf("  %s%s: %s\n", where, texttab.Escape(w.Code), texttab.Escape(w.Text))
+			}
 		}
 	}
 	say("", t.run.Warnings)
@@ -179,7 +191,26 @@ func (t *text) warnings() {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {
 			s := &m.Series[j]
-			say(texttab.Escape(m.Name)+texttab.Escape(s.Labels.String())+": ", s.Warnings)
+			say(texttab.Escape(endpointName(&t.run.Endpoints[s.Endpoint])+" "+m.Name+s.Labels.String())+": ", s.Warnings)
+		}
+	}
+	for _, code := range order {
+		if more := count[code] - maxWarnings; more > 0 {
+			t.printf("  %s: %d more, listed in the exports\n", texttab.Escape(code), more)
+		}
+	}
+}
+
+// notExported names the families that are recorded and have no statistics.
+func (t *text) notExported() {
+	for i := range t.run.Endpoints {
+		e := &t.run.Endpoints[i]
+		var names []string
+		for _, f := range e.NotExported {
+			names = append(names, texttab.Escape(f.Name)+" ("+f.Type.String()+")")
+		}
+		if len(names) > 0 {
+			t.printf("\n%s: recorded without statistics: %s\n", texttab.Escape(endpointName(e)), texttab.Truncate(strings.Join(names, ", "), 400))
 		}
 	}
 }

@@ -41,7 +41,12 @@ func newChild(argv []string, std stdio) (*child, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = std.in, std.out, std.err
 	// A grandchild that keeps our pipes open must not hold up the end of the run.
 	cmd.WaitDelay = 2 * time.Second
-	ownProcessGroup(cmd)
+	if !isTerminal(std.in) {
+		// On a terminal a group of its own could not read it: a load generator
+		// that asks for a password would stop. There the group is shared, and the
+		// terminal's own signals reach both.
+		ownProcessGroup(cmd)
+	}
 	return &child{cmd: cmd, done: make(chan struct{})}, nil
 }
 

@@ -13,11 +13,19 @@ func ownProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
+// signalGroup reaches the whole tree where COMMAND has a group of its own, and
+// else the process alone.
 func signalGroup(cmd *exec.Cmd, sig os.Signal) {
-	if s, ok := sig.(syscall.Signal); ok {
-		// The group may be gone already; there is nothing to tell then.
-		_ = syscall.Kill(-cmd.Process.Pid, s)
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return
 	}
+	pid := cmd.Process.Pid
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {
+		pid = -pid
+	}
+	// It may be gone already; there is nothing to tell then.
+	_ = syscall.Kill(pid, s)
 }
 
 func killGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGKILL) }

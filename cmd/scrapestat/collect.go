@@ -28,7 +28,7 @@ const collectExample = `  scrapestat collect localhost:8000 --duration 5m
 type collectOptions struct {
 	targets []string
 	command []string
-	argv    []string // the whole command line, for the manifest
+	flags   []string // as given, for the manifest
 
 	out           string
 	force         bool
@@ -59,7 +59,7 @@ func newCollectCmd(std stdio) *cobra.Command {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				o.targets, o.command = args[:dash], args[dash:]
 			}
-			o.argv = append([]string{"scrapestat", "collect"}, rebuildArgs(cmd, args)...)
+			o.flags = givenFlags(cmd)
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 	for _, arg := range o.targets {
 		t, err := scrape.ParseTarget(arg)
 		if err != nil {
-			return nil, usagef("target %q: %w", redactURL(arg), err)
+			return nil, usagef("target %q: %w", redactArgs([]string{arg})[0], err)
 		}
 		if id := t.Public().URL; !slices.Contains(seen, id) {
 			seen = append(seen, id)
@@ -176,19 +176,11 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 	return targets, nil
 }
 
-// rebuildArgs restores the command line from what cobra parsed, flags first in
-// the order they were given.
-func rebuildArgs(cmd *cobra.Command, args []string) []string {
+// givenFlags lists the flags that were given, by name.
+func givenFlags(cmd *cobra.Command) []string {
 	var out []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		out = append(out, fmt.Sprintf("--%s=%s", f.Name, strings.Trim(f.Value.String(), "[]")))
 	})
-	dash := cmd.ArgsLenAtDash()
-	for i, a := range args {
-		if i == dash {
-			out = append(out, "--")
-		}
-		out = append(out, a)
-	}
 	return out
 }

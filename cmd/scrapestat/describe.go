@@ -19,7 +19,7 @@ import (
 )
 
 // meta is what the recording says about itself.
-func (o *collectOptions) meta(origin time.Time) rundb.Meta {
+func (o *collectOptions) meta(origin time.Time, targets []scrape.Target) rundb.Meta {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // unknown is no reason not to measure
@@ -27,7 +27,7 @@ func (o *collectOptions) meta(origin time.Time) rundb.Meta {
 	return rundb.Meta{
 		ID:       newRunID(),
 		Version:  toolVersion(),
-		Command:  redactedCommand(o.argv),
+		Command:  redactedCommand(o.flags, targets, o.command),
 		Tags:     o.tags,
 		OriginNS: origin.UnixNano(),
 		Interval: o.interval,
@@ -91,7 +91,7 @@ func complete(m rundb.Manifest, ended time.Time, r *summary.Run, files []export.
 		e, t := &r.Endpoints[i], &m.Targets[i]
 		t.Polls = e.Ledger.Scheduled
 		t.Stored = e.Ledger.StoredPolls()
-		if t.Stored > 0 {
+		if e.Fetches.Total > 0 {
 			t.First, t.Last = time.Unix(0, e.Fetches.FirstNS).UTC(), time.Unix(0, e.Fetches.LastNS).UTC()
 		}
 	}

@@ -139,6 +139,7 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 		return err
 	}
 	defer closeAll()
+	inheritSlices(&so, &o.analysis, runs)
 	result, err := buildSummary(ctx, runs, so)
 	if err != nil {
 		return err

@@ -2,13 +2,37 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
+
+// checkMark refuses a mark outside the recording: it would bend the windows of
+// the run. What is marked after the end of a closed one is not part of it.
+func checkMark(dir, name string, when time.Time) error {
+	if name == "" || len(name) > 200 || strings.ContainsFunc(name, unicode.IsControl) {
+		return usagef("NAME must have 1 to 200 bytes and no control characters")
+	}
+	r, err := rundb.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	from, to := time.Unix(0, r.Meta().OriginNS), time.Now()
+	if end := r.Meta().EndNS; end != 0 {
+		to = time.Unix(0, end)
+	}
+	if when.Before(from) || when.After(to) {
+		return usagef("mark at %s is outside the recording, which lasts from %s to %s (--at)", when.UTC().Format(time.RFC3339Nano),
+			from.UTC().Format(time.RFC3339Nano), to.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}
 
 func newMarkCmd(std stdio) *cobra.Command {
 	var at string
@@ -29,8 +53,8 @@ close to it. The name "end" ends the run.`,
 				}
 			}
 			dir, name := args[0], args[1]
-			if name == "" || len(name) > 200 {
-				return usagef("NAME must have 1 to 200 bytes")
+			if err := checkMark(dir, name, when); err != nil {
+				return err
 			}
 			if err := rundb.AddMark(dir, metric.Mark{Name: name, AtNS: when.UnixNano()}); err != nil {
 				return fmt.Errorf("mark %s in %s: %w", name, dir, err)

@@ -23,8 +23,10 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, term: isTerminal(w), started: time.Now()}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal says whether a reader or writer is a terminal that can do more than
+// print lines.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }
 

@@ -32,9 +32,11 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	if o.out == "" {
 		o.out = defaultRunDir(time.Now())
 	}
-	if err := makeRunDir(o.out, o.force); err != nil {
+	unlock, err := makeRunDir(o.out, o.force)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	s, err := newSession(o, targets, child, std)
 	if err != nil {
 		return err
@@ -59,7 +61,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 // newSession opens the recording and makes the collector.
 func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
 	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), say: newProgress(std.err, o.quiet)}
-	meta := o.meta(s.origin)
+	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
 	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: func(m metric.Mark) {
 		select {
@@ -187,6 +189,9 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 	}
 	defer closeAll()
 	noteOpen(say, runs, dirs)
+	if a.sliceFlag != nil {
+		inheritSlices(&so, &a, runs)
+	}
 	result, err := buildSummary(ctx, runs, so)
 	if err != nil {
 		return nil, nil, err
@@ -233,6 +238,14 @@ func buildSummary(ctx context.Context, runs []*rundb.Run, so summary.Options) (*
 		recs[i] = r
 	}
 	return summary.Build(ctx, recs, so)
+}
+
+// inheritSlices slices as the recording was to be sliced, unless the user says
+// otherwise.
+func inheritSlices(so *summary.Options, a *analysisFlags, runs []*rundb.Run) {
+	if !a.sliceFlag.Changed {
+		so.Slice = runs[0].Meta().Slice
+	}
 }
 
 func recordings(runs []*rundb.Run) []export.Recording {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -21,29 +20,34 @@ func defaultRunDir(now time.Time) string {
 	return filepath.Join("runs", now.UTC().Format("20060102T150405.000Z"))
 }
 
-// makeRunDir creates the run directory. An existing one is refused unless it is
-// empty or force is set, which removes the files of the earlier run.
-func makeRunDir(dir string, force bool) error {
+// makeRunDir creates the run directory and locks it. An existing one is refused
+// unless it is empty or force is set, which removes the files of the earlier
+// run, but never those of one that is being recorded.
+func makeRunDir(dir string, force bool) (unlock func(), err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("create run directory %s: %w", dir, err)
+			return nil, fmt.Errorf("create run directory %s: %w", dir, err)
 		}
-		return nil
 	case err != nil:
-		return usagef("open run directory %s: %w", dir, err)
-	case len(entries) == 0:
-		return probeWritable(dir)
-	case !force:
-		return usagef("run directory %s exists; choose another with --out, or replace the run in it with --force", dir)
+		return nil, usagef("open run directory %s: %w", dir, err)
+	case len(entries) > 0 && !force:
+		return nil, usagef("run directory %s exists; choose another with --out, or replace the run in it with --force", dir)
+	}
+	if err := probeWritable(dir); err != nil {
+		return nil, err
+	}
+	if unlock, err = lockRunDir(dir); err != nil {
+		return nil, err
 	}
 	for _, name := range runFiles {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("replace run in %s: %w", dir, err)
+			unlock()
+			return nil, fmt.Errorf("replace run in %s: %w", dir, err)
 		}
 	}
-	return probeWritable(dir)
+	return unlock, nil
 }
 
 // makeExportDir creates the directory of exports that do not go into a run.
@@ -62,43 +66,4 @@ func probeWritable(dir string) error {
 		return fmt.Errorf("write to run directory %s: %w", dir, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// secretFlags take a value that must not reach the manifest.
-var secretFlags = []string{"--header"}
-
-// redactedCommand is the command line as it is kept: values of secret flags and
-// userinfo of URLs are replaced.
-func redactedCommand(argv []string) []string {
-	out := make([]string, len(argv))
-	for i, a := range argv {
-		out[i] = redactURL(a)
-		for _, f := range secretFlags {
-			if i > 0 && argv[i-1] == f {
-				out[i] = "REDACTED"
-			}
-			if strings.HasPrefix(a, f+"=") {
-				out[i] = f + "=REDACTED"
-			}
-		}
-	}
-	return out
-}
-
-// redactURL hides the userinfo of a URL inside an argument, keeping the rest.
-func redactURL(arg string) string {
-	scheme := strings.Index(arg, "://")
-	if scheme < 0 {
-		return arg
-	}
-	rest := arg[scheme+3:]
-	authority := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
-	}
-	at := strings.LastIndexByte(authority, '@')
-	if at < 0 {
-		return arg
-	}
-	return arg[:scheme+3] + "REDACTED" + rest[at:]
 }

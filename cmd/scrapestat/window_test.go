@@ -42,9 +42,11 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
 			warmup: warmup, duration: 30*time.Second - warmup, quiet: true}
 		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}
-		if err := makeRunDir(dir, false); err != nil {
+		unlock, err := makeRunDir(dir, false)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer unlock()
 		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
 		s, err := newSession(o, []scrape.Target{target}, nil, discard())
 		if err != nil {
