@@ -20,7 +20,7 @@ func runCollect(ctx context.Context, c config, r *report) error {
 		}
 		judgeScrapers(r, targets, runs, names)
 	}
-	r.grid([]string{"targets", "scraper", "CPU ms/scrape", "RSS MB", "missed", "p99 off ms", "drift us", "stolen %"}, lines)
+	r.grid([]string{"targets", "scraper", "CPU ms/scrape", "polling only", "RSS MB", "with the end", "missed", "p99 off ms", "drift us", "stolen %"}, lines)
 	return nil
 }
 
@@ -64,7 +64,11 @@ func compareScrapers(ctx context.Context, c config, r *report, targets int) (map
 // process ever did included.
 func (s scrapeRun) perScrape() float64 { return s.cpu.Seconds() * 1e3 / float64(s.requests) }
 
-func (s scrapeRun) megabytes() float64 { return float64(s.rss) / 1e6 }
+func (s scrapeRun) megabytes() float64 { return float64(s.peak) / 1e6 }
+
+func (s scrapeRun) atEnd() float64 { return float64(s.rss) / 1e6 }
+
+func (s scrapeRun) pollingOnly() float64 { return s.polling }
 
 func column(runs []scrapeRun, f func(scrapeRun) float64) stat {
 	var s stat
@@ -81,7 +85,8 @@ func drifted(s scrapeRun) float64 {
 }
 
 func scraperLine(targets int, name string, runs []scrapeRun) []string {
-	return []string{fmt.Sprint(targets), name, column(runs, scrapeRun.perScrape).String(), column(runs, scrapeRun.megabytes).String(),
+	return []string{fmt.Sprint(targets), name, column(runs, scrapeRun.perScrape).String(), column(runs, scrapeRun.pollingOnly).String(),
+		column(runs, scrapeRun.megabytes).String(), column(runs, scrapeRun.atEnd).String(),
 		column(runs, missed).String(), column(runs, late).String(), column(runs, drifted).String(),
 		column(runs, func(s scrapeRun) float64 { return 100 * s.window.stolen }).String()}
 }
@@ -106,7 +111,9 @@ func judgeScrapers(r *report, targets int, runs map[string][]scrapeRun, names []
 	r.add(row{goal: "P7", what: fmt.Sprintf("drift per interval, %d targets", targets), unit: "us", ours: drift, value: drift.median(), must: 20, stretch: 2, note: quiet})
 	if targets == 100 {
 		rss := column(runs["ours"], scrapeRun.megabytes)
-		r.add(row{goal: "P8", what: "peak memory, 100 targets", unit: "MB", ours: rss, value: rss.median(), must: 80, stretch: 55})
+		r.add(row{goal: "P8", what: "peak memory while collecting, 100 targets", unit: "MB", ours: rss, value: rss.median(), must: 80, stretch: 55})
+		whole := column(runs["ours"], scrapeRun.atEnd)
+		r.add(row{goal: "P8", what: "peak memory with the analysis at the end, 100 targets", unit: "MB", ours: whole, value: whole.median()})
 	}
 }
 
@@ -134,7 +141,7 @@ func runCapacity(ctx context.Context, c config, r *report) error {
 			r.add(row{goal: "P6", what: "1,000 targets: share of one core", unit: "%", ours: share, value: share.median(), stretch: 50})
 		}
 	}
-	r.grid([]string{"targets", "scraper", "CPU ms/scrape", "RSS MB", "missed", "p99 off ms", "drift us", "stolen %", "core %"}, lines)
+	r.grid([]string{"targets", "scraper", "CPU ms/scrape", "polling only", "RSS MB", "with the end", "missed", "p99 off ms", "drift us", "stolen %", "core %"}, lines)
 	return nil
 }
 

@@ -32,6 +32,7 @@ type config struct {
 	python  string
 	gocode  string
 	vmagent string
+	binary  string
 	prom    string
 	cpu     int // of the measured scraper
 	other   int // of the targets
@@ -91,7 +92,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if !chosen(g, names) {
 			continue
 		}
-		r.begin(g)
+		if err := r.begin(g); err != nil {
+			return err
+		}
 		start := time.Now()
 		if err := g.run(ctx, c, r); err != nil {
 			return fmt.Errorf("measure %s: %w", g.name, err)
@@ -125,6 +128,7 @@ func parse(args []string) (config, []string, error) {
 	f.StringVar(&c.python, "python", os.Getenv("SCRAPESTAT_PYTHON"), "Python with aiperf 0.13.0; \"\" goes without")
 	f.StringVar(&c.gocode, "gocode", "/usr/share/gocode", "GOPATH with VictoriaMetrics' packages, as Debian installs them")
 	f.StringVar(&c.vmagent, "vmagent", "vmagent", "vmagent binary")
+	f.StringVar(&c.binary, "scrapestat", "", "scrapestat binary; \"\" builds this checkout")
 	f.StringVar(&c.prom, "prometheus", "prometheus", "Prometheus binary")
 	f.IntVar(&c.cpu, "cpu", 0, "processor of the measured process")
 	f.IntVar(&c.other, "target-cpu", 1, "processor of the targets it scrapes")

@@ -97,10 +97,10 @@ func runPercentiles(ctx context.Context, c config, r *report) error {
 		allocs := allocations(ask)
 		lines = append(lines, []string{name, stats[0].String(), stats[1].String(), stats[2].String(), short(allocs)})
 		if name == histest.Polynomial {
-			r.add(row{goal: "P15", what: "polynomial percentiles of one histogram", unit: "us", ours: stats[0], value: stats[0].median(), must: 20, stretch: 6})
+			r.add(row{speed: true, goal: "P15", what: "polynomial percentiles of one histogram", unit: "us", ours: stats[0], value: stats[0].median(), must: 20, stretch: 6})
 			r.add(row{goal: "P15", what: "allocations of it", ours: one(allocs), value: allocs, stretch: 0.01})
 			r.add(row{goal: "P15", what: "a thousand times the counts", unit: "us", ours: stats[1], peer: stats[0], peerName: "ours", value: stats[1].over(stats[0]).median(), must: 1.25})
-			r.add(row{goal: "P16", what: "learning 1,800 scrapes of 19 buckets", unit: "us", ours: stats[2], value: stats[2].median(), must: 150})
+			r.add(row{speed: true, goal: "P16", what: "learning 1,800 scrapes of 19 buckets", unit: "us", ours: stats[2], value: stats[2].median(), must: 150})
 		}
 	}
 	r.grid([]string{"estimator", "us for nine quantiles", "counts x 1000", "us to learn", "allocations"}, lines)

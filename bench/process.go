@@ -22,6 +22,8 @@ type process struct {
 	out    *bufio.Reader
 	errors *os.File
 	began  time.Time
+	most   chan int64 // the peak memory, sent when the process has ended
+	ended  chan struct{}
 }
 
 // cost is what a finished process took.
@@ -50,7 +52,29 @@ func start(ctx context.Context, c config, cpu int, name string, args ...string) 
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	p.most, p.ended = make(chan int64, 1), make(chan struct{})
+	go p.watch()
 	return p, nil
+}
+
+// watch follows the peak memory until the process has ended. What the operating
+// system says of a finished process will not do: there the peak is never below what
+// this process had when it started the other.
+func (p *process) watch() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	most := int64(0)
+	for {
+		select {
+		case <-tick.C:
+			if n, err := p.peak(); err == nil { // it fails in the moment of the end
+				most = n
+			}
+		case <-p.ended:
+			p.most <- most
+			return
+		}
+	}
 }
 
 // startSelf runs this binary as one of its children.
@@ -69,11 +93,12 @@ func (p *process) wait() (cost, error) {
 	_, copyErr := io.Copy(io.Discard, p.out)
 	err := p.cmd.Wait()
 	wall := time.Since(p.began)
+	close(p.ended)
 	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
 		return cost{}, errors.New("no resource usage on this system")
 	}
-	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: u.Maxrss * 1024}
+	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: <-p.most}
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", p.name, err, p.tail())
 	}
@@ -100,6 +125,8 @@ func (p *process) kill() error {
 	}
 	err := p.cmd.Process.Kill()
 	p.cmd.Wait() // it was killed: how it ended is known
+	close(p.ended)
+	<-p.most
 	return err
 }
 
@@ -122,6 +149,21 @@ func (p *process) busy() (time.Duration, error) {
 	user, err1 := strconv.ParseInt(f[11], 10, 64)
 	system, err2 := strconv.ParseInt(f[12], 10, 64)
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
+}
+
+// peak is the peak memory of a running process so far, in bytes.
+func (p *process) peak() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kb * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("read memory of %s: no VmHWM", p.name)
 }
 
 // stolen is the share of the time since the beginning of the machine that the
@@ -159,8 +201,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// build makes the scrapestat command.
+// build makes the scrapestat command, unless one was given.
 func build(ctx context.Context, c config) (string, error) {
+	if c.binary != "" {
+		return c.binary, nil
+	}
 	bin := filepath.Join(c.work, "scrapestat")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil

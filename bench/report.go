@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // row is the verdict on one quantity. Value is what is judged: a ratio
@@ -24,6 +27,7 @@ type row struct {
 	must       float64
 	stretch    float64
 	atLeast    bool   // value must reach must instead
+	speed      bool   // value is a time or rate of the machine, not a ratio
 	note       string // what the reader should know
 }
 
@@ -51,6 +55,9 @@ type report struct {
 	out    io.Writer
 	rows   []row
 	absent []string
+	// slow is by how much this machine is slower now than the one of the goals'
+	// figures, measured with the same parser on the same load before each goal.
+	slow float64
 }
 
 func newReport(out io.Writer) *report { return &report{out: out} }
@@ -59,6 +66,13 @@ func (r *report) say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n
 
 // add prints a row and keeps it for the table.
 func (r *report) add(w row) {
+	if w.speed && r.slow > 0 {
+		scaled := w.value / r.slow
+		if w.atLeast {
+			scaled = w.value * r.slow
+		}
+		w.note = strings.TrimPrefix(fmt.Sprintf("%s; at the speed of the goals' machine %s", w.note, short(scaled)), "; ")
+	}
 	r.rows = append(r.rows, w)
 	r.say("%-4s %s: ours %s %s; %s %s; judged %s, must %s, stretch %s: %s%s", w.goal, w.what, w.ours, w.unit,
 		orNone(w.peerName), w.peer, short(w.value), limit(w.must, w.atLeast), limit(w.stretch, w.atLeast), w.verdict(), note(w.note))
@@ -94,8 +108,31 @@ func limit(v float64, atLeast bool) string {
 	return "≤ " + short(v)
 }
 
-func (r *report) begin(g goal) {
-	r.say("\n## %s (%s): %s; load average %s", g.name, g.covers, g.what, loadAverage())
+// anchor is what textparse with a series cache took per sample, in nanoseconds,
+// on the machine on which the goals were set.
+const anchor = 335
+
+func (r *report) begin(g goal) error {
+	slow, err := slowness()
+	if err != nil {
+		return err
+	}
+	r.slow = slow
+	r.say("\n## %s (%s): %s\nload average %s; this machine is %.1f times slower now than that of the goals", g.name, g.covers, g.what, loadAverage(), slow)
+	return nil
+}
+
+// slowness times the anchor.
+func slowness() (float64, error) {
+	l, err := record(1, 16, simulate.Options{})
+	if err != nil {
+		return 0, err
+	}
+	stats, err := inTurn(context.Background(), 3, []candidate{timed("anchor", textparseCache(l.bodies))})
+	if err != nil {
+		return 0, err
+	}
+	return stats[0].median() / float64(l.samples) / anchor, nil
 }
 
 func (r *report) end(took time.Duration) {
@@ -115,11 +152,11 @@ func (r *report) header(c config, names []string) {
 // table prints all rows as Markdown.
 func (r *report) table() {
 	r.say("\n## All\n")
-	r.say("| goal | quantity | unit | ours: median (range) | peer | peer: median (range) | judged | must | stretch | verdict |")
-	r.say("|---|---|---|---|---|---|---|---|---|---|")
+	r.say("| goal | quantity | unit | ours: median (range) | peer | peer: median (range) | judged | must | stretch | verdict | note |")
+	r.say("|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, w := range r.rows {
-		r.say("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |", w.goal, w.what, w.unit, w.ours, w.peerName, w.peer,
-			short(w.value), limit(w.must, w.atLeast), limit(w.stretch, w.atLeast), w.verdict())
+		r.say("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |", w.goal, w.what, w.unit, w.ours, w.peerName, w.peer,
+			short(w.value), limit(w.must, w.atLeast), limit(w.stretch, w.atLeast), w.verdict(), w.note)
 	}
 	if len(r.absent) > 0 {
 		r.say("\nmissing peers: %s", strings.Join(r.absent, ", "))

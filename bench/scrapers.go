@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,10 +119,16 @@ type scrapeRun struct {
 	cost
 	requests int // in all
 	window   punctuality
+	// peak is the peak memory, and polling the milliseconds of processor time per
+	// request, a second before the end: nothing of the analysis is in them.
+	checked int64 // when that was
+	soFar   time.Duration
+	peak    int64
+	polling float64
 }
 
-// scrapeWith runs s on the fleet and takes its measure. The first three seconds
-// and the last do not count for punctuality, but all of it does for the cost.
+// scrapeWith runs s on the fleet and takes its measure. The first seconds and the
+// last do not count for punctuality, but all of it does for the cost.
 func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.Duration) (scrapeRun, error) {
 	dir, err := os.MkdirTemp(c.work, "scraper-")
 	if err != nil {
@@ -141,7 +148,35 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if err != nil {
 		return scrapeRun{}, err
 	}
-	var spent cost
+	out, err := follow(ctx, s, p, length)
+	if err != nil {
+		return out, err
+	}
+	steal2, all2 := stolen()
+	came, err := f.arrivals()
+	if err != nil {
+		return out, err
+	}
+	out.count(came[:f.targets], every)
+	if out.requests == 0 {
+		return out, fmt.Errorf("%s sent no request: %s", s.name, p.tail())
+	}
+	out.window.stolen = float64(steal2-steal) / float64(max(1, all2-all))
+	return out, nil
+}
+
+// follow looks at a running scraper a second before its end, and ends it.
+func follow(ctx context.Context, s scraper, p *process, length time.Duration) (out scrapeRun, err error) {
+	if err := pause(ctx, length-time.Second); err != nil {
+		return out, errors.Join(err, p.kill())
+	}
+	out.checked = time.Now().UnixNano()
+	if out.soFar, err = p.busy(); err == nil {
+		out.peak, err = p.peak()
+	}
+	if err != nil {
+		return out, errors.Join(err, p.kill())
+	}
 	told := int64(0)
 	if s.tells {
 		if line, err := p.line(); err == nil {
@@ -149,36 +184,34 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 		}
 	}
 	if s.ends {
-		spent, err = p.wait()
-	} else if err = pause(ctx, length); err == nil {
-		spent, err = p.interrupt(syscall.SIGTERM)
+		out.cost, err = p.wait()
+	} else if err = pause(ctx, time.Second); err == nil {
+		out.cost, err = p.interrupt(syscall.SIGTERM)
 	}
-	if err != nil {
-		return scrapeRun{}, err
-	}
-	steal2, all2 := stolen()
-	came, err := f.arrivals()
-	if err != nil {
-		return scrapeRun{}, err
-	}
-	out := scrapeRun{cost: spent}
 	if told > 0 {
 		out.cpu = time.Duration(told)
 	}
-	came = came[:f.targets]
+	return out, err
+}
+
+// count finds what the targets saw. The first quarter of the run, at least three
+// seconds, does not count for punctuality.
+func (s *scrapeRun) count(came [][]int64, every time.Duration) {
 	var first, last int64
+	early := 0
 	for _, t := range came {
-		if out.requests += len(t); len(t) > 0 {
+		for _, at := range t {
+			if at <= s.checked {
+				early++
+			}
+		}
+		if s.requests += len(t); len(t) > 0 {
 			if first == 0 || t[0] < first {
 				first = t[0]
 			}
 			last = max(last, t[len(t)-1])
 		}
 	}
-	if out.requests == 0 {
-		return out, fmt.Errorf("%s sent no request: %s", s.name, p.tail())
-	}
-	out.window = judge(came, first+3*int64(time.Second), last-int64(time.Second), every)
-	out.window.stolen = float64(steal2-steal) / float64(max(1, all2-all))
-	return out, nil
+	s.polling = s.soFar.Seconds() * 1e3 / float64(max(1, early))
+	s.window = judge(came, first+max(3*int64(time.Second), (last-first)/4), last-int64(time.Second), every)
 }

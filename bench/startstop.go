@@ -29,13 +29,18 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 		}
 		first.values = append(first.values, ms)
 	}
-	r.add(row{goal: "P18", what: "first request after the start of the process", unit: "ms", ours: first, value: first.median(), must: 100, stretch: 30})
+	r.add(row{speed: true, goal: "P18", what: "first request after the start of the process", unit: "ms", ours: first, value: first.median(), must: 100, stretch: 30})
 	rec, err := tenMinutes(c, r)
 	if err != nil {
 		return err
 	}
-	var usual, all stat
+	var tables, usual, all stat
 	for range c.rounds {
+		quick, _, err := export(ctx, c, rec.dir, "json,csv")
+		if err != nil {
+			return err
+		}
+		tables.values = append(tables.values, quick.wall.Seconds())
 		got, _, err := export(ctx, c, rec.dir, "json,csv,parquet")
 		if err != nil {
 			return err
@@ -46,7 +51,8 @@ func runStartStop(ctx context.Context, c config, r *report) error {
 		}
 		all.values = append(all.values, got.wall.Seconds())
 	}
-	r.add(row{goal: "P18", what: "complete exports of 8 x 10 min as a process of their own (JSON, CSV, Parquet)", unit: "s", ours: usual, value: usual.median(), must: 1, stretch: 0.4})
+	r.add(row{speed: true, goal: "P18", what: "JSON and CSV of 8 x 10 min as a process of their own", unit: "s", ours: tables, value: tables.median(), must: 1, stretch: 0.4})
+	r.add(row{speed: true, goal: "P18", what: "complete exports of 8 x 10 min as a process of their own (JSON, CSV, Parquet)", unit: "s", ours: usual, value: usual.median(), must: 1, stretch: 0.4})
 	r.add(row{goal: "P18", what: "the same with JSONL", unit: "s", ours: all, value: all.median()})
 	return nil
 }
@@ -95,7 +101,7 @@ func runGiant(ctx context.Context, c config, r *report) error {
 	if err != nil {
 		return err
 	}
-	f, err := startFleet(ctx, c, 1, "-bodies", "3", "-extra", strconv.Itoa(399_000), "-step", "1s")
+	f, err := startFleet(ctx, c, 1, "-bodies", "16", "-extra", strconv.Itoa(399_000), "-step", "1s")
 	if err != nil {
 		return err
 	}
@@ -124,7 +130,7 @@ func judgeGiant(r *report, every time.Duration, runs []scrapeRun) {
 		held.must, held.stretch = 0, 0.5
 	}
 	r.add(held)
-	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: CPU per scrape", every), unit: "ms", ours: column(runs, scrapeRun.perScrape), value: column(runs, scrapeRun.perScrape).median()})
+	r.add(row{speed: true, goal: "P19", what: fmt.Sprintf("every %v: CPU per scrape", every), unit: "ms", ours: column(runs, scrapeRun.perScrape), value: column(runs, scrapeRun.perScrape).median()})
 	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: share of the core, start and end included", every), unit: "%", ours: share, value: share.median(), must: 100})
 	r.add(row{goal: "P19", what: fmt.Sprintf("every %v: peak memory", every), unit: "MB", ours: rss, value: rss.median(), must: 1500})
 }

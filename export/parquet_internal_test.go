@@ -3,6 +3,10 @@ package export
 import (
 	"context"
 	"io"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -19,4 +23,18 @@ func WriteTable(ctx context.Context, w io.Writer, layout string, r *summary.Run,
 	}
 	t.budget, t.groupRows, t.workers = b.Budget, b.GroupRows, b.Workers
 	return t.write(ctx, w)
+}
+
+// TestUnequalColumns is internal because no recording can bring it about: the
+// library writes columns of unequal length without an error, and the file opens.
+func TestUnequalColumns(t *testing.T) {
+	columns := []tableColumn{doubleColumn("a").optional(), doubleColumn("b").optional()}
+	config := tableConfig(&summary.Run{})
+	config.Schema = parquet.NewSchema("schema", newTableNode(columns))
+	g := newTableGroup(columns, parquet.NewGenericWriter[any](io.Discard, &config).BeginRowGroup().ColumnWriters())
+	g.repeat(0, 2, someValue(0, parquet.DoubleValue(1)))
+	g.repeat(1, 1, someValue(1, parquet.DoubleValue(1)))
+	if err := g.flush(); err == nil || !strings.Contains(err.Error(), "write column b: 1 rows where a has 2") {
+		t.Errorf("columns of 2 and 1 rows: error %v", err)
+	}
 }

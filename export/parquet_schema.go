@@ -1,7 +1,6 @@
 package export
 
 import (
-	"math"
 	"reflect"
 
 	"github.com/parquet-go/parquet-go"
@@ -53,7 +52,7 @@ func steadyColumn(name string) tableColumn {
 // timeColumn is plain in big pages: all series of a target have the same times,
 // which compress to nothing where a page has them twice.
 func timeColumn(name string, node parquet.Node) tableColumn {
-	return tableColumn{name, parquet.Encoded(node, &parquet.Plain), 512 << 10}
+	return tableColumn{name, parquet.Encoded(node, &parquet.Plain), 256 << 10}
 }
 
 // tableNode is a group whose columns keep their order; a parquet.Group is a map
@@ -97,5 +96,3 @@ func someValue(column int, v parquet.Value) parquet.Value { return v.Level(0, 1,
 
 // none is the null of an optional column.
 func noValue(column int) parquet.Value { return parquet.Value{}.Level(0, 0, column) }
-
-func doubleBits(bits uint64) parquet.Value { return parquet.DoubleValue(math.Float64frombits(bits)) }

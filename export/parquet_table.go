@@ -14,7 +14,7 @@ import (
 // The bounds of a table in memory and on disk. None depends on the machine, so
 // a recording gives the same bytes everywhere.
 const (
-	tableBudget    = 48 << 20 // bytes of turned-round recording held at a time
+	tableBudget    = 24 << 20 // bytes of turned-round recording held at a time
 	tableGroupRows = 1 << 20  // rows of a row group
 	tableBlockRows = 4 << 10  // rows handed to a column at a time
 	tableWorkers   = 8        // at most, as each holds a page of every column

@@ -239,7 +239,7 @@ func drawTape(rt *rapid.T, url string) *tape {
 
 func TestParquetBounds(t *testing.T) {
 	t.Parallel()
-	rec := busy{targets: 2, polls: 30}
+	rec := busy{targets: 2, polls: 6}
 	run := rec.run()
 	for _, layout := range []string{export.LayoutAIPerf, export.LayoutTidy} {
 		write := func(b export.Bounds) []byte { return writeBounded(t, layout, run, []export.Recording{rec}, b) }
@@ -289,7 +289,7 @@ func (f failing) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Sn
 
 func TestParquetErrors(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rec := busy{targets: 1, polls: 50}
+	rec := busy{targets: 1, polls: 8}
 	damaged := errors.New("damaged")
 	check := func(name string, ctx context.Context, w *diskWriter, rec export.Recording, want error) {
 		t.Helper()

@@ -120,11 +120,11 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 			return err
 		}
 	}
-	_, files, err := analyse(ctx, o.runs, o.analysis, so, o.out)
+	say := newProgress(std.err, o.quiet)
+	_, files, err := analyse(ctx, o.runs, o.analysis, so, o.out, say)
 	if slices.Contains(o.runs, o.out) {
 		err = errors.Join(err, refreshManifest(o.out, files))
 	}
-	say := newProgress(std.err, o.quiet)
 	for _, f := range files {
 		say.say("wrote %s (%d bytes)", f.Path, f.Size)
 	}

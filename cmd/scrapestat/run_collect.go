@@ -127,7 +127,7 @@ func (s *session) close(runErr error) error {
 // finish turns the closed recording into exports and a printed summary, and
 // decides the exit code.
 func finish(ctx context.Context, o collectOptions, s *session, std stdio) error {
-	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out)
+	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, s.say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
 	}
@@ -180,12 +180,13 @@ func firstError(r *summary.Run) string {
 // analyse builds the result of one or several run directories and writes the
 // exports. It returns the result also when some of the files could not be
 // written.
-func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string) (*summary.Run, []export.File, error) {
+func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string, say *progress) (*summary.Run, []export.File, error) {
 	runs, closeAll, err := openRuns(dirs)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer closeAll()
+	noteOpen(say, runs, dirs)
 	result, err := buildSummary(ctx, runs, so)
 	if err != nil {
 		return nil, nil, err
@@ -214,6 +215,16 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 		runs = append(runs, r)
 	}
 	return runs, closeAll, nil
+}
+
+// noteOpen says which of the runs were never closed: their collector was killed
+// or is still at work, so they end with the last committed scrape.
+func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
+	for i, r := range runs {
+		if r.Meta().EndNS == 0 {
+			say.say("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
+		}
+	}
 }
 
 func buildSummary(ctx context.Context, runs []*rundb.Run, so summary.Options) (*summary.Run, error) {

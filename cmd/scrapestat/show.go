@@ -56,6 +56,7 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	defer closeAll()
+	noteOpen(newProgress(std.err, false), runs, o.runs)
 	result, err := buildSummary(ctx, runs, so)
 	if err != nil {
 		return err

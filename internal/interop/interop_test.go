@@ -38,6 +38,7 @@ func TestInterop(t *testing.T) {
 	interpreter := python(t)
 	for _, sc := range scenes(t) {
 		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			sc.record(t, dir)
 			sc.export(t, dir, "adjust", normalize.ResetAdjust)

@@ -1,5 +1,6 @@
 """AIPerf's parser, storage and statistics, given the bodies that we recorded,
-agree with our JSON in clamp mode on every statistic of every series.
+agree with our JSON in clamp mode on every statistic of every series, and its
+Parquet exporter makes the rows of our file.
 
     aiperf_statistics.py BODIES FOLDER
 """
@@ -7,13 +8,16 @@ agree with our JSON in clamp mode on every statistic of every series.
 import logging
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
+import pyarrow.parquet as pq
 from aiperf.common.mixins.base_metrics_collector_mixin import FetchResult, HttpTraceTiming
 from aiperf.common.models.server_metrics_models import TimeRangeFilter
 from aiperf.server_metrics.accumulator import ServerMetricsAccumulator
 from aiperf.server_metrics.data_collector import ServerMetricsDataCollector
 from aiperf.server_metrics.export_stats import compute_stats
+from aiperf.server_metrics.parquet_exporter import ServerMetricsParquetExporter
 from aiperf.server_metrics.storage import ServerMetricsHierarchy
 from aiperf.server_metrics.units import infer_unit
 
@@ -77,6 +81,27 @@ def compare(report, key, ours, theirs):
         numbers(report, a, b, *key, "slice", i)
 
 
+def check_rows(report, hierarchy, document, folder):
+    """The rows that AIPerf's Parquet exporter makes are those of our file, in the same order."""
+    exporter = ServerMetricsParquetExporter.__new__(ServerMetricsParquetExporter)
+    exporter._accumulator = SimpleNamespace(get_hierarchy_for_export=lambda: hierarchy)
+    window = document["scrapestat"]["window"]
+    last = max(storage.last_update_ns for storage in hierarchy.endpoints.values())
+    exporter._time_filter = TimeRangeFilter(start_ns=window["start_ns"], end_ns=max(window["phase_end_ns"], last))
+    labels = exporter._discover_all_label_keys() - exporter._get_reserved_names()
+    table = pq.read_table(Path(folder, "server_metrics_export.parquet"))
+    report.check(table.schema.remove_metadata().equals(exporter._build_pyarrow_schema(labels)), "schema", table.schema.names)
+    frozen = {n["metric"] for n in document["scrapestat"]["series"] if any(w["code"] == "buckets_changed" for w in n.get("warnings", []))}
+    for name in frozen:
+        report.note(f"{name}: AIPerf freezes the first buckets and shows a missing one as 0, we show what was there")
+    wanted = [row for row in exporter._collect_all_rows(labels) if row["metric_name"] not in frozen]
+    got = [row for row in table.to_pylist() if row["metric_name"] not in frozen]
+    report.check(len(got) == len(wanted) > 0, "rows", len(got), "AIPerf has", len(wanted))
+    for i, (a, b) in enumerate(zip(got, wanted, strict=False)):
+        report.check(a == {**b, "metric_type": str(b["metric_type"])}, "row", i, a, "AIPerf has", b)
+    print(f"{len(got)} rows of the Parquet, as AIPerf's exporter makes them")
+
+
 def main(bodies, folder):
     logging.disable(logging.WARNING)
     document = load(folder)
@@ -110,6 +135,7 @@ def main(bodies, folder):
             report.check(described["description"] == entry.description, *key, "description")
     for key in wanted.keys() - seen:
         report.check(False, *key, "is in ours only")
+    check_rows(report, hierarchy, document, folder)
     print(f"{len(seen)} series, {estimates} percentile estimates of histograms")
     report.finish()
 

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+const manualPath = "../../docs/cli.md"
+
+const manualHead = `# The command line
+
+Made from the commands' own --help by ` + "`go test ./cmd/scrapestat -run TestManual -update`" + `; a test fails when it is out of date.
+
+Data goes to stdout, talk goes to stderr; ` + "`-o -`" + ` writes an export to stdout. Progress is a line that rewrites itself on a
+terminal and a line every 10 s otherwise. Offsets such as ` + "`--from`" + ` and ` + "`--warmup`" + ` count from the start of the load: the
+moment when every target has had its first scrape and COMMAND was started.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done; for ` + "`collect`" + ` also after the first SIGINT or SIGTERM |
+| 1 | could not do it: I/O, unreadable run, internal |
+| 2 | wrong usage or configuration |
+| 4 | data incomplete under ` + "`--strict`" + ` |
+| 5 | nothing could be collected from any target |
+| 126, 127 | COMMAND cannot be executed, does not exist |
+| 130 | second signal: aborted at once, the recording stays readable |
+| other | ` + "`collect -- COMMAND`" + `: the command's own code, after the exports are written |
+`
+
+// TestManual holds docs/cli.md against the commands: a flag or a text that
+// changes without the page fails.
+func TestManual(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(manualHead)
+	for _, c := range newRootCmd(discard()).Commands() {
+		switch c.Name() {
+		case "help", "completion":
+			continue
+		}
+		var help bytes.Buffer
+		c.SetOut(&help)
+		c.InitDefaultHelpFlag()
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("\n## " + c.Name() + "\n\n```text\n" + strings.TrimSpace(help.String()) + "\n```\n")
+	}
+	if *update {
+		if err := os.WriteFile(manualPath, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(manualPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(page, b.Bytes()) {
+		t.Errorf("%s is not what the commands say; rewrite it: go test ./cmd/scrapestat -run TestManual -update", manualPath)
+	}
+}
