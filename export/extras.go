@@ -52,6 +52,7 @@ func (d *document) extras() {
 		}
 	}
 	d.close(']')
+	d.aggregates()
 	d.conflicts("conflicting_metrics", r.Metrics)
 	d.conflicts("conflicting_warmup_metrics", r.Warmup)
 	d.close('}')
@@ -219,6 +220,7 @@ func (d *document) seriesNote(m *summary.Metric, s *summary.Series) {
 		d.buf = strconv.AppendUint(d.buf, s.Counter.Exact, 10)
 	}
 	d.quantiles(s)
+	d.slicePercentiles(s.Histogram)
 	d.warnings(s.Warnings)
 	d.close('}')
 }
@@ -264,24 +266,58 @@ func (d *document) quantiles(s *summary.Series) {
 			}
 		}
 	} else {
-		for i := range s.Histogram.Quantiles {
-			if i < len(d.run.Options.Quantiles) {
-				d.estimate(s.Histogram, i)
-			}
+		for i, e := range s.Histogram.Quantiles {
+			d.estimate(i, e.Value, e.Low, e.High, summary.FlagNames(e.Flags))
 		}
 	}
 	d.close('}')
 }
 
-func (d *document) estimate(h *normalize.Histogram, i int) {
-	e := h.Quantiles[i]
+// estimate writes the estimate of quantile i of the run.
+func (d *document) estimate(i int, value, low, high float64, flags []string) {
+	if i >= len(d.run.Options.Quantiles) {
+		return
+	}
 	d.key(percentileName(d.run.Options.Quantiles[i]))
 	d.open('{')
-	d.floatField("value", e.Value)
-	d.floatField("low", e.Low)
-	d.floatField("high", e.High)
-	if flags := summary.FlagNames(e.Flags); len(flags) > 0 {
+	d.floatField("value", value)
+	d.floatField("low", low)
+	d.floatField("high", high)
+	if len(flags) > 0 {
 		d.stringList("flags", flags)
 	}
 	d.close('}')
+}
+
+// slicePercentiles writes the estimates of the slices that have some.
+func (d *document) slicePercentiles(h *normalize.Histogram) {
+	if h == nil {
+		return
+	}
+	opened := false
+	for i := range h.Slices {
+		s := &h.Slices[i]
+		if len(s.Quantiles) == 0 {
+			continue
+		}
+		if !opened {
+			d.key("slice_percentiles")
+			d.open('[')
+			opened = true
+		}
+		d.elem()
+		d.open('{')
+		d.intField("start_ns", s.StartNS)
+		d.intField("end_ns", s.EndNS)
+		d.key("percentiles")
+		d.open('{')
+		for i, e := range s.Quantiles {
+			d.estimate(i, e.Value, e.Low, e.High, summary.FlagNames(e.Flags))
+		}
+		d.close('}')
+		d.close('}')
+	}
+	if opened {
+		d.close(']')
+	}
 }

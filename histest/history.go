@@ -26,7 +26,7 @@ func (h *history) add(counts []float64, sum float64) {
 	if h.closed {
 		return
 	}
-	if len(h.sum) == historyCap {
+	if len(h.sum) >= historyCap {
 		h.halve()
 	}
 	h.start = append(h.start, int32(len(h.bucket)))

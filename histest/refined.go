@@ -150,20 +150,28 @@ const tornShare = 0.2
 
 // estimate runs the steps.
 func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, *proof) {
-	integer := wholeNumbers(r.bounds, &all)
-	l := newLayout(r.bounds, integer)
-	merged, contradictions := mergeTorn(all, &l)
-	if all.len() > 1 && float64(contradictions) > tornShare*float64(all.len()) {
-		integer = false
-		l = newLayout(r.bounds, false)
-		merged, _ = mergeTorn(single(total, counts), &l)
-	}
+	merged, l, integer := r.reconcile(all, total, counts)
 	proof := newProof(r.bounds, merged.clone(), counts)
 	if merged.squares() > maxSquares {
 		merged, _ = mergeTorn(single(total, counts), &l)
 	}
 	f := fitPieces(l, merged, integer)
 	return newOrdered(f, f.place()), proof
+}
+
+// reconcile merges intervals that contradict themselves with their neighbours, or
+// takes the total as the only one where too many do. It returns the layout for
+// them too, and whether the observations are whole numbers.
+func (r *refined) reconcile(all rows, total *Delta, counts []float64) (merged rows, l layout, integer bool) {
+	integer = wholeNumbers(r.bounds, &all)
+	l = newLayout(r.bounds, integer)
+	merged, contradictions := mergeTorn(all, &l)
+	if all.len() > 1 && float64(contradictions) > tornShare*float64(all.len()) {
+		integer = false
+		l = newLayout(r.bounds, false)
+		merged, _ = mergeTorn(single(total, counts), &l)
+	}
+	return merged, l, integer
 }
 
 // maxSquares bounds the work of the regressions, which grows with the squared

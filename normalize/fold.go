@@ -27,6 +27,8 @@ type Options struct {
 	// SliceQuantiles asks for the quantiles of every histogram slice, estimated
 	// from the slice's own gain alone.
 	SliceQuantiles bool
+	// Mergeable keeps in each result what [MergeHistograms] needs.
+	Mergeable bool
 }
 
 // AIPerfQuantiles returns the nine quantiles that AIPerf exports.

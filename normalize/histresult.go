@@ -52,6 +52,9 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 			out.Quantiles = q
 		}
+		if f.o.Mergeable {
+			out.Gain = histest.NewGain(h.est, d)
+		}
 	}
 	if v.sliced && (t.samples > 1 || t.ref >= 0) {
 		out.Slices = h.slices(f, v, out, v.times[t.reference()])

@@ -106,6 +106,9 @@ type Histogram struct {
 	Slices    []HistogramSlice
 	// Segments counts the bucket layouts seen inside the window; 1 is usual.
 	Segments int
+	// Gain is what Quantiles were made of, for [MergeHistograms]; nil unless
+	// Options.Mergeable asked for it, and where there can be no estimate.
+	Gain *histest.Gain
 }
 
 // Bucket is the cumulative gain of one bucket.

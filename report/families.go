@@ -51,15 +51,7 @@ func (t *text) gauges() {
 
 func (t *text) histograms() {
 	var tab texttab.Table
-	head := []string{"HISTOGRAM", "COUNT", "AVG"}
-	shown := t.shownQuantiles()
-	for _, q := range shown {
-		head = append(head, "P"+strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64))
-	}
-	for i := 1; i < len(head); i++ {
-		tab.Right(i)
-	}
-	tab.Header(append(head, "SERIES")...)
+	t.histogramHead(&tab, "SERIES")
 	rows := 0
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
@@ -68,14 +60,41 @@ func (t *text) histograms() {
 				return
 			}
 			rows++
-			u := unitOf(m)
-			row := []string{m.Name, strconv.FormatInt(h.Count, 10), dashIf(h.Count == 0 || h.NoSum, units.Format(h.Avg, u))}
-			for _, q := range shown {
-				row = append(row, estimate(h.Quantiles, q, u))
-			}
-			tab.Row(append(row, t.where(s))...)
+			tab.Row(append(t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles), t.where(s))...)
 		})
 	t.table("histograms", &tab, rows)
+}
+
+// histogramHead sets the columns of a table of histograms; last are those after
+// the numbers.
+func (t *text) histogramHead(tab *texttab.Table, last ...string) {
+	head := []string{"HISTOGRAM", "COUNT", "AVG"}
+	for _, q := range t.shownQuantiles() {
+		head = append(head, "P"+strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64))
+	}
+	for i := 1; i < len(head); i++ {
+		tab.Right(i)
+	}
+	tab.Header(append(head, last...)...)
+}
+
+// histogramCells are the cells under those of histogramHead; avg is NaN where
+// there is none.
+func (t *text) histogramCells(m *summary.Metric, count int64, avg float64, quantiles []histest.Estimate) []string {
+	u := unitOf(m)
+	row := []string{m.Name, strconv.FormatInt(count, 10), dashIf(count == 0 || math.IsNaN(avg), units.Format(avg, u))}
+	for _, q := range t.shownQuantiles() {
+		row = append(row, estimate(quantiles, q, u))
+	}
+	return row
+}
+
+// nanIf is NaN where a number is missing.
+func nanIf(missing bool, v float64) float64 {
+	if missing {
+		return math.NaN()
+	}
+	return v
 }
 
 // shownQuantiles picks the columns of the histogram table: those that were

@@ -26,7 +26,7 @@ type TextOptions struct {
 }
 
 // Text prints a result as aligned tables: the run, its targets and what was
-// lost, then counters, gauges and histograms, then warnings.
+// lost, then counters, gauges and histograms, aggregates, then warnings.
 func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t := &text{w: w, run: r, o: o}
 	t.head()
@@ -35,6 +35,7 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t.counters()
 	t.gauges()
 	t.histograms()
+	t.aggregates()
 	t.hidden()
 	t.notExported()
 	t.warnings()
@@ -183,6 +184,14 @@ func (t *text) warnings() {
 		}
 	}
 	say("", t.run.Warnings)
+	for i := range t.run.Aggregates {
+		a := &t.run.Aggregates[i]
+		name := texttab.Escape(t.run.Metrics[a.Metric].Name) + texttab.Escape(a.Labels.String())
+		if a.Refused != "" {
+			say("aggregate "+name+": ", []metric.Warning{{Code: "not_merged", Text: a.Refused}})
+		}
+		say("aggregate "+name+": ", a.Warnings)
+	}
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		say(texttab.Escape(endpointName(e))+": ", e.Warnings)

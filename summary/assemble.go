@@ -112,6 +112,8 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Metrics = r.merge(mains)
 	r.Warmup = r.merge(warms)
 	r.warnConflicts()
+	r.aggregate()
+	forget(r.Metrics)
 	return r
 }
 

@@ -82,6 +82,9 @@ func (o Options) check() (Options, error) {
 	if o.Estimator == "" {
 		o.Estimator = "polynomial"
 	}
+	if err := o.checkBy(); err != nil {
+		return o, err
+	}
 	_, err := normalize.NewFold(o.fold(0, 0))
 	return o, err
 }
@@ -215,7 +218,9 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 	if !p.open && !live {
 		end, t.mainLast = p.window.EndNS, p.last
 	}
-	t.main, err = normalize.NewFold(b.o.fold(p.window.StartNS, end))
+	o := b.o.fold(p.window.StartNS, end)
+	o.Mergeable = b.o.By != nil
+	t.main, err = normalize.NewFold(o)
 	return err
 }
 

@@ -21,6 +21,13 @@
 // update, so that the final scrape is inside. Phases of other names lie within
 // and are chosen by Options.Phase.
 //
+// # Aggregates
+//
+// Options.By takes series together that differ in other labels or endpoints only,
+// such as the replicas of a server. Counters add up; of histograms the
+// observations are pooled, so that a percentile is one of all requests and keeps
+// its provable bounds. Percentiles are never averaged.
+//
 // # Live and recorded
 //
 // [Build] streams the targets of recordings through the same code that a

@@ -28,7 +28,10 @@ type Run struct {
 	Endpoints []Endpoint
 	Metrics   []Metric // sorted by name, then type
 	Warmup    []Metric // the same over the warm-up; nil when there was none
-	Warnings  []metric.Warning
+	// Aggregates are those that Options.By asks for, in the order of Metrics, then
+	// by labels; none of gauges.
+	Aggregates []Aggregate
+	Warnings   []metric.Warning
 }
 
 // Window is the part of the run the statistics cover, inclusive at both ends.
@@ -159,6 +162,10 @@ type Options struct {
 	Estimator        string    // "" is polynomial
 	Quantiles        []float64 // nil: AIPerf's nine
 	SliceQuantiles   bool
+	// By asks for aggregates: names of the labels by which series are kept apart,
+	// [ByEndpoint] among them for the endpoint. Empty takes all series of a metric
+	// together, nil makes no aggregates.
+	By []string
 }
 
 // FlagNames returns the names of the flags of an estimate, in a fixed order.

@@ -31,9 +31,12 @@ type analysisFlags struct {
 	percentile []string
 	schema     string
 	layout     string
+	by         []string
+	slicePct   bool
 
 	quantiles []float64   // of percentile, set by validate
 	sliceFlag *pflag.Flag // tells 0 from not given
+	byFlag    *pflag.Flag // tells all together from not given; nil where there is no --by
 }
 
 func (a *analysisFlags) register(cmd *cobra.Command) {
@@ -41,6 +44,7 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of json, csv, jsonl, parquet")
 	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
+	f.BoolVar(&a.slicePct, "slice-percentiles", false, "also estimate the percentiles of every timeslice of a histogram (JSON)")
 	f.StringVar(&a.layout, "parquet-layout", a.layout, "`layout` of the Parquet file: aiperf or tidy")
 }
 
@@ -55,10 +59,25 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	f.StringSliceVar(&a.percentile, "percentiles", nil, "percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
 }
 
+// registerBy adds the flag for aggregates.
+func (a *analysisFlags) registerBy(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&a.by, "by", nil, "also take counters and histograms together that agree in these `labels`, endpoint among them; '' takes all of a family")
+	a.byFlag = f.Lookup("by")
+}
+
 // validate checks the values and parses the percentiles.
 func (a *analysisFlags) validate() error {
 	if a.slice < 0 || (a.slice == 0 && a.sliceFlag != nil && a.sliceFlag.Changed) {
 		return usagef("--slice-duration %v: slice_duration must be positive", a.slice)
+	}
+	if a.slicePct && a.slice == 0 {
+		return usagef("--slice-percentiles needs --slice-duration")
+	}
+	for i, name := range a.by {
+		if name == "" || slices.Contains(a.by[:i], name) {
+			return usagef("--by %s: a label is empty or named twice", strings.Join(a.by, ","))
+		}
 	}
 	for _, name := range a.formats {
 		if !slices.Contains(formatNames, name) {
@@ -92,7 +111,12 @@ func (a *analysisFlags) validate() error {
 
 // options is the part of the summary's options these flags set.
 func (a *analysisFlags) options() summary.Options {
-	return summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles}
+	so := summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles,
+		SliceQuantiles: a.slicePct}
+	if a.byFlag != nil && a.byFlag.Changed {
+		so.By = append([]string{}, a.by...)
+	}
+	return so
 }
 
 func (a *analysisFlags) exportOptions() export.Options {

@@ -21,7 +21,7 @@ Several RUNs recorded by several collectors of one benchmark merge into one resu
 
 const exportExample = `  scrapestat export run1 --warmup 60s --slice-duration 10s
   scrapestat export run1 --phase concurrency-64 --percentiles 50,99,99.9 -o run1-c64
-  scrapestat export run1 --formats json -o - | jq .summary`
+  scrapestat export run1 --by model_name --formats json -o - | jq .scrapestat.aggregates`
 
 // exportOptions is the command line of export.
 type exportOptions struct {
@@ -101,6 +101,7 @@ func newExportCmd(std stdio) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.register(cmd)
+	o.analysis.registerBy(cmd)
 	return cmd
 }
 

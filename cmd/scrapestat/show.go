@@ -24,7 +24,7 @@ func newShowCmd(std stdio) *cobra.Command {
 		Use:     "show RUN... [flags]",
 		Short:   "Print the summary of a run",
 		Long:    "Prints what a run measured: targets and what was lost, then the families that moved.",
-		Example: "  scrapestat show run1\n  scrapestat show run1 --metric 'latency|queue' --percentiles 50,99,99.9",
+		Example: "  scrapestat show run1\n  scrapestat show run1 --metric 'latency|queue' --percentiles 50,99,99.9\n  scrapestat show run1 --by model_name --estimator refined",
 		Args:    atLeast(1, "RUN, a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.runs = args
@@ -38,6 +38,7 @@ func newShowCmd(std stdio) *cobra.Command {
 	cmd.Flags().BoolVar(&o.all, "all", false, "also show series that did not change")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.registerBy(cmd)
 	return cmd
 }
 

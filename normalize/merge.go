@@ -1,0 +1,107 @@
+package normalize
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// ErrBounds is why [MergeHistograms] refuses histograms of different buckets.
+var ErrBounds = errors.New("bucket bounds differ")
+
+// MergeHistograms pools what several histograms gained, such as those of the
+// replicas of a server: counts, sums, rates and buckets add up, and the quantiles
+// are those of all observations together, of the histograms' Gain and never of
+// their quantiles. Those need Options.Mergeable; where they cannot be had a
+// warning says why. The result has no slices.
+//
+// Histograms of different bounds are refused with [ErrBounds], as what was
+// counted between the bounds of one is unknown in the other.
+func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric.Warning, error) {
+	if len(hs) == 0 {
+		return nil, nil, errors.New("merge histograms: none given")
+	}
+	out := &Histogram{Bounds: hs[0].Bounds, Buckets: slices.Clone(hs[0].Bounds)}
+	for i, h := range hs {
+		if !slices.EqualFunc(h.Bounds, out.Bounds, func(a, b Bucket) bool { return a.Upper == b.Upper }) {
+			return nil, nil, fmt.Errorf("merge histogram %d of %d: %w", i, len(hs), ErrBounds)
+		}
+		out.add(h)
+	}
+	if out.NoSum {
+		out.Sum, out.SumRate = 0, 0
+	} else if out.Count != 0 {
+		out.Avg = finite(out.Sum / float64(out.Count))
+	}
+	warning := out.pool(hs, quantiles)
+	if warning == nil {
+		return out, nil, nil
+	}
+	return out, []metric.Warning{*warning}, nil
+}
+
+// add adds the gains of h, whose bounds are the same.
+func (out *Histogram) add(h *Histogram) {
+	out.Count = addCounts(out.Count, h.Count)
+	out.Sum = finite(out.Sum + h.Sum)
+	out.CountRate = finite(out.CountRate + h.CountRate)
+	out.SumRate = finite(out.SumRate + h.SumRate)
+	out.HasRates = out.HasRates || h.HasRates
+	out.NoSum = out.NoSum || h.NoSum
+	out.Segments = max(out.Segments, h.Segments)
+	if h.Buckets == nil {
+		out.Buckets = nil
+	}
+	for i := range out.Buckets {
+		out.Buckets[i].Count = addCounts(out.Buckets[i].Count, h.Buckets[i].Count)
+	}
+}
+
+// addCounts adds, up to the largest number there is.
+func addCounts(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	if b < 0 && a < math.MinInt64-b {
+		return math.MinInt64
+	}
+	return a + b
+}
+
+// pool sets the quantiles, or tells why there are none.
+func (out *Histogram) pool(hs []*Histogram, quantiles []float64) *metric.Warning {
+	var gains []*histest.Gain
+	unusable := 0
+	for _, h := range hs {
+		if h.Gain != nil {
+			gains = append(gains, h.Gain)
+		} else if !h.idle() {
+			unusable++
+		}
+	}
+	if unusable > 0 {
+		return &metric.Warning{Code: "quantiles_not_merged",
+			Text: fmt.Sprintf("no quantiles: %d of %d histograms have no usable counts, no sum or no finite bound", unusable, len(hs))}
+	}
+	if len(gains) == 0 {
+		return nil // nothing was observed
+	}
+	all, err := histest.Merge(gains...)
+	if err != nil {
+		return &metric.Warning{Code: "quantiles_not_merged", Text: "no quantiles: " + err.Error()}
+	}
+	if q, ok := all.Quantiles(make([]histest.Estimate, 0, len(quantiles)), quantiles); ok {
+		out.Quantiles, out.Gain = q, all
+	}
+	return nil
+}
+
+// idle says that nothing was observed, and that this is certain.
+func (h *Histogram) idle() bool {
+	observed := func(b Bucket) bool { return b.Count != 0 }
+	return h.Count == 0 && h.Buckets != nil && !slices.ContainsFunc(h.Buckets, observed)
+}
