@@ -154,7 +154,7 @@ func TestNoSuchWindow(t *testing.T) {
 		}
 	}
 	check(summary.Options{Phase: "peak"}, `"peak": no such phase in the run (known: warmup, profiling, soak)`)
-	check(summary.Options{Warmup: ptr(time.Minute)}, "it starts 1m0s after the load, which lasted 4s")
+	check(summary.Options{Warmup: ptr(time.Minute)}, "nothing is left of the load, which lasted 4s")
 	check(summary.Options{From: time.Minute}, "shorten")
 	check(summary.Options{From: 2 * time.Second, To: time.Second}, "shorten")
 	check(summary.Options{Warmup: ptr(-time.Second)}, "-1s is negative")

@@ -157,8 +157,8 @@ func planRun(meta *rundb.Meta, marks []metric.Mark, o *Options, endNS int64) (pl
 	}
 	p.window.EndNS, p.window.PhaseEndNS = p.window.StartNS, p.window.StartNS
 	if l.durations || o.From > 0 || o.To > 0 {
-		p.tooShort = fmt.Errorf("choose window: it starts %v after the load, which lasted %v: "+
-			"shorten the warm-up, the cool-down or the offset", offset(l.base, p.window.StartNS), offset(l.base, l.profEnd))
+		p.tooShort = fmt.Errorf("choose window: nothing is left of the load, which lasted %v: "+
+			"shorten the warm-up, the cool-down or the offset", offset(l.base, max(l.end, l.base)))
 	}
 	return p, nil
 }
