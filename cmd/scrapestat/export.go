@@ -135,16 +135,11 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 	if len(o.analysis.formats) != 1 {
 		return usagef("-o - writes one format; choose it with --formats")
 	}
-	runs, closeAll, err := openRuns(o.runs)
+	result, runs, closeAll, err := load(ctx, o.runs, o.analysis, so, newProgress(std.err, true))
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	inheritSlices(&so, &o.analysis, runs)
-	result, err := buildSummary(ctx, runs, so)
-	if err != nil {
-		return err
-	}
 	w := bufio.NewWriter(std.out)
 	if err := writeFormat(ctx, w, o.analysis, result, recordings(runs)); err != nil {
 		return fmt.Errorf("export %s to stdout: %w", o.analysis.formats[0], err)

@@ -183,19 +183,11 @@ func firstError(r *summary.Run) string {
 // exports. It returns the result also when some of the files could not be
 // written.
 func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string, say *progress) (*summary.Run, []export.File, error) {
-	runs, closeAll, err := openRuns(dirs)
+	result, runs, closeAll, err := load(ctx, dirs, a, so, say)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer closeAll()
-	noteOpen(say, runs, dirs)
-	if a.sliceFlag != nil {
-		inheritSlices(&so, &a, runs)
-	}
-	result, err := buildSummary(ctx, runs, so)
-	if err != nil {
-		return nil, nil, err
-	}
 	files, err := export.Write(ctx, out, a.formats, result, recordings(runs), a.exportOptions())
 	return result, files, err
 }
@@ -232,20 +224,28 @@ func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 	}
 }
 
-func buildSummary(ctx context.Context, runs []*rundb.Run, so summary.Options) (*summary.Run, error) {
+// load opens run directories and builds their result. Slices are as the recording
+// was to be sliced, unless a says otherwise. The caller calls closeAll when err is
+// nil and the recordings are no longer read.
+func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
+	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
+	runs, closeAll, err = openRuns(dirs)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	noteOpen(say, runs, dirs)
+	if a.sliceFlag != nil && !a.sliceFlag.Changed {
+		so.Slice = runs[0].Meta().Slice
+	}
 	recs := make([]summary.Recording, len(runs))
 	for i, r := range runs {
 		recs[i] = r
 	}
-	return summary.Build(ctx, recs, so)
-}
-
-// inheritSlices slices as the recording was to be sliced, unless the user says
-// otherwise.
-func inheritSlices(so *summary.Options, a *analysisFlags, runs []*rundb.Run) {
-	if !a.sliceFlag.Changed {
-		so.Slice = runs[0].Meta().Slice
+	if result, err = summary.Build(ctx, recs, so); err != nil {
+		closeAll()
+		return nil, nil, nil, err
 	}
+	return result, runs, closeAll, nil
 }
 
 func recordings(runs []*rundb.Run) []export.Recording {

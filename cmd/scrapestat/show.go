@@ -51,16 +51,10 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 	if err != nil {
 		return usagef("--metric: %w", err)
 	}
-	runs, closeAll, err := openRuns(o.runs)
+	result, _, closeAll, err := load(ctx, o.runs, o.analysis, so, newProgress(std.err, false))
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	noteOpen(newProgress(std.err, false), runs, o.runs)
-	inheritSlices(&so, &o.analysis, runs)
-	result, err := buildSummary(ctx, runs, so)
-	if err != nil {
-		return err
-	}
 	return report.Text(std.out, result, report.TextOptions{Title: o.runs[0], Metric: match, All: o.all || o.metric != ""})
 }
