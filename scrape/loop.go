@@ -42,10 +42,12 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 		return nil, err
 	}
 	var err error
-	if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
-		return nil, err
+	if t.Source == nil {
+		if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
+			return nil, err
+		}
+		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
 	}
-	l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
 	l.pace = newPace(l.interval, o.MaxScrapeShare)
 	return l, nil
 }
@@ -163,6 +165,9 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	s.Warnings = l.warnings
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errDeadline)
 	defer cancel()
+	if l.target.Source != nil {
+		return l.pollSource(ctx)
+	}
 	l.buf = l.c.buffers.take(l.size)
 	a := l.fetcher.fetch(ctx, l.fetcher.now, l.buf, s)
 	l.buf = a.body
@@ -184,6 +189,19 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.c.buffers.give(l.buf)
 	l.buf = nil
 	return ticks, err
+}
+
+// pollSource does one poll of a source that is no exposition.
+func (l *loop) pollSource(ctx context.Context) (ticks int, err error) {
+	s := &l.snapshot
+	l.target.Source.Poll(ctx, l.c.nowNS, s)
+	l.readAt = time.Now()
+	ticks, warning := l.pace.after(s, 0)
+	if warning != nil {
+		s.Warnings = append(s.Warnings, *warning)
+	}
+	l.warnings = s.Warnings
+	return ticks, l.record()
 }
 
 // decode decodes under the semaphore, which keeps the memory of many targets

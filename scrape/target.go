@@ -1,6 +1,8 @@
 package scrape
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -28,10 +30,26 @@ type Target struct {
 	// RoundTripper replaces the collector's own transport, for authentication or
 	// TLS settings; nil is our own. Whoever gave it closes its connections.
 	RoundTripper http.RoundTripper
+	// Source polls the target in place of a request for an exposition; nil is
+	// that request. Kind names it in outputs ("triton"), "" being "prometheus".
+	// URL is then only what outputs show, and is not dialled.
+	Source Source
+	Kind   string
 }
 
 // secretKey matches the query parameters whose value no output may show.
 var secretKey = regexp.MustCompile(`(?i)token|key|secret|passw|pwd|auth|sig|credential|session|jwt`)
+
+// Source is a target that is no exposition, such as the statistics extension of
+// Triton. Poll makes one poll: it fills all of s that says how it went and what
+// it brought, with times from now, which is the run's axis. It is called from
+// one goroutine, one poll after the other. It returns soon after ctx is done,
+// with the outcome Timeout when the error of ctx is its deadline and Cancelled
+// otherwise. What s receives stays valid until the next Poll. Whoever gave the
+// source closes what it holds when the run has ended.
+type Source interface {
+	Poll(ctx context.Context, now func() int64, s *metric.Snapshot)
+}
 
 // ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme
 // an address is http; a path that does not end in /metrics gets it appended, and
@@ -127,7 +145,7 @@ func checkHost(u *url.URL) error {
 // Public returns the target as outputs may show it: without userinfo, and with
 // the values of query parameters that look like secrets replaced.
 func (t Target) Public() metric.Target {
-	return metric.Target{Name: t.Name, URL: redact(t.URL), Source: "prometheus"}
+	return metric.Target{Name: t.Name, URL: redact(t.URL), Source: cmp.Or(t.Kind, "prometheus")}
 }
 
 // String returns the redacted URL, so that no log line shows a secret.
