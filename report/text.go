@@ -117,7 +117,7 @@ func (t *text) losses() {
 		e := &t.run.Endpoints[i]
 		for o, n := range e.Ledger.Outcomes {
 			if n > 0 && metric.Outcome(o) != metric.OK {
-				add(e, n, metric.Outcome(o).String(), outcomeText(e, metric.Outcome(o)))
+				add(e, n, metric.Outcome(o).String(), e.Ledger.FirstOf[o].Text)
 			}
 		}
 		for _, d := range e.Ledger.Dropped {
@@ -128,16 +128,6 @@ func (t *text) losses() {
 		}
 	}
 	t.table("lost", &tab, rows)
-}
-
-// outcomeText is the error kept for an outcome: the first or the last one.
-func outcomeText(e *summary.Endpoint, o metric.Outcome) string {
-	for _, pe := range []summary.PollError{e.Ledger.FirstError, e.Ledger.LastError} {
-		if pe.Outcome == o && pe.Text != "" {
-			return pe.Text
-		}
-	}
-	return ""
 }
 
 // shown walks the series of one type that the options let through.

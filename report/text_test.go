@@ -108,7 +108,7 @@ func TestText(t *testing.T) {
 		l := &r.Endpoints[0].Ledger
 		l.Scheduled = 9
 		l.Outcomes[metric.OK], l.Outcomes[metric.Partial], l.Outcomes[metric.SkippedOverlap], l.Outcomes[metric.Timeout] = 3, 1, 2, 3
-		l.FirstError = summary.PollError{Outcome: metric.Timeout, Text: "deadline passed"}
+		l.FirstOf[metric.Timeout] = summary.PollError{Outcome: metric.Timeout, Text: "deadline passed"}
 		l.Dropped = []metric.Drop{{Reason: "parse", Lines: 4, First: "line 7"}, {Reason: metric.DropFiltered, Lines: 50}}
 		got := text(t, r, report.TextOptions{})
 		has(got, `(?m)^a +9 +3 +1 +2 +3 `, `a +3 +timeout +deadline passed`, `a +4 +lines: parse +line 7`)

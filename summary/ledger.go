@@ -56,6 +56,9 @@ func (l *ledger) add(s *metric.Snapshot) error {
 	l.sum.Scheduled++
 	l.sum.Outcomes[s.Outcome]++
 	l.sum.Bytes += s.BodyBytes
+	if first := &l.sum.FirstOf[s.Outcome]; *first == (PollError{}) && s.Err != "" {
+		*first = PollError{AtNS: p.at, Outcome: s.Outcome, Text: s.Err}
+	}
 	if s.Outcome.Stored() {
 		if err := l.count(&s.Frame); err != nil {
 			return err

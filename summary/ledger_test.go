@@ -69,6 +69,7 @@ func TestLedger(t *testing.T) {
 		t.Errorf("in window: got %v, want %v", l.InWindow, want)
 	}
 	if l.FirstError != (summary.PollError{AtNS: origin, Outcome: metric.ConnectError, Text: "refused"}) ||
+		l.FirstOf[metric.ConnectError] != l.FirstError || l.FirstOf[metric.OK] != (summary.PollError{}) ||
 		l.LastError != (summary.PollError{AtNS: origin + 9*second, Outcome: metric.Cancelled}) {
 		t.Errorf("errors: first %+v, last %+v", l.FirstError, l.LastError)
 	}

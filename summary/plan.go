@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
+
+// ErrNoPhase is why Build refuses a phase that the run does not have.
+var ErrNoPhase = errors.New("no such phase in the run")
 
 // notEnded stands for the end of a run that is not known yet.
 const notEnded = math.MaxInt64
@@ -175,9 +179,9 @@ func unknownPhase(name string, phases []Phase) error {
 		}
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("choose phase %q: the run has no phases", name)
+		return fmt.Errorf("choose phase %q: %w: the run has no phases", name, ErrNoPhase)
 	}
-	return fmt.Errorf("choose phase %q: no such phase in the run (known: %s)", name, strings.Join(known, ", "))
+	return fmt.Errorf("choose phase %q: %w (known: %s)", name, ErrNoPhase, strings.Join(known, ", "))
 }
 
 // warnings says what is doubtful about the window.

@@ -110,10 +110,11 @@ type Ledger struct {
 	Outcomes   [metric.Outcomes]int // by metric.Outcome
 	FirstError PollError            // zero when there was none
 	LastError  PollError
-	Lines      int64         // sample lines received: those stored and those dropped
-	Stored     int64         // lines stored
-	Dropped    []metric.Drop // by reason, First is the first case of the run
-	Bytes      int64         // body bytes
+	FirstOf    [metric.Outcomes]PollError // the first of each outcome, also of partial polls
+	Lines      int64                      // sample lines received: those stored and those dropped
+	Stored     int64                      // lines stored
+	Dropped    []metric.Drop              // by reason, First is the first case of the run
+	Bytes      int64                      // body bytes
 	Late       Lateness
 	Families   int // distinct families shown over the run
 	SeriesN    int // distinct series shown over the run

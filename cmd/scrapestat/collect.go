@@ -169,6 +169,9 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 			return nil, usagef("target %q: %w", redactArgs([]string{arg})[0], err)
 		}
 		if id := t.Public().URL; !slices.Contains(seen, id) {
+			if t.Name != "" && slices.ContainsFunc(targets, func(u scrape.Target) bool { return u.Name == t.Name }) {
+				return nil, usagef("target %q: the name %q is that of another target; comparisons match targets by name", redactArgs([]string{arg})[0], t.Name)
+			}
 			seen = append(seen, id)
 			targets = append(targets, t)
 		}

@@ -51,7 +51,7 @@ func usagef(format string, args ...any) error {
 func run(ctx context.Context, args []string, std stdio) int {
 	root := newRootCmd(std)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 		fmt.Fprintf(std.err, "scrapestat: %s\n", strings.TrimSpace(msg))
 	}
 	if coded.code == exitUsage {
-		fmt.Fprintln(std.err, "Try: scrapestat --help")
+		fmt.Fprintf(std.err, "Try: %s --help\n", cmd.CommandPath())
 	}
 	return coded.code
 }

@@ -243,6 +243,9 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	}
 	if result, err = summary.Build(ctx, recs, so); err != nil {
 		closeAll()
+		if errors.Is(err, summary.ErrNoPhase) {
+			err = usagef("%w", err)
+		}
 		return nil, nil, nil, err
 	}
 	return result, runs, closeAll, nil
