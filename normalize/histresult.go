@@ -12,6 +12,7 @@ import (
 // result returns nil when there is nothing to tell: without a sample inside the
 // window, except under ResetClamp, where AIPerf shows a count of 0 for a series
 // that only has earlier samples.
+// It changes nothing but the estimator, so histograms may be asked at once.
 func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) {
 	t := h.track
 	t.settle(v.polls.to, v.polls)
@@ -48,7 +49,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		out.SumRate = finite(out.Sum / seconds(ns))
 	}
 	if out.Buckets != nil && h.est != nil && !out.NoSum {
-		d := h.total(f, gained, out.Count, v.resets)
+		d := h.total(gained, out.Count, v.resets)
 		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 			out.Quantiles = q
 		}
@@ -122,8 +123,8 @@ func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
 // total makes the input of the estimator for whole numbers of observations. Gains
 // that are not monotone, as only a torn poll or a faulty server shows them, are
 // raised to the bucket before under ResetAdjust.
-func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMode) *histest.Delta {
-	whole := f.scratch.gained[:len(gained)]
+func (h *histogram) total(gained []float64, count int64, resets ResetMode) *histest.Delta {
+	whole := make([]float64, len(gained))
 	floor := math.Inf(-1)
 	for p := range gained {
 		whole[p] = math.Trunc(gained[p])
@@ -132,8 +133,8 @@ func (h *histogram) total(f *Fold, gained []float64, count int64, resets ResetMo
 			whole[p] = floor
 		}
 	}
-	d := &f.scratch.delta
-	h.fill(d, f.scratch.cum, whole)
+	d := &histest.Delta{}
+	h.fill(d, make([]float64, len(h.estAt)), whole)
 	d.Count = float64(count)
 	d.Sum = gained[h.sumAt()]
 	return d
@@ -174,7 +175,7 @@ func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []Hist
 		}
 		s.Slice = sl
 		if blank != nil && s.Counts != nil {
-			d := h.total(f, gained, s.Count, v.resets)
+			d := h.total(gained, s.Count, v.resets)
 			if q, ok := blank.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 				s.Quantiles = q
 			}

@@ -89,7 +89,27 @@ func (t *track) reference() int32 {
 //
 // The result is the caller's; only its Dict shares memory with the fold: the
 // families, series and slots in it stay as they are while the fold goes on.
-func (f *Fold) Result(endNS int64) *Result {
+func (f *Fold) Result(endNS int64) *Result { return f.ResultEach(endNS, inTurn) }
+
+// Each calls f(0) to f(n-1), each of them once, and returns when all calls have
+// returned. They may run in any order and at the same time.
+type Each func(n int, f func(i int))
+
+func inTurn(n int, f func(i int)) {
+	for i := range n {
+		f(i)
+	}
+}
+
+// ResultEach is Result with its costly part, the estimates of the histograms,
+// handed to each: histogram by histogram, as what they are made of is not
+// shared. This package starts no goroutines; a caller that has processors to
+// spare does so in each. The result is the same, bit for bit. What an estimate
+// needs beyond its result is freed with the call, so the memory in use at a time
+// grows with the calls that run at a time, never with the number of histograms.
+//
+// When each leaves calls out, their histograms have no statistics.
+func (f *Fold) ResultEach(endNS int64, each Each) *Result {
 	v, end := f.view(endNS)
 	dict := f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
@@ -98,8 +118,13 @@ func (f *Fold) Result(endNS int64) *Result {
 			Text: fmt.Sprintf("slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices)})
 	}
 	hollow, first := 0, 0
+	ready := make([]estimated, len(f.histograms))
+	each(len(ready), func(i int) {
+		e := &ready[i]
+		e.histogram, e.warnings, e.track = f.histograms[i].result(f, v)
+	})
 	for series := range f.holders {
-		s, ok := f.series(series, v)
+		s, ok := f.series(series, v, ready)
 		if ok {
 			out.Series = append(out.Series, s)
 		} else if s.NonFinite > 0 {
@@ -118,9 +143,16 @@ func (f *Fold) Result(endNS int64) *Result {
 	return out
 }
 
+// estimated is what a histogram's result returned.
+type estimated struct {
+	histogram *Histogram
+	warnings  []metric.Warning
+	track     track
+}
+
 // series returns the statistics of one series; ok is false when it has none,
-// and only Index and NonFinite are set then.
-func (f *Fold) series(index int, v *view) (s Series, ok bool) {
+// and only Index and NonFinite are set then. Those of histograms are ready.
+func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool) {
 	var t track
 	s.Index = index
 	switch h := f.holders[index]; h.kind {
@@ -135,9 +167,9 @@ func (f *Fold) series(index int, v *view) (s Series, ok bool) {
 	case kindGauge:
 		s.Gauge, t = f.gauges[h.index].result(v, f.o.Quantiles)
 	case kindHistogram:
-		c := &f.histograms[h.index]
-		s.Histogram, s.Warnings, t = c.result(f, v)
-		s.Resets = int(c.resets)
+		e := &ready[h.index]
+		s.Histogram, s.Warnings, t = e.histogram, e.warnings, e.track
+		s.Resets = int(f.histograms[h.index].resets)
 	}
 	if s.Counter == nil && s.Gauge == nil && s.Histogram == nil {
 		return Series{Index: index, NonFinite: int(t.drops)}, false

@@ -27,15 +27,15 @@ type targetResult struct {
 }
 
 // result closes the account of a target.
-func (t *target) result(p *plan) targetResult {
+func (t *target) result(p *plan, each normalize.Each) targetResult {
 	r := targetResult{endpoint: Endpoint{Target: t.Target, StartNS: p.window.StartNS, EndNS: p.window.EndNS}}
 	e := &r.endpoint
 	if t.main != nil && !p.empty {
-		r.main = t.main.Result(p.window.PhaseEndNS)
+		r.main = t.main.ResultEach(p.window.PhaseEndNS, each)
 		e.EndNS = r.main.EndNS
 	}
 	if t.warm != nil && p.warmup != nil {
-		r.warm = t.warm.Result(p.warmup.EndNS)
+		r.warm = t.warm.ResultEach(p.warmup.EndNS, each)
 	}
 	l := &t.ledger
 	e.Ledger = l.result(e.StartNS, e.EndNS)

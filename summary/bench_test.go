@@ -17,6 +17,32 @@ import (
 // change: goal P13 of the performance notes less the reading of the recording.
 func BenchmarkBuild(b *testing.B) {
 	const targets, polls, histograms, buckets = 4, 600, 50, 18
+	f := loadedRun(targets, polls, histograms, buckets)
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Slice: 5 * time.Second}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	samples := float64(targets * polls * histograms * (buckets + 2))
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples, "ns/sample")
+}
+
+// BenchmarkBuildRefined estimates the percentiles of 200 histograms of one target
+// over 360 polls. Run it with -cpu 1,2,4: they are done in parallel.
+func BenchmarkBuildRefined(b *testing.B) {
+	const polls, histograms, buckets = 380, 200, 18
+	f := loadedRun(1, polls, histograms, buckets)
+	for range b.N {
+		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Estimator: "refined"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/histograms, "µs/series")
+}
+
+// loadedRun is a recording of busy histograms.
+func loadedRun(targets, polls, histograms, buckets int) *fakeRun {
 	f := newFake()
 	for t := range targets {
 		f.targets = append(f.targets, newFake(fmt.Sprintf("http://t%d:8000/metrics", t)).targets...)
@@ -31,15 +57,7 @@ func BenchmarkBuild(b *testing.B) {
 		f.scrape(t, 0, body.String())
 		f.targets[t].polls = append(f.targets[t].polls, busyPolls(t, polls-1, histograms, buckets)...)
 	}
-	f.mark(0, metric.PhaseWarmup).mark(20, metric.PhaseProfiling).mark(polls/3, metric.MarkEnd)
-	b.ReportAllocs()
-	for range b.N {
-		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Slice: 5 * time.Second}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	samples := float64(targets * polls * histograms * (buckets + 2))
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples, "ns/sample")
+	return f.mark(0, metric.PhaseWarmup).mark(20, metric.PhaseProfiling).mark(float64(polls)/3, metric.MarkEnd)
 }
 
 // busyPolls are polls of histograms that are busy three times out of four.

@@ -107,12 +107,12 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 		return piece{}, p.tooShort
 	}
 	pc := piece{meta: &b.meta, plan: p, warnings: slices.Clone(rec.Warnings()), results: make([]targetResult, len(b.targets))}
-	err = parallel(ctx, len(b.targets), func(_ context.Context, i int) error {
-		pc.results[i] = b.targets[i].result(&p)
+	crew := newCrew(runtime.GOMAXPROCS(0))
+	crew.each(ctx, len(b.targets), func(i int) {
+		pc.results[i] = b.targets[i].result(&p, func(n int, f func(int)) { crew.each(ctx, n, f) })
 		b.targets[i] = nil // free what the folds hold
-		return nil
 	})
-	return pc, err
+	return pc, context.Cause(ctx)
 }
 
 // lastPoll returns the time of the last poll of a recording.

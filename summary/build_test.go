@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -394,5 +395,36 @@ func TestDamaged(t *testing.T) {
 		if _, err := tryBuild(summary.Options{}, f); err == nil || !strings.Contains(err.Error(), "http://a/metrics") {
 			t.Errorf("damaged %s: got error %v, want one that names the target", name, err)
 		}
+	}
+}
+
+// The number of processors shows in the time alone, never in a result.
+func TestBuildOnAnyNumberOfProcessors(t *testing.T) {
+	f := loadedRun(2, 100, 12, 9)
+	o := summary.Options{Estimator: "refined", Slice: 5 * time.Second, SliceQuantiles: true, By: []string{}}
+	var want *summary.Run
+	for _, procs := range []int{1, 2, 5} {
+		before := runtime.GOMAXPROCS(procs)
+		got := build(t, o, f)
+		runtime.GOMAXPROCS(before)
+		if want == nil {
+			want = got
+		}
+		if len(got.Metrics) != 12 || got.Metrics[0].Series[0].Histogram.Quantiles == nil {
+			t.Fatalf("%d processors: %d metrics, want 12 with quantiles", procs, len(got.Metrics))
+		}
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(metric.Labels{}), cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("%d processors (-1 processor, +this):\n%s", procs, d)
+		}
+	}
+}
+
+// A build that is called off does not go on estimating.
+func TestBuildCalledOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := summary.Build(ctx, []summary.Recording{loadedRun(1, 60, 12, 9)}, summary.Options{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

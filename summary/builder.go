@@ -277,6 +277,13 @@ func (b *Builder) Result(endNS int64) (*Run, error) {
 	return assemble([]piece{pc}, &b.o), nil
 }
 
+// inTurn leaves all processors but one to the benchmark, which is still running.
+func inTurn(n int, f func(i int)) {
+	for i := range n {
+		f(i)
+	}
+}
+
 // live returns the result of a target while more may come: p is the window as it
 // is known now, settled that which the folds were opened with.
 func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult, error) {
@@ -291,7 +298,7 @@ func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult,
 			return targetResult{}, err
 		}
 	}
-	r := t.result(p)
+	r := t.result(p, inTurn)
 	if started && !p.open && t.fed > p.window.EndNS {
 		r.endpoint.Warnings = append(r.endpoint.Warnings, metric.Warning{Code: "window_overrun",
 			Text: "polls of the cool-down were analysed: the run ended later than it was expected to"})
