@@ -120,6 +120,17 @@ type Snapshot struct {
 
 	Growth Growth
 	Frame  Frame
+	// Observations are the single events behind the samples, where a source logs
+	// each of them.
+	Observations []Observation
+}
+
+// Observation is one logged event of a series: the duration of one request, say.
+type Observation struct {
+	Series   int   // index into Dict.Series
+	AtNS     int64 // by the log's own time, nanoseconds since 1970
+	Value    float64
+	Requests []string // ids of the requests it was measured for; nil when unknown
 }
 
 // AtNS returns the instant the samples belong to: the first byte of the body,

@@ -60,7 +60,7 @@ var homes = []home{
 	{"github.com/prometheus/client_model/go", []string{"scrape", "simulate", "internal/badserver", anyTest}},
 	{"github.com/prometheus/client_golang", []string{"cmd/scrapestat"}},
 	{"github.com/prometheus/client_golang/exp/api/remote", []string{"source/promstore"}},
-	{"go.yaml.in/yaml/v3", []string{"discover"}},
+	{"go.yaml.in/yaml/v3", []string{"discover", "source/torchserve"}},
 	{"modernc.org/sqlite", []string{"rundb"}},
 	{"github.com/klauspost/compress/zstd", []string{"rundb"}},
 	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
@@ -84,8 +84,8 @@ var homes = []home{
 // goroutineOwners are the packages that may start goroutines; the function
 // that starts them waits for them. export writes Parquet row groups in
 // parallel (docs/decisions/0001); badserver and sourcetest are servers and
-// drivers of tests.
-var goroutineOwners = []string{"scrape", "rundb", "events", "simulate", "summary", "export", "cmd/scrapestat",
+// drivers of tests. source/torchserve reads pipes while nobody polls it.
+var goroutineOwners = []string{"scrape", "rundb", "events", "simulate", "summary", "export", "cmd/scrapestat", "source/torchserve",
 	"internal/badserver", "internal/sourcetest"}
 
 // exitFile is the one file that may end the process.

@@ -1,0 +1,264 @@
+package torchserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Options says how logs are read. The zero value suffices.
+type Options struct {
+	// Specs is a metrics.yaml, see [ReadSpecs]; nil is TorchServe's own.
+	Specs []Spec
+	// Buckets gives the bounds of a histogram by its name, ascending and finite;
+	// others have those of the Java client, as in prometheus mode.
+	Buckets map[string][]float64
+	// FromStart takes what the files hold already when the source begins.
+	FromStart bool
+	// Raw takes the lines that workers print themselves.
+	Raw bool
+	// Double takes lines also when another file of the source has them too.
+	Double    bool
+	MaxSeries int // 0 is 100,000
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.MaxSeries == 0 {
+		o.MaxSeries = 100_000
+	}
+	for name, bounds := range o.Buckets {
+		for i, b := range bounds {
+			if b != b || b-b != 0 || i > 0 && b <= bounds[i-1] {
+				return o, fmt.Errorf("buckets of %s: bound %v is not finite or not above the one before it", name, b)
+			}
+		}
+	}
+	return o, nil
+}
+
+// Source follows logs. It is a scrape.Source: each Poll reads what was appended
+// since the last one. It is not safe for concurrent use.
+type Source struct {
+	o      Options
+	files  *follower // nil for a stream
+	stream *stream
+	lines  reader
+}
+
+// budget bounds what one poll reads: more is left to the next one.
+const budget = 32 << 20
+
+// Follow returns a source that follows path: a file, a folder with ts_metrics.log
+// and model_metrics.log, or a pattern of files. They need not exist yet. Close
+// it when the run has ended.
+func Follow(path string, o Options) (*Source, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	files, err := newFollower(path, o.FromStart)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{o: o, files: files, lines: newReader(o)}, nil
+}
+
+// FollowStream returns a source of what r gives, such as the output of docker
+// logs. A goroutine reads r until it ends; Close closes r if it can be closed and
+// waits for that goroutine, so a reader whose Close does not end a Read must end
+// by itself.
+func FollowStream(r io.Reader, o Options) (*Source, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{o: o, stream: newStream(r), lines: newReader(o)}, nil
+}
+
+// Close ends the reading.
+func (s *Source) Close() error {
+	if s.stream != nil {
+		return s.stream.close()
+	}
+	return s.files.close()
+}
+
+// Poll implements scrape.Source. Bytes and lines of the snapshot are those that
+// were read; its samples are all series seen so far.
+func (s *Source) Poll(_ context.Context, now func() int64, snap *metric.Snapshot) {
+	snap.SentNS = now()
+	s.lines.begin(snap.SentNS)
+	var err error
+	if s.stream != nil {
+		err = s.stream.read(budget, func(line []byte) { s.lines.take(0, line) })
+	} else {
+		err = s.files.read(budget, s.lines.take)
+		for _, note := range s.files.notes {
+			s.lines.table.warn("log_gap", note, note)
+		}
+		s.files.notes = s.files.notes[:0]
+	}
+	snap.FirstByteNS = now()
+	snap.Took = time.Duration(snap.FirstByteNS - snap.SentNS)
+	snap.BodyBytes = s.lines.bytes
+	s.lines.finish(snap, snap.Kind == metric.Final)
+	if err != nil {
+		// What was read is good, and is shown; the rest is still there.
+		snap.Outcome, snap.Err = metric.Partial, clip(err.Error())
+	}
+}
+
+// reader turns lines into the samples of a snapshot.
+type reader struct {
+	table *table
+	raw   bool
+	guard *guard // nil when doubles are wanted
+	zones []Zone // by file
+	last  []int64
+	nowNS int64
+
+	bytes        int64
+	ok, ignored  int
+	bad, doubles int
+	firstBad     string
+}
+
+func newReader(o Options) reader {
+	r := reader{table: newTable(&o), raw: o.Raw}
+	if !o.Double {
+		r.guard = newGuard()
+	}
+	return r
+}
+
+// begin starts a poll at nowNS.
+func (r *reader) begin(nowNS int64) {
+	r.nowNS, r.bytes, r.ok, r.ignored, r.bad, r.doubles, r.firstBad = nowNS, 0, 0, 0, 0, 0, ""
+	r.table.events, r.table.refused = r.table.events[:0], 0
+}
+
+// take reads one line of a file.
+func (r *reader) take(file int, text []byte) {
+	r.bytes += int64(len(text)) + 1
+	l, err := ParseLine(text, r.raw)
+	if errors.Is(err, ErrNoMetric) {
+		r.ignored++
+		return
+	}
+	if err == nil {
+		if r.guard != nil && r.guard.double(file, l.text) {
+			r.doubles++
+			return
+		}
+		err = r.table.add(&l, r.timeOf(file, &l))
+	}
+	if err != nil {
+		if r.bad++; r.firstBad == "" {
+			r.firstBad = clip(err.Error())
+		}
+		return
+	}
+	r.ok++
+}
+
+// timeOf is when a line was written: by itself, else as the line before it in
+// its file, else now.
+func (r *reader) timeOf(file int, l *Line) int64 {
+	for len(r.zones) <= file {
+		r.zones, r.last = append(r.zones, Zone{}), append(r.last, 0)
+	}
+	at := l.AtNS(&r.zones[file])
+	if at == 0 {
+		at = r.last[file]
+	}
+	if at == 0 {
+		at = r.nowNS
+	}
+	r.last[file] = at
+	return at
+}
+
+// finish fills what a snapshot says of the lines that were taken.
+func (r *reader) finish(snap *metric.Snapshot, last bool) {
+	if r.doubles > 0 {
+		r.table.warn("double_feed", "", fmt.Sprintf("%d lines stand in two of the files and were counted once; the same events are logged to several places", r.doubles))
+	}
+	if r.bad > 0 {
+		r.table.warn("bad_line", "", fmt.Sprintf("%d lines could not be read; %s", r.bad, r.firstBad))
+	}
+	r.table.finish(snap, last)
+	snap.Lines += r.bad + r.table.refused
+	if r.bad > 0 {
+		snap.Outcome = metric.Partial
+		snap.Err = r.firstBad
+		snap.Drops = append(snap.Drops, metric.Drop{Reason: "bad_line", Lines: r.bad, First: r.firstBad})
+	}
+	if r.table.refused > 0 {
+		snap.Outcome = metric.Partial
+		snap.Drops = append(snap.Drops, metric.Drop{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"})
+	}
+}
+
+// clip shortens a message and leaves out what is not printable.
+func clip(s string) string {
+	out := make([]rune, 0, 200)
+	for _, c := range s {
+		if len(out) == 200 {
+			break
+		}
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			c = '?'
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+// guard finds lines that two files of a source have both: the same events are
+// often logged to a metric log, to stdout and to ts_log.log. It remembers the
+// last lines of each file; memory is bounded.
+type guard struct {
+	seed  maphash.Seed
+	lines map[uint64]*sighting
+	order []uint64 // ring of what lines holds
+	next  int
+}
+
+// sighting counts how often a line was seen in each file.
+type sighting struct{ files map[int]int }
+
+const guardLines = 50_000
+
+func newGuard() *guard {
+	return &guard{seed: maphash.MakeSeed(), lines: map[uint64]*sighting{}}
+}
+
+// double says that another file has had this line already, as often as this one
+// now has.
+func (g *guard) double(file int, text []byte) bool {
+	h := maphash.Bytes(g.seed, text)
+	s := g.lines[h]
+	if s == nil {
+		s = &sighting{files: map[int]int{}}
+		g.lines[h] = s
+		if len(g.order) < guardLines {
+			g.order = append(g.order, h)
+		} else {
+			delete(g.lines, g.order[g.next])
+			g.order[g.next] = h
+			g.next = (g.next + 1) % guardLines
+		}
+	}
+	s.files[file]++
+	for other, n := range s.files {
+		if other != file && n >= s.files[file] {
+			return true
+		}
+	}
+	return false
+}
