@@ -60,7 +60,11 @@ type Fold struct {
 	touched  []int32 // histograms changed by the present poll
 	restarts []int32 // counter series whose creation time changed in it
 	stale    []int32 // histograms with slots that are not arranged yet
-	scratch  scratch
+
+	observed       map[int][]observed // by series: events inside the window
+	events, unkept int                // how many there are, and were beyond the limit
+
+	scratch scratch
 }
 
 // NewFold returns an empty fold. It refuses a window that starts before 1970 or
@@ -130,6 +134,11 @@ func (f *Fold) Add(s *metric.Snapshot) error {
 		f.bound = int32(min(boundariesBefore(f.o.StartNS, f.width, at), maxSlices))
 	}
 	f.apply(&s.Frame, n)
+	if len(s.Observations) > 0 && f.window.has(n) {
+		if err := f.observe(s.Observations); err != nil {
+			return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
+		}
+	}
 	return nil
 }
 

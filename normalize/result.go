@@ -25,6 +25,9 @@ type Series struct {
 	Counter   *Counter
 	Gauge     *Gauge
 	Histogram *Histogram
+	// Distribution is that of single events, where the source logs them; nil
+	// otherwise.
+	Distribution *Distribution
 
 	Samples         int   // samples inside the window
 	FirstNS, LastNS int64 // the first and last of them

@@ -139,6 +139,10 @@ func (f *Fold) ResultEach(endNS int64, each Each) *Result {
 			Text: fmt.Sprintf("series without statistics, as all their samples are NaN or infinite: %d; the first is %s%s",
 				hollow, dict.FamilyOf(first).Name, dict.Series[first].Labels)})
 	}
+	if f.unkept > 0 {
+		out.Warnings = append(out.Warnings, metric.Warning{Code: "observation_limit",
+			Text: fmt.Sprintf("%d logged events beyond the first %d are not in the distributions", f.unkept, maxObserved)})
+	}
 	out.Skipped = f.skipped()
 	return out
 }
@@ -182,6 +186,7 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 	if t.samples > 0 {
 		s.FirstNS, s.LastNS = v.times[t.first], v.times[t.final]
 	}
+	s.Distribution = f.distribution(index)
 	s.Warnings = append(s.Warnings, s.doubts(v.resets)...)
 	return s, true
 }
