@@ -14,6 +14,7 @@ import (
 // find weaknesses during tuning and are in no table.
 type familySpec struct {
 	name                         string
+	law                          string // what make draws; Z standard normal, U even on [0, 1), t as in generator
 	tuning, tokens, tiny, design bool
 	make                         func(d *draw) generator
 }
@@ -34,49 +35,49 @@ func (d *draw) lognormal(m, sigma float64) float64 { return m * math.Exp(sigma*d
 func (d *draw) exponential(mean float64) float64 { return mean * d.ExpFloat64() }
 
 var families = []familySpec{
-	{name: "ln0.3", tuning: true, make: lognormal(0.3)},
-	{name: "ln0.6", tuning: true, make: lognormal(0.6)},
-	{name: "ln1.0", tuning: true, make: lognormal(1)},
-	{name: "gamma2", tuning: true, make: gamma(2)},
-	{name: "exp", tuning: true, make: func(d *draw) generator {
+	{name: "ln0.3", law: "m·exp(0.3·Z)", tuning: true, make: lognormal(0.3)},
+	{name: "ln0.6", law: "m·exp(0.6·Z)", tuning: true, make: lognormal(0.6)},
+	{name: "ln1.0", law: "m·exp(Z)", tuning: true, make: lognormal(1)},
+	{name: "gamma2", law: "Gamma(shape 2, mean 2m/(2-0.3333))", tuning: true, make: gamma(2)},
+	{name: "exp", law: "Exp(mean m/ln 2)", tuning: true, make: func(d *draw) generator {
 		return func(float64, int) float64 { return d.exponential(d.m / math.Ln2) }
 	}},
-	{name: "bimodal_70_8", tuning: true, make: bimodal(0.7, 8, 0.25)},
-	{name: "onebucket", tuning: true, make: oneBucket},
-	{name: "drift_ln0.4_x3", tuning: true, make: func(d *draw) generator {
+	{name: "bimodal_70_8", law: "70 %: m/8·exp(0.25·Z), else m·exp(0.4·Z)", tuning: true, make: bimodal(0.7, 8, 0.25)},
+	{name: "onebucket", law: "normal, sd 0.06 w, around a fixed place between 0.15 and 0.85 of the bucket (width w) that holds m, kept within it", tuning: true, make: oneBucket},
+	{name: "drift_ln0.4_x3", law: "m·exp(0.4·Z)·3^(t-0.5)", tuning: true, make: func(d *draw) generator {
 		return func(t float64, _ int) float64 { return d.lognormal(d.m, 0.4) * math.Pow(3, t-0.5) }
 	}},
-	{name: "pareto1.8", tuning: true, make: pareto(1.8)},
-	{name: "burst", tuning: true, make: burst},
-	{name: "tok_ln0.7", tuning: true, tokens: true, make: func(d *draw) generator {
+	{name: "pareto1.8", law: "m·2^(-1/1.8)·(1-U)^(-1/1.8)", tuning: true, make: pareto(1.8)},
+	{name: "burst", law: "m·exp(0.3·Z), times 4 in a random tenth of the intervals", tuning: true, make: burst},
+	{name: "tok_ln0.7", law: "max(1, round(m·exp(0.7·Z)))", tuning: true, tokens: true, make: func(d *draw) generator {
 		return func(float64, int) float64 { return max(1, math.RoundToEven(d.lognormal(d.m, 0.7))) }
 	}},
-	{name: "tiny_ln0.6", tuning: true, tiny: true, make: lognormal(0.6)},
+	{name: "tiny_ln0.6", law: "m·exp(0.6·Z)", tuning: true, tiny: true, make: lognormal(0.6)},
 
-	{name: "ln0.15", make: lognormal(0.15)},
-	{name: "ln1.4", make: lognormal(1.4)},
-	{name: "gamma5", make: gamma(5)},
-	{name: "weib0.7", make: weibull(0.7)},
-	{name: "weib3", make: weibull(3)},
-	{name: "bimodal_40_20", make: bimodal(0.4, 20, 0.4)},
-	{name: "trimodal", make: trimodal},
-	{name: "shiftexp", make: func(d *draw) generator {
+	{name: "ln0.15", law: "m·exp(0.15·Z)", make: lognormal(0.15)},
+	{name: "ln1.4", law: "m·exp(1.4·Z)", make: lognormal(1.4)},
+	{name: "gamma5", law: "Gamma(shape 5, mean 5m/(5-0.3333))", make: gamma(5)},
+	{name: "weib0.7", law: "Weibull(shape 0.7, median m)", make: weibull(0.7)},
+	{name: "weib3", law: "Weibull(shape 3, median m)", make: weibull(3)},
+	{name: "bimodal_40_20", law: "40 %: m/20·exp(0.4·Z), else m·exp(0.64·Z)", make: bimodal(0.4, 20, 0.4)},
+	{name: "trimodal", law: "50 %: 0.25m, 35 %: m, 15 %: 5m, each times exp(0.18·Z)", make: trimodal},
+	{name: "shiftexp", law: "0.6m + Exp(mean 0.5m)", make: func(d *draw) generator {
 		return func(float64, int) float64 { return 0.6*d.m + d.exponential(0.5*d.m) }
 	}},
-	{name: "pareto1.2", make: pareto(1.2)},
-	{name: "nearbound", make: nearBound},
-	{name: "uniform", make: func(d *draw) generator {
+	{name: "pareto1.2", law: "m·2^(-1/1.2)·(1-U)^(-1/1.2)", make: pareto(1.2)},
+	{name: "nearbound", law: "70 %: upper·(1+|0.02·Z|), else lower·(0.97+0.02·U), bounds of the bucket that holds m, not the first", make: nearBound},
+	{name: "uniform", law: "m·(0.5+U)", make: func(d *draw) generator {
 		return func(float64, int) float64 { return d.m * (0.5 + d.Float64()) }
 	}},
-	{name: "const", make: func(d *draw) generator {
+	{name: "const", law: "m·(1+0.0001·Z)", make: func(d *draw) generator {
 		return func(float64, int) float64 { return d.m * (1 + 1e-4*d.NormFloat64()) }
 	}},
-	{name: "ramp", make: func(d *draw) generator {
+	{name: "ramp", law: "m·exp(0.25·Z) + Exp(mean 6m)·max(t-0.6, 0)/0.4", make: func(d *draw) generator {
 		return func(t float64, _ int) float64 {
 			return d.lognormal(d.m, 0.25) + d.exponential(6*d.m)*max(t-0.6, 0)/0.4
 		}
 	}},
-	{name: "mixdrift", make: func(d *draw) generator {
+	{name: "mixdrift", law: "with probability 0.2+0.7t: m/6·exp(0.3·Z), else m·exp(0.4·Z)", make: func(d *draw) generator {
 		return func(t float64, _ int) float64 {
 			if d.Float64() < 0.2+0.7*t {
 				return d.lognormal(d.m/6, 0.3)
@@ -84,13 +85,13 @@ var families = []familySpec{
 			return d.lognormal(d.m, 0.4)
 		}
 	}},
-	{name: "step", make: step},
-	{name: "outlier", make: outliers(0.02, 25, 0.5, 0.3)},
-	{name: "tok_geo", tokens: true, make: func(d *draw) generator {
+	{name: "step", law: "m·exp(0.08·Z)·F, F = exp(0.5·Z) common to an interval", make: step},
+	{name: "outlier", law: "2 %: 25m·exp(0.5·Z), else m·exp(0.3·Z)", make: outliers(0.02, 25, 0.5, 0.3)},
+	{name: "tok_geo", law: "geometric from 1, p = 1/max(1.5, m/ln 2)", tokens: true, make: func(d *draw) generator {
 		p := 1 / max(1.5, d.m/math.Ln2)
 		return func(float64, int) float64 { return math.Floor(math.Log(1-d.Float64())/math.Log1p(-p)) + 1 }
 	}},
-	{name: "tok_fixed", tokens: true, make: func(d *draw) generator {
+	{name: "tok_fixed", law: "M = max(2, round(m)); 70 %: M, else max(1, round(M·U))", tokens: true, make: func(d *draw) generator {
 		most := max(2, math.RoundToEven(d.m))
 		return func(float64, int) float64 {
 			if d.Float64() < 0.7 {
@@ -99,9 +100,9 @@ var families = []familySpec{
 			return max(1, math.RoundToEven(most*d.Float64()))
 		}
 	}},
-	{name: "tiny_gamma2", tiny: true, make: gamma(2)},
+	{name: "tiny_gamma2", law: "Gamma(shape 2, mean 2m/(2-0.3333))", tiny: true, make: gamma(2)},
 
-	{name: "dev_zero", design: true, make: func(d *draw) generator {
+	{name: "dev_zero", law: "60 %: 0, else Exp(mean m)", design: true, make: func(d *draw) generator {
 		return func(float64, int) float64 {
 			if d.Float64() < 0.6 {
 				return 0
@@ -109,8 +110,8 @@ var families = []familySpec{
 			return d.exponential(d.m)
 		}
 	}},
-	{name: "dev_batch", design: true, make: batch},
-	{name: "dev_fixed2", design: true, make: func(d *draw) generator {
+	{name: "dev_batch", law: "m·exp(0.3·Z)·F, F = exp(0.2·Z) common to an interval", design: true, make: batch},
+	{name: "dev_fixed2", law: "80 %: m, else 3.1m, each times (1+0.003·Z)", design: true, make: func(d *draw) generator {
 		return func(float64, int) float64 {
 			m := d.m
 			if d.Float64() >= 0.8 {
@@ -119,12 +120,12 @@ var families = []familySpec{
 			return m * (1 + 0.003*d.NormFloat64())
 		}
 	}},
-	{name: "dev_floor", design: true, make: func(d *draw) generator {
+	{name: "dev_floor", law: "0.5m + Gamma(shape 2, mean 0.6m)", design: true, make: func(d *draw) generator {
 		g := distuv.Gamma{Alpha: 2, Beta: 1 / (0.3 * d.m), Src: d.Rand}
 		return func(float64, int) float64 { return 0.5*d.m + g.Rand() }
 	}},
-	{name: "dev_out2", design: true, make: outliers(0.04, 12, 0.4, 0.25)},
-	{name: "dev_timeout", design: true, make: func(d *draw) generator {
+	{name: "dev_out2", law: "4 %: 12m·exp(0.4·Z), else m·exp(0.25·Z)", design: true, make: outliers(0.04, 12, 0.4, 0.25)},
+	{name: "dev_timeout", law: "1.5 %: 40m, else m·exp(0.5·Z)", design: true, make: func(d *draw) generator {
 		return func(float64, int) float64 {
 			if d.Float64() < 0.015 {
 				return 40 * d.m
@@ -132,7 +133,7 @@ var families = []familySpec{
 			return d.lognormal(d.m, 0.5)
 		}
 	}},
-	{name: "dev_pareto15", design: true, make: pareto(1.5)},
+	{name: "dev_pareto15", law: "m·2^(-1/1.5)·(1-U)^(-1/1.5)", design: true, make: pareto(1.5)},
 }
 
 func lognormal(sigma float64) func(*draw) generator {

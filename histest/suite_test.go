@@ -70,9 +70,29 @@ type suiteCase struct {
 
 func (c *suiteCase) tuning() bool { return c.layout.tuning && c.family.tuning }
 
+// split names the half of the suite that the case belongs to.
+func (c *suiteCase) split() string {
+	if c.tuning() {
+		return "tuning"
+	}
+	return "test"
+}
+
+// expected is about how many observations there are.
+func (c *suiteCase) expected() float64 { return c.rate*float64(c.intervals) + float64(c.size) }
+
 func (c *suiteCase) String() string {
 	return fmt.Sprintf("%s %s p=%v rate=%v n=%d T=%d seed=%d", c.layout.name, c.family.name, c.place, c.rate, c.size, c.intervals, c.seed)
 }
+
+// The places, rates and lengths of the suite.
+var (
+	suitePlaces    = []float64{0.25, 0.5, 0.7, 0.95}
+	suiteRates     = []float64{0.3, 3, 30, 300}
+	suiteIntervals = []int{90, 360, 1800}
+	tinySizes      = []int{20, 60, 200}
+	tinyIntervals  = []int{90, 360}
+)
 
 // suiteCases lists the suite for one seed; design families are left out.
 func suiteCases(seed uint64) []suiteCase {
@@ -83,7 +103,7 @@ func suiteCases(seed uint64) []suiteCase {
 			if layout.tokens != family.tokens || family.design {
 				continue
 			}
-			for _, place := range []float64{0.25, 0.5, 0.7, 0.95} {
+			for _, place := range suitePlaces {
 				out = append(out, variants(suiteCase{layout: layout, family: family, place: place, seed: seed})...)
 			}
 		}
@@ -93,15 +113,15 @@ func suiteCases(seed uint64) []suiteCase {
 
 func variants(c suiteCase) (out []suiteCase) {
 	if c.family.tiny {
-		for _, c.size = range []int{20, 60, 200} {
-			for _, c.intervals = range []int{90, 360} {
+		for _, c.size = range tinySizes {
+			for _, c.intervals = range tinyIntervals {
 				out = append(out, c)
 			}
 		}
 		return out
 	}
-	for _, c.rate = range []float64{0.3, 3, 30, 300} {
-		for _, c.intervals = range []int{90, 360, 1800} {
+	for _, c.rate = range suiteRates {
+		for _, c.intervals = range suiteIntervals {
 			out = append(out, c)
 		}
 	}
@@ -118,12 +138,14 @@ func suiteSample(seed uint64, n int, keep func(*suiteCase) bool) []suiteCase {
 
 // simulated is a run: what the server shows, and what it hides.
 type simulated struct {
+	scale     float64 // m of the family
 	intervals []*histest.Delta
 	total     *histest.Delta
 	sorted    []float64 // all observations
 }
 
 func (c *suiteCase) simulate() *simulated {
+	s := &simulated{total: emptyDelta(c.layout.bounds)}
 	h := fnv.New64a()
 	fmt.Fprint(h, c)
 	r := rand.New(rand.NewPCG(h.Sum64(), c.seed))
@@ -134,9 +156,9 @@ func (c *suiteCase) simulate() *simulated {
 	j := min(max(c.place*float64(len(positive)-1)+r.Float64()-0.5, 0), float64(len(positive)-1))
 	i := min(int(j), len(positive)-2)
 	scale := math.Exp(math.Log(positive[i]) + (j-float64(i))*(math.Log(positive[i+1])-math.Log(positive[i])))
+	s.scale = scale
 	sizes := c.sizes(r)
 	next := c.family.make(&draw{Rand: r, m: scale, intervals: c.intervals, bounds: c.layout.bounds})
-	s := &simulated{total: emptyDelta(c.layout.bounds)}
 	for i, n := range sizes {
 		d := emptyDelta(c.layout.bounds)
 		for range n {
