@@ -18,8 +18,8 @@ type conn struct {
 	c  *sql.Conn
 	z  *zstd.Encoder
 
-	target, block, tail, untail, incident, body, mark, warning *sql.Stmt
-	family, series, slot                                       inserter
+	target, block, tail, untail, incident, body, observation, mark, warning *sql.Stmt
+	family, series, slot                                                    inserter
 
 	version  int64 // of PRAGMA data_version when marks were last read
 	lastMark int64
@@ -98,6 +98,7 @@ func (c *conn) prepare(ctx context.Context) error {
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
 		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&c.body, "INSERT INTO body (id, bytes, zstd) VALUES (?, ?, ?)"},
+		{&c.observation, insertObservation},
 		{&c.mark, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 1)"},
 		{&c.warning, "INSERT INTO warning (code, text) VALUES (?, ?)"},
 	} {
@@ -256,6 +257,11 @@ func (c *conn) insert(b batch, number int64) error {
 	for _, r := range b.bodies {
 		do(c.body, r.key, len(r.body), c.z.EncodeAll(r.body, nil))
 	}
+	for i := range b.observations {
+		if err == nil {
+			err = b.observations[i].insert(c.observation)
+		}
+	}
 	for _, m := range b.marks {
 		do(c.mark, m.AtNS, m.Name)
 	}
@@ -354,7 +360,7 @@ func (c *conn) query(pragma string) error {
 
 func (c *conn) closeStatements() error {
 	var errs []error
-	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.mark, &c.warning,
+	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.mark, &c.warning,
 		&c.family.one, &c.family.many, &c.series.one, &c.series.many, &c.slot.one, &c.slot.many} {
 		if *s != nil {
 			errs = append(errs, (*s).Close())

@@ -22,6 +22,7 @@ func TestDocumentedQueries(t *testing.T) {
 	for _, s := range tape(0, 3, false) {
 		if s.Seq == 2 {
 			s.Outcome, s.Err = metric.Partial, "1 line dropped"
+			s.Observations = []metric.Observation{{AtNS: 1, Value: 2, Requests: []string{"id"}}}
 		}
 		if err := w.Record(s); err != nil {
 			t.Fatal(err)

@@ -102,6 +102,13 @@ func (x *source) next(t *rapid.T) *metric.Snapshot {
 	if s.Outcome.Stored() {
 		x.samples(t, s)
 	}
+	if n := len(x.dict.Series); n > 0 && rapid.IntRange(0, 3).Draw(t, "observes") == 0 {
+		for range rapid.IntRange(1, 4).Draw(t, "observations") {
+			s.Observations = append(s.Observations, metric.Observation{Series: rapid.IntRange(0, n-1).Draw(t, "series"),
+				AtNS: rapid.Int64().Draw(t, "at"), Value: 0 + rapid.Float64().Draw(t, "observed"), // SQLite has no -0
+				Requests: rapid.SampledFrom([][]string{nil, {"a"}, {"a", "b", ""}}).Draw(t, "requests")})
+		}
+	}
 	return s
 }
 

@@ -18,13 +18,14 @@ import (
 // was opened, unchanged by what is recorded later. Its methods may be called
 // concurrently.
 type Run struct {
-	path    string
-	db      *sql.DB
-	meta    Meta
-	targets []metric.Target
-	marks   []metric.Mark
-	tail    [][]tailRecord // by target, in order of polls
-	last    []int64        // by target: the key of its last block, or -1
+	path     string
+	db       *sql.DB
+	meta     Meta
+	targets  []metric.Target
+	marks    []metric.Mark
+	tail     [][]tailRecord // by target, in order of polls
+	last     []int64        // by target: the key of its last block, or -1
+	observed map[int]bool   // targets with observations
 
 	mu       sync.Mutex
 	warnings []metric.Warning
@@ -71,7 +72,7 @@ func (r *Run) load(ctx context.Context) error {
 	}
 	err = errors.Join(r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
 	if err == nil {
-		err = r.loadTail(ctx, tx)
+		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx))
 	}
 	return errors.Join(err, tx.Rollback())
 }

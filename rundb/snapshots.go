@@ -257,6 +257,11 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 			return err
 		}
 	}
+	if w.r.observed[w.target] {
+		if err := w.observations(ctx, s); err != nil {
+			return err
+		}
+	}
 	s.Warnings = append(s.Warnings, w.lost...)
 	s.Growth, w.growth, w.lost = w.growth, metric.Growth{}, nil
 	w.next++

@@ -50,16 +50,17 @@ type Writer struct {
 
 // batch is what one transaction writes.
 type batch struct {
-	tail      []byte
-	seal      []*segment
-	growth    []targetGrowth
-	targets   []targetRow
-	incidents []incidentRow
-	bodies    []bodyRow
-	marks     []metric.Mark
-	warnings  []metric.Warning
-	bytes     int
-	keep      int64 // the first tail row that is still needed
+	tail         []byte
+	seal         []*segment
+	growth       []targetGrowth
+	targets      []targetRow
+	incidents    []incidentRow
+	bodies       []bodyRow
+	observations []observations
+	marks        []metric.Mark
+	warnings     []metric.Warning
+	bytes        int
+	keep         int64 // the first tail row that is still needed
 }
 
 type targetGrowth struct {
@@ -74,7 +75,7 @@ type targetRow struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.marks)+len(b.warnings) == 0
+	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.marks)+len(b.warnings) == 0
 }
 
 // Errors that callers tell apart.
@@ -185,6 +186,7 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	g := w.segment(t, s.Target)
 	w.note(t, s)
 	incident := w.noteIncident(t, s)
+	w.noteObservations(t, s)
 	before := g.size()
 	from := t.append(g, s, incident)
 	grownBy := g.size() - before
@@ -214,6 +216,12 @@ func (t *targetState) check(s *metric.Snapshot) error {
 	for i := range g.Slots {
 		if n := g.Slots[i].Series; n < 0 || n >= series {
 			return fmt.Errorf("slot has series %d of %d", n, series)
+		}
+	}
+	for i := range s.Observations {
+		o := &s.Observations[i]
+		if o.Series < 0 || o.Series >= series || o.Value-o.Value != 0 {
+			return fmt.Errorf("observation of series %d of %d with the value %v", o.Series, series, o.Value)
 		}
 	}
 	if t.polls >= maxPoll {
