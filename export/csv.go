@@ -169,7 +169,8 @@ func (s *sheet) stats(series *summary.Series) {
 	switch {
 	case series.Counter != nil:
 		c := series.Counter
-		s.numbers(c.Total, c.Rate)
+		s.total(c)
+		s.number(c.Rate)
 		if r := c.SliceRates; r != nil {
 			s.numbers(r.Avg, r.Min, r.Max, r.Std)
 		} else {

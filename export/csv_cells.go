@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/normalize"
 )
 
 func (s *sheet) flush() {
@@ -59,6 +61,16 @@ func (s *sheet) numbers(values ...float64) {
 	for _, v := range values {
 		s.number(v)
 	}
+}
+
+// total writes the total of a counter, of integers with all their digits.
+func (s *sheet) total(c *normalize.Counter) {
+	if !c.HasExact {
+		s.number(c.Total)
+		return
+	}
+	s.cell()
+	s.buf = append(strconv.AppendUint(s.buf, c.Exact, 10), ".0000"...)
 }
 
 // number writes four decimals; an empty cell for what is not finite.

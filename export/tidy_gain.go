@@ -54,8 +54,9 @@ func (s *gainSlot) counts() bool {
 // falls when a negative value is observed.
 func (s *gainSlot) monotone() bool { return s.counts() && s.role != metric.RoleSum }
 
-// take takes over the present sample, all of whose values are finite.
-func (g *gain) take(cursors []slotCursor, inWindow bool) {
+// take takes over the present sample, all of whose values are finite. beforeNS is
+// the time of the poll before, 0 when there was none.
+func (g *gain) take(cursors []slotCursor, inWindow bool, beforeNS int64) {
 	if inWindow && !g.open {
 		g.open = true
 		for i := range g.slots {
@@ -82,6 +83,9 @@ func (g *gain) take(cursors []slotCursor, inWindow bool) {
 		s.prev, s.iprev, s.seen = c.value(), c.bits, true
 		if g.open && !s.known {
 			s.known, s.ref, s.iref = true, s.prev+s.base, s.iprev+s.ibase
+			if c.integer && g.fromZero(beforeNS) {
+				s.iref = 0
+			}
 		}
 	}
 }
@@ -97,6 +101,12 @@ func (g *gain) date(cursors []slotCursor) bool {
 	restart := g.restart
 	g.restart = false
 	return restart
+}
+
+// fromZero says that a counter which is new was zero at the poll before, as its
+// creation time tells; package normalize has the same rule.
+func (g *gain) fromZero(beforeNS int64) bool {
+	return beforeNS != 0 && !g.clamp && g.typ == metric.Counter && g.dated && math.Float64frombits(g.created) >= float64(beforeNS)/1e9
 }
 
 func (s *gainSlot) falls(c *slotCursor) bool {

@@ -35,7 +35,7 @@ func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int3
 		inWindow := at >= e.StartNS && at <= e.EndNS
 		gains := counted && at <= e.EndNS && f.finite()
 		if gains {
-			f.gain.take(f.reader.cursors, inWindow)
+			f.gain.take(f.reader.cursors, inWindow, before(st.times, f.reader.poll))
 		}
 		if f.reader.poll < from {
 			continue
@@ -50,6 +50,14 @@ func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int3
 	}
 	f.end(out)
 	return nil
+}
+
+// before is the time of the poll before, 0 when there is none.
+func before(times []int64, poll int32) int64 {
+	if poll == 0 {
+		return 0
+	}
+	return times[poll-1]
 }
 
 // begin prepares what all rows of a series share.

@@ -83,6 +83,9 @@ func TestTidyGains(t *testing.T) {
 	check("counter, new creation time", adjust, "value", "", []float64{nan, 5, 125},
 		[]point{counterPoint("c", 100), created(1)}, []point{counterPoint("c", 105), created(1)}, []point{counterPoint("c", 120), created(2)})
 	check("integers", adjust, "value", "", []float64{nan, 1, 3}, []point{integerPoint("c", 1<<63)}, []point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})
+	check("integers, younger than the poll before", adjust, "value", "", []float64{7, 9}, []point{}, []point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
+	check("integers, older", adjust, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(0.5)}, []point{integerPoint("c", 9), created(0.5)})
+	check("integers, clamp", clamp, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
 	check("gauge", adjust, "value", "", []float64{nan, nan}, []point{gaugePoint("g", 1)}, []point{gaugePoint("g", 2)})
 
 	restarted := [][]point{histogramPoints("h", 10, []float64{1, 5, 9}), histogramPoints("h", 11, []float64{2, 6, 10}), histogramPoints("h", 2, []float64{2, 2, 3})}

@@ -45,6 +45,7 @@ func (c *counter[T]) set(f *Fold, v T, n int32) {
 	if !c.seen {
 		c.seen, c.restart = true, false
 		c.cur, c.ref, c.born = v, v, n
+		c.fromZero(f, n)
 		return
 	}
 	if f.bound > c.bound {
@@ -55,6 +56,20 @@ func (c *counter[T]) set(f *Fold, v T, n int32) {
 	}
 	c.before, c.changed = c.cur, n
 	c.cur = v
+}
+
+// fromZero counts an integer from zero that is new in poll n and says it was
+// created at or after the poll before: it was zero then. Only sources that are no
+// exposition send integers; for all others AIPerf's rule holds.
+func (c *counter[T]) fromZero(f *Fold, n int32) {
+	var zero T
+	if _, whole := any(zero).(uint64); !whole || n == 0 || f.o.Resets == ResetClamp || !(c.created >= float64(f.times[n-1])/1e9) {
+		return
+	}
+	c.ref, c.track.ref = zero, n-1
+	if f.bound > c.bound {
+		c.mark(f.bound, zero)
+	}
 }
 
 // reset ends a life of the counter at old; v, the sample of poll n, counts from
@@ -95,8 +110,12 @@ func (f *Fold) setCounterCreated(s *slot, bits uint64) {
 			f.restarts = append(f.restarts, s.owner)
 		}
 	case kindInteger:
-		if c := &f.integers[h.index]; changeCreated(&c.created, &c.restart, v) {
+		c := &f.integers[h.index]
+		if changeCreated(&c.created, &c.restart, v) {
 			f.restarts = append(f.restarts, s.owner)
+		}
+		if n := int32(len(f.times) - 1); c.seen && c.born == n {
+			c.fromZero(f, n) // its first value came before the creation time
 		}
 	}
 }

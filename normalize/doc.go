@@ -18,7 +18,9 @@
 // The window is [StartNS, EndNS], inclusive at both ends, on Snapshot.AtNS. The
 // reference of a series is its last sample strictly before the window; what a
 // counter or histogram gained is counted from there, or from its first sample in
-// the window where there is none. A sample is what a series showed in one stored
+// the window where there is none. A counter of 64-bit integers, which only sources
+// that are no exposition have, counts from zero when its creation time says that
+// it did not exist at the poll before its first sample. A sample is what a series showed in one stored
 // poll: a slot that a changed-only frame does not list was seen unchanged. A
 // failed poll has no samples and breaks nothing. Values that are not finite are
 // no samples; one such line in a histogram costs that poll's sample of the whole

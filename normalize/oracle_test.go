@@ -14,12 +14,15 @@ import (
 // says, without any state between polls.
 
 // point is a sample of a counter or gauge; restart says that the creation time
-// changed since the sample before.
+// changed since the sample before, born that the counter was zero at the poll
+// before, at since.
 type point struct {
 	n       int // number of the stored poll
 	at      int64
 	v       float64
 	restart bool
+	born    bool
+	since   int64
 }
 
 // oracle is a window over all samples of one series.
@@ -116,6 +119,9 @@ func (o *oracle) counter(all []point) (*normalize.Counter, int) {
 	ref, in := split(o, all, func(p point) int64 { return p.at })
 	if len(in) == 0 {
 		return nil, 0
+	}
+	if len(ref) == 0 && in[0].born && o.o.Resets == normalize.ResetAdjust {
+		ref = []point{{at: in[0].since}}
 	}
 	seq := append(ref, in...)
 	var values []float64

@@ -76,7 +76,11 @@ func (w *walk) next(t *rapid.T, s *stream, at int64) []line {
 	}
 	restart := w.pending && w.created > 1 && len(s.points[w.family]) > 0
 	w.pending = false
-	s.points[w.family] = append(s.points[w.family], point{n, at, w.v, restart})
+	p := point{n: n, at: at, v: w.v, restart: restart}
+	if p.born = w.integer && n > 0 && w.created > 0 && len(s.points[w.family]) == 0; p.born {
+		p.since = s.times[n-1]
+	}
+	s.points[w.family] = append(s.points[w.family], p)
 	return out
 }
 

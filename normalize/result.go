@@ -32,7 +32,7 @@ type Series struct {
 	Samples         int   // samples inside the window
 	FirstNS, LastNS int64 // the first and last of them
 	RefNS           int64 // time of the sample gains are counted from: the reference, or the first
-	HasRef          bool  // there is a reference sample before the window
+	HasRef          bool  // there is a reference sample before the window, or a poll at which the series was still to come
 	Resets          int   // counter resets seen inside the window
 	Gaps            int   // times the series vanished and came back inside the window
 	NonFinite       int   // samples inside the window that were left out as not finite
