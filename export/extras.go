@@ -196,7 +196,7 @@ func (d *document) conflicts(name string, metrics []summary.Metric) {
 func (d *document) seriesNote(m *summary.Metric, s *summary.Series) {
 	exact := s.Counter != nil && s.Counter.HasExact && s.Counter.Exact > 1<<53
 	single := s.Counter != nil && !s.Counter.Defined
-	if !exact && !single && s.Resets+s.Gaps+s.NonFinite == 0 && len(s.Warnings) == 0 && !d.hasQuantiles(s) {
+	if !exact && !single && s.Resets+s.Gaps+s.NonFinite == 0 && len(s.Warnings) == 0 && !d.hasQuantiles(s) && s.Distribution == nil {
 		return
 	}
 	d.elem()
@@ -221,6 +221,7 @@ func (d *document) seriesNote(m *summary.Metric, s *summary.Series) {
 	}
 	d.quantiles(s)
 	d.slicePercentiles(s.Histogram)
+	d.distribution(s.Distribution)
 	d.warnings(s.Warnings)
 	d.close('}')
 }

@@ -35,6 +35,7 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t.counters()
 	t.gauges()
 	t.histograms()
+	t.distributions()
 	t.aggregates()
 	t.hidden()
 	t.notExported()

@@ -21,7 +21,7 @@ var layers = map[string][]string{
 	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
 	"export":              {"summary", "normalize", "metric", "internal/atomicfile"},
 	"compare":             {"summary", "catalog", "metric"},
-	"report":              {"summary", "compare", "units", "metric", "histest", "internal/texttab"},
+	"report":              {"summary", "compare", "units", "metric", "normalize", "histest", "internal/texttab"},
 	"simulate":            {"metric"},
 	"cmd/scrapestat":      {everything},
 	"internal/atomicfile": {},
