@@ -64,7 +64,8 @@ type Series struct {
 type Role uint8
 
 // The roles. A counter, gauge or unknown series has one Value slot; a histogram
-// has Bucket, Sum and Count slots; a summary has Quantile, Sum and Count.
+// has Bucket, Sum and Count slots, a native one Native in place of Bucket; a
+// summary has Quantile, Sum and Count.
 // Created holds the start time a server reports for a series, in seconds since
 // 1970; it is metadata, never a metric of its own.
 const (
@@ -74,9 +75,16 @@ const (
 	RoleBucket
 	RoleQuantile
 	RoleCreated
+	// RoleNative is a bucket of a native histogram: the observations between
+	// Slot.Lower and Slot.Bound, not those below as well. Its buckets come and go
+	// as the server needs them; one that is absent is empty.
+	RoleNative
 )
 
-var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created"}
+// Roles is the number of roles: valid ones are below it.
+const Roles = RoleNative + 1
+
+var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created", "native_bucket"}
 
 // String returns the lower-case name of the role.
 func (r Role) String() string {
@@ -91,8 +99,12 @@ type Slot struct {
 	Series int // index into Dict.Series
 	Role   Role
 	// Bound is the upper bound of a bucket (+Inf for the last) or the quantile
-	// of a summary; 0 for other roles. Within a series role and bound are unique.
+	// of a summary; 0 for other roles. Within a series role and bounds are unique.
 	Bound float64
+	// Lower is the lower bound of a native bucket, which holds what is above it
+	// and not above Bound; the bucket of zero holds [Lower, Bound], negative ones
+	// [Lower, Bound). 0 for other roles.
+	Lower float64
 	// Text is the bound as the server first wrote it ("0.5", "1", "+Inf").
 	Text string
 	// Integer says that the bits of this slot are an unsigned 64-bit integer

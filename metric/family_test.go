@@ -49,7 +49,8 @@ func TestRoleNames(t *testing.T) {
 	check(metric.RoleBucket, "bucket")
 	check(metric.RoleQuantile, "quantile")
 	check(metric.RoleCreated, "created")
-	check(metric.RoleCreated+1, "role(6)")
+	check(metric.RoleNative, "native_bucket")
+	check(metric.Roles, "role(7)")
 }
 
 // histogram is growth by one family with one series of three slots, placed

@@ -50,6 +50,7 @@ type slotKey struct {
 	series int
 	role   Role
 	bound  uint64
+	lower  uint64
 }
 
 // Family returns the index of the family of that name and type, adding it when
@@ -80,11 +81,11 @@ func (g *Gatherer) Series(family int, l Labels) int {
 	return i
 }
 
-// Slot returns the index of the slot of a series with the role and bound of s,
+// Slot returns the index of the slot of a series with the role and bounds of s,
 // adding it when it is new. s.Series is ignored. Text and Integer are those of
 // the first call.
 func (g *Gatherer) Slot(series int, s Slot) int {
-	key := slotKey{series, s.Role, math.Float64bits(s.Bound + 0)} // -0 is 0
+	key := slotKey{series, s.Role, math.Float64bits(s.Bound + 0), math.Float64bits(s.Lower + 0)} // -0 is 0
 	i, ok := g.slotOf[key]
 	if !ok {
 		i = len(g.slots)

@@ -123,6 +123,9 @@ type Snapshot struct {
 	// Observations are the single events behind the samples, where a source logs
 	// each of them.
 	Observations []Observation
+	// Exemplars holds those that are new or changed since the previous stored
+	// poll, at most one per slot.
+	Exemplars []Exemplar
 }
 
 // Observation is one logged event of a series: the duration of one request, say.
@@ -131,6 +134,18 @@ type Observation struct {
 	AtNS     int64 // by the log's own time, nanoseconds since 1970
 	Value    float64
 	Requests []string // ids of the requests it was measured for; nil when unknown
+}
+
+// Exemplar is one observation that a server shows beside a bucket or a counter,
+// with what leads to its trace.
+type Exemplar struct {
+	Slot   int // index into Dict.Slots
+	Labels Labels
+	Value  float64
+	// AtNS is when the server observed it, 0 when it does not say.
+	AtNS int64
+	// SeenNS is the time of the first poll that showed it.
+	SeenNS int64
 }
 
 // AtNS returns the instant the samples belong to: the first byte of the body,

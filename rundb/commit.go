@@ -18,8 +18,8 @@ type conn struct {
 	c  *sql.Conn
 	z  *zstd.Encoder
 
-	target, block, tail, untail, incident, body, observation, mark, warning *sql.Stmt
-	family, series, slot                                                    inserter
+	target, block, tail, untail, incident, body, observation, exemplar, mark, warning *sql.Stmt
+	family, series, slot                                                              inserter
 
 	version  int64 // of PRAGMA data_version when marks were last read
 	lastMark int64
@@ -99,6 +99,7 @@ func (c *conn) prepare(ctx context.Context) error {
 		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&c.body, "INSERT INTO body (id, bytes, zstd) VALUES (?, ?, ?)"},
 		{&c.observation, insertObservation},
+		{&c.exemplar, "INSERT OR REPLACE INTO exemplar (id, seen_ns, at_ns, value, labels) VALUES (?, ?, ?, ?, ?)"},
 		{&c.mark, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 1)"},
 		{&c.warning, "INSERT INTO warning (code, text) VALUES (?, ?)"},
 	} {
@@ -262,6 +263,11 @@ func (c *conn) insert(b batch, number int64) error {
 			err = b.observations[i].insert(c.observation)
 		}
 	}
+	for _, x := range b.exemplars {
+		labels, bad := labelsValue(x.Labels)
+		err = errors.Join(err, bad)
+		do(c.exemplar, key(x.target, x.Slot), x.SeenNS, x.AtNS, x.Value, labels)
+	}
 	for _, m := range b.marks {
 		do(c.mark, m.AtNS, m.Name)
 	}
@@ -360,7 +366,7 @@ func (c *conn) query(pragma string) error {
 
 func (c *conn) closeStatements() error {
 	var errs []error
-	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.mark, &c.warning,
+	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.exemplar, &c.mark, &c.warning,
 		&c.family.one, &c.family.many, &c.series.one, &c.series.many, &c.slot.one, &c.slot.many} {
 		if *s != nil {
 			errs = append(errs, (*s).Close())

@@ -127,10 +127,14 @@ func readSlot(scan func(...any) error) (metric.Slot, error) {
 	if err := scan(&s.Series, &role, &bound, &text, &s.Integer); err != nil {
 		return s, err
 	}
-	if role < 0 || role > int(metric.RoleCreated) {
+	if role < 0 || role >= int(metric.Roles) {
 		return s, damageError{fmt.Errorf("slot has role %d", role)}
 	}
 	s.Role = metric.Role(role)
+	if s.Role == metric.RoleNative {
+		err := readNativeBound(bound, &s)
+		return s, err
+	}
 	switch b := bound.(type) {
 	case nil:
 	case float64:

@@ -90,6 +90,8 @@ func labelsValue(l metric.Labels) (any, error) {
 func boundValues(s *metric.Slot) (bound, text any) {
 	bits := math.Float64bits(s.Bound)
 	switch {
+	case s.Role == metric.RoleNative:
+		return nativeBound(s), nil
 	case bits == 0 && s.Text == "":
 		return nil, nil
 	case math.IsNaN(s.Bound) || s.Bound == 0 && bits != 0: // SQLite keeps neither as a REAL

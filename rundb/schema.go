@@ -53,11 +53,14 @@ CREATE TABLE body (id INTEGER PRIMARY KEY,
   bytes INTEGER NOT NULL, zstd BLOB NOT NULL) STRICT;
 CREATE TABLE observation (target INTEGER NOT NULL, poll INTEGER NOT NULL, n INTEGER NOT NULL, line INTEGER NOT NULL,
   series INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, request TEXT, PRIMARY KEY (target, poll, n)) STRICT, WITHOUT ROWID;
+CREATE TABLE exemplar (id INTEGER PRIMARY KEY,
+  target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, slot INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
+  seen_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, labels ANY NOT NULL) STRICT;
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL) STRICT;
 CREATE VIEW slots AS
   SELECT l.target, l.slot, f.name AS family, f.type, s.labels,
-    CASE l.role WHEN 0 THEN 'value' WHEN 1 THEN 'sum' WHEN 2 THEN 'count' WHEN 3 THEN 'bucket' WHEN 4 THEN 'quantile' ELSE 'created' END AS role,
+    CASE l.role WHEN 0 THEN 'value' WHEN 1 THEN 'sum' WHEN 2 THEN 'count' WHEN 3 THEN 'bucket' WHEN 4 THEN 'quantile' WHEN 5 THEN 'created' ELSE 'native_bucket' END AS role,
     l.bound
   FROM slot l JOIN series s ON s.id = l.target << 32 | l.series JOIN family f ON f.id = l.target << 32 | s.family;
 `

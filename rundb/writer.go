@@ -57,6 +57,7 @@ type batch struct {
 	incidents    []incidentRow
 	bodies       []bodyRow
 	observations []observations
+	exemplars    []exemplarRow
 	marks        []metric.Mark
 	warnings     []metric.Warning
 	bytes        int
@@ -75,7 +76,7 @@ type targetRow struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.marks)+len(b.warnings) == 0
+	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.exemplars)+len(b.marks)+len(b.warnings) == 0
 }
 
 // Errors that callers tell apart.
@@ -185,6 +186,7 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	}
 	g := w.segment(t, s.Target)
 	w.note(t, s)
+	w.noteExemplars(s)
 	incident := w.noteIncident(t, s)
 	w.noteObservations(t, s)
 	before := g.size()
@@ -229,6 +231,9 @@ func (t *targetState) check(s *metric.Snapshot) error {
 	}
 	if s.Outcome >= metric.Outcomes || s.Kind > metric.Final {
 		return fmt.Errorf("outcome %d, kind %d", s.Outcome, s.Kind)
+	}
+	if err := checkExemplars(s, len(e.bits)+len(g.Slots)); err != nil {
+		return err
 	}
 	return checkFrame(&s.Frame, len(e.bits)+len(g.Slots))
 }

@@ -164,9 +164,9 @@ func partOf(t metric.Type, suffix string, f format) (kind, bool) {
 	case suffix == "_bucket":
 		return kindBucket, t == metric.Histogram || t == metric.GaugeHistogram
 	case suffix == "_sum":
-		return kindSum, t == metric.Histogram || t == metric.Summary
+		return kindSum, t == metric.Histogram || t == metric.Summary || t == metric.GaugeHistogram && f == formatProtobuf
 	case suffix == "_count":
-		return kindCount, t == metric.Histogram || t == metric.Summary
+		return kindCount, t == metric.Histogram || t == metric.Summary || t == metric.GaugeHistogram && f == formatProtobuf
 	case suffix == "_gsum":
 		return kindSum, t == metric.GaugeHistogram
 	case suffix == "_gcount":

@@ -22,6 +22,9 @@ type Decoder struct {
 	bits    []uint64 // by slot: the value last stored
 	present []uint32 // slots of the last stored poll, ascending
 
+	proto     protoMemory
+	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
+
 	any     bool   // a poll was stored
 	body    []byte // of the last stored poll
 	format  format
@@ -66,7 +69,7 @@ type Body struct {
 // Decode never fails: a body that is no exposition ends in an outcome.
 func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
 	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
-	s.Growth, s.Frame = metric.Growth{}, metric.Frame{}
+	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
 	defer func() {
 		if p := recover(); p != nil {
 			d.layout.ok = false
@@ -80,7 +83,7 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
 		s.Outcome, s.Err = metric.NotPrometheus, problem
 		return b.Bytes
 	}
-	if d.contentWarning(s, b); d.any && !b.Cut && !d.cut && kind == d.format {
+	if d.contentWarning(s, b, kind); d.any && !b.Cut && !d.cut && kind == d.format {
 		if bytes.Equal(b.Bytes, d.body) {
 			s.Duplicate = true
 			return d.repeat(s, b.Bytes)
@@ -89,6 +92,9 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
 			s.Frame = d.frame
 			return d.repeat(s, b.Bytes)
 		}
+	}
+	if kind == formatProtobuf {
+		return d.learnProtobuf(s, b)
 	}
 	return d.learnBody(s, b, kind)
 }
@@ -121,7 +127,18 @@ func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte)
 	}
 	d.commit(l)
 	d.layout.learn(b, l)
+	return d.took(s, b, f)
+}
+
+// took delivers what was learnt of a body, which becomes the last stored one.
+func (d *Decoder) took(s *metric.Snapshot, b Body, f format) (spare []byte) {
+	l := d.learn
+	if d.any && f != d.format {
+		d.once(s, "format_changed", "the target changed its format from "+d.format.String()+" to "+f.String()+
+			" during the run; families of the same name and type go on, others begin anew")
+	}
 	s.Growth, s.Frame = d.dict.growth(), d.frame
+	s.Exemplars = d.newExemplars(l, s.AtNS())
 	d.dict.told()
 	d.warn(s, l)
 	spare = d.body
@@ -210,8 +227,11 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 }
 
 func truncationText(f format) string {
-	if f == formatOpenMetrics {
+	switch f {
+	case formatOpenMetrics:
 		return "body does not end in # EOF: it was cut short"
+	case formatProtobuf:
+		return "body ends within a message: it was cut short"
 	}
 	return "body does not end in a line feed: it was cut short"
 }

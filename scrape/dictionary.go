@@ -154,3 +154,15 @@ func (d *dictionary) busiestLabel() (name string, values int) {
 	}
 	return name, values
 }
+
+// native adds the slot of a native bucket; the caller knows that it is new.
+func (d *dictionary) native(series int32, lower, upper float64) (int32, reason) {
+	if len(d.slots) >= d.limits.Series {
+		return noSlot, seriesLimit
+	}
+	c := &d.chains[series]
+	d.slots = append(d.slots, metric.Slot{Series: int(series), Role: metric.RoleNative, Lower: lower, Bound: upper})
+	d.before = append(d.before, c.last)
+	c.last = int32(len(d.slots) - 1)
+	return c.last, stored
+}

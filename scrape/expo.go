@@ -1,6 +1,12 @@
 package scrape
 
 import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
@@ -13,7 +19,11 @@ type format uint8
 const (
 	formatText format = iota // classic text 0.0.4 and 1.0.0
 	formatOpenMetrics
+	formatProtobuf // length-delimited MetricFamily messages
 )
+
+// String returns the name of the format as --protocols has it.
+func (f format) String() string { return [...]string{"text", "openmetrics", "protobuf"}[f] }
 
 // nameLabel is the label under which textparse hands out the metric name.
 const nameLabel = "__name__"
@@ -91,4 +101,179 @@ func (p *sampleParser) labels(dst []metric.Label) (name string, pairs []metric.L
 		dst = append(dst, metric.Label{Name: l.Name, Value: l.Value})
 	})
 	return name, dst, sound
+}
+
+// exemplar returns the exemplar of the current sample.
+func (p *sampleParser) exemplar() (x rawExemplar, ok bool) {
+	return exemplarOf(p.parser)
+}
+
+// exemplarOf returns the next exemplar of the current entry.
+func exemplarOf(p textparse.Parser) (x rawExemplar, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	var e exemplar.Exemplar
+	if !p.Exemplar(&e) {
+		return x, false
+	}
+	e.Labels.Range(func(l labels.Label) { x.labels = append(x.labels, metric.Label{Name: l.Name, Value: l.Value}) })
+	x.value = e.Value
+	if e.HasTs {
+		x.atNS = e.Ts * int64(time.Millisecond)
+	}
+	return x, true
+}
+
+// messageParser walks over one delimited MetricFamily message. A parser for each
+// message keeps a damaged one from costing those behind it.
+type messageParser struct {
+	parser  textparse.Parser
+	symbols *labels.SymbolTable
+	lset    labels.Labels
+}
+
+// messageEntry is one thing a message says.
+type messageEntry struct {
+	kind    entryKind
+	key     []byte // of a series: name and labels; of metadata: the name
+	text    []byte // HELP or UNIT
+	typ     metric.Type
+	value   float64
+	stamped bool
+	native  nativeSample
+}
+
+type entryKind uint8
+
+const (
+	entryEnd entryKind = iota
+	entryBad
+	entryType
+	entryHelp
+	entryUnit
+	entrySample
+	entryNative
+)
+
+// nativeSample is a native histogram in one poll.
+type nativeSample struct {
+	count, sum float64
+	buckets    []nativeBucket
+}
+
+type nativeBucket struct{ lower, upper, count float64 }
+
+func (p *messageParser) reset(message []byte) {
+	if p.symbols == nil {
+		p.symbols = labels.NewSymbolTable()
+	}
+	p.parser = textparse.NewProtobufParser(message, false, false, false, false, p.symbols)
+}
+
+// next returns the next entry; dst is memory for its buckets, of which it takes at
+// most maxBuckets. The slices in it are valid until the next call. A panic of the
+// parser counts as a bad entry, after which the parser is of no use.
+func (p *messageParser) next(dst []nativeBucket, maxBuckets int) (e messageEntry) {
+	defer func() {
+		if recover() != nil {
+			e = messageEntry{kind: entryBad}
+		}
+	}()
+	for {
+		entry, err := p.parser.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return messageEntry{kind: entryEnd}
+			}
+			return messageEntry{kind: entryBad}
+		}
+		switch entry {
+		case textparse.EntryType:
+			name, typ := p.parser.Type()
+			t, _ := metric.ParseType(string(typ))
+			return messageEntry{kind: entryType, key: name, typ: t}
+		case textparse.EntryHelp:
+			name, text := p.parser.Help()
+			return messageEntry{kind: entryHelp, key: name, text: text}
+		case textparse.EntryUnit:
+			name, text := p.parser.Unit()
+			return messageEntry{kind: entryUnit, key: name, text: text}
+		case textparse.EntrySeries:
+			key, ts, v := p.parser.Series()
+			return messageEntry{kind: entrySample, key: key, value: v, stamped: ts != nil}
+		case textparse.EntryHistogram:
+			key, ts, h, fh := p.parser.Histogram()
+			e := messageEntry{kind: entryNative, key: key, stamped: ts != nil}
+			var ok bool
+			if h != nil {
+				e.native, ok = integerSample(dst, h, maxBuckets)
+			} else {
+				e.native, ok = floatSample(dst, fh, maxBuckets)
+			}
+			if !ok {
+				return messageEntry{kind: entryBad}
+			}
+			return e
+		}
+	}
+}
+
+func (p *messageParser) exemplar() (rawExemplar, bool) { return exemplarOf(p.parser) }
+
+// createdMS is when the current series began, 0 when the server does not say.
+func (p *messageParser) createdMS() int64 { return p.parser.StartTimestamp() }
+
+// labels is that of sampleParser.
+func (p *messageParser) labels(dst []metric.Label) (name string, pairs []metric.Label, sound bool) {
+	return (&sampleParser{parser: p.parser, lset: p.lset}).labels(dst)
+}
+
+// integerSample lists the populated buckets of a histogram of whole numbers. The
+// bucket of zero is always there: it tells the series to be native. ok is false
+// for what contradicts itself.
+func integerSample(dst []nativeBucket, h *histogram.Histogram, most int) (nativeSample, bool) {
+	s := nativeSample{count: float64(h.Count), sum: h.Sum, buckets: dst[:0]}
+	if !sound(h.Validate()) {
+		return s, false
+	}
+	if !h.UsesCustomBuckets() {
+		s.buckets = append(s.buckets, nativeBucket{-h.ZeroThreshold, h.ZeroThreshold, float64(h.ZeroCount)})
+	}
+	for _, it := range []histogram.BucketIterator[uint64]{h.NegativeBucketIterator(), h.PositiveBucketIterator()} {
+		for it.Next() && len(s.buckets) <= most {
+			if b := it.At(); b.Count > 0 || h.UsesCustomBuckets() {
+				s.buckets = append(s.buckets, nativeBucket{b.Lower, b.Upper, float64(b.Count)})
+			}
+		}
+	}
+	return s, true
+}
+
+// sound says that what a validation found does not forbid to use a histogram: a
+// count that differs from its buckets, as a server that does not lock has it, is
+// left to the analysis to flag.
+func sound(err error) bool {
+	return err == nil || errors.Is(err, histogram.ErrHistogramCountMismatch) || errors.Is(err, histogram.ErrHistogramCountNotBigEnough)
+}
+
+// floatSample is integerSample for counts that are fractions.
+func floatSample(dst []nativeBucket, h *histogram.FloatHistogram, most int) (nativeSample, bool) {
+	s := nativeSample{count: h.Count, sum: h.Sum, buckets: dst[:0]}
+	if !sound(h.Validate()) {
+		return s, false
+	}
+	if !h.UsesCustomBuckets() {
+		s.buckets = append(s.buckets, nativeBucket{-h.ZeroThreshold, h.ZeroThreshold, h.ZeroCount})
+	}
+	for _, it := range []histogram.BucketIterator[float64]{h.NegativeBucketIterator(), h.PositiveBucketIterator()} {
+		for it.Next() && len(s.buckets) <= most {
+			if b := it.At(); b.Count > 0 || h.UsesCustomBuckets() {
+				s.buckets = append(s.buckets, nativeBucket{b.Lower, b.Upper, b.Count})
+			}
+		}
+	}
+	return s, true
 }

@@ -31,8 +31,10 @@ type fetcher struct {
 	trace   httptrace.ClientTrace
 	firstNS int64 // of the body of the current request
 	// The transport sets these from goroutines of its own.
-	sentNS, dialNS atomic.Int64
-	connectNS      atomic.Int64 // the quickest connect so far: what is distance, not service
+	sentNS, dialNS    atomic.Int64
+	pinned, ownAccept bool // the Accept header is settled, or not ours
+
+	connectNS atomic.Int64 // the quickest connect so far: what is distance, not service
 }
 
 var (
@@ -44,7 +46,6 @@ const (
 	maxRedirects  = 3
 	maxErrorBody  = 512
 	maxErrorText  = 400
-	acceptHeader  = "text/plain;version=0.0.4,*/*;q=0.1"
 	startCapacity = 64 << 10
 )
 
@@ -81,12 +82,17 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 	if o.Compress {
 		encoding = "gzip"
 	}
-	for k, v := range map[string]string{"User-Agent": "scrapestat/" + o.Version, "Accept": acceptHeader, "Accept-Encoding": encoding,
+	for k, v := range map[string]string{"User-Agent": "scrapestat/" + o.Version, "Accept-Encoding": encoding,
 		"X-Prometheus-Scrape-Timeout-Seconds": strconv.FormatFloat(timeout.Seconds(), 'g', -1, 64)} {
 		if _, ok := header[k]; !ok {
 			header.Set(k, v)
 		}
 	}
+	accept, err := Accept(orProtocols(t.Protocols, o.Protocols))
+	if err != nil {
+		return nil, err
+	}
+	f.setAccept(header, accept)
 	f.request = http.Request{Method: http.MethodGet, Header: header, Host: header.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	f.trace = httptrace.ClientTrace{

@@ -32,6 +32,17 @@ type learner struct {
 	lastName   []byte // name of the line before, and where it belongs
 	lastSource source
 	pairs      []metric.Label
+
+	exemplars []rawExemplar // of this body
+}
+
+// rawExemplar is an exemplar of a slot as a body shows it. Its labels are those
+// of the parser.
+type rawExemplar struct {
+	slot   int32
+	labels []metric.Label
+	value  float64
+	atNS   int64
 }
 
 // place is a parsed line, for the layout.
@@ -57,6 +68,7 @@ func (l *learner) run(d *Decoder, b Body) {
 	l.tally = tally{}
 	l.places = l.places[:0]
 	l.stored, l.stamped = 0, 0
+	l.exemplars = l.exemplars[:0]
 	d.asm.begin(&l.page, b.Bytes)
 	lines := l.page.lines
 	for i := range lines[l.page.afterAt:] {
@@ -127,6 +139,9 @@ func (l *learner) parse(d *Decoder, body []byte, lines []line) {
 			}
 			l.count(stamped)
 			l.sample(d, body, x, n, value)
+			if l.page.format == formatOpenMetrics {
+				l.exemplarOf(l.places[len(l.places)-1].slot)
+			}
 		}
 		if i < len(lines) {
 			l.mend(d, body, lines[i])

@@ -177,8 +177,11 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	}
 	if !s.Outcome.Stored() {
 		l.fallback(ctx)
-	} else if a.final != nil {
-		l.fetcher.now = a.final
+	} else {
+		l.fetcher.pin(l.decoder.format)
+		if a.final != nil {
+			l.fetcher.now = a.final
+		}
 	}
 	ticks, warning := l.pace.after(s, l.fetcher.distance())
 	if warning != nil {

@@ -38,7 +38,9 @@ type Options struct {
 	// Keep and Drop choose families by name, the declared or ours: those that
 	// match Keep (nil: all) and do not match Drop (nil: none).
 	Keep, Drop *regexp.Regexp
-	Version    string // for the User-Agent; "" is "dev"
+	// Protocols are the formats asked for, the preferred one first; see [Accept].
+	Protocols []string
+	Version   string // for the User-Agent; "" is "dev"
 }
 
 // Limits bounds what is accepted from a target. In each field 0 is the default.
@@ -125,6 +127,9 @@ func (o Options) validate() error {
 		return fmt.Errorf("check options: final timeout is %v, want more than 0", o.FinalTimeout)
 	case math.IsNaN(o.MaxScrapeShare) || o.MaxScrapeShare > 100:
 		return errors.New("check options: --max-scrape-share is above 100 percent")
+	}
+	if _, err := Accept(o.Protocols); err != nil {
+		return fmt.Errorf("check options: --protocols: %w", err)
 	}
 	return o.Limits.validate()
 }

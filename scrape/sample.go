@@ -30,16 +30,24 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 // store sets a slot. A slot that was set before in this body is a duplicate: the
 // later line counts, as AIPerf has it, and the earlier one is dropped.
 func (l *learner) store(slot int32, bits uint64, number int32, series []byte) {
+	if l.keep(slot, bits) {
+		l.places[l.place[slot]].slot = noSlot
+		l.tally.add(duplicateSeries, number, series)
+	}
+	l.place[slot] = int32(len(l.places))
+}
+
+// keep sets a slot and says whether this body had set it before.
+func (l *learner) keep(slot int32, bits uint64) (again bool) {
 	for int(slot) >= len(l.seen) {
 		l.seen, l.bits, l.place = append(l.seen, 0), append(l.bits, 0), append(l.place, 0)
 	}
-	if l.seen[slot] == l.gen {
-		l.places[l.place[slot]].slot = noSlot
-		l.tally.add(duplicateSeries, number, series)
-	} else {
+	again = l.seen[slot] == l.gen
+	if !again {
 		l.stored++
 	}
-	l.seen[slot], l.bits[slot], l.place[slot] = l.gen, bits, int32(len(l.places))
+	l.seen[slot], l.bits[slot] = l.gen, bits
+	return again
 }
 
 // slotOf returns the slot of a raw series text, the current one of the parser.

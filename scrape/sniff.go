@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"bytes"
+	"encoding/binary"
 	"mime"
 	"strings"
 
@@ -16,7 +17,8 @@ const (
 		"TorchServe's management API is on another port than its metrics"
 	htmlText = "body looks like HTML, a login or error page; check the path, and authentication (--header, --bearer-token-file, --basic-auth-file)"
 	gzipText = "body is gzip although its headers do not say so"
-	protText = "body is protobuf (application/vnd.google.protobuf), which was not asked for; Prometheus text is"
+
+	protobufMedia = "application/vnd.google.protobuf"
 )
 
 // sniff finds the format of a body, or says why it is none. The bytes decide;
@@ -34,12 +36,26 @@ func sniff(body []byte, contentType string) (f format, problem string) {
 		return 0, htmlText
 	case bytes.HasPrefix(rest, []byte{0x1f, 0x8b}):
 		return 0, gzipText
-	case media == "application/vnd.google.protobuf" && bytes.IndexByte(body, 0) >= 0:
-		return 0, protText
+	case isProtobuf(body):
+		return formatProtobuf, ""
+	case media == protobufMedia && bytes.IndexByte(body, 0) >= 0:
+		return 0, "Content-Type is protobuf, and the body is neither a protobuf metric family nor text"
 	case media == "application/openmetrics-text":
 		return formatOpenMetrics, ""
 	}
 	return formatText, ""
+}
+
+// isProtobuf says that a body begins like a delimited MetricFamily: a length,
+// then field 1, the name. No text does: its second or third byte would be a line
+// feed within the first name.
+func isProtobuf(body []byte) bool {
+	size, n := binary.Uvarint(body)
+	if n <= 0 || size < 3 || len(body) < n+2 || body[n] != fieldName {
+		return false
+	}
+	name, m := binary.Uvarint(body[n+1:])
+	return m > 0 && name > 0 && name <= size && name <= 1<<20
 }
 
 // isJSONObject tells {"key": ...} from {"utf8.metric","label"="value"} 1.
@@ -71,12 +87,19 @@ func mediaType(contentType string) string {
 }
 
 // contentWarning notes once that a content type does not fit the body.
-func (d *Decoder) contentWarning(s *metric.Snapshot, b Body) {
-	if d.said["content_type"] || b.ContentType == usualType {
+func (d *Decoder) contentWarning(s *metric.Snapshot, b Body, f format) {
+	if d.said["content_type"] || b.ContentType == usualType && f != formatProtobuf {
 		return
 	}
 	switch mediaType(b.ContentType) {
 	case "text/plain", "application/openmetrics-text":
+		if f == formatProtobuf {
+			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+", and the body is protobuf; it was read as protobuf")
+		}
+	case protobufMedia:
+		if f != formatProtobuf {
+			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+", and the body is text; it was read as Prometheus text")
+		}
 	default:
 		d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+"; the body was read as Prometheus text")
 	}

@@ -27,6 +27,8 @@ type Target struct {
 	Header http.Header // sent with each request, besides our own; not changed
 	// Interval and Timeout override those of the options unless they are 0.
 	Interval, Timeout time.Duration
+	// Protocols overrides that of the options unless it is empty.
+	Protocols []string
 	// RoundTripper replaces the collector's own transport, for authentication or
 	// TLS settings; nil is our own. Whoever gave it closes its connections.
 	RoundTripper http.RoundTripper

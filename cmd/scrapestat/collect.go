@@ -43,6 +43,7 @@ type collectOptions struct {
 	limits        scrape.Limits
 	maxShare      float64
 	compress      bool
+	protocols     []string
 	strict, quiet bool
 	analysis      analysisFlags
 }
@@ -85,6 +86,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
 	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
+	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	o.registerLimits(cmd)
@@ -149,6 +151,9 @@ func (o *collectOptions) validate() error {
 	}
 	if o.maxShare < 0 {
 		return usagef("--max-scrape-share %v is negative", o.maxShare)
+	}
+	if _, err := scrape.Accept(o.protocols); err != nil {
+		return usagef("--protocols: %w", err)
 	}
 	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
 		if _, err := regexp.Compile(expr); err != nil {

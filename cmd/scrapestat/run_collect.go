@@ -98,6 +98,7 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 		Limits:         o.limits,
 		MaxScrapeShare: o.maxShare,
 		Compress:       o.compress,
+		Protocols:      o.protocols,
 		Version:        toolVersion(),
 	}
 	if o.maxShare == 0 {

@@ -68,6 +68,7 @@ var homes = []home{
 	{"github.com/go-json-experiment/json", []string{"export"}},
 	{"google.golang.org/grpc", []string{"source/triton"}},
 	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
+	{"google.golang.org/protobuf/types/known/timestamppb", []string{"simulate", anyTest}},
 	{"gonum.org/v1/gonum", []string{"histest", "compare"}},
 	{"golang.org/x/perf/benchmath", []string{"compare"}},
 	{"github.com/spf13/cobra", []string{"cmd/scrapestat"}},

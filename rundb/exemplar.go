@@ -1,0 +1,97 @@
+package rundb
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// exemplarRow is the last exemplar of a slot.
+type exemplarRow struct {
+	target int
+	metric.Exemplar
+}
+
+// noteExemplars queues the exemplars of a poll; each replaces the one before it
+// of its slot, so the table cannot outgrow the dictionary. One whose value is NaN
+// has no place in SQLite and says nothing.
+func (w *Writer) noteExemplars(s *metric.Snapshot) {
+	for _, x := range s.Exemplars {
+		if !math.IsNaN(x.Value) {
+			w.pending.exemplars = append(w.pending.exemplars, exemplarRow{s.Target, x})
+			w.pending.bytes += 256
+		}
+	}
+}
+
+// checkExemplars refuses those of slots that are not in the dictionary.
+func checkExemplars(s *metric.Snapshot, slots int) error {
+	for i := range s.Exemplars {
+		if n := s.Exemplars[i].Slot; n < 0 || n >= slots {
+			return fmt.Errorf("exemplar of slot %d of %d", n, slots)
+		}
+	}
+	return nil
+}
+
+// Exemplars returns the last exemplar of each slot of a target that has one, by
+// slot. A recording of a program that knew none has none.
+func (r *Run) Exemplars(ctx context.Context, target int) ([]metric.Exemplar, error) {
+	if target < 0 || target >= len(r.targets) {
+		return nil, fmt.Errorf("read recording %s: target %d of %d", r.path, target, len(r.targets))
+	}
+	out, err := r.exemplars(ctx, target)
+	if err != nil {
+		return nil, fmt.Errorf("read exemplars of recording %s: %w", r.path, err)
+	}
+	return out, nil
+}
+
+func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, error) {
+	var n int
+	if err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'exemplar'").Scan(&n); err != nil || n == 0 {
+		return nil, err
+	}
+	rows, err := r.db.QueryContext(ctx, "SELECT slot, labels, value, at_ns, seen_ns FROM exemplar WHERE id BETWEEN ? AND ? ORDER BY id",
+		key(target, 0), key(target, maxPoll))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []metric.Exemplar
+	for rows.Next() {
+		var x metric.Exemplar
+		var labels any
+		if err := rows.Scan(&x.Slot, &labels, &x.Value, &x.AtNS, &x.SeenNS); err != nil {
+			return nil, err
+		}
+		if err := readLabels(labels, &x.Labels); err != nil {
+			r.damaged("exemplar of slot %d of target %d: %v", x.Slot, target, err)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out, rows.Err()
+}
+
+// nativeBound is the column bound of a native bucket: "(0.5,1]".
+func nativeBound(s *metric.Slot) string {
+	return "(" + strconv.FormatFloat(s.Lower, 'g', -1, 64) + "," + strconv.FormatFloat(s.Bound, 'g', -1, 64) + "]"
+}
+
+// readNativeBound is the inverse of nativeBound.
+func readNativeBound(bound any, s *metric.Slot) error {
+	text, ok := bound.(string)
+	low, high, cut := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(text, "("), "]"), ",")
+	lower, err := strconv.ParseFloat(low, 64)
+	upper, err2 := strconv.ParseFloat(high, 64)
+	if !ok || !cut || err != nil || err2 != nil || !(lower <= upper) {
+		return damageError{fmt.Errorf("bounds of a native bucket: %v", bound)}
+	}
+	s.Lower, s.Bound = lower, upper
+	return nil
+}
