@@ -17,6 +17,13 @@
 // clock of its own, and what a server shows at an instant does not depend on
 // how often it was looked at.
 //
+// The servers of language models share a load (fleet) of requests that queue,
+// prefill and decode in continuously batching engines; triton and torchserve
+// share one of plain batches. A dialect is how the client library of an engine
+// writes. What an engine does oddly it does here too: gauges go stale as its
+// gauges do, series appear as late, and llamacpp, torchserve and trtllm notice
+// that they are scraped, so that their bodies depend on who looked before.
+//
 // A profile is one file: it registers families and drives them from engines,
 // arrivals and a world of events. With Options.KeepTruth a server keeps what
 // really happened, for tests that compare an estimate with the truth.

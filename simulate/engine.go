@@ -236,7 +236,7 @@ func (e *engine) release() {
 			continue
 		}
 		e.free += q.blocks
-		q.blocks = 0
+		q.blocks, q.OutputTokens = 0, q.generated
 		e.out.finished(e, q)
 	}
 	clear(e.running[len(keep):])

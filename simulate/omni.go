@@ -9,7 +9,7 @@ import (
 // omniProfile is a vLLM-Omni server: a pipeline of stages, of which the
 // autoregressive ones are engines with vllm:* families by stage and replica.
 func omniProfile() profile {
-	return profile{name: "vllm-omni", model: "qwen3-omni", start: startOmni}
+	return profile{name: "vllm-omni", model: "qwen3-omni", flag: "--log-stats", start: startOmni}
 }
 
 const sampleRate = 24000
@@ -268,6 +268,7 @@ func (m *omniModel) ended(j *job) {
 		r.record(now, m.generated, float64(j.generated), 1)
 	}
 	if o.KeepTruth {
+		j.OutputTokens = j.generated
 		j.Pipeline = &j.truth
 		m.w.requests = append(m.w.requests, j.Request)
 	}

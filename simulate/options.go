@@ -27,8 +27,9 @@ type Options struct {
 	// Model is the value of the model_name label; "" means "qwen3-8b", for the
 	// profile vllm-omni "qwen3-omni".
 	Model string
-	// Engines is the number of data-parallel engines, or of the replicas of
-	// each stage of the standard Omni plan; 0 means 1.
+	// Engines is the number of data-parallel engines, of the replicas of each
+	// stage of the standard Omni plan, of the instances or workers of each model
+	// of triton and torchserve, or of GPUs; 0 means 1.
 	Engines int
 	// Prompt and Output are the lengths of prompts and answers in tokens; zero
 	// means a mean of 512 (CV 1) and of 128 (CV 0.8).
@@ -52,8 +53,22 @@ type Options struct {
 	// Generation chooses the names of the Omni families by age: "g0" is that of
 	// the first /metrics, "g1" has transfers in milliseconds, "g2" is that of the
 	// released documentation (vllm:omni_*), "g3" and "g4" those of mid and late
-	// 2026 (vllm_omni:*); "" means "g4".
+	// 2026 (vllm_omni:*); "" means "g4". The profile torchserve has "legacy"
+	// (three families with a uuid label, none before the first request), llamacpp
+	// "old" (a Windows build of before 2026), and triton "latencies" (the optional
+	// histogram and summaries on); others refuse it.
 	Generation string
+
+	// FlagsOff leaves out the flag or setting without which the engine shows
+	// less or nothing; docs/simulate.md has the list. Profiles whose engine has
+	// none refuse it.
+	FlagsOff bool
+	// Ranks is how many tensor-parallel ranks of each sglang engine report, and
+	// Priorities how many priorities its queues are split by; 0 means rank 0
+	// only, and no priorities.
+	Ranks, Priorities int
+	// Redirect lets /metrics answer 307 to /metrics/, as some ASGI servers do.
+	Redirect bool
 
 	// ColdStart makes the server slow at first.
 	ColdStart ColdStart
@@ -163,6 +178,8 @@ func (o *Options) check() error {
 		return errors.New("check options: Prompt and Output want a mean of at least 1 token and a CV of at least 0")
 	case o.PublishDelay < 0 || o.PublishJitter < 0 || o.ColdStart.For < 0:
 		return errors.New("check options: PublishDelay, PublishJitter and ColdStart.For want no negative duration")
+	case o.Ranks < 0 || o.Priorities < 0:
+		return errors.New("check options: Ranks and Priorities want 0 or more")
 	case o.ExtraSeries < 0:
 		return fmt.Errorf("check options: ExtraSeries is %d, want 0 or more", o.ExtraSeries)
 	case h.StepBase < time.Microsecond || h.StepPerSequence < 0 || h.StepPerToken < 0 || h.StepNoise > 1:
@@ -181,4 +198,16 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) logStats() bool { return o.LogStats == nil || *o.LogStats }
+func (o *Options) logStats() bool { return !o.FlagsOff && (o.LogStats == nil || *o.LogStats) }
+
+// generation says whether Options.Generation is the only other one that a
+// profile has.
+func generation(w *world, other string) (bool, error) {
+	switch w.opt.Generation {
+	case "":
+		return false, nil
+	case other:
+		return true, nil
+	}
+	return false, fmt.Errorf("unknown generation %q, have %q", w.opt.Generation, other)
+}

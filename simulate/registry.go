@@ -17,8 +17,10 @@ import (
 type registry struct {
 	families []*family
 	origin   time.Time // of the process
-	children int       // made so far, to tell their creation times apart
-	keep     bool      // keep every record for Truth
+	now      time.Duration
+	d        *dialect // of the families added from now on
+	children int      // made so far, to tell their creation times apart
+	keep     bool     // keep every record for Truth
 
 	lag     lag
 	pending []record
@@ -47,7 +49,9 @@ type family struct {
 	typ        metric.Type
 	labels     []string
 	bounds     []float64
+	quantiles  []float64 // of a summary
 	plain      bool
+	d          *dialect
 	scale      float64 // of what is recorded; 0 means 1
 
 	all     []*series
@@ -74,18 +78,20 @@ type series struct {
 	prefix  []string // text before each value, in the order of exposition
 	created string   // the whole _created line
 	kept    []Observation
+	recent  []Observation // of a summary with quantiles, a ring of recentMost
 }
 
 func newRegistry(origin time.Time, o *Options, rng *rand.Rand) *registry {
 	return &registry{
 		origin: origin,
+		d:      pythonDialect(),
 		keep:   o.KeepTruth,
 		lag:    lag{delay: o.PublishDelay, jitter: o.PublishJitter, rng: rng},
 	}
 }
 
 func (r *registry) counter(name, help string, labels ...string) *family {
-	return r.add(&family{name: strings.TrimSuffix(name, "_total"), help: help, typ: metric.Counter, labels: labels})
+	return r.add(&family{name: strings.TrimSuffix(name, r.d.total), help: help, typ: metric.Counter, labels: labels})
 }
 
 func (r *registry) gauge(name, help string, labels ...string) *family {
@@ -100,8 +106,17 @@ func (r *registry) summary(name, help string, labels ...string) *family {
 	return r.add(&family{name: name, help: help, typ: metric.Summary, labels: labels})
 }
 
+// truthName is the name in Truth: of a counter without _total.
+func (f *family) truthName() string {
+	if f.typ == metric.Counter {
+		return strings.TrimSuffix(f.name, "_total")
+	}
+	return f.name
+}
+
 func (r *registry) add(f *family) *family {
-	f.reg = r
+	f.reg, f.d = r, r.d
+	f.plain = f.plain || !r.d.created
 	f.byKey = map[string]*series{}
 	f.writeHeaders()
 	r.families = append(r.families, f)
@@ -156,6 +171,15 @@ func (f *family) show(s *series, now time.Duration) {
 	f.series = append(f.series, s)
 }
 
+// drop ends the exposition of a series for good, as when a model is unloaded:
+// the same labels begin anew.
+func (f *family) drop(values ...string) {
+	key := strings.Join(values, "\xff")
+	s := f.byKey[key]
+	delete(f.byKey, key)
+	f.series = slices.DeleteFunc(f.series, func(v *series) bool { return v == s })
+}
+
 // set gives a gauge, or a counter that the process reads from elsewhere, its
 // value. A nil series drops it.
 func (s *series) set(v float64) {
@@ -202,6 +226,7 @@ func (l *lag) next(now time.Duration) time.Duration {
 
 // publish applies what is due by now.
 func (r *registry) publish(now time.Duration) {
+	r.now = now
 	for r.head < len(r.pending) && r.pending[r.head].due <= now {
 		p := r.pending[r.head]
 		p.series.apply(p.due, p.value, p.n)
@@ -220,6 +245,7 @@ func (s *series) apply(at time.Duration, v float64, n int) {
 		s.buckets[sort.SearchFloat64s(s.family.bounds, v)] += uint64(n)
 	}
 	s.count += uint64(n)
+	s.remember(at, v)
 	for range n { // adding n times rounds as the process itself does
 		s.value += v
 	}
@@ -234,7 +260,7 @@ func (r *registry) samples() int {
 		case metric.Histogram:
 			lines = len(f.bounds) + 3
 		case metric.Summary:
-			lines = 2
+			lines = 2 + len(f.quantiles)
 		}
 		if !f.plain {
 			lines++

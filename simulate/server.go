@@ -19,6 +19,8 @@ import (
 type profile struct {
 	name  string
 	model string // default of Options.Model
+	flag  string // what Options.FlagsOff leaves out; "" when there is no such flag
+	path  string // where the exposition is besides /metrics
 	start func(*world) (model, error)
 }
 
@@ -30,7 +32,8 @@ type model interface {
 }
 
 func profiles() []profile {
-	return []profile{vllmProfile(), omniProfile()}
+	return []profile{vllmProfile(), omniProfile(), sglangProfile(), trtllmProfile(), dynamoProfile(), dynamoWorkerProfile(),
+		tritonProfile(), torchserveProfile(), tgiProfile(), llamacppProfile(), dcgmProfile()}
 }
 
 // Profiles returns the names that New accepts.
@@ -68,6 +71,9 @@ func New(name string, o Options) (*Server, error) {
 	p := profiles()[i]
 	if o.Model == "" {
 		o.Model = p.model
+	}
+	if o.FlagsOff && p.flag == "" {
+		return nil, fmt.Errorf("simulate %q: FlagsOff: the engine has no flag without which it shows less", name)
 	}
 	s := &Server{profile: p, opt: o.withDefaults()}
 	if err := s.opt.check(); err != nil {
@@ -151,6 +157,17 @@ func (s *Server) Truth() Truth {
 	return s.w.truth()
 }
 
+// Path returns the path of the exposition.
+func (s *Server) Path() string {
+	switch {
+	case s.profile.path != "":
+		return s.profile.path
+	case s.opt.Redirect:
+		return "/metrics/"
+	}
+	return "/metrics"
+}
+
 // Samples returns the number of samples in the body now.
 func (s *Server) Samples() int {
 	s.mu.Lock()
@@ -168,30 +185,39 @@ func (s *Server) appendBody(b []byte, open bool) []byte {
 	defer s.mu.Unlock()
 	s.advance()
 	s.refresh()
+	if m, ok := s.m.(scraped); ok {
+		defer m.scraped()
+	}
 	if open {
 		return s.w.reg.appendOpenMetrics(b)
 	}
 	return s.w.reg.appendText(b)
 }
 
-// ServeHTTP answers /metrics (and Options.ExtraPath) and /health; anything else
-// is 404. Like prometheus_client it writes OpenMetrics when the Accept header
-// names it, and compresses when gzip is accepted.
+// ServeHTTP answers /metrics (and Options.ExtraPath), /health, and what else the
+// engine has; anything else is 404. Like the library of the engine it writes
+// OpenMetrics when it can and the Accept header names it, and compresses when
+// gzip is accepted.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "/health":
+	if r.URL.Path == "/health" {
 		w.WriteHeader(http.StatusOK)
 		return
-	case r.URL.Path != "/metrics" && (s.opt.ExtraPath == "" || r.URL.Path != s.opt.ExtraPath):
+	}
+	a, d := s.route(r.URL)
+	switch {
+	case a == nil && d == nil:
 		http.NotFound(w, r)
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
+	case a != nil:
+		a.write(w)
+		return
 	}
-	open := accepts(r.Header.Get("Accept"), "application/openmetrics-text")
-	w.Header().Set("Content-Type", contentTypeText)
+	open := d.open && accepts(r.Header.Get("Accept"), "application/openmetrics-text")
+	w.Header().Set("Content-Type", d.contentType)
 	if open {
 		w.Header().Set("Content-Type", contentTypeOpen)
 	}

@@ -105,7 +105,7 @@ func checkTruth(t *testing.T, f families, truth simulate.Truth) {
 			pairs = append(pairs, name+"="+value)
 		}
 		name := s.Family
-		if s.Type.String() == "counter" {
+		if s.Type.String() == "counter" && f[name] == nil {
 			name += "_total"
 		}
 		sum, n := 0.0, 0
@@ -125,7 +125,11 @@ func checkTruth(t *testing.T, f families, truth simulate.Truth) {
 			t.Errorf("%s%v: %d series in the body, want 1", name, pairs, len(found))
 			continue
 		}
-		if got := f.value(name, pairs...); got != sum {
+		digits := 0.0
+		if strings.HasPrefix(name, "llamacpp:") {
+			digits = 1e-5 // it writes six digits
+		}
+		if got := f.value(name, pairs...); math.Abs(got-sum) > digits*sum {
 			t.Errorf("%s%v: value or sum %v, want %v", name, pairs, got, sum)
 		}
 		checkBuckets(t, name, found[0].GetHistogram(), values)
@@ -213,8 +217,10 @@ func TestSameSeedSameBody(t *testing.T) {
 		if body(p, 7, 0) != once {
 			t.Errorf("%s: two servers of one seed differ", p)
 		}
-		if body(p, 7, 173) != once {
-			t.Errorf("%s: looking at it changes the server", p)
+		// These two count or notice their scrapes, as their engines do.
+		counts := p == "torchserve" || p == "llamacpp"
+		if changed := body(p, 7, 173) != once; changed != counts {
+			t.Errorf("%s: looking at it changes the server: %v, want %v", p, changed, counts)
 		}
 		if body(p, 8, 0) == once {
 			t.Errorf("%s: another seed gives the same body", p)
@@ -271,10 +277,12 @@ func TestRestartOfAnyProfile(t *testing.T) {
 		s.SetRate(7)
 		c.add(10 * time.Second)
 		s.Restart()
-		checkTruth(t, scrape(t, s), s.Truth())
+		truth := s.Truth()
+		checkTruth(t, scrape(t, s), truth)
 		c.add(time.Minute)
-		checkTruth(t, scrape(t, s), s.Truth())
-		if n := len(s.Truth().Requests); n < 320 {
+		truth = s.Truth()
+		checkTruth(t, scrape(t, s), truth)
+		if n := len(truth.Requests); n < 320 && p != "dcgm" {
 			t.Errorf("%s: %d requests in the minute after the restart, want about 400", p, n)
 		}
 	}
@@ -306,7 +314,8 @@ func TestAnyServerTellsTheTruth(t *testing.T) {
 		s := start(t, c, rapid.SampledFrom(simulate.Profiles()).Draw(r, "profile"), o)
 		for range rapid.IntRange(1, 2).Draw(r, "scrapes") {
 			c.add(time.Duration(rapid.IntRange(0, 2000).Draw(r, "ms")) * time.Millisecond)
-			checkTruth(t, scrape(t, s), s.Truth())
+			truth := s.Truth()
+			checkTruth(t, scrape(t, s), truth)
 		}
 	})
 }

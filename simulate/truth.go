@@ -27,11 +27,14 @@ type Truth struct {
 }
 
 // Request is one request in one engine. Prefill is First-Scheduled, decode is
-// Last-First, queue is Scheduled-Queued, end to end is Last-Arrival.
+// Last-First, queue is Scheduled-Queued, end to end is Last-Arrival. In a triton
+// or torchserve server Engine is the number of the model, and First, the end of
+// its computation, equals Last.
 type Request struct {
 	ID, Engine                              int
 	Arrival, Queued, Scheduled, First, Last time.Duration
 	PromptTokens, CachedTokens, MaxTokens   int
+	OutputTokens                            int
 	Preemptions                             int
 	Reason                                  string          // stop, length, abort, error
 	Tokens                                  []time.Duration // when each token came; the first at First
@@ -106,7 +109,7 @@ func (w *world) truth() Truth {
 		}
 		for _, s := range f.all {
 			if len(s.kept) > 0 {
-				t.Series = append(t.Series, SeriesTruth{f.name, f.typ, s.labels, slices.Clip(s.kept)})
+				t.Series = append(t.Series, SeriesTruth{f.truthName(), f.typ, s.labels, slices.Clip(s.kept)})
 			}
 		}
 	}

@@ -18,10 +18,7 @@ import (
 type simulateOptions struct {
 	profile string
 	listen  string
-	rate    float64
-	seed    uint64
-	engines int
-	extra   int
+	sim     simulate.Options
 }
 
 func newSimulateCmd(std stdio) *cobra.Command {
@@ -30,8 +27,10 @@ func newSimulateCmd(std stdio) *cobra.Command {
 		Use:   "simulate PROFILE",
 		Short: "Serve the metrics of a simulated inference server",
 		Long: `Serves /metrics of a server that behaves like a real engine under load: a
-queueing model behind the real family names, labels and buckets. For demos,
-documentation and tests. Profiles: ` + strings.Join(simulate.Profiles(), ", ") + ".",
+queueing model behind the real family names, labels and buckets, with the
+quirks of the engine. For demos, documentation and tests. Profiles:
+` + wrapped(simulate.Profiles()) + `.
+docs/simulate.md says what is special about each.`,
 		Example: "  scrapestat simulate vllm --listen 127.0.0.1:8000 --rate 20 --seed 7",
 		Args:    exactly(1, "one PROFILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,15 +40,20 @@ documentation and tests. Profiles: ` + strings.Join(simulate.Profiles(), ", ") +
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 picks a free one")
-	f.Float64Var(&o.rate, "rate", 8, "arriving requests per second")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the model")
-	f.IntVar(&o.engines, "engines", 1, "engines behind the endpoint")
-	f.IntVar(&o.extra, "extra-series", 0, "additional series, to make the body larger")
+	f.Float64Var(&o.sim.Rate, "rate", 8, "arriving requests per second")
+	f.Uint64Var(&o.sim.Seed, "seed", 1, "seed of the model")
+	f.IntVar(&o.sim.Engines, "engines", 1, "engines behind the endpoint; instances of a model, or GPUs")
+	f.IntVar(&o.sim.Ranks, "ranks", 0, "tensor-parallel ranks that report, of sglang (default rank 0 only)")
+	f.IntVar(&o.sim.Priorities, "priorities", 0, "priorities that the queues are split by, of sglang")
+	f.StringVar(&o.sim.Generation, "generation", "", "`name` of another generation of the engine: g0 to g4 of vllm-omni, legacy of torchserve, old of llamacpp, latencies of triton")
+	f.BoolVar(&o.sim.FlagsOff, "flags-off", false, "start the engine without the flag that makes it show its metrics")
+	f.BoolVar(&o.sim.Redirect, "redirect", false, "answer /metrics with a redirect to /metrics/")
+	f.IntVar(&o.sim.ExtraSeries, "extra-series", 0, "additional series, to make the body larger")
 	return cmd
 }
 
 func simulateServer(ctx context.Context, o simulateOptions, std stdio) error {
-	server, err := simulate.New(o.profile, simulate.Options{Rate: o.rate, Seed: o.seed, Engines: o.engines, ExtraSeries: o.extra})
+	server, err := simulate.New(o.profile, o.sim)
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -59,6 +63,26 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s (--listen): %w", o.listen, err)
 	}
-	fmt.Fprintf(std.out, "http://%s/metrics\n", ln.Addr())
+	fmt.Fprintf(std.out, "http://%s%s\n", ln.Addr(), server.Path())
 	return server.ServeListener(ctx, ln)
+}
+
+// wrapped joins names into lines of a help text.
+func wrapped(names []string) string {
+	var b strings.Builder
+	width := 0
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(",")
+			if width += 2; width+len(name) > 74 {
+				b.WriteString("\n")
+				width = 0
+			} else {
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString(name)
+		width += len(name)
+	}
+	return b.String()
 }
