@@ -85,7 +85,7 @@ func (g *Gatherer) Series(family int, l Labels) int {
 // adding it when it is new. s.Series is ignored. Text and Integer are those of
 // the first call.
 func (g *Gatherer) Slot(series int, s Slot) int {
-	key := slotKey{series, s.Role, math.Float64bits(s.Bound + 0), math.Float64bits(s.Lower + 0)} // -0 is 0
+	key := keyOf(series, s)
 	i, ok := g.slotOf[key]
 	if !ok {
 		i = len(g.slots)
@@ -97,11 +97,26 @@ func (g *Gatherer) Slot(series int, s Slot) int {
 	return i
 }
 
+// Known says whether the series has a slot of that role and bounds, so that
+// Slot would not add one.
+func (g *Gatherer) Known(series int, s Slot) bool {
+	_, ok := g.slotOf[keyOf(series, s)]
+	return ok
+}
+
+func keyOf(series int, s Slot) slotKey {
+	return slotKey{series, s.Role, math.Float64bits(s.Bound + 0), math.Float64bits(s.Lower + 0)} // -0 is 0
+}
+
 // Set gives the value of a slot in this poll. Given twice, the last one counts.
 func (g *Gatherer) Set(slot int, v float64) { g.set(slot, math.Float64bits(v)) }
 
 // SetInteger gives the value of a slot that was made with Integer.
 func (g *Gatherer) SetInteger(slot int, v uint64) { g.set(slot, v) }
+
+// Bits returns the value last given to a slot, in the form of Frame.Bits; 0
+// before the first.
+func (g *Gatherer) Bits(slot int) uint64 { return g.bits[slot] }
 
 func (g *Gatherer) set(slot int, bits uint64) {
 	g.bits[slot], g.poll[slot] = bits, g.polls+1

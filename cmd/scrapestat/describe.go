@@ -20,10 +20,6 @@ import (
 
 // meta is what the recording says about itself.
 func (o *collectOptions) meta(origin time.Time, targets []scrape.Target) rundb.Meta {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // unknown is no reason not to measure
-	}
 	return rundb.Meta{
 		ID:       newRunID(),
 		Version:  toolVersion(),
@@ -36,9 +32,23 @@ func (o *collectOptions) meta(origin time.Time, targets []scrape.Target) rundb.M
 		Cooldown: o.cooldown,
 		Settle:   o.settle,
 		Slice:    o.analysis.slice,
-		Host:     host,
+		Host:     hostName(),
 		Limits:   o.limitsByName(),
 	}
+}
+
+// hostName is the name of this machine, "" when it has none: no reason not to
+// measure.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func hostFacts(name string) rundb.HostFacts {
+	return rundb.HostFacts{Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 }
 
 // newRunID returns a random identifier in the form of a UUID, version 4.
@@ -58,7 +68,7 @@ func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.M
 		Command: m.Command,
 		Tags:    m.Tags,
 		Started: time.Unix(0, m.OriginNS),
-		Host:    rundb.HostFacts{Hostname: m.Host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Host:    hostFacts(m.Host),
 		Limits:  m.Limits,
 		Options: map[string]any{
 			"interval":          o.interval.String(),

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 const manualPath = "../../docs/cli.md"
@@ -41,13 +43,10 @@ func TestManual(t *testing.T) {
 		case "help", "completion":
 			continue
 		}
-		var help bytes.Buffer
-		c.SetOut(&help)
-		c.InitDefaultHelpFlag()
-		if err := c.Help(); err != nil {
-			t.Fatal(err)
+		writeHelp(t, &b, c)
+		for _, sub := range c.Commands() {
+			writeHelp(t, &b, sub)
 		}
-		b.WriteString("\n## " + c.Name() + "\n\n```text\n" + strings.TrimSpace(help.String()) + "\n```\n")
 	}
 	if *update {
 		if err := os.WriteFile(manualPath, b.Bytes(), 0o644); err != nil {
@@ -61,4 +60,15 @@ func TestManual(t *testing.T) {
 	if !bytes.Equal(page, b.Bytes()) {
 		t.Errorf("%s is not what the commands say; rewrite it: go test ./cmd/scrapestat -run TestManual -update", manualPath)
 	}
+}
+
+func writeHelp(t *testing.T, b *bytes.Buffer, c *cobra.Command) {
+	t.Helper()
+	var help bytes.Buffer
+	c.SetOut(&help)
+	c.InitDefaultHelpFlag()
+	if err := c.Help(); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("\n## " + strings.TrimPrefix(c.CommandPath(), "scrapestat ") + "\n\n```text\n" + strings.TrimSpace(help.String()) + "\n```\n")
 }
