@@ -35,10 +35,10 @@ type grouping struct {
 }
 
 // group decides whether the rows were observed under the same conditions.
-func (f *fit) group() {
+func (f *fit) group(never bool) {
 	f.grouping = grouping{groupOf: make([]int, f.rows.len()), groups: 1}
 	most := min(maxGroups, int(f.n/groupMin), f.rows.len()/4)
-	if most < 2 {
+	if most < 2 || never {
 		return
 	}
 	d, ok := f.dispersionOf(min(most, maxTimeGroups))

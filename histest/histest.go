@@ -67,7 +67,8 @@ type Estimator interface {
 	Interval(d *Delta)
 	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst
 	// and reports whether there is an answer: there is none without observations,
-	// without a finite bound, or with a sum that is negative or not finite.
+	// without a finite bound, or with a sum that is not finite or is negative where
+	// no bound is. The polynomial estimator, like AIPerf, wants no negative sum.
 	// Values are always finite. It may be called at any time, also repeatedly.
 	Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool)
 }

@@ -39,12 +39,14 @@ func New(name string, bounds []float64) (Estimator, error) {
 const maxCount = 1 << 53
 
 // usable says whether d can be answered for bounds at all: it has their layout,
-// at least one observation, exact counts and a sum that is not negative.
+// at least one observation, exact counts and a finite sum, which is negative
+// only if a bound is.
 func (d *Delta) usable(bounds []float64) bool {
 	if len(d.Cum) != len(bounds) || !(math.Trunc(d.Count) > 0) || !(math.Abs(d.Count) <= maxCount) {
 		return false
 	}
-	if !(d.Sum >= 0) || math.IsInf(d.Sum, 1) {
+	signed := len(bounds) > 0 && bounds[0] < 0
+	if !(d.Sum >= 0 || signed && d.Sum < 0) || math.IsInf(d.Sum, 0) {
 		return false
 	}
 	for _, c := range d.Cum {

@@ -13,7 +13,8 @@ type ordered struct {
 	buckets  []orderedBucket
 	ready    []bool
 	placed   placed
-	rounding bool // observations are whole numbers
+	rounding bool    // observations are whole numbers
+	moved    float64 // how far up they were moved before they were placed
 }
 
 // orderedBucket is the running count within a bucket: a piecewise linear curve
@@ -56,7 +57,7 @@ func (o *ordered) at(r int) float64 {
 	if o.rounding {
 		x = math.RoundToEven(x)
 	}
-	return x
+	return x - o.moved
 }
 
 // merge adds up the components of a bucket and scales them to the observations

@@ -56,7 +56,7 @@ func (p *polynomial) Interval(d *Delta) {
 // Quantiles implements [Estimator]. Intervals should be those from the
 // reference scrape to the end of the recording, as AIPerf learns from.
 func (p *polynomial) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool) {
-	if !total.usable(p.bounds) || len(p.bounds) == 0 && !total.HasInf {
+	if !total.usable(p.bounds) || total.Sum < 0 || len(p.bounds) == 0 && !total.HasInf {
 		return dst, false
 	}
 	if total.Sum == 0 {

@@ -105,3 +105,32 @@ func TestNewRefuses(t *testing.T) {
 	check("polynomial", 1, math.Inf(1))
 	check("polynomial", math.NaN())
 }
+
+// Without a +Inf bucket the count tells how many lie beyond the last bound.
+func TestMissingInf(t *testing.T) {
+	check := func(d *histest.Delta, q, low, high float64, flags histest.Flags) {
+		t.Helper()
+		d.HasInf, d.Inf = false, 0
+		checkEstimate(t, d, q, low, high, flags)
+	}
+	b := []float64{1, 2}
+	// 200 observations, 50 of them beyond 2: their sum is 350 at most.
+	check(hist(b, 500, 100, 150, 200), 0.99, 2, 0.99*(500-50-47*2.0)/3+0.01*(500-50-48*2.0)/2, histest.Overflow)
+	check(hist(b, 500, 100, 150, 200), 0.25, 0, 1, 0)
+	// A count that is too low gives way to the buckets.
+	d := hist(b, 250, 100, 200, 200)
+	d.Count = 150
+	check(d, 0.99, 0.99*(250-100-2*2.0)/98+0.01*(250-100-1*2.0)/99, 2, 0)
+}
+
+// Counts that are no whole numbers, as a recording rule makes them, prove
+// nothing; there is an estimate still.
+func TestFractionalCounts(t *testing.T) {
+	d := hist([]float64{1, 2, 4}, 300.5, 50.25, 100.75, 150.5, 150.5)
+	for _, name := range estimators {
+		got, ok := newEstimator(t, name, d.Bounds).Quantiles(nil, d, []float64{0.5})
+		if !ok || !(got[0].Value > 1 && got[0].Value <= 2) || !math.IsNaN(got[0].Low) || !math.IsNaN(got[0].High) {
+			t.Errorf("%s: got %+v %v, want a value in (1, 2] without bounds", name, got, ok)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 // (docs/percentiles.md). The steps, each in its own file:
 //
 //	torn.go       merge intervals whose sum contradicts their counts
+//	signed.go     move negative observations to where the steps can work
 //	spikes.go     take out single far observations beyond the last bound
 //	groups.go     group intervals observed under the same conditions
 //	curve.go      a smooth distribution through the bucket edges
@@ -82,7 +83,7 @@ func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estim
 	if observations < 1 {
 		return dst, false
 	}
-	if total.Sum == 0 {
+	if total.Sum == 0 && !isSigned(r.bounds, counts, 0) {
 		return appendZeros(dst, r.bounds, total, qs), true
 	}
 	rows := r.evidence(total, counts)
@@ -90,7 +91,10 @@ func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estim
 	limits := limitsOf(r.bounds, total)
 	start := len(dst)
 	for _, q := range qs {
-		v := order.quantile(q)
+		v := math.NaN()
+		if order != nil {
+			v = order.quantile(q)
+		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			v = linearAt(r.bounds, total.Cum, min(max(q, 0), 1)*observations)
 		}
@@ -148,15 +152,25 @@ func single(total *Delta, counts []float64) rows {
 // counts do not belong together at all and only totals are used.
 const tornShare = 0.2
 
-// estimate runs the steps.
+// estimate runs the steps. The order statistics are nil where numbers are too
+// large for them.
 func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, *proof) {
 	merged, l, integer := r.reconcile(all, total, counts)
 	proof := newProof(r.bounds, merged.clone(), counts)
 	if merged.squares() > maxSquares {
 		merged, _ = mergeTorn(single(total, counts), &l)
 	}
+	by := 0.0
+	if isSigned(r.bounds, counts, total.Sum) {
+		var ok bool
+		if l, merged, by, ok = moved(r.bounds, merged, counts); !ok {
+			return nil, proof
+		}
+	}
 	f := fitPieces(l, merged, integer)
-	return newOrdered(f, f.place()), proof
+	order := newOrdered(f, f.place())
+	order.moved = by
+	return order, proof
 }
 
 // reconcile merges intervals that contradict themselves with their neighbours, or
@@ -165,10 +179,15 @@ func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, 
 func (r *refined) reconcile(all rows, total *Delta, counts []float64) (merged rows, l layout, integer bool) {
 	integer = wholeNumbers(r.bounds, &all)
 	l = newLayout(r.bounds, integer)
+	signed := isSigned(r.bounds, counts, total.Sum)
+	if signed {
+		integer, l = false, signedLayout(r.bounds)
+	}
 	merged, contradictions := mergeTorn(all, &l)
 	if all.len() > 1 && float64(contradictions) > tornShare*float64(all.len()) {
-		integer = false
-		l = newLayout(r.bounds, false)
+		if integer = false; !signed {
+			l = newLayout(r.bounds, false)
+		}
 		merged, _ = mergeTorn(single(total, counts), &l)
 	}
 	return merged, l, integer
@@ -179,6 +198,23 @@ func (r *refined) reconcile(all rows, total *Delta, counts []float64) (merged ro
 // native histograms exceed it: 1,800 that reach 48 buckets each. Such fine
 // buckets leave the sums little to add, so the totals serve as well.
 const maxSquares = 4 << 20
+
+// maxRegressed is the number of filled buckets beyond which neither groups are
+// formed nor means and variances corrected, work that grows with its cube: such
+// narrow buckets say by themselves where their observations lie. Prometheus
+// keeps at most 160 buckets of a native histogram unless told otherwise.
+const maxRegressed = 200
+
+// filled returns the number of buckets that hold observations.
+func (f *fit) filled() int {
+	n := 0
+	for _, c := range f.counts {
+		if c > 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // squares returns the sum of the squared number of buckets of each row.
 func (r *rows) squares() int {
@@ -194,10 +230,14 @@ func (r *rows) squares() int {
 func fitPieces(l layout, merged rows, integer bool) *fit {
 	f := newFit(l, merged, integer)
 	f.takeSpikes()
-	f.group()
+	fine := f.filled() > maxRegressed
+	f.group(fine)
 	f.reference()
 	g := newRegression(f)
-	for range 2 { // the variances weight the means, and the other way round
+	for range 2 {
+		if fine {
+			break
+		} // the variances weight the means, and the other way round
 		g.regressMeans()
 		g.regressVariances()
 	}
