@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,6 +43,9 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 		return nil, err
 	}
 	var err error
+	if t.Source == nil && t.Kind != "" && t.Kind != "prometheus" {
+		return nil, fmt.Errorf("make target %s: it has no source of kind %s", t, clean(t.Kind, 40))
+	}
 	if t.Source == nil {
 		if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
 			return nil, err

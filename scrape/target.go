@@ -55,8 +55,9 @@ type Source interface {
 
 // ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme
 // an address is http; a path that does not end in /metrics gets it appended, and
-// a query survives. Sources other than Prometheus endpoints and unix sockets are
-// refused by name.
+// a query survives. A target of another source than an exposition comes back with
+// its Kind, "triton" or "torchserve-log", and its address as URL; the caller sets
+// Source.
 func ParseTarget(arg string) (Target, error) {
 	name, address, err := cutName(strings.TrimSpace(arg))
 	if err != nil {
@@ -67,9 +68,12 @@ func ParseTarget(arg string) (Target, error) {
 	case address == "":
 		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", clean(arg, 80))
 	case strings.HasPrefix(address, "torchserve-log:"):
-		return Target{}, errors.New("parse target: source torchserve-log is not built yet; poll TorchServe's /metrics instead")
+		t.URL, t.Kind = address, "torchserve-log"
+		if address == "torchserve-log:" || len(address) > 4096 {
+			err = errors.New("torchserve-log: wants a file, a folder, a pattern, or - for stdin")
+		}
 	case ok && strings.HasPrefix(strings.ToLower(scheme), "triton+"):
-		return Target{}, fmt.Errorf("parse target: source %s is not built yet; poll Triton's /metrics instead", clean(strings.ToLower(scheme), 40))
+		t.URL, t.Kind = address, "triton"
 	case ok && strings.EqualFold(scheme, "unix"):
 		t.URL, err = unixURL(address)
 	case ok && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
@@ -147,11 +151,16 @@ func checkHost(u *url.URL) error {
 // Public returns the target as outputs may show it: without userinfo, and with
 // the values of query parameters that look like secrets replaced.
 func (t Target) Public() metric.Target {
-	return metric.Target{Name: t.Name, URL: redact(t.URL), Source: cmp.Or(t.Kind, "prometheus")}
+	return metric.Target{Name: t.Name, URL: t.String(), Source: cmp.Or(t.Kind, "prometheus")}
 }
 
 // String returns the redacted URL, so that no log line shows a secret.
-func (t Target) String() string { return redact(t.URL) }
+func (t Target) String() string {
+	if path, ok := strings.CutPrefix(t.URL, "torchserve-log:"); ok {
+		return "torchserve-log:" + clean(path, 1024) // a path, not a URL
+	}
+	return redact(t.URL)
+}
 
 func redact(address string) string {
 	u, err := url.Parse(address)

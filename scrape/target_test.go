@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
@@ -45,6 +46,28 @@ func TestParseTarget(t *testing.T) {
 	check(" h:1 ", "", "http://h:1/metrics", "")
 }
 
+// Other sources than expositions are told by their kind, and need a source.
+func TestParseTargetKinds(t *testing.T) {
+	check := func(arg, name, kind, public string) {
+		t.Helper()
+		got, err := scrape.ParseTarget(arg)
+		if p := got.Public(); err != nil || got.Name != name || got.Kind != kind || p.Source != kind || p.URL != public {
+			t.Errorf("%q: got %+v, public %+v, %v", arg, got, p, err)
+		}
+		if _, err := scrape.New([]scrape.Target{got}, scrape.Options{}, discard{}); err == nil || !strings.Contains(err.Error(), "no source of kind "+kind) {
+			t.Errorf("%q without a source: got error %v", arg, err)
+		}
+	}
+	check("t=triton+grpc://h:8001?model=M", "t", "triton", "triton+grpc://h:8001?model=M")
+	check("triton+http://me:secret@h:8000", "", "triton", "triton+http://h:8000")
+	check("t=torchserve-log:-", "t", "torchserve-log", "torchserve-log:-")
+	check("torchserve-log:/var/log/*.log?", "", "torchserve-log", "torchserve-log:/var/log/*.log?")
+}
+
+type discard struct{}
+
+func (discard) Record(*metric.Snapshot) error { return nil }
+
 func TestParseTargetErrors(t *testing.T) {
 	check := func(arg, want string) {
 		t.Helper()
@@ -57,10 +80,7 @@ func TestParseTargetErrors(t *testing.T) {
 	check("name=", "empty")
 	check("=h:1", "name")
 	check("a\x1bb=h:1", "name")
-	check("triton+http://h:8000", "triton+http is not built yet")
-	check("t=triton+grpc://h:8001?model=M", "triton+grpc is not built yet")
-	check("torchserve-log:/var/log/x", "torchserve-log is not built yet")
-	check("t=torchserve-log:-", "torchserve-log is not built yet")
+	check("torchserve-log:", "wants a file")
 	check("ftp://h", `scheme "ftp"`)
 	check("unix://rel.sock", "not absolute")
 	check("unix:///dir/", "not absolute")
@@ -86,7 +106,7 @@ func FuzzParseTarget(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
 		got, err := scrape.ParseTarget(arg)
-		if err != nil {
+		if err != nil || got.Kind != "" {
 			return
 		}
 		again, err := scrape.ParseTarget(got.URL)

@@ -17,7 +17,8 @@ const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, 
 then takes a final scrape of each, writes the exports and prints a summary.
 
 TARGET is [NAME=]ADDRESS; ADDRESS is host:port, http://host:port[/path],
-https://... or unix:///path/to.sock. NAME is a stable alias that matches the
+https://..., unix:///path/to.sock, or torchserve-log:PATH for the metric logs of
+TorchServe (a file, a folder, a pattern, or - for stdin). NAME is a stable alias that matches the
 endpoint between runs.`
 
 const collectExample = `  scrapestat collect localhost:8000 --duration 5m
@@ -45,6 +46,7 @@ type collectOptions struct {
 	compress      bool
 	protocols     []string
 	strict, quiet bool
+	torchserve    torchserveFlags
 	analysis      analysisFlags
 }
 
@@ -90,6 +92,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	o.registerLimits(cmd)
+	o.torchserve.register(cmd)
 	o.analysis.register(cmd)
 }
 

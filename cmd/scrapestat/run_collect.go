@@ -29,6 +29,11 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
+	closeSources, err := o.attachSources(targets, std)
+	if err != nil {
+		return err
+	}
+	defer closeSources()
 	if o.out == "" {
 		o.out = defaultRunDir(time.Now())
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/torchserve"
+)
+
+// torchserveFlags say how TorchServe's metric logs are read.
+type torchserveFlags struct {
+	yaml      string
+	buckets   []string
+	fromStart bool
+	raw       bool
+	double    bool
+}
+
+func (t *torchserveFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	t.registerReading(cmd)
+	f.BoolVar(&t.fromStart, "torchserve-from-start", false, "also take what TorchServe logs hold when the run begins")
+}
+
+// registerReading adds the flags that an import has too.
+func (t *torchserveFlags) registerReading(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.yaml, "torchserve-metrics-yaml", "", "metrics.yaml of the TorchServe whose logs are read, a `file`; it says what is a counter (default TorchServe's own)")
+	f.StringArrayVar(&t.buckets, "torchserve-buckets", nil, "bounds of a TorchServe histogram, `NAME=B1,B2,...` (repeatable)")
+	f.BoolVar(&t.raw, "torchserve-raw-backend", false, "take the [METRICS] lines that TorchServe workers print themselves")
+	f.BoolVar(&t.double, "torchserve-double", false, "count TorchServe events again that stand in several of the logs")
+}
+
+// options reads what the flags name.
+func (t *torchserveFlags) options(maxSeries int) (torchserve.Options, error) {
+	o := torchserve.Options{FromStart: t.fromStart, Raw: t.raw, Double: t.double, MaxSeries: maxSeries, Buckets: map[string][]float64{}}
+	for _, arg := range t.buckets {
+		name, list, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return o, usagef("--torchserve-buckets %q: want NAME=B1,B2,...", arg)
+		}
+		for text := range strings.SplitSeq(list, ",") {
+			bound, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				return o, usagef("--torchserve-buckets %q: %q is no number", arg, text)
+			}
+			o.Buckets[name] = append(o.Buckets[name], bound)
+		}
+	}
+	if t.yaml == "" {
+		return o, nil
+	}
+	file, err := os.Open(t.yaml)
+	if err != nil {
+		return o, usagef("--torchserve-metrics-yaml: %w", err)
+	}
+	defer file.Close() // read only
+	if o.Specs, err = torchserve.ReadSpecs(file); err != nil {
+		return o, usagef("--torchserve-metrics-yaml %s: %w", t.yaml, err)
+	}
+	return o, nil
+}
+
+// maxLogInterval is how long a line of a log may wait to be read.
+const maxLogInterval = 200 * time.Millisecond
+
+// attachSources gives targets that are no expositions their source. The returned
+// function closes all of them when the run has ended.
+func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) (closeAll func(), err error) {
+	var closers []func() error
+	closeAll = func() {
+		for _, c := range closers {
+			c() // what was read is recorded: there is nothing to lose
+		}
+	}
+	for i := range targets {
+		t := &targets[i]
+		if t.Kind != "torchserve-log" {
+			continue
+		}
+		s, err := o.torchserveSource(t, std)
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		closers = append(closers, s.Close)
+		t.Source, t.Interval = s, min(o.interval, maxLogInterval)
+	}
+	return closeAll, nil
+}
+
+func (o *collectOptions) torchserveSource(t *scrape.Target, std stdio) (*torchserve.Source, error) {
+	to, err := o.torchserve.options(o.limits.Series)
+	if err != nil {
+		return nil, err
+	}
+	path := strings.TrimPrefix(t.URL, "torchserve-log:")
+	var s *torchserve.Source
+	if path == "-" {
+		s, err = torchserve.FollowStream(std.in, to)
+	} else {
+		s, err = torchserve.Follow(path, to)
+	}
+	if err != nil {
+		return nil, usagef("target %s: %w", t, fmt.Errorf("open log: %w", err))
+	}
+	return s, nil
+}
