@@ -18,12 +18,13 @@ type conn struct {
 	c  *sql.Conn
 	z  *zstd.Encoder
 
-	target, block, tail, untail, incident, body, observation, exemplar, mark, warning *sql.Stmt
-	family, series, slot                                                              inserter
+	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning *sql.Stmt
+	family, series                                                                           inserter
 
 	version  int64 // of PRAGMA data_version when marks were last read
 	lastMark int64
 	buf      [4][]byte
+	packed   []byte // scratch
 }
 
 // createFile makes the database file and its schema.
@@ -94,6 +95,7 @@ func (c *conn) prepare(ctx context.Context) error {
 	}{
 		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
 		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.slots, "INSERT INTO slots (id, slots, data) VALUES (?, ?, ?)"},
 		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
 		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
@@ -114,7 +116,6 @@ func (c *conn) prepare(ctx context.Context) error {
 	}{
 		{&c.family, "family (id, name, type, help, unit)"},
 		{&c.series, "series (id, family, labels)"},
-		{&c.slot, "slot (id, series, role, bound, text, integer)"},
 	} {
 		if err := p.to.prepare(ctx, c.c, p.columns); err != nil {
 			return err
@@ -317,11 +318,12 @@ func (c *conn) insertGrowth(g *targetGrowth) error {
 	if err != nil {
 		return err
 	}
-	return c.slot.insert(len(g.Slots), func(i int, args []any) ([]any, error) {
-		s := &g.Slots[i]
-		bound, text := boundValues(s)
-		return append(args, key(g.target, g.before.slots+i), s.Series, int(s.Role), bound, text, s.Integer), nil
-	})
+	if g.slots == 0 {
+		return nil
+	}
+	c.packed = c.z.EncodeAll(g.packed, c.packed[:0])
+	_, err = c.slots.Exec(key(g.target, g.before.slots), g.slots, c.packed)
+	return err
 }
 
 // finish closes the file. A sound one becomes a single file in rollback mode,
@@ -366,8 +368,8 @@ func (c *conn) query(pragma string) error {
 
 func (c *conn) closeStatements() error {
 	var errs []error
-	for _, s := range []**sql.Stmt{&c.target, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.exemplar, &c.mark, &c.warning,
-		&c.family.one, &c.family.many, &c.series.one, &c.series.many, &c.slot.one, &c.slot.many} {
+	for _, s := range []**sql.Stmt{&c.target, &c.slots, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.exemplar, &c.mark, &c.warning,
+		&c.family.one, &c.family.many, &c.series.one, &c.series.many} {
 		if *s != nil {
 			errs = append(errs, (*s).Close())
 			*s = nil

@@ -2,12 +2,9 @@ package rundb
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -50,18 +47,7 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 	if err != nil {
 		return err
 	}
-	err = w.rows(ctx, "SELECT series, role, bound, text, integer FROM slot", len(w.dec.bits), g.slots, func(scan func(...any) error) error {
-		s, err := readSlot(scan)
-		if err != nil {
-			return err
-		}
-		if s.Series < 0 || s.Series >= series {
-			return damageError{fmt.Errorf("slot has series %d of %d", s.Series, series)}
-		}
-		add.Slots = append(add.Slots, s)
-		return nil
-	})
-	if err != nil {
+	if add.Slots, err = w.slots(ctx, g.slots, series); err != nil {
 		return err
 	}
 	w.dec.grow(&add)
@@ -116,45 +102,4 @@ func readLabels(v any, l *metric.Labels) error {
 		return nil
 	}
 	return damageError{fmt.Errorf("labels of type %T", v)}
-}
-
-// readSlot is the inverse of boundValues and the columns beside.
-func readSlot(scan func(...any) error) (metric.Slot, error) {
-	var s metric.Slot
-	var role int
-	var bound any
-	var text sql.NullString
-	if err := scan(&s.Series, &role, &bound, &text, &s.Integer); err != nil {
-		return s, err
-	}
-	if role < 0 || role >= int(metric.Roles) {
-		return s, damageError{fmt.Errorf("slot has role %d", role)}
-	}
-	s.Role = metric.Role(role)
-	if s.Role == metric.RoleNative {
-		err := readNativeBound(bound, &s)
-		return s, err
-	}
-	switch b := bound.(type) {
-	case nil:
-	case float64:
-		s.Bound = b
-	case int64:
-		s.Bound = float64(b)
-	case string:
-		bits, err := strconv.ParseUint(b, 16, 64)
-		if err != nil {
-			return s, damageError{fmt.Errorf("bound: %w", err)}
-		}
-		s.Bound = math.Float64frombits(bits)
-	default:
-		return s, damageError{fmt.Errorf("bound of type %T", b)}
-	}
-	switch {
-	case text.Valid:
-		s.Text = text.String
-	case bound != nil:
-		s.Text = boundText(s.Bound)
-	}
-	return s, nil
 }

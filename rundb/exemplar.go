@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -76,22 +74,4 @@ func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, err
 		out = append(out, x)
 	}
 	return out, rows.Err()
-}
-
-// nativeBound is the column bound of a native bucket: "(0.5,1]".
-func nativeBound(s *metric.Slot) string {
-	return "(" + strconv.FormatFloat(s.Lower, 'g', -1, 64) + "," + strconv.FormatFloat(s.Bound, 'g', -1, 64) + "]"
-}
-
-// readNativeBound is the inverse of nativeBound.
-func readNativeBound(bound any, s *metric.Slot) error {
-	text, ok := bound.(string)
-	low, high, cut := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(text, "("), "]"), ",")
-	lower, err := strconv.ParseFloat(low, 64)
-	upper, err2 := strconv.ParseFloat(high, 64)
-	if !ok || !cut || err != nil || err2 != nil || !(lower <= upper) {
-		return damageError{fmt.Errorf("bounds of a native bucket: %v", bound)}
-	}
-	s.Lower, s.Bound = lower, upper
-	return nil
 }

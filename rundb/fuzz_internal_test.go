@@ -160,3 +160,24 @@ func FuzzTail(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSlots reads arbitrary bytes as a row of table slots; what can be read is
+// written again and must say the same.
+func FuzzSlots(f *testing.F) {
+	some := []metric.Slot{{Series: 2, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"}, {Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"},
+		{Series: 1, Role: metric.RoleNative, Bound: 1, Lower: -2}, {Integer: true}}
+	f.Add(appendSlots(nil, some), 4)
+	f.Add(appendSlots(nil, some[:1]), 2)
+	f.Add([]byte{0x80, 0, 10, 0, 0, 0, 0, 0, 0, 240, 63, 1, 2}, 1)
+	f.Fuzz(func(t *testing.T, data []byte, n int) {
+		slots, err := readSlots(nil, data, n, 100)
+		if err != nil {
+			return
+		}
+		again := appendSlots(nil, slots)
+		got, err := readSlots(nil, again, n, 100)
+		if err != nil || !bytes.Equal(appendSlots(nil, got), again) {
+			t.Fatalf("%v reads as %v, then as %v, %v", data, slots, got, err)
+		}
+	})
+}

@@ -3,8 +3,6 @@ package rundb
 import (
 	"bytes"
 	"encoding/json"
-	"math"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -83,32 +81,4 @@ func labelsValue(l metric.Labels) (any, error) {
 	}
 	b, err := json.Marshal(m)
 	return string(b), err
-}
-
-// boundValues are the columns of bound and text. NULL and NULL are 0 and "". A
-// NULL text beside a bound is the shortest spelling of that bound.
-func boundValues(s *metric.Slot) (bound, text any) {
-	bits := math.Float64bits(s.Bound)
-	switch {
-	case s.Role == metric.RoleNative:
-		return nativeBound(s), nil
-	case bits == 0 && s.Text == "":
-		return nil, nil
-	case math.IsNaN(s.Bound) || s.Bound == 0 && bits != 0: // SQLite keeps neither as a REAL
-		bound = strconv.FormatUint(bits, 16)
-	default:
-		bound = s.Bound
-	}
-	if s.Text != boundText(s.Bound) {
-		text = s.Text
-	}
-	return bound, text
-}
-
-// boundText is the usual spelling of a bound.
-func boundText(f float64) string {
-	if math.IsInf(f, 1) {
-		return "+Inf"
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
 }

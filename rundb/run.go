@@ -20,6 +20,7 @@ import (
 type Run struct {
 	path     string
 	db       *sql.DB
+	version  int // of the schema
 	meta     Meta
 	targets  []metric.Target
 	marks    []metric.Mark
@@ -70,7 +71,7 @@ func (r *Run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
+	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
 	if err == nil {
 		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx))
 	}

@@ -18,7 +18,7 @@ const FileName = "run.db"
 
 // SchemaVersion is the version of the schema this package writes. It reads
 // this one and all before it.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // applicationID marks the file for file(1): "sst1".
 const applicationID = 0x73737431
@@ -35,9 +35,9 @@ CREATE TABLE family (id INTEGER PRIMARY KEY,
 CREATE TABLE series (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, series INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
   family INTEGER NOT NULL, labels ANY NOT NULL) STRICT;
-CREATE TABLE slot (id INTEGER PRIMARY KEY,
+CREATE TABLE slots (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, slot INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
-  series INTEGER NOT NULL, role INTEGER NOT NULL, bound ANY, text TEXT, integer INTEGER NOT NULL) STRICT;
+  slots INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE TABLE block (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, poll INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
   polls INTEGER NOT NULL, stored INTEGER NOT NULL, from_ns INTEGER NOT NULL, to_ns INTEGER NOT NULL,
@@ -58,11 +58,9 @@ CREATE TABLE exemplar (id INTEGER PRIMARY KEY,
   seen_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, labels ANY NOT NULL) STRICT;
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL) STRICT;
-CREATE VIEW slots AS
-  SELECT l.target, l.slot, f.name AS family, f.type, s.labels,
-    CASE l.role WHEN 0 THEN 'value' WHEN 1 THEN 'sum' WHEN 2 THEN 'count' WHEN 3 THEN 'bucket' WHEN 4 THEN 'quantile' WHEN 5 THEN 'created' ELSE 'native_bucket' END AS role,
-    l.bound
-  FROM slot l JOIN series s ON s.id = l.target << 32 | l.series JOIN family f ON f.id = l.target << 32 | s.family;
+CREATE VIEW named_series AS
+  SELECT s.target, s.series, f.name AS family, f.type, f.unit, s.labels
+  FROM series s JOIN family f ON f.id = s.target << 32 | s.family;
 `
 
 // key is the row of an index of a target.

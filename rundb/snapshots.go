@@ -156,19 +156,28 @@ func (w *walk) unpack(b *blockRow) (*cursor, error) {
 		if len(p) == 0 {
 			continue
 		}
-		var h zstd.Header
-		if err := h.Decode(p); err != nil {
-			return nil, damageError{err}
-		}
-		if h.HasFCS && h.FrameContentSize > maxSection {
-			return nil, damageError{fmt.Errorf("section of %d bytes", h.FrameContentSize)}
-		}
 		var err error
-		if w.buf[i], err = w.z.DecodeAll(p, w.buf[i]); err != nil {
-			return nil, damageError{err}
+		if w.buf[i], err = w.decompress(w.buf[i], p); err != nil {
+			return nil, err
 		}
 	}
 	return &cursor{sections: sections{w.buf[0], w.buf[1], w.buf[2], w.buf[3]}}, nil
+}
+
+// decompress appends the content of a zstd frame to dst.
+func (w *walk) decompress(dst, packed []byte) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(packed); err != nil {
+		return nil, damageError{err}
+	}
+	if h.HasFCS && h.FrameContentSize > maxSection {
+		return nil, damageError{fmt.Errorf("section of %d bytes", h.FrameContentSize)}
+	}
+	dst, err := w.z.DecodeAll(packed, dst)
+	if err != nil {
+		return nil, damageError{err}
+	}
+	return dst, nil
 }
 
 // catchUp loads what of the dictionary came with polls that were lost.

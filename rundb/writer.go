@@ -67,7 +67,9 @@ type batch struct {
 type targetGrowth struct {
 	target int
 	before dictSize
-	metric.Growth
+	metric.Growth // without its slots, which are encoded already
+	slots  int
+	packed []byte
 }
 
 type targetRow struct {
@@ -288,9 +290,9 @@ func (w *Writer) note(t *targetState, s *metric.Snapshot) {
 	g := targetGrowth{target: s.Target, before: t.enc.size()}
 	g.Families = slices.Clone(s.Growth.Families)
 	g.Series = slices.Clone(s.Growth.Series)
-	g.Slots = slices.Clone(s.Growth.Slots)
+	g.slots, g.packed = len(s.Growth.Slots), appendSlots(make([]byte, 0, 24*len(s.Growth.Slots)), s.Growth.Slots)
 	w.pending.growth = append(w.pending.growth, g)
-	w.pending.bytes += 64*len(g.Slots) + 128*len(g.Series) + 128*len(g.Families)
+	w.pending.bytes += len(g.packed) + 128*len(g.Series) + 128*len(g.Families)
 	t.enc.grow(&s.Growth)
 }
 
