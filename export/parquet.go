@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
-
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -52,24 +49,12 @@ func checkTargets(r *summary.Run, recs []Recording) error {
 
 func newAIPerfTable(r *summary.Run, recs []Recording) *table {
 	l := newAIPerfLayout(r)
-	t := &table{columns: l.columns, config: tableConfig(r), layout: l, sources: stripeSources(recs, l.keep)}
+	t := &table{columns: l.columns, layout: l, sources: stripeSources(recs, l.keep), createdBy: createdBy(r), metadata: aiperfFooter(r, l)}
 	orderByArrival(r, t.sources)
-	t.config.KeyValueMetadata = aiperfFooter(r, l)
-	t.unbounded("metric_type", "unit", "description", "bucket_le")
-	t.unbounded(sortedKeys(l.labels)...)
 	return t
 }
 
-// tableConfig returns what both layouts share.
-func tableConfig(r *summary.Run) parquet.WriterConfig {
-	c := *parquet.DefaultWriterConfig()
-	c.CreatedBy = "scrapestat version " + cmp.Or(r.Version, "unknown")
-	c.Compression = &zstd.Codec{Level: zstd.SpeedDefault}
-	c.PageBufferSize = 16 << 20 // pages are ended by number of rows, see tableColumn
-	c.DataPageVersion = 1       // version 2 does not compress levels
-	c.DictionaryMaxBytes = 8 << 20
-	return c
-}
+func createdBy(r *summary.Run) string { return "scrapestat version " + cmp.Or(r.Version, "unknown") }
 
 // stripeSources returns the targets of all recordings in the order of r.Endpoints.
 func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*stripeSource {
@@ -148,22 +133,22 @@ func newAIPerfLayout(r *summary.Run) *aiperfLayout {
 	return l
 }
 
-// arrange lays out the columns: fixed, labels by name, values. All are optional,
-// as pyarrow writes them.
+// arrange lays out the columns: fixed, labels by name, values.
 func (l *aiperfLayout) arrange(names map[string]bool) {
 	add := func(c tableColumn) int {
-		l.columns = append(l.columns, c.optional())
+		l.columns = append(l.columns, c)
 		return len(l.columns) - 1
 	}
 	for _, name := range aiperfFixed[:aiperfTime] {
 		add(textColumn(name))
 	}
-	add(timeColumn("timestamp_ns", parquet.Leaf(parquet.Int64Type)))
+	l.columns[aiperfURL].bounds, l.columns[aiperfName].bounds = true, true
+	add(wholeColumn("timestamp_ns"))
 	for _, name := range sortedKeys(names) {
 		l.labels[name] = add(textColumn(name))
 	}
 	l.value = add(doubleColumn("value"))
-	l.sum = add(steadyColumn("sum"))
+	l.sum = add(doubleColumn("sum"))
 	l.count = add(doubleColumn("count"))
 	l.le = add(textColumn("bucket_le"))
 	l.bucket = add(doubleColumn("bucket_count"))
@@ -210,8 +195,6 @@ func (l *aiperfLayout) filler() tableFiller { return &aiperfFiller{layout: l} }
 
 // validText makes a text fit for a Parquet string, which is UTF-8.
 func validText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-
-func textValue(s string) parquet.Value { return parquet.ByteArrayValue([]byte(validText(s))) }
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

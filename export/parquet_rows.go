@@ -3,8 +3,6 @@ package export
 import (
 	"math"
 
-	"github.com/parquet-go/parquet-go"
-
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -13,12 +11,10 @@ type aiperfFiller struct {
 	layout  *aiperfLayout
 	reader  seriesReader
 	slots   []int32
-	ref     []reference     // by slot
-	unknown int             // slots that ref does not have
-	fixed   []parquet.Value // by column: what all rows of the series have
-	roles   []metric.Role   // by slot
-	les     []parquet.Value // by slot, of buckets
-	rows    int             // of the series whose fixed columns are still to be added
+	ref     []reference   // by slot
+	unknown int           // slots that ref does not have
+	roles   []metric.Role // by slot
+	les     []uint64      // by slot, of buckets: the text
 }
 
 // reference is the value that increases of a slot are counted from.
@@ -41,11 +37,11 @@ func (r reference) delta(c *slotCursor) float64 {
 
 // fill appends the rows of a series. A sample with a value that is not finite is
 // no sample, for a histogram as a whole.
-func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) error {
-	family := st.dict.FamilyOf(series)
-	f.begin(st, series)
+func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) {
+	typ := st.dict.FamilyOf(series).Type
+	f.begin(out, st, series)
 	first, _ := f.layout.polls(st)
-	known := false
+	known, rows := false, 0
 	for f.reader.next() && f.reader.poll < to {
 		if !f.finite() {
 			continue
@@ -59,28 +55,24 @@ func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to in
 		if f.reader.poll < from {
 			continue
 		}
-		at := someValue(aiperfTime, parquet.Int64Value(st.times[f.reader.poll]))
-		switch family.Type {
+		n := 1
+		switch typ {
 		case metric.Histogram:
-			f.histogram(out, at)
+			n = f.histogram(out)
 		case metric.Counter:
-			f.scalar(out, at, f.ref[0].delta(&f.reader.cursors[0]))
+			out.columns[f.layout.value].add(f.ref[0].delta(&f.reader.cursors[0]))
 		default:
-			f.scalar(out, at, f.reader.cursors[0].value())
+			out.columns[f.layout.value].add(f.reader.cursors[0].value())
 		}
-		if out.pending+f.rows >= tableBlockRows {
-			if err := f.complete(out); err != nil {
-				return err
-			}
-		}
+		out.columns[aiperfTime].run(uint64(st.times[f.reader.poll]), n)
+		rows += n
 	}
-	f.end(out)
-	return nil
+	f.constants(out, st, series, rows)
 }
 
 // begin prepares what all rows of a series share.
-func (f *aiperfFiller) begin(st *stripe, series int) {
-	l, family := f.layout, st.dict.FamilyOf(series)
+func (f *aiperfFiller) begin(out *tableGroup, st *stripe, series int) {
+	family := st.dict.FamilyOf(series)
 	f.slots, f.les, f.roles = slotsOf(f.slots, st.dict, series), f.les[:0], f.roles[:0]
 	kept := f.slots[:0]
 	for _, id := range f.slots {
@@ -88,23 +80,24 @@ func (f *aiperfFiller) begin(st *stripe, series int) {
 		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role == metric.RoleCreated || slot.Role == metric.RoleQuantile {
 			continue
 		}
-		kept = append(kept, id)
-		f.roles = append(f.roles, slot.Role)
-		f.les = append(f.les, someValue(l.le, textValue(slot.Text)))
+		le := uint64(0)
+		if slot.Role == metric.RoleBucket {
+			le = out.columns[f.layout.le].text(slot.Text)
+		}
+		kept, f.roles, f.les = append(kept, id), append(f.roles, slot.Role), append(f.les, le)
 	}
 	f.slots = kept
 	f.ref = append(f.ref[:0], make([]reference, len(kept))...)
 	f.reader.open(st, kept)
-	f.constants(st, series)
 }
 
-func (f *aiperfFiller) constants(st *stripe, series int) {
-	l, family := f.layout, st.dict.FamilyOf(series)
-	f.fixed = f.fixed[:0]
-	for i := range l.columns {
-		f.fixed = append(f.fixed, noValue(i))
+// constants fills the columns in which all rows of the series are the same.
+func (f *aiperfFiller) constants(out *tableGroup, st *stripe, series, rows int) {
+	if rows == 0 {
+		return
 	}
-	text := func(column int, s string) { f.fixed[column] = someValue(column, textValue(s)) }
+	l, family := f.layout, st.dict.FamilyOf(series)
+	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
 	text(aiperfURL, l.run.Endpoints[st.endpoint].URL)
 	text(aiperfName, family.Name)
 	text(aiperfType, family.Type.String())
@@ -116,6 +109,10 @@ func (f *aiperfFiller) constants(st *stripe, series int) {
 		if column, ok := l.labels[validText(name)]; ok {
 			text(column, value)
 		}
+	}
+	total := out.columns[aiperfTime].rows
+	for _, c := range out.columns {
+		c.null(total - c.rows)
 	}
 }
 
@@ -160,19 +157,10 @@ func (f *aiperfFiller) since(i int) float64 {
 	return f.ref[i].delta(c)
 }
 
-func (f *aiperfFiller) scalar(out *tableGroup, at parquet.Value, v float64) {
+// histogram appends the buckets of a sample and returns their number.
+func (f *aiperfFiller) histogram(out *tableGroup) int {
 	l := f.layout
-	out.add(aiperfTime, at)
-	out.add(l.value, someValue(l.value, parquet.DoubleValue(v)))
-	out.add(l.sum, noValue(l.sum))
-	out.add(l.count, noValue(l.count))
-	out.add(l.le, noValue(l.le))
-	out.add(l.bucket, noValue(l.bucket))
-	f.rows++
-}
-
-func (f *aiperfFiller) histogram(out *tableGroup, at parquet.Value) {
-	l := f.layout
+	le, bucket := out.columns[l.le], out.columns[l.bucket]
 	n, sum, count := 0, 0.0, 0.0
 	for i, role := range f.roles {
 		switch {
@@ -181,30 +169,12 @@ func (f *aiperfFiller) histogram(out *tableGroup, at parquet.Value) {
 		case role == metric.RoleCount:
 			count = f.since(i)
 		case f.reader.cursors[i].present:
-			out.add(l.le, f.les[i])
-			out.add(l.bucket, someValue(l.bucket, parquet.DoubleValue(f.since(i))))
+			le.run(f.les[i], 1)
+			bucket.add(f.since(i))
 			n++
 		}
 	}
-	out.repeat(aiperfTime, n, at)
-	out.repeat(l.value, n, noValue(l.value))
-	out.repeat(l.sum, n, someValue(l.sum, parquet.DoubleValue(sum)))
-	out.repeat(l.count, n, someValue(l.count, parquet.DoubleValue(count)))
-	f.rows += n
-}
-
-// end adds the fixed columns of the rows of the series.
-func (f *aiperfFiller) end(out *tableGroup) {
-	for i := range f.fixed {
-		if i != aiperfTime && i < f.layout.value {
-			out.repeat(i, f.rows, f.fixed[i])
-		}
-	}
-	out.pending += f.rows
-	f.rows = 0
-}
-
-func (f *aiperfFiller) complete(out *tableGroup) error {
-	f.end(out)
-	return out.flush()
+	out.columns[l.sum].repeat(sum, n)
+	out.columns[l.count].repeat(count, n)
+	return n
 }

@@ -1,98 +1,106 @@
 package export
 
 import (
-	"reflect"
-
-	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
-// tableColumn is one top-level column of a table.
+// tableColumn is one column of values. Its rows may be null, except in the two
+// columns of a map, whose rows have any number of values.
 type tableColumn struct {
-	name     string
-	node     parquet.Node
-	pageRows int
+	path     []string // one name, or three in a map
+	physical format.Type
+	logical  format.LogicalTypeValue // may be nil
+	split    bool                    // byte streams instead of a dictionary; doubles only
+	bounds   bool                    // minimum and maximum in the footer
+	bloom    bool                    // a Bloom filter per row group; texts only
 }
 
-// leaves returns how many columns of values the column has: 2 for a map.
-func (c tableColumn) leaves() int {
-	if c.node.Leaf() {
-		return 1
-	}
-	return 2
-}
+func (c *tableColumn) inMap() bool { return len(c.path) > 1 }
 
-// optional makes a column that may hold nulls. Columns that never do are optional
-// too, as pyarrow writes them; the library also allots a whole page for others.
-func (c tableColumn) optional() tableColumn {
-	c.node = parquet.Optional(c.node)
-	return c
-}
-
-// textColumn is dictionary coded: most texts are the same for whole series.
+// textColumn has a dictionary: most texts are the same for whole series.
 func textColumn(name string) tableColumn {
-	return tableColumn{name, parquet.Encoded(parquet.String(), &parquet.RLEDictionary), 64 << 10}
+	return tableColumn{path: []string{name}, physical: format.ByteArray, logical: &format.StringType{}}
+}
+
+// mapColumns are the keys and the values of a map from text to text.
+func mapColumns(name string) []tableColumn {
+	key, value := textColumn(name), textColumn(name)
+	key.path, value.path = []string{name, "key_value", "key"}, []string{name, "key_value", "value"}
+	return []tableColumn{key, value}
 }
 
 // doubleColumn is split into byte streams: neighbouring values share sign,
 // exponent and the upper mantissa, which zstd then finds.
 func doubleColumn(name string) tableColumn {
-	return tableColumn{name, parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.ByteStreamSplit), 64 << 10}
+	return tableColumn{path: []string{name}, physical: format.Double, split: true}
 }
 
-// steadyColumn is a doubleColumn whose values come in runs, as the sum of a
-// histogram does for each of its buckets. In big pages zstd takes the runs of the
-// streams for matches, which costs more than it saves (measured: 0.29 instead of
-// 0.25 bytes per row).
+// steadyColumn is for doubles that come in runs, as the sum of a histogram does for
+// each of its buckets. It has a dictionary, to which a run is one entry.
 func steadyColumn(name string) tableColumn {
-	c := doubleColumn(name)
-	c.pageRows = 16 << 10
+	return tableColumn{path: []string{name}, physical: format.Double}
+}
+
+// wholeColumn has signed integers of 64 bits, which come in runs or again and
+// again, as times do for each series.
+func wholeColumn(name string) tableColumn {
+	return tableColumn{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true}, bounds: true}
+}
+
+func flagColumn(name string) tableColumn {
+	return tableColumn{path: []string{name}, physical: format.Boolean}
+}
+
+// bounded has the footer say the least and the greatest value of each row group.
+func (c tableColumn) bounded() tableColumn {
+	c.bounds = true
 	return c
 }
 
-// timeColumn is plain in big pages: all series of a target have the same times,
-// which compress to nothing where a page has them twice.
-func timeColumn(name string, node parquet.Node) tableColumn {
-	return tableColumn{name, parquet.Encoded(node, &parquet.Plain), 256 << 10}
-}
-
-// tableNode is a group whose columns keep their order; a parquet.Group is a map
-// and sorts them by name.
-type tableNode struct {
-	parquet.Group
-	fields []parquet.Field
-}
-
-func newTableNode(columns []tableColumn) tableNode {
-	n := tableNode{Group: parquet.Group{}}
-	for _, c := range columns {
-		n.Group[c.name] = c.node
-		n.fields = append(n.fields, tableField{c.node, c.name})
+// converted returns the older form of the logical type, if it had one.
+func (c *tableColumn) converted() thrift.Null[deprecated.ConvertedType] {
+	switch t := c.logical.(type) {
+	case *format.StringType:
+		return thrift.New(deprecated.UTF8)
+	case *format.IntType:
+		if t.IsSigned {
+			return thrift.New(deprecated.Int64)
+		}
+		return thrift.New(deprecated.Uint64)
 	}
-	return n
+	return thrift.Null[deprecated.ConvertedType]{}
 }
 
-// Fields returns the columns in their order.
-func (n tableNode) Fields() []parquet.Field { return n.fields }
-
-// GoType is of no use for rows that are written by columns. The type a Group
-// makes of its names fails on those that only differ in case.
-func (n tableNode) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-type tableField struct {
-	parquet.Node
-	name string
+// element describes the column in the footer.
+func (c *tableColumn) element() format.SchemaElement {
+	repetition := format.Optional
+	if c.inMap() {
+		repetition = format.Required
+	}
+	return format.SchemaElement{Name: c.path[len(c.path)-1], Type: thrift.New(c.physical), RepetitionType: thrift.New(repetition),
+		ConvertedType: c.converted(), LogicalType: format.LogicalType{Value: c.logical}}
 }
 
-// Name returns the name of the column.
-func (f tableField) Name() string { return f.name }
-
-// Value is needed for writing Go values only.
-func (f tableField) Value(base reflect.Value) reflect.Value {
-	return base.MapIndex(reflect.ValueOf(f.name))
+// schemaOf describes all columns in the footer, in their order. All but maps are
+// optional, as pyarrow writes them, also those that have no null.
+func schemaOf(columns []tableColumn) []format.SchemaElement {
+	top := 0
+	elements := []format.SchemaElement{{Name: "schema"}}
+	for i := range columns {
+		c := &columns[i]
+		if !c.inMap() || c.path[2] == "key" {
+			top++
+		}
+		if c.inMap() && c.path[2] == "key" {
+			elements = append(elements,
+				format.SchemaElement{Name: c.path[0], RepetitionType: thrift.New(format.Required), NumChildren: thrift.New[int32](1),
+					ConvertedType: thrift.New(deprecated.Map), LogicalType: format.LogicalType{Value: &format.MapType{}}},
+				format.SchemaElement{Name: c.path[1], RepetitionType: thrift.New(format.Repeated), NumChildren: thrift.New[int32](2)})
+		}
+		elements = append(elements, c.element())
+	}
+	elements[0].NumChildren = thrift.New(int32(top))
+	return elements
 }
-
-// some makes v a present value of an optional column.
-func someValue(column int, v parquet.Value) parquet.Value { return v.Level(0, 1, column) }
-
-// none is the null of an optional column.
-func noValue(column int) parquet.Value { return parquet.Value{}.Level(0, 0, column) }

@@ -3,12 +3,12 @@ package export
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"sync"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // The bounds of a table in memory and on disk. None depends on the machine, so
@@ -16,7 +16,6 @@ import (
 const (
 	tableBudget    = 24 << 20 // bytes of turned-round recording held at a time
 	tableGroupRows = 1 << 20  // rows of a row group
-	tableBlockRows = 4 << 10  // rows handed to a column at a time
 	tableWorkers   = 8        // at most, as each holds a page of every column
 )
 
@@ -32,15 +31,17 @@ type tableLayout interface {
 
 // tableFiller appends the rows of the samples from <= poll < to of a series.
 type tableFiller interface {
-	fill(out *tableGroup, st *stripe, series int, from, to int32) error
+	fill(out *tableGroup, st *stripe, series int, from, to int32)
 }
 
 // table writes the series of sources as one Parquet file.
 type table struct {
-	columns []tableColumn
-	config  parquet.WriterConfig
-	layout  tableLayout
-	sources []*stripeSource
+	columns   []tableColumn
+	layout    tableLayout
+	sources   []*stripeSource
+	createdBy string
+	metadata  map[string]string      // key and value in the footer
+	sorting   []format.SortingColumn // that rows are sorted by
 
 	budget    int // 0: tableBudget
 	groupRows int // 0: tableGroupRows
@@ -53,23 +54,27 @@ type table struct {
 // is turned round, then written by several workers.
 func (t *table) write(ctx context.Context, out io.Writer) error {
 	t.defaults()
-	t.config.Schema = parquet.NewSchema("schema", newTableNode(t.columns))
-	file := parquet.NewGenericWriter[any](out, &t.config)
-	groups := make([]*parquet.ConcurrentRowGroupWriter, t.workers)
+	file := newTableFile(out, t.columns, t.createdBy, t.metadata)
+	file.sorting = t.sorting
+	if err := file.begin(); err != nil {
+		return err
+	}
+	codec := &zstd.Codec{Level: zstd.SpeedDefault}
+	groups := make([]*tableGroup, t.workers)
 	for i := range groups {
-		groups[i] = file.BeginRowGroup()
+		groups[i] = newTableGroup(t.columns, codec)
 	}
 	for more := true; more; {
 		stripes, err := t.gather(ctx)
 		if err != nil {
 			return err
 		}
-		if err := t.writeRound(ctx, groups, t.cut(stripes)); err != nil {
+		if err := t.writeRound(ctx, file, groups, t.cut(stripes)); err != nil {
 			return err
 		}
 		more = len(t.sources) > 0
 	}
-	return file.Close()
+	return file.end()
 }
 
 func (t *table) defaults() {
@@ -82,19 +87,6 @@ func (t *table) defaults() {
 	if t.workers == 0 {
 		t.workers = min(runtime.GOMAXPROCS(0), tableWorkers)
 	}
-}
-
-// unbounded leaves columns without minimum and maximum in the footer: nobody looks
-// for a range of them, and a text can be long.
-func (t *table) unbounded(columns ...string) {
-	for _, name := range columns {
-		t.unboundedPath(name)
-	}
-}
-
-func (t *table) unboundedPath(path ...string) {
-	t.config.SkipPageBounds = append(t.config.SkipPageBounds, path)
-	t.config.SkipPageStatistics = append(t.config.SkipPageStatistics, path)
 }
 
 // gather collects stripes of the sources that are left until the budget is used.
@@ -179,26 +171,26 @@ func (t *table) each(stripes []*stripe, visit func(st *stripe, series, rows int,
 
 // writeRound writes row groups in parallel and commits them in order: a worker
 // that is done with a group waits for the group before it.
-func (t *table) writeRound(ctx context.Context, writers []*parquet.ConcurrentRowGroupWriter, groups [][]tablePiece) error {
-	turns := make([]chan struct{}, len(groups)+1)
+func (t *table) writeRound(ctx context.Context, file *tableFile, groups []*tableGroup, pieces [][]tablePiece) error {
+	turns := make([]chan struct{}, len(pieces)+1)
 	for i := range turns {
 		turns[i] = make(chan struct{})
 	}
 	close(turns[0])
-	errs := make([]error, len(groups))
+	errs := make([]error, len(pieces))
 	var failed sync.Once
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	var wg sync.WaitGroup
-	for w, writer := range writers {
+	for w, group := range groups {
 		wg.Go(func() {
 			filler := t.layout.filler()
-			for i := w; i < len(groups); i += len(writers) {
-				err := t.writeGroup(ctx, filler, writer, groups[i])
+			for i := w; i < len(pieces); i += len(groups) {
+				err := fillGroup(ctx, filler, group, pieces[i])
 				<-turns[i]
 				if err == nil && ctx.Err() == nil {
-					_, err = writer.Commit()
+					err = file.commit(group)
 				}
 				if err != nil {
 					failed.Do(func() { errs[i] = err })
@@ -212,90 +204,15 @@ func (t *table) writeRound(ctx context.Context, writers []*parquet.ConcurrentRow
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
-func (t *table) writeGroup(ctx context.Context, f tableFiller, w *parquet.ConcurrentRowGroupWriter, group []tablePiece) error {
-	out := newTableGroup(t.columns, w.ColumnWriters())
-	for _, p := range group {
+func fillGroup(ctx context.Context, f tableFiller, group *tableGroup, pieces []tablePiece) error {
+	group.reset()
+	for _, p := range pieces {
 		for series := p.series; series < p.end; series++ {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := f.fill(out, p.st, series, p.from, p.to); err != nil {
-				return err
-			}
+			f.fill(group, p.st, series, p.from, p.to)
 		}
 	}
-	return out.flush()
-}
-
-// tableGroup hands rows to the columns of a row group, block by block. A filler
-// appends to each column what its rows have there and counts them in pending.
-type tableGroup struct {
-	columns []tableBlock
-	pending int // rows in the blocks
-}
-
-// tableBlock is the values of one column that were not handed over yet.
-type tableBlock struct {
-	name   string
-	w      *parquet.ColumnWriter
-	values []parquet.Value
-	rows   int // handed over
-	paged  int // of them in finished pages
-	page   int // rows of a page
-}
-
-func newTableGroup(columns []tableColumn, writers []*parquet.ColumnWriter) *tableGroup {
-	g := &tableGroup{columns: make([]tableBlock, len(writers))}
-	leaf := 0
-	for _, c := range columns {
-		for range c.leaves() {
-			g.columns[leaf] = tableBlock{name: c.name, w: writers[leaf], page: c.pageRows}
-			leaf++
-		}
-	}
-	return g
-}
-
-// add appends a value to a column; its levels must be those of the column.
-func (g *tableGroup) add(column int, v parquet.Value) {
-	c := &g.columns[column]
-	c.values = append(c.values, v)
-}
-
-// repeat appends a value n times.
-func (g *tableGroup) repeat(column, n int, v parquet.Value) {
-	c := &g.columns[column]
-	for range n {
-		c.values = append(c.values, v)
-	}
-}
-
-// flush hands over what is pending. Columns of unequal length would make a file
-// that opens and is wrong, so they are an error here.
-func (g *tableGroup) flush() error {
-	for i := range g.columns {
-		c := &g.columns[i]
-		if err := c.flush(); err != nil {
-			return fmt.Errorf("write column %s: %w", c.name, err)
-		}
-		if c.rows != g.columns[0].rows {
-			return fmt.Errorf("write column %s: %d rows where %s has %d", c.name, c.rows, g.columns[0].name, g.columns[0].rows)
-		}
-	}
-	g.pending = 0
-	return nil
-}
-
-func (c *tableBlock) flush() error {
-	if len(c.values) == 0 {
-		return nil
-	}
-	n, err := c.w.WriteRowValues(c.values)
-	c.rows += n
-	c.values = c.values[:0]
-	if err == nil && c.rows-c.paged >= c.page {
-		c.paged = c.rows
-		err = c.w.Flush()
-	}
-	return err
+	return group.finish()
 }

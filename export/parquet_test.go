@@ -327,3 +327,20 @@ func (w *diskWriter) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// TestParquetLong has more polls than a page has entries, and more distinct times
+// and integers than a dictionary of numbers takes.
+func TestParquetLong(t *testing.T) {
+	p := newTape("http://a/metrics")
+	const polls = 70_000
+	for i := range polls {
+		if i%1000 == 500 {
+			p.fail(int64(i+1) * 1e6)
+			continue
+		}
+		p.poll(int64(i+1)*1e6, integerPoint("exact", 1<<60+uint64(i)), gaugePoint("level", float64(i%777)))
+	}
+	r := runOf(1e6, polls*1e6, p)
+	compareRows(t, aiperfRows(t, writeAIPerf(t, r, p)), oracle(1e6, polls*1e6, p))
+	compareRows(t, tidyRows(t, writeBounded(t, "tidy", r, []export.Recording{p}, export.Bounds{})), tidyOracle(1e6, polls*1e6, p))
+}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -59,15 +59,9 @@ func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Record
 
 func newTidyTable(r *summary.Run, recs []Recording) *table {
 	l := newTidyLayout(r)
-	t := &table{columns: tidyColumns(), config: tableConfig(r), layout: l}
-	t.sources = stripeSources(recs, func(int, int) bool { return true })
-	t.config.KeyValueMetadata = map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)}
-	t.config.Sorting.SortingColumns = []parquet.SortingColumn{parquet.Ascending("series_id"), parquet.Ascending("timestamp_ns")}
-	t.config.BloomFilters = []parquet.BloomFilterColumn{parquet.SplitBlockFilter(10, "metric_name")}
-	t.unbounded("metric_type", "unit", "component", "le_text", "endpoint_name")
-	t.unboundedPath("labels", "key_value", "key")
-	t.unboundedPath("labels", "key_value", "value")
-	return t
+	return &table{columns: tidyColumns(), layout: l, sources: stripeSources(recs, func(int, int) bool { return true }), createdBy: createdBy(r),
+		metadata: map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
+		sorting:  []format.SortingColumn{{ColumnIdx: tidySeries}, {ColumnIdx: tidyTimeNS}}}
 }
 
 // The leaves of the tidy layout.
@@ -95,38 +89,15 @@ const (
 )
 
 func tidyColumns() []tableColumn {
-	number := func(name string, node parquet.Node) tableColumn {
-		return tableColumn{name, parquet.Encoded(node, &parquet.DeltaBinaryPacked), 64 << 10}
-	}
-	columns := []tableColumn{
-		number("series_id", parquet.Leaf(parquet.Int64Type)),
-		textColumn("endpoint_url"),
-		textColumn("endpoint_name"),
-		textColumn("metric_name"),
-		textColumn("metric_type"),
-		textColumn("unit"),
-		textColumn("labels"),
-		timeColumn("timestamp", parquet.TimestampAdjusted(parquet.Nanosecond, false)),
-		timeColumn("timestamp_ns", parquet.Leaf(parquet.Int64Type)),
-		textColumn("phase"),
-		{"in_window", parquet.Leaf(parquet.BooleanType), 64 << 10},
-		textColumn("component"),
-		doubleColumn("le"),
-		textColumn("le_text"),
-		doubleColumn("quantile"),
-		doubleColumn("value"),
-		number("value_uint64", parquet.Uint(64)),
-		doubleColumn("delta"),
-	}
-	for i, c := range columns {
-		if c.name == "labels" {
-			columns[i].node = parquet.Map(c.node, c.node)
-			columns[i].pageRows /= 4 // each row has several
-			continue
-		}
-		columns[i] = c.optional()
-	}
-	return columns
+	metric, instant, exact := textColumn("metric_name").bounded(), wholeColumn("timestamp"), wholeColumn("value_uint64")
+	metric.bloom = true
+	instant.logical = &format.TimestampType{Unit: format.TimeUnit{Value: &format.NanoSeconds{}}}
+	exact.logical, exact.bounds = &format.IntType{BitWidth: 64}, false
+	columns := []tableColumn{wholeColumn("series_id"), textColumn("endpoint_url").bounded(), textColumn("endpoint_name"), metric, textColumn("metric_type"),
+		textColumn("unit")}
+	columns = append(columns, mapColumns("labels")...)
+	return append(columns, instant, wholeColumn("timestamp_ns"), textColumn("phase"), flagColumn("in_window"), textColumn("component"),
+		steadyColumn("le"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"))
 }
 
 // tidyLayout is the table of everything.

@@ -1,7 +1,7 @@
 package export
 
 import (
-	"github.com/parquet-go/parquet-go"
+	"math"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -12,24 +12,23 @@ type tidyFiller struct {
 	reader seriesReader
 	gain   gain
 	slots  []int32
-	fixed  [tidyLeaves]parquet.Value // what all rows of a series have
-	keys   []parquet.Value           // of the labels
-	values []parquet.Value
+	keys   []uint64 // of the labels, texts
+	values []uint64
 	parts  []tidyPart // by slot
-	rows   int        // of the series whose fixed columns are still to be added
 }
 
-// tidyPart is what all rows of a slot share.
+// tidyPart is what all rows of a slot share. Texts are those of a row group.
 type tidyPart struct {
-	skip                            bool // creation times have no rows
-	component, le, leText, quantile parquet.Value
+	role              metric.Role // creation times have no rows
+	component, leText uint64
+	bound             uint64 // bits of le or quantile
 }
 
 // fill appends the rows of a series.
-func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) error {
+func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) {
 	e := &f.layout.run.Endpoints[st.endpoint]
-	f.begin(st, series)
-	counted := f.gain.cumulative()
+	f.begin(out, st, series)
+	counted, rows := f.gain.cumulative(), 0
 	for f.reader.next() && f.reader.poll < to {
 		at := st.times[f.reader.poll]
 		inWindow := at >= e.StartNS && at <= e.EndNS
@@ -37,19 +36,11 @@ func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int3
 		if gains {
 			f.gain.take(f.reader.cursors, inWindow, before(st.times, f.reader.poll))
 		}
-		if f.reader.poll < from {
-			continue
-		}
-		f.sample(out, at, inWindow, gains && inWindow)
-		if out.pending+f.rows >= tableBlockRows {
-			f.end(out)
-			if err := out.flush(); err != nil {
-				return err
-			}
+		if f.reader.poll >= from {
+			rows += f.sample(out, at, inWindow, gains && inWindow)
 		}
 	}
-	f.end(out)
-	return nil
+	f.constants(out, st, series, rows)
 }
 
 // before is the time of the poll before, 0 when there is none.
@@ -61,115 +52,124 @@ func before(times []int64, poll int32) int64 {
 }
 
 // begin prepares what all rows of a series share.
-func (f *tidyFiller) begin(st *stripe, series int) {
-	family := st.dict.FamilyOf(series)
+func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
 	f.slots, f.parts = slotsOf(f.slots, st.dict, series), f.parts[:0]
-	f.gain.begin(family.Type)
+	f.gain.begin(st.dict.FamilyOf(series).Type)
 	for _, id := range f.slots {
 		slot := &st.dict.Slots[id]
 		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
-		f.parts = append(f.parts, newTidyPart(slot))
+		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound)}
+		if slot.Role != metric.RoleCreated {
+			p.component = out.columns[tidyComponent].text(slot.Role.String())
+		}
+		if slot.Role == metric.RoleBucket {
+			p.leText = out.columns[tidyLEText].text(slot.Text)
+		}
+		f.parts = append(f.parts, p)
 	}
 	f.reader.open(st, f.slots)
+}
 
-	e := &f.layout.run.Endpoints[st.endpoint]
-	f.fixed[tidySeries] = someValue(tidySeries, parquet.Int64Value(st.firstID+int64(series)))
-	f.fixed[tidyURL] = someValue(tidyURL, textValue(e.URL))
-	f.fixed[tidyName] = optionalText(tidyName, e.Name)
-	f.fixed[tidyMetric] = someValue(tidyMetric, textValue(family.Name))
-	f.fixed[tidyType] = someValue(tidyType, textValue(family.Type.String()))
-	f.fixed[tidyUnit] = optionalText(tidyUnit, f.layout.unit(family))
+// constants fills the columns in which all rows of the series are the same.
+func (f *tidyFiller) constants(out *tableGroup, st *stripe, series, rows int) {
+	if rows == 0 {
+		return
+	}
+	e, family := &f.layout.run.Endpoints[st.endpoint], st.dict.FamilyOf(series)
+	out.columns[tidySeries].run(uint64(st.firstID+int64(series)), rows)
+	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
+	optional := func(column int, s string) {
+		if s != "" {
+			text(column, s)
+		}
+	}
+	text(tidyURL, e.URL)
+	optional(tidyName, e.Name)
+	text(tidyMetric, family.Name)
+	text(tidyType, family.Type.String())
+	optional(tidyUnit, f.layout.unit(family))
 	f.keys, f.values = f.keys[:0], f.values[:0]
 	for name, value := range st.dict.Series[series].Labels.All() {
-		repetition := min(1, len(f.keys))
-		f.keys = append(f.keys, textValue(name).Level(repetition, 1, tidyLabelKey))
-		f.values = append(f.values, textValue(value).Level(repetition, 1, tidyLabelValue))
+		f.keys = append(f.keys, out.columns[tidyLabelKey].text(name))
+		f.values = append(f.values, out.columns[tidyLabelValue].text(value))
 	}
-	if len(f.keys) == 0 {
-		f.keys, f.values = append(f.keys, noValue(tidyLabelKey)), append(f.values, noValue(tidyLabelValue))
+	out.columns[tidyLabelKey].list(f.keys, rows)
+	out.columns[tidyLabelValue].list(f.values, rows)
+	total := out.columns[tidySeries].rows
+	for _, c := range out.columns {
+		c.null(total - c.rows)
 	}
-}
-
-func newTidyPart(slot *metric.Slot) tidyPart {
-	p := tidyPart{skip: slot.Role == metric.RoleCreated, component: someValue(tidyComponent, textValue(slot.Role.String())),
-		le: noValue(tidyLE), leText: noValue(tidyLEText), quantile: noValue(tidyQuantile)}
-	switch slot.Role {
-	case metric.RoleBucket:
-		p.le = someValue(tidyLE, parquet.DoubleValue(slot.Bound))
-		p.leText = someValue(tidyLEText, textValue(slot.Text))
-	case metric.RoleQuantile:
-		p.quantile = someValue(tidyQuantile, parquet.DoubleValue(slot.Bound))
-	}
-	return p
-}
-
-// optionalText is null when s is empty.
-func optionalText(column int, s string) parquet.Value {
-	if s == "" {
-		return noValue(column)
-	}
-	return someValue(column, textValue(s))
 }
 
 // finite says that no value of the sample is NaN or infinite. A creation time
 // does not count.
 func (f *tidyFiller) finite() bool {
 	for i := range f.reader.cursors {
-		if c := &f.reader.cursors[i]; c.present && !f.parts[i].skip && !c.finite() {
+		if c := &f.reader.cursors[i]; c.present && f.parts[i].role != metric.RoleCreated && !c.finite() {
 			return false
 		}
 	}
 	return true
 }
 
-// sample appends the rows of one sample, less the fixed columns.
-func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) {
+// sample appends the rows of one sample, less the constant columns, and returns
+// their number.
+func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int {
 	n := 0
 	for i := range f.reader.cursors {
 		c, p := &f.reader.cursors[i], &f.parts[i]
-		if p.skip || !c.present {
+		if p.role == metric.RoleCreated || !c.present {
 			continue
 		}
 		n++
-		out.add(tidyComponent, p.component)
-		out.add(tidyLE, p.le)
-		out.add(tidyLEText, p.leText)
-		out.add(tidyQuantile, p.quantile)
-		out.add(tidyValue, someValue(tidyValue, parquet.DoubleValue(c.value())))
-		exact, delta := noValue(tidyUint), noValue(tidyDelta)
+		f.bound(out, p)
+		out.columns[tidyValue].add(c.value())
 		if c.integer {
-			exact = someValue(tidyUint, parquet.Int64Value(int64(c.bits)))
+			out.columns[tidyUint].run(c.bits, 1)
+		} else {
+			out.columns[tidyUint].null(1)
 		}
-		if gains {
-			if d, ok := f.gain.since(i, c); ok {
-				delta = someValue(tidyDelta, parquet.DoubleValue(d))
-			}
+		if d, ok := f.gain.since(i, c); gains && ok {
+			out.columns[tidyDelta].add(d)
+		} else {
+			out.columns[tidyDelta].null(1)
 		}
-		out.add(tidyUint, exact)
-		out.add(tidyDelta, delta)
 	}
 	phase := f.layout.phaseAt(at)
 	if phase == "" && inWindow {
 		phase = f.layout.run.Window.Phase // the final scrape
 	}
-	out.repeat(tidyPhase, n, optionalText(tidyPhase, phase))
-	out.repeat(tidyInWindow, n, someValue(tidyInWindow, parquet.BooleanValue(inWindow)))
-	out.repeat(tidyTime, n, someValue(tidyTime, parquet.Int64Value(at)))
-	out.repeat(tidyTimeNS, n, someValue(tidyTimeNS, parquet.Int64Value(at)))
-	f.rows += n
+	if phase == "" {
+		out.columns[tidyPhase].null(n)
+	} else {
+		out.columns[tidyPhase].run(out.columns[tidyPhase].text(phase), n)
+	}
+	flag := uint64(0)
+	if inWindow {
+		flag = 1
+	}
+	out.columns[tidyInWindow].run(flag, n)
+	out.columns[tidyTime].run(uint64(at), n)
+	out.columns[tidyTimeNS].run(uint64(at), n)
+	return n
 }
 
-// end adds the fixed columns of the rows of the series.
-func (f *tidyFiller) end(out *tableGroup) {
-	for column := tidySeries; column <= tidyUnit; column++ {
-		out.repeat(column, f.rows, f.fixed[column])
+// bound fills the columns that tell the numbers of a sample apart.
+func (f *tidyFiller) bound(out *tableGroup, p *tidyPart) {
+	out.columns[tidyComponent].run(p.component, 1)
+	le, text, quantile := out.columns[tidyLE], out.columns[tidyLEText], out.columns[tidyQuantile]
+	switch p.role {
+	case metric.RoleBucket:
+		le.run(p.bound, 1)
+		text.run(p.leText, 1)
+		quantile.null(1)
+	case metric.RoleQuantile:
+		le.null(1)
+		text.null(1)
+		quantile.run(p.bound, 1)
+	default:
+		le.null(1)
+		text.null(1)
+		quantile.null(1)
 	}
-	for range f.rows {
-		for i := range f.keys {
-			out.add(tidyLabelKey, f.keys[i])
-			out.add(tidyLabelValue, f.values[i])
-		}
-	}
-	out.pending += f.rows
-	f.rows = 0
 }
