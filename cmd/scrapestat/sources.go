@@ -97,6 +97,8 @@ func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) (clos
 
 func (o *collectOptions) torchserveSource(t *scrape.Target, std stdio) (*torchserve.Source, error) {
 	to, err := o.torchserve.options(o.limits.Series)
+	so := o.scrapeOptions(time.Time{})
+	to.Keep, to.Drop = so.Keep, so.Drop
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (f *follower) expand(skip bool) error {
 
 // read gives all complete lines that were appended to emit, at most budget
 // bytes. file is the index of the file a line is from.
-func (f *follower) read(budget int64, emit func(file int, line []byte)) error {
+func (f *follower) read(budget int64, emit func(file int, path string, line []byte)) error {
 	if f.pattern != "" && f.started {
 		if err := f.expand(false); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (f *follower) read(budget int64, emit func(file int, line []byte)) error {
 	f.started = true
 	var errs []error
 	for i, t := range f.tails {
-		n, err := f.readFile(t, budget, func(line []byte) { emit(i, line) })
+		n, err := f.readFile(t, budget, func(line []byte) { emit(i, t.path, line) })
 		budget -= n
 		if err != nil {
 			errs = append(errs, fmt.Errorf("follow %s: %w", t.path, err))

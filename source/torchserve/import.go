@@ -20,6 +20,7 @@ import (
 // Read says what an import found.
 type Read struct {
 	OK, Ignored, Bad, Double int
+	Filtered                 int      // left out by Keep and Drop
 	FirstBad                 []string // the first five bad lines, with file and line number
 	StartNS, EndNS           int64    // of the first and the last line
 	Warnings                 []metric.Warning
@@ -128,6 +129,7 @@ func (im *importer) file(ctx context.Context, index int, path string, stdin io.R
 			in = io.LimitReader(z, maxUnpacked)
 		}
 	}
+	im.r.known(index, path)
 	lines := &tail{}
 	n := 0
 	emit := func(text []byte) { n++; im.take(index, path, n, text) }
@@ -161,7 +163,9 @@ func (im *importer) take(file int, path string, number int, text []byte) {
 		im.read.Ignored++
 	case err != nil:
 		im.bad(path, number, err)
-	case im.r.guard != nil && im.r.guard.double(file, l.text):
+	case !im.o.wants(l.Name):
+		im.read.Filtered++
+	case im.r.guard != nil && im.r.guard.double(im.r.feeds[file], l.text):
 		im.read.Double++
 	default:
 		at := im.r.timeOf(file, &l)
@@ -194,9 +198,10 @@ func (im *importer) replay(ctx context.Context, record func(*metric.Snapshot) er
 		return err
 	}
 	for i := 0; i < len(im.events); {
-		at := im.events[i].at
+		at, until := im.events[i].at, im.events[i].at+int64(im.o.Step)
 		im.r.begin(at)
-		for ; i < len(im.events) && im.events[i].at == at; i++ {
+		for ; i < len(im.events) && im.events[i].at <= until; i++ {
+			at = im.events[i].at
 			if err := im.r.table.add(&im.events[i].line, at); err != nil {
 				im.read.OK--
 				im.bad("", 0, err)

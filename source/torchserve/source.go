@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -25,6 +28,16 @@ type Options struct {
 	// Double takes lines also when another file of the source has them too.
 	Double    bool
 	MaxSeries int // 0 is 100,000
+	// Keep and Drop choose metrics by name: those that match Keep (nil: all) and
+	// do not match Drop (nil: none).
+	Keep, Drop *regexp.Regexp
+	// Step puts what an import finds within that time of a snapshot into the
+	// next one; 0 is a snapshot for each instant.
+	Step time.Duration
+}
+
+func (o *Options) wants(name string) bool {
+	return (o.Keep == nil || o.Keep.MatchString(name)) && (o.Drop == nil || !o.Drop.MatchString(name))
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -95,9 +108,13 @@ func (s *Source) Poll(_ context.Context, now func() int64, snap *metric.Snapshot
 	s.lines.begin(snap.SentNS)
 	var err error
 	if s.stream != nil {
+		s.lines.known(0, "stream")
 		err = s.stream.read(budget, func(line []byte) { s.lines.take(0, line) })
 	} else {
-		err = s.files.read(budget, s.lines.take)
+		err = s.files.read(budget, func(file int, path string, line []byte) {
+			s.lines.known(file, path)
+			s.lines.take(file, line)
+		})
 		for _, note := range s.files.notes {
 			s.lines.table.warn("log_gap", note, note)
 		}
@@ -115,43 +132,65 @@ func (s *Source) Poll(_ context.Context, now func() int64, snap *metric.Snapshot
 
 // reader turns lines into the samples of a snapshot.
 type reader struct {
+	o     Options
 	table *table
-	raw   bool
-	guard *guard // nil when doubles are wanted
-	zones []Zone // by file
+	guard *guard   // nil when doubles are wanted
+	feeds []string // by file: what it is a part of
+	zones []Zone
 	last  []int64
 	nowNS int64
 
 	bytes        int64
 	ok, ignored  int
 	bad, doubles int
+	filtered     int
 	firstBad     string
 }
 
 func newReader(o Options) reader {
-	r := reader{table: newTable(&o), raw: o.Raw}
+	r := reader{o: o, table: newTable(&o)}
 	if !o.Double {
 		r.guard = newGuard()
 	}
 	return r
 }
 
+// feed is what a log and its archives have in common: ts_metrics of ts_metrics.log,
+// ts_metrics.log.1 and ts_metrics.20-Nov.log.gz. Equal lines within a feed are
+// different events.
+func feed(path string) string {
+	name, _, _ := strings.Cut(filepath.Base(path), ".")
+	return name
+}
+
+// known makes room for a file.
+func (r *reader) known(file int, path string) {
+	for len(r.feeds) <= file {
+		r.feeds, r.zones, r.last = append(r.feeds, ""), append(r.zones, Zone{}), append(r.last, 0)
+	}
+	r.feeds[file] = feed(path)
+}
+
 // begin starts a poll at nowNS.
 func (r *reader) begin(nowNS int64) {
-	r.nowNS, r.bytes, r.ok, r.ignored, r.bad, r.doubles, r.firstBad = nowNS, 0, 0, 0, 0, 0, ""
+	r.nowNS, r.bytes, r.ok, r.ignored, r.bad, r.doubles, r.filtered, r.firstBad = nowNS, 0, 0, 0, 0, 0, 0, ""
 	r.table.events, r.table.refused = r.table.events[:0], 0
 }
 
 // take reads one line of a file.
 func (r *reader) take(file int, text []byte) {
 	r.bytes += int64(len(text)) + 1
-	l, err := ParseLine(text, r.raw)
+	l, err := ParseLine(text, r.o.Raw)
 	if errors.Is(err, ErrNoMetric) {
 		r.ignored++
 		return
 	}
+	if err == nil && !r.o.wants(l.Name) {
+		r.filtered++
+		return
+	}
 	if err == nil {
-		if r.guard != nil && r.guard.double(file, l.text) {
+		if r.guard != nil && r.guard.double(r.feeds[file], l.text) {
 			r.doubles++
 			return
 		}
@@ -169,9 +208,6 @@ func (r *reader) take(file int, text []byte) {
 // timeOf is when a line was written: by itself, else as the line before it in
 // its file, else now.
 func (r *reader) timeOf(file int, l *Line) int64 {
-	for len(r.zones) <= file {
-		r.zones, r.last = append(r.zones, Zone{}), append(r.last, 0)
-	}
 	at := l.AtNS(&r.zones[file])
 	if at == 0 {
 		at = r.last[file]
@@ -192,7 +228,10 @@ func (r *reader) finish(snap *metric.Snapshot, last bool) {
 		r.table.warn("bad_line", "", fmt.Sprintf("%d lines could not be read; %s", r.bad, r.firstBad))
 	}
 	r.table.finish(snap, last)
-	snap.Lines += r.bad + r.table.refused
+	snap.Lines += r.bad + r.table.refused + r.filtered
+	if r.filtered > 0 {
+		snap.Drops = append(snap.Drops, metric.Drop{Reason: metric.DropFiltered, Lines: r.filtered})
+	}
 	if r.bad > 0 {
 		snap.Outcome = metric.Partial
 		snap.Err = r.firstBad
@@ -219,9 +258,9 @@ func clip(s string) string {
 	return string(out)
 }
 
-// guard finds lines that two files of a source have both: the same events are
+// guard finds lines that two feeds of a source have both: the same events are
 // often logged to a metric log, to stdout and to ts_log.log. It remembers the
-// last lines of each file; memory is bounded.
+// last lines of all; memory is bounded.
 type guard struct {
 	seed  maphash.Seed
 	lines map[uint64]*sighting
@@ -229,8 +268,8 @@ type guard struct {
 	next  int
 }
 
-// sighting counts how often a line was seen in each file.
-type sighting struct{ files map[int]int }
+// sighting counts how often a line was seen in each feed.
+type sighting struct{ feeds map[string]int }
 
 const guardLines = 50_000
 
@@ -238,13 +277,13 @@ func newGuard() *guard {
 	return &guard{seed: maphash.MakeSeed(), lines: map[uint64]*sighting{}}
 }
 
-// double says that another file has had this line already, as often as this one
+// double says that another feed has had this line already, as often as this one
 // now has.
-func (g *guard) double(file int, text []byte) bool {
+func (g *guard) double(feed string, text []byte) bool {
 	h := maphash.Bytes(g.seed, text)
 	s := g.lines[h]
 	if s == nil {
-		s = &sighting{files: map[int]int{}}
+		s = &sighting{feeds: map[string]int{}}
 		g.lines[h] = s
 		if len(g.order) < guardLines {
 			g.order = append(g.order, h)
@@ -254,9 +293,9 @@ func (g *guard) double(file int, text []byte) bool {
 			g.next = (g.next + 1) % guardLines
 		}
 	}
-	s.files[file]++
-	for other, n := range s.files {
-		if other != file && n >= s.files[file] {
+	s.feeds[feed]++
+	for other, n := range s.feeds {
+		if other != feed && n >= s.feeds[feed] {
 			return true
 		}
 	}
