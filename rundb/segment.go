@@ -29,6 +29,7 @@ type segment struct {
 	dict          dictSize // size of the dictionary before it
 	tail          int64
 	keyBytes      int
+	room          int // its limit, as Writer.room counts it
 }
 
 // limit is the size at which a segment is full in a run of so many targets.

@@ -51,11 +51,12 @@ func (st *state) size() dictSize { return dictSize{st.nFamily, st.nSeries, len(s
 
 // scratch returns delta, zeroed and long enough.
 func (st *state) scratch() []int64 {
-	if n := len(st.bits) + 1; len(st.delta) < n {
+	n := len(st.bits) + 1
+	if len(st.delta) < n {
 		st.delta = make([]int64, n+n/8)
 	}
-	clear(st.delta)
-	return st.delta
+	clear(st.delta[:n])
+	return st.delta[:n]
 }
 
 // link sets ref after the set of present slots changed. Absent slots neither

@@ -39,7 +39,9 @@ type Writer struct {
 	targets []*targetState
 	fifo    []*segment // open segments, oldest first
 	free    []*segment
-	unread  int // bytes in open segments
+	unread  int     // bytes in open segments
+	room    int     // what they hold when they are full
+	delta   []int64 // scratch of the encoders, which take turns
 	pending batch
 	spare   []byte
 	taken   int64 // batches the writer goroutine has taken
@@ -65,11 +67,11 @@ type batch struct {
 }
 
 type targetGrowth struct {
-	target int
-	before dictSize
+	target        int
+	before        dictSize
 	metric.Growth // without its slots, which are encoded already
-	slots  int
-	packed []byte
+	slots         int
+	packed        []byte
 }
 
 type targetRow struct {
@@ -192,13 +194,18 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	incident := w.noteIncident(t, s)
 	w.noteObservations(t, s)
 	before := g.size()
+	t.enc.delta = w.delta
 	from := t.append(g, s, incident)
+	w.delta, t.enc.delta = t.enc.delta, nil
 	grownBy := g.size() - before
+	room := g.limit(len(w.targets))
+	w.room += room - g.room
+	g.room = room
 	w.unread += grownBy
 	was := len(w.pending.tail)
 	w.pending.tail = g.appendTail(w.pending.tail, t.polls-1, from)
 	w.pending.bytes += len(w.pending.tail) - was
-	if g.polls >= w.o.BlockPolls || g.size() >= g.limit(len(w.targets)) {
+	if g.polls >= w.o.BlockPolls || g.size() >= room {
 		w.seal(g)
 	}
 	w.limitOpen()
@@ -265,6 +272,7 @@ func (w *Writer) seal(g *segment) {
 	w.fifo = slices.DeleteFunc(w.fifo, func(o *segment) bool { return o == g })
 	w.targets[g.target].open = nil
 	w.unread -= g.size()
+	w.room -= g.room
 	w.pending.seal = append(w.pending.seal, g)
 }
 
@@ -272,12 +280,7 @@ func (w *Writer) seal(g *segment) {
 // of what full ones would. So blocks are sealed one after the other and not
 // those of all targets at once, and the tail stays short.
 func (w *Writer) limitOpen() {
-	quota := maxSegmentBytes / 2
-	for _, g := range w.fifo {
-		quota += g.limit(len(w.targets)) / 2
-	}
-	for len(w.fifo) > 1 && w.unread > quota {
-		quota -= w.fifo[0].limit(len(w.targets)) / 2
+	for len(w.fifo) > 1 && w.unread > (maxSegmentBytes+w.room)/2 {
 		w.seal(w.fifo[0])
 	}
 }

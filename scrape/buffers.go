@@ -10,7 +10,7 @@ type buffers struct {
 }
 
 const (
-	maxFree     = 64
+	maxFree     = 16
 	bufferSlack = 64 << 10
 )
 

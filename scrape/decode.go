@@ -70,6 +70,7 @@ type Body struct {
 func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
 	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
 	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
+	d.dict.release()
 	defer func() {
 		if p := recover(); p != nil {
 			d.layout.ok = false
@@ -139,7 +140,7 @@ func (d *Decoder) took(s *metric.Snapshot, b Body, f format) (spare []byte) {
 	}
 	s.Growth, s.Frame = d.dict.growth(), d.frame
 	s.Exemplars = d.newExemplars(l, s.AtNS())
-	d.dict.told()
+	d.dict.tell()
 	d.warn(s, l)
 	spare = d.body
 	d.any, d.body, d.format, d.cut = true, b.Bytes, f, b.Cut

@@ -13,14 +13,23 @@ type dictionary struct {
 
 	families []metric.Family
 	series   []metric.Series
-	slots    []metric.Slot
-	chains   []chain // by series
-	before   []int32 // by slot: the previous slot of its series, or -1
+	slots    []slot
+	fresh    []metric.Slot // those the consumer has not been told
+	chains   []chain       // by series
 
 	bySeries map[seriesKey]int32
 	bounds   map[string]bound // by text: all series share the spellings
 
-	sent struct{ families, series, slots int } // what the consumer has been told
+	sent struct{ families, series int } // what the consumer has been told
+	told bool                           // fresh too
+}
+
+// slot is what finding a slot again takes; the consumer has the rest.
+type slot struct {
+	bound  float64
+	series int32
+	before int32 // the previous slot of its series, or noSlot
+	role   metric.Role
 }
 
 // bound is the text of a bucket bound or quantile, and what it means.
@@ -64,7 +73,7 @@ func newDictionary(l Limits) *dictionary {
 // reserve makes room for the first body of that many lines.
 func (d *dictionary) reserve(lines int) {
 	if d.slots == nil {
-		d.slots, d.before = make([]metric.Slot, 0, lines), make([]int32, 0, lines)
+		d.slots, d.fresh = make([]slot, 0, lines), make([]metric.Slot, 0, lines)
 	}
 }
 
@@ -96,9 +105,9 @@ func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
 	bucket := s.Role == metric.RoleBucket
 	// Buckets come in ascending order: most are seen to be new without a search.
 	if !bucket || s.Bound <= c.top {
-		for slot := c.last; slot != noSlot; slot = d.before[slot] {
-			if d.slots[slot].Role == s.Role && d.slots[slot].Bound == s.Bound {
-				return slot, stored
+		for at := c.last; at != noSlot; at = d.slots[at].before {
+			if d.slots[at].role == s.Role && d.slots[at].bound == s.Bound {
+				return at, stored
 			}
 		}
 	}
@@ -111,25 +120,38 @@ func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
 		c.buckets++
 		c.top = max(c.top, s.Bound)
 	}
-	s.Series = int(series)
-	d.slots = append(d.slots, s)
-	d.before = append(d.before, c.last)
-	c.last = int32(len(d.slots) - 1)
-	return c.last, stored
+	return d.add(series, s), stored
 }
 
-// growth returns what is new since the last call of told.
+// add appends a slot to those of its series.
+func (d *dictionary) add(series int32, s metric.Slot) int32 {
+	c := &d.chains[series]
+	s.Series = int(series)
+	d.fresh = append(d.fresh, s)
+	d.slots = append(d.slots, slot{s.Bound, series, c.last, s.Role})
+	c.last = int32(len(d.slots) - 1)
+	return c.last
+}
+
+// growth returns what is new since the last call of tell.
 func (d *dictionary) growth() metric.Growth {
 	return metric.Growth{
 		Families: d.families[d.sent.families:],
 		Series:   d.series[d.sent.series:],
-		Slots:    d.slots[d.sent.slots:],
+		Slots:    d.fresh,
 	}
 }
 
-// told marks all as delivered.
-func (d *dictionary) told() {
-	d.sent.families, d.sent.series, d.sent.slots = len(d.families), len(d.series), len(d.slots)
+// tell marks all as delivered.
+func (d *dictionary) tell() {
+	d.sent.families, d.sent.series, d.told = len(d.families), len(d.series), true
+}
+
+// release frees what was delivered, once the consumer is done with it.
+func (d *dictionary) release() {
+	if d.told {
+		d.fresh, d.told = nil, false
+	}
 }
 
 // busiestLabel returns the label with the most values among the newest series,
@@ -160,9 +182,5 @@ func (d *dictionary) native(series int32, lower, upper float64) (int32, reason) 
 	if len(d.slots) >= d.limits.Series {
 		return noSlot, seriesLimit
 	}
-	c := &d.chains[series]
-	d.slots = append(d.slots, metric.Slot{Series: int(series), Role: metric.RoleNative, Lower: lower, Bound: upper})
-	d.before = append(d.before, c.last)
-	c.last = int32(len(d.slots) - 1)
-	return c.last, stored
+	return d.add(series, metric.Slot{Role: metric.RoleNative, Lower: lower, Bound: upper}), stored
 }

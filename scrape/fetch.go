@@ -238,7 +238,7 @@ func (f *fetcher) readBody(ctx context.Context, resp *http.Response, a *answer, 
 	}
 	if err == nil {
 		if n := resp.ContentLength; n > int64(cap(a.body)) && n <= limit {
-			a.body = make([]byte, 0, n+n/8+512) // bodies grow
+			a.body = make([]byte, 0, n+n/16+512) // bodies grow
 		}
 		a.body, err = f.readAll(src, a.body, limit)
 	}

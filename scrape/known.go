@@ -38,7 +38,7 @@ func (m *memory) recall(y *layout, body []byte) {
 	for i := range y.lines {
 		g, o := &y.lines[i], &y.origins[i]
 		at += g.text
-		m.lines = append(m.lines, known{at - o.back, at - o.back + o.length, o.source, g.slot, o.why})
+		m.lines = append(m.lines, known{at - o.back, at - o.back + o.length, y.sources[o.source], g.slot, o.why})
 		at += g.value
 	}
 }

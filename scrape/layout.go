@@ -12,10 +12,10 @@ type layout struct {
 	lines []stretch
 	// origins is parallel to lines: what learning the next body can start from.
 	origins []origin
+	sources []source // of runs of lines
 	// order lists the stored lines by slot, when that is not their order in the
 	// body: series that came later stand in the middle of their families.
 	order   []int32
-	changes []change
 	changed []bool // by line, all false between calls
 }
 
@@ -29,7 +29,7 @@ type stretch struct {
 // it led to.
 type origin struct {
 	back, length int32
-	source       source
+	source       int32 // into layout.sources
 	why          reason
 }
 
@@ -45,11 +45,15 @@ func (y *layout) learn(b Body, l *learner) {
 	y.ok = !b.Cut
 	n := len(l.places)
 	y.lines, y.origins = slices.Grow(y.lines[:0], n), slices.Grow(y.origins[:0], n)
+	y.sources = y.sources[:0]
 	y.order, y.changed = y.order[:0], slices.Grow(y.changed[:0], n)
 	at, last, sorted := int32(0), int32(noSlot), true
 	for _, p := range l.places {
 		y.lines = append(y.lines, stretch{p.start - at, p.end - p.start, p.slot})
-		y.origins = append(y.origins, origin{p.start - p.series, p.length, p.source, p.why})
+		if k := len(y.sources); k == 0 || y.sources[k-1] != p.source {
+			y.sources = append(y.sources, p.source)
+		}
+		y.origins = append(y.origins, origin{p.start - p.series, p.length, int32(len(y.sources) - 1), p.why})
 		y.changed = append(y.changed, false)
 		at = p.end
 		if p.slot != noSlot {
@@ -73,7 +77,8 @@ func (y *layout) learn(b Body, l *learner) {
 // anything else or has a value that is not plainly a number.
 func (d *Decoder) replay(body []byte) bool {
 	y, old := &d.layout, d.body
-	y.changes = y.changes[:0]
+	l := d.learn
+	l.changes = l.changes[:0]
 	at, was := 0, 0 // in body, in old
 	for i := range y.lines {
 		g := y.lines[i]
@@ -92,7 +97,7 @@ func (d *Decoder) replay(body []byte) bool {
 		if !ok {
 			return false
 		}
-		y.changes = append(y.changes, change{int32(i), int32(end - at), bits})
+		l.changes = append(l.changes, change{int32(i), int32(end - at), bits})
 		at, was = end, next
 	}
 	if string(body[at:]) != string(old[was:]) {
@@ -106,7 +111,7 @@ func (d *Decoder) replay(body []byte) bool {
 func (d *Decoder) apply() {
 	y, f := &d.layout, &d.frame
 	f.Full, f.Slots, f.Bits = false, f.Slots[:0], f.Bits[:0]
-	for _, c := range y.changes {
+	for _, c := range d.learn.changes {
 		g := &y.lines[c.line]
 		g.value = c.value
 		if g.slot == noSlot || d.bits[g.slot] == c.bits {

@@ -22,6 +22,7 @@ type learner struct {
 	place []int32  // by slot: its line in places
 
 	places  []place
+	changes []change // of a replay
 	stored  int
 	stamped int
 

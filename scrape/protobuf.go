@@ -217,17 +217,17 @@ func (l *learner) protoSeries(d *Decoder, src source) protoSeries {
 		return k
 	}
 	if src.kind == kindCount || src.kind == kindValue && d.dict.families[src.family.index].Type == metric.Counter {
-		k.created = l.createdSlot(d, d.dict.slots[k.slot].Series)
+		k.created = l.createdSlot(d, d.dict.slots[k.slot].series)
 	}
 	return k
 }
 
 // createdSlot makes the slot of a start time when the server sends one.
-func (l *learner) createdSlot(d *Decoder, series int) int32 {
+func (l *learner) createdSlot(d *Decoder, series int32) int32 {
 	if d.proto.parser.createdMS() <= 0 {
 		return noSlot
 	}
-	slot, why := d.dict.slotIn(int32(series), metric.Slot{Role: metric.RoleCreated})
+	slot, why := d.dict.slotIn(series, metric.Slot{Role: metric.RoleCreated})
 	if why != stored {
 		return noSlot
 	}
@@ -301,9 +301,9 @@ func (l *learner) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 	if h.count, h.why = d.dict.slot(family.index, pairs, metric.Slot{Role: metric.RoleCount}); h.why != stored {
 		return h
 	}
-	h.series = int32(d.dict.slots[h.count].Series)
+	h.series = d.dict.slots[h.count].series
 	if h.sum, h.why = d.dict.slotIn(h.series, metric.Slot{Role: metric.RoleSum}); h.why == stored {
-		h.created = l.createdSlot(d, int(h.series))
+		h.created = l.createdSlot(d, h.series)
 	}
 	return h
 }

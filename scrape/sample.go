@@ -99,10 +99,15 @@ func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 	if src.family.filtered {
 		return noSlot, filtered, src
 	}
+	le := ""
+	for i := range pairs {
+		if pairs[i].Name == "le" {
+			le = pairs[i].Value // slot cuts it out of pairs
+		}
+	}
 	slot, why := d.asm.slot(src, name, pairs)
 	if src.kind == kindBucket && why == stored {
-		s := &d.dict.slots[slot]
-		l.sibling.set(raw, src, int32(s.Series), s.Text)
+		l.sibling.set(raw, src, d.dict.slots[slot].series, le)
 	}
 	return slot, why, src
 }

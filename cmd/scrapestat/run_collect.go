@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -42,6 +43,8 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 		return err
 	}
 	defer unlock()
+	relax := tightenGC()
+	defer relax()
 	s, err := newSession(o, targets, child, std)
 	if err != nil {
 		return err
@@ -57,10 +60,26 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	s.say.say("recording %d targets into %s", len(targets), o.out)
 	runErr := s.run(ctx, first)
 	s.say.end()
+	relax()
 	if err := s.close(runErr); err != nil {
 		return err
 	}
 	return finish(ctx, o, s, std)
+}
+
+// recordingGC is by how many percent the heap may grow between two collections
+// while a run is recorded. Polling hardly allocates, so collections are rare all
+// the same, and a collector that runs beside a server should be small.
+const recordingGC = 20
+
+// tightenGC lets the heap grow less until the returned function is called. Who
+// sets GOGC has decided otherwise.
+func tightenGC() (relax func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	old := debug.SetGCPercent(recordingGC)
+	return func() { debug.SetGCPercent(old) }
 }
 
 // newSession opens the recording and makes the collector.
