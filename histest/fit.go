@@ -12,6 +12,7 @@ const gridCells = 32
 // after the other; each has a file of its own.
 type fit struct {
 	layout              // buckets from the first to the last that holds observations
+	first     int       // the first one, in the layout of the histogram
 	rows      rows      // consistent, non-empty intervals
 	size      []float64 // observations per row
 	counts    []float64 // observations per bucket, in the rows
@@ -127,7 +128,7 @@ func newFit(l layout, r rows, integer bool) *fit {
 		}
 	}
 	first = max(first, 0)
-	f := &fit{rows: r, sum: sum, integer: integer, size: r.sizes()}
+	f := &fit{first: first, rows: r, sum: sum, integer: integer, size: r.sizes()}
 	f.lower, f.upper = l.lower[first:last+1], l.upper[first:last+1]
 	f.points = min(max(l.points-first, 0), last+1-first)
 	f.counts = counts[first : last+1]

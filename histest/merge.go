@@ -35,7 +35,7 @@ func NewGain(e Estimator, total *Delta) *Gain {
 		g.est = c
 	case *refined:
 		c := newRefined(e.bounds)
-		c.history = e.history.prefix()
+		c.history, c.parts = e.history.prefix(), e.parts
 		g.est = c
 	}
 	return g
@@ -50,8 +50,9 @@ func (g *Gain) Quantiles(dst []Estimate, qs []float64) ([]Estimate, bool) {
 // the replicas of a server: its quantiles are those of all observations pooled,
 // with bounds as certain as those of one histogram. No quantiles enter it. The
 // polynomial estimator then knows what one fed with all intervals would; the
-// refined one has the intervals of all histograms, each at its place in the
-// window. Histograms without observations add nothing.
+// refined one fits each histogram by itself and pools where it places the
+// observations, or, where they are few, has the intervals of all histograms, each
+// at its place in the window. Histograms without observations add nothing.
 //
 // It refuses histograms of different bounds ([ErrBounds]) or estimators
 // ([ErrEstimators]), and a total whose sum does not fit its counts
@@ -174,22 +175,25 @@ func (l *learned) join(m learned) {
 // of replicas.
 const mergeCap = 4 * historyCap
 
-// mergeRefined puts the intervals of all histories in the order of their
-// relative place in their history, and of gains where that is the same. Where a
-// history does not fit its total, the total is the one interval. Contradictions
-// are settled within a history: the missing part is not in another one.
+// mergeRefined keeps the intervals of each histogram, to fit them one by one. The
+// bounds, and histograms too small for that, take the intervals of all histories
+// in the order of their relative place in their history, and of gains where that
+// is the same. Where a history does not fit its total, the total is the one
+// interval. Contradictions are settled within a history: the missing part is not
+// in another one.
 func mergeRefined(bounds []float64, gains []*Gain) *refined {
 	out := newRefined(bounds)
 	if out.history.closed {
 		return out
 	}
-	parts := make([]rows, len(gains))
+	parts, totals := make([]rows, len(gains)), make([]pooledPart, len(gains))
 	all := 0
 	for i, g := range gains {
 		r := g.est.(*refined)
 		counts := totalCounts(&g.total)
 		parts[i], _, _ = r.reconcile(r.evidence(&g.total, counts), &g.total, counts)
 		all += parts[i].len()
+		totals[i].counts, totals[i].sum = counts, g.total.Sum
 	}
 	if all > mergeCap {
 		for i := range parts {
@@ -199,6 +203,12 @@ func mergeRefined(bounds []float64, gains []*Gain) *refined {
 		}
 	}
 	out.history.interleave(parts)
+	for i := range totals {
+		totals[i].rows = parts[i]
+	}
+	if poolable(totals) {
+		out.parts = totals
+	}
 	return out
 }
 

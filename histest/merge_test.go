@@ -42,7 +42,8 @@ func mergeOf(t testing.TB, name string, bounds []float64, intervals []*histest.D
 
 // Without drift a merge is what one estimator makes of all intervals. The
 // polynomial one sums in another order, and its answer may turn on a rounding
-// only in ways its own tests allow.
+// only in ways its own tests allow. The refined one fits histograms of a hundred
+// observations and more by themselves, so only their bounds are the same.
 func TestMergeIsOneOfAll(t *testing.T) {
 	tolerance := map[string]float64{"polynomial": 1e-9, "linear": 1e-9, "refined": 1e-6}
 	forEach(t, estimators, func(t *rapid.T, name string) {
@@ -59,7 +60,8 @@ func TestMergeIsOneOfAll(t *testing.T) {
 			t.Fatalf("answer of the merge %v, of one %v", ok2, ok1)
 		}
 		for i := range want {
-			if !near(got[i].Value, want[i].Value, tolerance[name]) {
+			alone := name == "refined" && total.Inf >= 100*float64(filled(intervals, n))
+			if !alone && !near(got[i].Value, want[i].Value, tolerance[name]) {
 				t.Fatalf("q %v: merged %v, one %v", grid[i], got[i], want[i])
 			}
 			checkNear(t, got[i].Low, want[i].Low)
@@ -72,6 +74,18 @@ func checkNear(t *rapid.T, got, want float64) {
 	if !(math.IsNaN(got) && math.IsNaN(want)) && !near(got, want, 1e-6) {
 		t.Fatalf("bound of the merge %v, of one %v", got, want)
 	}
+}
+
+// filled is how many of n histograms get an observation when intervals are dealt
+// to them.
+func filled(intervals []*histest.Delta, n int) int {
+	of := map[int]bool{}
+	for i, d := range intervals {
+		if d.Inf > 0 {
+			of[i%n] = true
+		}
+	}
+	return len(of)
 }
 
 // TestMergeLearns merges what only lone intervals teach the polynomial one: means
@@ -110,8 +124,56 @@ func TestMergeOfManyIntervals(t *testing.T) {
 		t.Errorf("merged twice: %v and %v", got, again)
 	}
 	for i := range want {
-		if !near(got[i].Value, want[i].Value, 1e-6) {
+		if grid[i] >= 0.01 && grid[i] <= 0.99 && !near(got[i].Value, want[i].Value, 0.02) {
 			t.Errorf("q %v: merged %v, one %v", grid[i], got[i], want[i])
+		}
+	}
+}
+
+// Replicas that share no bucket are fitted as if each were alone: the lower half
+// of the order statistics are those of the one, the upper half of the other.
+func TestMergeFitsEachAlone(t *testing.T) {
+	fast, fastTotal := lognormalRun(vllmE2E, 200, 2, 0.6, 0.05)
+	slow, slowTotal := lognormalRun(vllmE2E, 200, 3, 200, 0.1)
+	m, err := histest.Merge(gainOf(t, "refined", vllmE2E, fast), gainOf(t, "refined", vllmE2E, slow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(intervals []*histest.Delta, total *histest.Delta, from float64) {
+		t.Helper()
+		for _, share := range []float64{0, 0.1, 0.37, 0.5, 0.9, 1} {
+			rank := math.Round(share * (total.Inf - 1))
+			want, _ := estimate(t, "refined", intervals, total, []float64{rank / (total.Inf - 1)})
+			got, ok := m.Quantiles(nil, []float64{(from + rank) / (fastTotal.Inf + slowTotal.Inf - 1)})
+			if !ok || !near(got[0].Value, want[0].Value, 1e-6) {
+				t.Errorf("observation %v from %v: merged %+v %v, alone %+v", rank, from, got, ok, want)
+			}
+		}
+	}
+	check(fast, fastTotal, 0)
+	check(slow, slowTotal, fastTotal.Inf)
+}
+
+// Replicas with negative observations are moved by different amounts.
+func TestMergeSigned(t *testing.T) {
+	bounds := exponential(2, 0.01, 100, true)
+	var gains []*histest.Gain
+	var all []float64
+	for _, mean := range []float64{-5, 0, 30} {
+		intervals, _, sorted := signedRun(bounds, 100, 3, mean, 1)
+		gains = append(gains, gainOf(t, "refined", bounds, intervals))
+		all = append(all, sorted...)
+	}
+	slices.Sort(all)
+	m, err := histest.Merge(gains...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := m.Quantiles(nil, grid)
+	for i, e := range got {
+		truth := histest.Quantile(all, grid[i])
+		if margin := 1e-7 * math.Abs(truth); !ok || e.Low > truth+margin || e.High < truth-margin || math.Abs(e.Value-truth) > 0.3 {
+			t.Errorf("q %v: got %+v %v, want %v", grid[i], e, ok, truth)
 		}
 	}
 }
@@ -168,10 +230,17 @@ func TestMergeBoundsHold(t *testing.T) {
 }
 
 // TestMergeAccuracy compares the merge of four replicas of unlike speed with one
-// series that has all observations of each interval.
+// series that has all observations of each interval. The merge knows more.
 func TestMergeAccuracy(t *testing.T) {
+	checkMerge(t, 0.3, 360)
+	checkMerge(t, 3, 360)
+	checkMerge(t, 30, 90)
+}
+
+func checkMerge(t *testing.T, rate float64, length int) {
+	t.Helper()
 	var merged, single []float64
-	for _, c := range suiteSample(11, 40, func(c *suiteCase) bool { return c.rate == 3 && c.intervals == 360 }) {
+	for _, c := range suiteSample(11, 40, func(c *suiteCase) bool { return c.rate == rate && c.intervals == length }) {
 		one := emptyDelta(c.layout.bounds)
 		var together []*histest.Delta
 		var gains []*histest.Gain
@@ -206,10 +275,10 @@ func TestMergeAccuracy(t *testing.T) {
 	}
 	slices.Sort(merged)
 	slices.Sort(single)
-	t.Logf("mean error %.4f, of one series %.4f; median %.5f and %.5f", meanOf(merged), meanOf(single),
+	t.Logf("rate %v: mean error %.4f, of one series %.4f; median %.5f and %.5f", rate, meanOf(merged), meanOf(single),
 		histest.Quantile(merged, 0.5), histest.Quantile(single, 0.5))
-	if meanOf(merged) > 1.2*meanOf(single) || histest.Quantile(merged, 0.5) > 1.2*histest.Quantile(single, 0.5) {
-		t.Errorf("mean error %.4f, of one series %.4f", meanOf(merged), meanOf(single))
+	if meanOf(merged) > meanOf(single) || histest.Quantile(merged, 0.5) > 0.9*histest.Quantile(single, 0.5) {
+		t.Errorf("rate %v: mean error %.4f, of one series %.4f", rate, meanOf(merged), meanOf(single))
 	}
 }
 

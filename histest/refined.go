@@ -23,7 +23,8 @@ import (
 type refined struct {
 	bounds  []float64
 	history history
-	counts  []float64 // scratch: of an interval, +Inf last
+	parts   []pooledPart // of a merge, if they are to be fitted one by one
+	counts  []float64    // scratch: of an interval, +Inf last
 }
 
 func newRefined(bounds []float64) *refined {
@@ -160,17 +161,28 @@ func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, 
 	if merged.squares() > maxSquares {
 		merged, _ = mergeTorn(single(total, counts), &l)
 	}
-	by := 0.0
-	if isSigned(r.bounds, counts, total.Sum) {
-		var ok bool
-		if l, merged, by, ok = moved(r.bounds, merged, counts); !ok {
-			return nil, proof
-		}
+	if len(r.parts) > 0 && adds(r.parts, counts) {
+		return r.pool(r.parts, counts), proof
 	}
-	f := fitPieces(l, merged, integer)
+	f, by, ok := r.fit(l, merged, integer, counts, total.Sum)
+	if !ok {
+		return nil, proof
+	}
 	order := newOrdered(f, f.place())
 	order.moved = by
 	return order, proof
+}
+
+// fit runs the steps up to the shapes, for observations moved by so much; ok is
+// false where numbers are too large. It takes over the rows.
+func (r *refined) fit(l layout, merged rows, integer bool, counts []float64, sum float64) (f *fit, by float64, ok bool) {
+	if isSigned(r.bounds, counts, sum) {
+		integer = false
+		if l, merged, by, ok = moved(r.bounds, merged, counts); !ok {
+			return nil, 0, false
+		}
+	}
+	return fitPieces(l, merged, integer), by, true
 }
 
 // reconcile merges intervals that contradict themselves with their neighbours, or
