@@ -209,7 +209,7 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they were ignored, the time of the scrape counts", l.stamped))
 	}
 	if len(s.Body) == 0 {
-		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics")
+		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics; TorchServe does so unless metrics_mode is prometheus: then poll torchserve-log:PATH")
 	}
 	if !p.ended {
 		d.once(s, "truncated", truncationText(p.format))

@@ -89,6 +89,7 @@ func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 	}
 	name, pairs, sound := l.parser.labels(l.pairs[:0])
 	l.pairs = pairs
+	pairs = stableLabels(name, pairs)
 	var src source
 	if name != "" {
 		src = d.asm.source([]byte(name))

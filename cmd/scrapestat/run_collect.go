@@ -102,7 +102,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) 
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	s.rec = newRecorder(db)
+	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
 	s.collector, err = scrape.New(targets, o.scrapeOptions(s.origin), s.rec)
 	if err != nil {
 		return nil, errors.Join(usagef("%w", err), db.Close())

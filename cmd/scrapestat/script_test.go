@@ -81,6 +81,11 @@ func startServers(t *testing.T) map[string]string {
 		}
 		serve(name, sim)
 	}
+	idle, err := simulate.New("torchserve", simulate.Options{Load: []simulate.LoadStep{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve("TSIDLE", idle)
 	body := func(contentType, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)

@@ -20,11 +20,13 @@ type torchserveFlags struct {
 	fromStart bool
 	raw       bool
 	double    bool
+	subtract  bool
 }
 
 func (t *torchserveFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	t.registerReading(cmd)
+	f.BoolVar(&t.subtract, "torchserve-subtract-self", false, "take our own scrapes off TorchServe's counter Requests2XX, which counts them")
 	f.BoolVar(&t.fromStart, "torchserve-from-start", false, "also take what TorchServe logs hold when the run begins")
 }
 
