@@ -38,4 +38,5 @@ func (t *text) aggregates() {
 	}
 	t.table("counters by "+title, &counters, nc)
 	t.table("histograms by "+title, &histograms, nh)
+	t.legend()
 }

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,4 +46,11 @@ func TestAggregates(t *testing.T) {
 		"COUNTER  TOTAL  PER SECOND  RESETS  SERIES  OF\n"+
 		"things      30         1.5               2  {model=\"x\"}\n\n"+histograms+warning)
 	check(report.TextOptions{All: true, Metric: regexp.MustCompile("score")}, histograms+warning)
+
+	// Letters for the flags, and what they mean below the table.
+	run.Aggregates[2].Histogram.Quantiles[0] = histest.Estimate{Value: 4, Low: 3, High: math.NaN(), Flags: histest.Overflow | histest.Few}
+	check(report.TextOptions{All: true, Metric: regexp.MustCompile("score")}, "histograms by model, endpoint\n"+
+		"HISTOGRAM  COUNT   AVG          P99  SERIES  OF\n"+
+		"score          8  0.28  4 [3, ?] of       4  {model=\"x\"}\n"+
+		"o: beyond the last finite bound\nf: few observations: one or two of them decide\n"+warning)
 }

@@ -63,6 +63,7 @@ func (t *text) histograms() {
 			tab.Row(append(t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles), t.where(s))...)
 		})
 	t.table("histograms", &tab, rows)
+	t.legend()
 }
 
 // histogramHead sets the columns of a table of histograms; last are those after
@@ -84,7 +85,7 @@ func (t *text) histogramCells(m *summary.Metric, count int64, avg float64, quant
 	u := unitOf(m)
 	row := []string{m.Name, strconv.FormatInt(count, 10), dashIf(count == 0 || math.IsNaN(avg), units.Format(avg, u))}
 	for _, q := range t.shownQuantiles() {
-		row = append(row, estimate(quantiles, q, u))
+		row = append(row, t.estimate(quantiles, q, u))
 	}
 	return row
 }
@@ -109,18 +110,46 @@ func (t *text) shownQuantiles() []int {
 	return idx
 }
 
-// estimate prints a percentile with the interval the true one lies in:
-// 0.31 [0.25, 0.5].
-func estimate(qs []histest.Estimate, i int, unit string) string {
+// estimate prints a percentile with the interval the true one lies in and the
+// first letters of its flags: 0.31 [0.25, 0.5] f. A question mark stands for
+// what is not known.
+func (t *text) estimate(qs []histest.Estimate, i int, unit string) string {
 	if i >= len(qs) || math.IsNaN(qs[i].Value) {
 		return "-"
 	}
-	e := qs[i]
-	text := units.Format(e.Value, unit)
-	if math.IsNaN(e.Low) || math.IsNaN(e.High) {
-		return text
+	bound := func(v float64) string {
+		if math.IsNaN(v) {
+			return "?"
+		}
+		return units.Format(v, unit)
 	}
-	return text + " [" + units.Format(e.Low, unit) + ", " + units.Format(e.High, unit) + "]"
+	e := qs[i]
+	t.flags |= e.Flags
+	cell := units.Format(e.Value, unit) + " [" + bound(e.Low) + ", " + bound(e.High) + "]"
+	if e.Flags != 0 {
+		cell += " "
+	}
+	for _, name := range summary.FlagNames(e.Flags) {
+		cell += name[:1]
+	}
+	return cell
+}
+
+// legend explains the letters of the estimates printed since the last one.
+func (t *text) legend() {
+	for _, f := range [...]struct {
+		flag histest.Flags
+		text string
+	}{
+		{histest.Degenerate, "all observations are in one bucket"},
+		{histest.Overflow, "beyond the last finite bound"},
+		{histest.Few, "few observations: one or two of them decide"},
+	} {
+		if t.flags&f.flag != 0 {
+			t.printf("%s: %s\n", summary.FlagNames(f.flag)[0][:1], f.text)
+		}
+	}
+	t.flags = 0
 }
 
 func (t *text) quantile(qs []float64, q float64) float64 {

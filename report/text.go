@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -48,7 +49,8 @@ type text struct {
 	w     io.Writer
 	run   *summary.Run
 	o     TextOptions
-	quiet int // series left out because they did not change
+	quiet int           // series left out because they did not change
+	flags histest.Flags // of the estimates printed since the last legend
 	err   error
 }
 
