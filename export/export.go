@@ -25,6 +25,9 @@ const (
 type Options struct {
 	AIPerfSchema  string // of the JSON: Schema11, also when "", or Schema10
 	ParquetLayout string // LayoutAIPerf, also when "", or LayoutTidy
+	// Unhashed leaves the SHA-256 of files out, when nothing keeps it: for
+	// JSONL it costs as much as the rest.
+	Unhashed bool
 	// Location is the time zone of AIPerf's zoneless local times; nil is that of
 	// this machine.
 	Location *time.Location

@@ -18,6 +18,9 @@ type lineState struct {
 	dict     metric.Dict
 	bits     []uint64 // by slot
 	present  []bool   // by slot
+	integer  []bool   // by slot, of metric.Slot: dense, as it is asked for each value
+	seriesOf []int32  // by slot
+	changed  []bool   // by series: its text is not that of the present values
 	families []lineFamily
 	stale    bool // families is not that of what is present
 }
@@ -30,6 +33,8 @@ type lineFamily struct {
 
 // lineSeries is one series of a family. sum and count are -1 when absent.
 type lineSeries struct {
+	index      int
+	text       []byte // with the values, and a comma; empty when one is not finite
 	head       []byte // {"labels":{...}, or {
 	value      int32  // slot; -1 for a histogram
 	buckets    []lineBucket
@@ -37,7 +42,7 @@ type lineSeries struct {
 }
 
 type lineBucket struct {
-	head []byte // "0.5":
+	head []byte // ,"0.5": and the first without a comma
 	slot int32
 }
 
@@ -49,6 +54,11 @@ func (l *lineState) apply(s *metric.Snapshot) error {
 	if n := len(l.dict.Slots) - len(l.bits); n > 0 {
 		l.bits = append(l.bits, make([]uint64, n)...)
 		l.present = append(l.present, make([]bool, n)...)
+		for i := len(l.integer); i < len(l.dict.Slots); i++ {
+			l.integer = append(l.integer, l.dict.Slots[i].Integer)
+			l.seriesOf = append(l.seriesOf, int32(l.dict.Slots[i].Series))
+		}
+		l.changed = append(l.changed, make([]bool, len(l.dict.Series)-len(l.changed))...)
 	}
 	if !s.Outcome.Stored() {
 		return nil
@@ -64,7 +74,7 @@ func (l *lineState) apply(s *metric.Snapshot) error {
 		if int(slot) >= len(l.bits) {
 			return fmt.Errorf("damaged frame: slot %d of %d", slot, len(l.bits))
 		}
-		l.bits[slot] = s.Frame.Bits[i]
+		l.bits[slot], l.changed[l.seriesOf[slot]] = s.Frame.Bits[i], true
 		if !l.present[slot] {
 			l.present[slot], l.stale = true, true
 		}
@@ -83,6 +93,7 @@ func (l *lineState) arrange() {
 		if !exportedType(f.Type) || strings.HasSuffix(f.Name, "_info") {
 			continue
 		}
+		l.changed[i] = true
 		s, ok := l.series(i, f.Type)
 		if !ok {
 			continue
@@ -99,7 +110,7 @@ func (l *lineState) arrange() {
 
 // series prepares one series; ok is false when none of its slots is present.
 func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
-	s = lineSeries{head: []byte{'{'}, value: -1, sum: -1, count: -1}
+	s = lineSeries{index: index, head: []byte{'{'}, value: -1, sum: -1, count: -1}
 	type bound struct {
 		upper float64
 		lineBucket
@@ -118,7 +129,7 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 			s.count, ok = slot, true
 		case metric.RoleBucket:
 			text := boundText(&normalize.Bucket{Text: sl.Text, Upper: sl.Bound})
-			bounds = append(bounds, bound{sl.Bound, lineBucket{append(appendString(nil, text), ':'), slot}})
+			bounds = append(bounds, bound{sl.Bound, lineBucket{append(appendString([]byte{','}, text), ':'), slot}})
 			ok = true
 		}
 	}
@@ -126,7 +137,10 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 		return s, false
 	}
 	slices.SortStableFunc(bounds, func(a, b bound) int { return cmp.Compare(a.upper, b.upper) })
-	for _, b := range bounds {
+	for i, b := range bounds {
+		if i == 0 {
+			b.head = b.head[1:]
+		}
 		s.buckets = append(s.buckets, b.lineBucket)
 	}
 	if labels := l.dict.Series[index].Labels; labels != (metric.Labels{}) {
@@ -173,48 +187,58 @@ func (l *lineState) appendFamilies(b []byte) []byte {
 }
 
 // appendSeries appends a series and a comma; nothing when a value of it is not
-// finite.
+// finite. What did not change since the last line keeps its text.
 func (l *lineState) appendSeries(b []byte, s *lineSeries) []byte {
-	if s.value >= 0 {
-		if !l.finite(s.value) {
-			return b
-		}
-		return append(l.appendValue(append(b, s.head...), s.value), '}', ',')
+	if l.changed[s.index] {
+		s.text = l.render(s.text[:0], s)
+		l.changed[s.index] = false
 	}
-	start := len(b)
+	return append(b, s.text...)
+}
+
+func (l *lineState) render(b []byte, s *lineSeries) []byte {
+	if !l.finite(s) {
+		return b
+	}
 	b = append(b, s.head...)
+	if s.value >= 0 {
+		return append(l.appendValue(b, s.value), '}', ',')
+	}
 	for i := range s.buckets {
-		if !l.finite(s.buckets[i].slot) {
-			return b[:start]
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
 		b = l.appendValue(append(b, s.buckets[i].head...), s.buckets[i].slot)
 	}
 	b = append(b, '}')
 	if s.sum >= 0 {
-		if !l.finite(s.sum) {
-			return b[:start]
-		}
 		b = l.appendValue(append(b, `,"sum":`...), s.sum)
 	}
 	if s.count >= 0 {
-		if !l.finite(s.count) {
-			return b[:start]
-		}
 		b = l.appendValue(append(b, `,"count":`...), s.count)
 	}
 	return append(b, '}', ',')
 }
 
-func (l *lineState) finite(slot int32) bool {
-	return l.dict.Slots[slot].Integer || l.bits[slot]>>52&0x7ff != 0x7ff
+// finite says that no value of a series is NaN or infinite.
+func (l *lineState) finite(s *lineSeries) bool {
+	for _, slot := range [...]int32{s.value, s.sum, s.count} {
+		if slot >= 0 && !l.isFinite(slot) {
+			return false
+		}
+	}
+	for i := range s.buckets {
+		if !l.isFinite(s.buckets[i].slot) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lineState) isFinite(slot int32) bool {
+	return l.integer[slot] || l.bits[slot]>>52&0x7ff != 0x7ff
 }
 
 // appendValue appends the value of a slot as a float; integers with all digits.
 func (l *lineState) appendValue(b []byte, slot int32) []byte {
-	if l.dict.Slots[slot].Integer {
+	if l.integer[slot] {
 		return append(strconv.AppendUint(b, l.bits[slot], 10), '.', '0')
 	}
 	return appendFloat(b, math.Float64frombits(l.bits[slot]))

@@ -19,7 +19,7 @@ type File struct {
 	Format string // json, csv, jsonl or parquet
 	Path   string
 	Size   int64
-	SHA256 string // of the content, in lower-case hex
+	SHA256 string // of the content, in lower-case hex; "" when not asked for
 }
 
 // Formats returns the names of the formats that [Write] knows.
@@ -46,7 +46,7 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 			errs = append(errs, fmt.Errorf("write exports: unknown format %q (known: %v)", format, Formats()))
 			continue
 		}
-		f, err := writeFile(filepath.Join(dir, name), write)
+		f, err := writeFile(filepath.Join(dir, name), write, !o.Unhashed)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -78,33 +78,77 @@ func writerOf(ctx context.Context, format string, r *summary.Run, recs []Recordi
 }
 
 // writeFile makes one file, which appears when it is complete.
-func writeFile(path string, write func(io.Writer) error) (File, error) {
+func writeFile(path string, write func(io.Writer) error, hashed bool) (File, error) {
 	out, err := atomicfile.Create(path, atomicfile.DefaultPerm)
 	if err != nil {
 		return File{}, err
 	}
 	defer out.Abort()
-	t := &tally{w: out, file: File{Path: path}}
-	hash := sha256.New()
-	if err := write(io.MultiWriter(t, hash)); err != nil {
+	t := &tally{w: out}
+	if hashed {
+		t.hash = startHasher()
+	}
+	err = write(t)
+	f := File{Path: path, Size: t.size, SHA256: t.hash.sum()}
+	if err != nil {
 		return File{}, fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := out.Commit(); err != nil {
 		return File{}, err
 	}
-	t.file.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	return t.file, nil
+	return f, nil
 }
 
-// tally counts what is written.
+// tally counts and hashes what is written.
 type tally struct {
 	w    io.Writer
-	file File
+	size int64
+	hash *hasher // may be nil
 }
 
 // Write implements io.Writer.
 func (t *tally) Write(p []byte) (int, error) {
 	n, err := t.w.Write(p)
-	t.file.Size += int64(n)
+	t.size += int64(n)
+	t.hash.write(p[:n])
 	return n, err
+}
+
+// hasher computes a SHA-256 beside the writing, which takes as long as making the
+// lines of a JSONL on processors without an instruction for it.
+type hasher struct {
+	full chan []byte // to be hashed
+	free chan []byte
+	done chan string
+}
+
+func startHasher() *hasher {
+	h := &hasher{full: make(chan []byte, 2), free: make(chan []byte, 2), done: make(chan string, 1)}
+	for range cap(h.free) {
+		h.free <- nil
+	}
+	go func() {
+		sum := sha256.New()
+		for b := range h.full {
+			sum.Write(b)
+			h.free <- b
+		}
+		h.done <- hex.EncodeToString(sum.Sum(nil))
+	}()
+	return h
+}
+
+func (h *hasher) write(p []byte) {
+	if h != nil {
+		h.full <- append((<-h.free)[:0], p...)
+	}
+}
+
+// sum ends the hasher, which must be called once.
+func (h *hasher) sum() string {
+	if h == nil {
+		return ""
+	}
+	close(h.full)
+	return <-h.done
 }

@@ -61,8 +61,8 @@ func TestWrite(t *testing.T) {
 func TestWriteTidy(t *testing.T) {
 	dir := t.TempDir()
 	r, recs := runOfFake(t, golden(), summary.Options{})
-	files, err := export.Write(context.Background(), dir, []string{"parquet", "parquet"}, r, recs, export.Options{ParquetLayout: export.LayoutTidy})
-	if err != nil || len(files) != 1 || files[0].Format != "parquet" || files[0].Path != filepath.Join(dir, "server_metrics_tidy.parquet") {
+	files, err := export.Write(context.Background(), dir, []string{"parquet", "parquet"}, r, recs, export.Options{ParquetLayout: export.LayoutTidy, Unhashed: true})
+	if err != nil || len(files) != 1 || files[0].SHA256 != "" || files[0].Format != "parquet" || files[0].Path != filepath.Join(dir, "server_metrics_tidy.parquet") {
 		t.Errorf("got %+v, %v", files, err)
 	}
 }

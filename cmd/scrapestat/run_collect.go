@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"regexp"
 	"runtime/debug"
 	"syscall"
@@ -213,7 +214,9 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 		return nil, nil, err
 	}
 	defer closeAll()
-	files, err := export.Write(ctx, out, a.formats, result, recordings(runs), a.exportOptions())
+	eo := a.exportOptions()
+	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
+	files, err := export.Write(ctx, out, a.formats, result, recordings(runs), eo)
 	return result, files, err
 }
 
