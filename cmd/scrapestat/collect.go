@@ -187,10 +187,15 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 	return targets, nil
 }
 
-// givenFlags lists the flags that were given, by name.
+// givenFlags lists the flags that were given, by name. Of headers only that there
+// were some: any of them may be a secret.
 func givenFlags(cmd *cobra.Command) []string {
 	var out []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if strings.HasSuffix(f.Name, "header") {
+			out = append(out, "--"+f.Name+"="+redacted)
+			return
+		}
 		out = append(out, fmt.Sprintf("--%s=%s", f.Name, strings.Trim(f.Value.String(), "[]")))
 	})
 	return out

@@ -58,7 +58,7 @@ func newImportCmd(std stdio) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportTorchServeCmd(std))
+	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std), newImportTorchServeCmd(std))
 	return cmd
 }
 

@@ -1,0 +1,111 @@
+package promstore
+
+// The decoders are fuzzed from within: through a server each input would cost a
+// request, and the stream of samples is no part of the API.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/scrapestat/scrapestat/internal/timeline"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// strict refuses samples before a series.
+type strict struct {
+	t     *testing.T
+	any   bool
+	count int
+}
+
+func (s *strict) series(string, []metric.Label) error { s.any = true; return nil }
+func (s *strict) sample(int64, float64) error {
+	if !s.any {
+		s.t.Error("a sample without a series")
+	}
+	s.count++
+	return nil
+}
+func (s *strict) native(int64) { s.count++ }
+
+func FuzzQueryAnswer(f *testing.F) {
+	for _, s := range []string{
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a","b":"c"},"values":[[1700000000.123,"1.5"],[1700000001,"NaN"]]}]}}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"+Inf"]],"metric":{}}]},"warnings":["x"]}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"histograms":[[1,{"count":"1","buckets":[[0,"1","2","3"]]}]]}]}}`,
+		`{"status":"error","error":"x"}`, `{"data":{"result":null}}`, `[]`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		to := &strict{t: t}
+		if err := decodeMatrix(bytes.NewReader(text), to); err == nil && !bytes.Contains(text, []byte("success")) && !bytes.Contains(text, []byte(`\u`)) {
+			t.Error("an answer without success was accepted")
+		}
+		_ = decodeMetadata(bytes.NewReader(text), func(string, timeline.Meta) {})
+		_ = errorText(text)
+	})
+}
+
+func FuzzRemoteRead(f *testing.F) {
+	c := chunkenc.NewXORChunk()
+	app, err := c.Appender()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range int64(30) {
+		app.Append(0, i*1000, float64(i*i))
+	}
+	answer := &prompb.ChunkedReadResponse{ChunkedSeries: []*prompb.ChunkedSeries{{Labels: []prompb.Label{{Name: "__name__", Value: "a"}},
+		Chunks: []prompb.Chunk{{MaxTimeMs: 30_000, Type: prompb.Chunk_XOR, Data: c.Bytes()}, {Type: prompb.Chunk_HISTOGRAM, Data: []byte{0, 1, 0, 0}}}}}}
+	data, err := answer.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data, true)
+	plain, err := (&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{Samples: []prompb.Sample{{Value: 1, Timestamp: 2}}}}}}}).Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plain, false)
+	f.Fuzz(func(t *testing.T, data []byte, stream bool) {
+		to := &strict{t: t}
+		if !stream {
+			_ = decodeSamples(bytes.NewReader(snappy.Encode(nil, data)), to)
+			_ = decodeSamples(bytes.NewReader(data), to)
+			return
+		}
+		// With a right length and checksum, so that the message is reached, and as
+		// it is.
+		framed := binary.AppendUvarint(nil, uint64(len(data)))
+		framed = binary.BigEndian.AppendUint32(framed, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
+		_ = decodeStream(bytes.NewReader(append(framed, data...)), to)
+		_ = decodeStream(bytes.NewReader(data), to)
+		if limit := 16 * len(data); to.count > limit+10 { // a sample needs at least a bit, and comes twice
+			t.Errorf("%d bytes gave %d samples", len(data), to.count)
+		}
+	})
+}
+
+// TestFrames: damage is an error, and a declared length is not believed.
+func TestFrames(t *testing.T) {
+	check := func(data []byte, ok bool) {
+		t.Helper()
+		if err := decodeStream(bytes.NewReader(data), &strict{t: t}); (err == nil) != ok {
+			t.Errorf("%x: %v, want ok %v", data, err, ok)
+		}
+	}
+	check(nil, true)
+	check([]byte{5, 0, 0, 0, 0, 1, 2}, false)                                           // cut
+	check([]byte{2, 0, 0, 0, 0, 1, 2}, false)                                           // checksum
+	check([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0}, false) // 2^64-1 bytes
+	check([]byte{0x80}, false)
+	if err := decodeSamples(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0}), &strict{t: t}); err == nil {
+		t.Error("a block that declares 4 GiB was accepted")
+	}
+}
