@@ -26,6 +26,7 @@ type fetcher struct {
 	request http.Request
 	secrets *strings.Replacer
 	gzip    gzip.Reader
+	wire    int64 // bytes of a compressed body, as far as read
 
 	nowNS   func() int64
 	trace   httptrace.ClientTrace
@@ -142,6 +143,8 @@ type answer struct {
 	contentType string
 	cut         bool
 	final       *url.URL // after redirects
+	header      http.Header
+	said        []byte // the beginning of a body with another status than 200
 }
 
 // fetch does one request and fills the times, status and outcome of s. The body
@@ -149,7 +152,7 @@ type answer struct {
 // s.Outcome is OK when there is a body to decode.
 func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.Snapshot) answer {
 	f.sentNS.Store(f.nowNS())
-	f.firstNS = 0
+	f.firstNS, f.wire = 0, 0
 	s.Outcome, s.Status, s.Err, s.FirstByteNS = metric.OK, 0, "", 0
 	r := f.request.WithContext(httptrace.WithClientTrace(ctx, &f.trace))
 	r.URL = u
@@ -158,9 +161,10 @@ func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.S
 	if err != nil {
 		s.Outcome, s.Err = f.failure(ctx, err)
 	} else {
+		a.header = resp.Header
 		a.final, a.contentType, s.Status = resp.Request.URL, resp.Header.Get("Content-Type"), resp.StatusCode
 		if resp.StatusCode != http.StatusOK {
-			f.statusError(resp, s)
+			a.said = f.statusError(resp, s)
 		} else {
 			f.readBody(ctx, resp, &a, s)
 		}
@@ -220,7 +224,8 @@ var statusHints = map[int]string{
 	http.StatusNotImplemented: "; llama-server needs --metrics",
 }
 
-func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) {
+// statusError returns the beginning of the body.
+func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) []byte {
 	s.Outcome = metric.HTTPError
 	text := make([]byte, maxErrorBody)
 	n, _ := io.ReadFull(resp.Body, text) // an excerpt for the message; the status is the error
@@ -228,6 +233,7 @@ func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) {
 	if said := f.text(strings.TrimSpace(string(text[:n]))); said != "" {
 		s.Err += "; the body begins " + quote(said, 200)
 	}
+	return text[:n]
 }
 
 // readBody reads the body under the limits and the deadline.
@@ -302,6 +308,7 @@ func (g *gzipSource) Read(p []byte) (int, error) {
 		return n, errGzipTooLarge
 	}
 	g.f.firstByte(n)
+	g.f.wire += int64(n)
 	return n, err
 }
 
