@@ -1,0 +1,67 @@
+package catalog_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// dictOf has one series for each "name" or "name label=value".
+func dictOf(t *testing.T, families ...string) *metric.Dict {
+	t.Helper()
+	var d metric.Dict
+	for i, text := range families {
+		name, pair, _ := strings.Cut(text, " ")
+		var labels []metric.Label
+		if k, v, ok := strings.Cut(pair, "="); ok {
+			labels = append(labels, metric.Label{Name: k, Value: v})
+		}
+		g := metric.Growth{Families: []metric.Family{{Name: name}}, Series: []metric.Series{{Family: i, Labels: metric.NewLabels(labels...)}}}
+		if err := d.Grow(&g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &d
+}
+
+func TestEngines(t *testing.T) {
+	check := func(want string, families ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range catalog.Engines(dictOf(t, families...)) {
+			got = append(got, strings.TrimSpace(e.ID+" "+e.Version))
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("Engines(%q): %q, want %q", families, s, want)
+		}
+	}
+	check("")
+	check("", "up", "http_requests", "e2e_request_latency_seconds", "rayleigh")
+	check("vllm", "vllm:num_requests_running")
+	check("vllm-omni", "vllm:num_requests_running", "vllm_omni:audio_rtf")
+	check("vllm-omni", "vllm:omni_audio_rtf")
+	check("sglang", "sglang:num_running_reqs")
+	check("sglang 0.5", "sglang:build_info version=0.5")
+	check("sglang", "sglang:build_info version=")
+	check("sglang", "sglang:num_running_reqs version=0.5")
+	check("trtllm", "trtllm_num_requests_running")
+	check("trtllm", "trtllm:kv_cache_hit_rate")
+	check("trtllm", "e2e_request_latency_seconds engine_type=undefined")
+	check("dynamo", "dynamo_frontend_requests")
+	check("dynamo", "nv_llm_http_service_requests")
+	check("dynamo, vllm", "vllm:num_requests_running", "dynamo_component_requests")
+	check("triton, vllm", "nv_inference_count", "vllm:prompt_tokens")
+	check("triton", "nv_trt_llm_request_metrics")
+	check("torchserve", "ts_inference_requests")
+	check("tgi", "tgi_request_count")
+	check("llamacpp", "llamacpp:n_decode")
+	check("vllm, ray 2.32", "ray_vllm:num_requests_running Version=2.32")
+	check("vllm, lmcache", "vllm:prompt_tokens", "lmcache:num_hit_tokens")
+	check("dcgm", "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DRIVER_VERSION=570")
+	host := metric.Dict{Families: []metric.Family{{Name: "Requests2XX", Help: "Torchserve prometheus counter metric with unit: Count"}}}
+	if e := catalog.Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh == 0 || e[0].Refreshed == "" {
+		t.Errorf("a TorchServe without requests: %+v", e)
+	}
+}
