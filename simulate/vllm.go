@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -53,6 +55,13 @@ func (m *vllmModel) finished(e *engine, q *sequence) {
 	m.w.at(m.w.now+overhead, func() {
 		m.http.handle("/v1/chat/completions", "POST", status, 350+5*q.generated, 180+4*q.PromptTokens, m.w.now-q.Arrival)
 	})
+}
+
+func (m *vllmModel) route(u *url.URL) *answer {
+	if u.Path == "/version" {
+		return jsonAnswer(http.StatusOK, `{"version":"0.28.0"}`)
+	}
+	return nil
 }
 
 func (m *vllmModel) refresh() {

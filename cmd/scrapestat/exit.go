@@ -14,6 +14,7 @@ const (
 	exitDone       = 0
 	exitFailed     = 1   // could not do it: I/O, unreadable run, internal
 	exitUsage      = 2   // wrong usage or configuration
+	exitBad        = 3   // done, and the answer is bad
 	exitIncomplete = 4   // data incomplete under --strict
 	exitNothing    = 5   // nothing could be collected from any target
 	exitNotExec    = 126 // COMMAND exists and cannot be executed

@@ -26,6 +26,7 @@ moment when every target has had its first scrape and COMMAND was started.
 | 0 | done; for ` + "`collect`" + ` also after the first SIGINT or SIGTERM |
 | 1 | could not do it: I/O, unreadable run, internal |
 | 2 | wrong usage or configuration |
+| 3 | done, and the answer is bad: ` + "`doctor`" + ` found targets that cannot be collected |
 | 4 | data incomplete under ` + "`--strict`" + ` |
 | 5 | nothing could be collected from any target |
 | 126, 127 | COMMAND cannot be executed, does not exist |

@@ -42,6 +42,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newMarkCmd(std),
 		newImportCmd(std),
 		newSimulateCmd(std),
+		newDoctorCmd(std),
 		newDemoCmd(std),
 		newVersionCmd(std),
 	)

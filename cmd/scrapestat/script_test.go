@@ -75,11 +75,15 @@ func startServers(t *testing.T) map[string]string {
 		env[name] = strings.TrimPrefix(srv.URL, "http://")
 	}
 	for name, profile := range map[string]string{"VLLM": "vllm", "OMNI": "vllm-omni"} {
-		sim, err := simulate.New(profile, simulate.Options{Rate: 40, Seed: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		serve(name, sim)
+		serve(name, simulated(t, profile, simulate.Options{Rate: 40, Seed: 3}))
+	}
+	ill := simulate.Options{Rate: 40, Seed: 3, FlagsOff: true}
+	for name, profile := range map[string]string{"SGLANG_OFF": "sglang", "TRTLLM_OFF": "trtllm", "LLAMACPP_OFF": "llamacpp", "TORCHSERVE_OFF": "torchserve",
+		"OMNI_OFF": "vllm-omni", "TRITON_OFF": "triton"} {
+		serve(name, simulated(t, profile, ill))
+	}
+	for name, profile := range map[string]string{"TRTLLM": "trtllm", "DCGM": "dcgm"} {
+		serve(name, simulated(t, profile, simulate.Options{Rate: 40, Seed: 3}))
 	}
 	idle, err := simulate.New("torchserve", simulate.Options{Load: []simulate.LoadStep{{}}})
 	if err != nil {
@@ -114,4 +118,13 @@ func startServers(t *testing.T) map[string]string {
 	env["DEAD"] = ln.Addr().String()
 	ln.Close()
 	return env
+}
+
+func simulated(t *testing.T, profile string, o simulate.Options) http.Handler {
+	t.Helper()
+	sim, err := simulate.New(profile, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim
 }

@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"compare":             {"summary", "catalog", "metric"},
 	"report":              {"summary", "compare", "units", "metric", "normalize", "histest", "internal/texttab"},
 	"simulate":            {"metric"},
+	"doctor":              {"metric", "scrape", "catalog", "internal/texttab"},
 	"cmd/scrapestat":      {everything},
 	"internal/atomicfile": {},
 	"internal/texttab":    {},

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/doctor"
+	"github.com/scrapestat/scrapestat/scrape"
+)
+
+const doctorLong = `Looks at each TARGET before a run: what it is (engine, version, format, size),
+whether a run would get samples of it, which flag of the server is missing and
+what to do, what a scrape costs, and which interval it can bear. The other known
+path is tried once, and each format once. Prints a table, then the details.
+
+Ends with 0 when every target can be collected (warnings do not count), 3 when
+some cannot, and 5 when none can.`
+
+// doctorOptions is the command line of doctor.
+type doctorOptions struct {
+	collect collectOptions // what it shares with collect
+	format  string
+	exam    doctor.Options
+}
+
+func newDoctorCmd(std stdio) *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:     "doctor TARGET... [flags]",
+		Short:   "Say what targets are, what is wrong with them, and how often to scrape them",
+		Long:    doctorLong,
+		Example: "  scrapestat doctor localhost:8000 gpu=http://10.0.0.3:9400\n  scrapestat doctor localhost:8000 --format json",
+		Args:    atLeast(1, "TARGET, for example localhost:8000"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.collect.targets = args
+			if o.format != "text" && o.format != "json" {
+				return usagef("--format %q is unknown, want text or json", o.format)
+			}
+			if o.exam.MaxShare <= 0 || o.exam.MaxShare > 100 {
+				return usagef("--max-scrape-share %v is outside 0 to 100", o.exam.MaxShare)
+			}
+			if o.collect.timeout <= 0 || o.collect.timeout > time.Minute {
+				return usagef("--timeout %v is outside 0 to 1m", o.collect.timeout)
+			}
+			return examine(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "text", "`text` or json")
+	f.Float64Var(&o.exam.MaxShare, "max-scrape-share", 2, "`percent` of its time that a target may spend on answering scrapes")
+	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
+	return cmd
+}
+
+// examine examines the targets, some at a time, and prints what was found.
+func examine(ctx context.Context, o doctorOptions, std stdio) error {
+	targets, err := o.collect.parseTargets()
+	if err != nil {
+		return err
+	}
+	closeSources, err := o.collect.attachSources(targets, std)
+	if err != nil {
+		return err
+	}
+	defer closeSources()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	reports, errs := make([]*doctor.Report, len(targets)), make([]error, len(targets))
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, 4)
+	for i, t := range targets {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			reports[i], errs[i] = examineTarget(ctx, t, o)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	write := doctor.Text
+	if o.format == "json" {
+		write = doctor.JSON
+	}
+	if err := write(std.out, reports); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return verdict(reports)
+}
+
+func examineTarget(ctx context.Context, t scrape.Target, o doctorOptions) (*doctor.Report, error) {
+	if t.Source != nil {
+		ctx, cancel := context.WithTimeout(ctx, o.collect.timeout)
+		defer cancel()
+		return doctor.ExamineSource(ctx, t.Public(), t.Source, o.exam), nil
+	}
+	p, err := scrape.NewProber(t, scrape.Options{Timeout: o.collect.timeout, Version: toolVersion()})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	defer p.Close()
+	return doctor.Examine(ctx, t.Public(), p, o.exam), nil
+}
+
+// verdict is the exit code: nil when all targets can be collected.
+func verdict(reports []*doctor.Report) error {
+	good := 0
+	for _, r := range reports {
+		if r.Collectable {
+			good++
+		}
+	}
+	switch good {
+	case len(reports):
+		return nil
+	case 0:
+		return &codeError{exitNothing, nil}
+	}
+	return &codeError{exitBad, nil}
+}
