@@ -53,6 +53,7 @@ func (d *document) extras() {
 	}
 	d.close(']')
 	d.aggregates()
+	d.derived()
 	d.conflicts("conflicting_metrics", r.Metrics)
 	d.conflicts("conflicting_warmup_metrics", r.Warmup)
 	d.close('}')

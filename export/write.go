@@ -26,7 +26,8 @@ type File struct {
 func Formats() []string { return []string{"json", "csv", "jsonl", "parquet"} }
 
 // Write writes the chosen formats into dir as server_metrics_export.json, .csv,
-// .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Each
+// .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Beside
+// a Parquet file derived.parquet is written when the run has derived quantities. Each
 // file appears complete or not at all and replaces an older one. A format that
 // fails does not keep the others from being written: Write returns the files
 // that were, and the errors of all others, each naming its file. A format named
@@ -52,6 +53,14 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 			continue
 		}
 		f.Format = format
+		files = append(files, f)
+	}
+	if len(r.Derived) > 0 && slices.Contains(formats, "parquet") {
+		f, err := writeFile(filepath.Join(dir, DerivedName), func(w io.Writer) error { return DerivedParquet(w, r, o) })
+		if err != nil {
+			return files, errors.Join(append(errs, err)...)
+		}
+		f.Format = "parquet"
 		files = append(files, f)
 	}
 	return files, errors.Join(errs...)

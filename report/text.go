@@ -24,15 +24,22 @@ type TextOptions struct {
 	Title  string         // name of the run, usually its directory
 	Metric *regexp.Regexp // only families whose name matches; nil is all
 	All    bool           // also series that did not change
+	// Derived lists every derived quantity; without it there is a compact table
+	// per kind of server.
+	Derived bool
+	// PACompat adds the whole microseconds that Triton's perf_analyzer prints.
+	PACompat bool
 }
 
 // Text prints a result as aligned tables: the run, its targets and what was
-// lost, then counters, gauges and histograms, aggregates, then warnings.
+// lost, then derived quantities, counters, gauges and histograms, aggregates, then
+// warnings.
 func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t := &text{w: w, run: r, o: o}
 	t.head()
 	t.targets()
 	t.losses()
+	t.derived()
 	t.counters()
 	t.gauges()
 	t.histograms()

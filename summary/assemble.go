@@ -112,6 +112,7 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Metrics = r.merge(mains)
 	r.Warmup = r.merge(warms)
 	r.warnConflicts()
+	r.Derived = derive(mains)
 	r.aggregate()
 	forget(r.Metrics)
 	return r

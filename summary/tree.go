@@ -31,7 +31,10 @@ type Run struct {
 	// Aggregates are those that Options.By asks for, in the order of Metrics, then
 	// by labels; none of gauges.
 	Aggregates []Aggregate
-	Warnings   []metric.Warning
+	// Derived are the quantities that package catalog derives, by endpoint, then
+	// in the order of the catalog.
+	Derived  []Derived
+	Warnings []metric.Warning
 }
 
 // Window is the part of the run the statistics cover, inclusive at both ends.

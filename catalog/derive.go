@@ -1,0 +1,261 @@
+package catalog
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Status says how far a derived value can be believed.
+type Status uint8
+
+// The statuses. The first ones come with a value.
+const (
+	OK             Status = iota
+	ResetCorrected        // counters of it were reset; each restart counted from zero
+	Partial               // part of the input is missing, and the value says so
+	Estimate              // not exact
+	Bound                 // a bound of the quantity
+	ZeroDenominator
+	Missing // part of the input does not exist
+)
+
+var statusNames = [...]string{"ok", "reset_corrected", "partial", "estimate", "bound", "zero_denominator", "missing"}
+
+// String returns the name of the status as exports spell it.
+func (s Status) String() string {
+	if int(s) >= len(statusNames) {
+		return "status(" + strconv.Itoa(int(s)) + ")"
+	}
+	return statusNames[s]
+}
+
+// Defined says that there is a value.
+func (s Status) Defined() bool { return s < ZeroDenominator }
+
+// Derived is one derived quantity.
+type Derived struct {
+	Pack   string // that it belongs to: "triton-stats"
+	Name   string
+	Unit   string // as package units names it; "" for none
+	Labels metric.Labels
+	Status Status
+	// Value is the quantity. Shown is what is to be shown to a person: the same,
+	// or the nearest value that makes sense, 0 for a negative overhead. Both are 0
+	// unless Status.Defined.
+	Value, Shown float64
+	// Numerator and Denominator are what Value is the quotient of, in the unit of
+	// the quantity and 1. A quantity that is no quotient has HasParts unset.
+	Numerator, Denominator float64
+	HasParts               bool
+	Families               []string // that it was made of, sorted
+	Flags                  []string // stable words: "negative", "implausible", ...
+}
+
+// Flag adds a flag.
+func (d *Derived) Flag(name string) {
+	if !slices.Contains(d.Flags, name) {
+		d.Flags = append(d.Flags, name)
+	}
+}
+
+// Rule makes one quantity.
+type Rule struct {
+	Name, Unit, Help string
+	// By are labels beyond the scope of the pack: one result for each combination
+	// of their values among the series of the first term of Num.
+	By []string
+	// Num and Den are the sums of which the quantity is the quotient. A nil Den is
+	// the time in seconds.
+	Num, Den []Term
+	// Make makes what is no quotient; the other fields but By are then unused. Of
+	// its results only labels beyond the scope, and Name and Unit where they
+	// differ from those of the rule, need be set.
+	Make func(*View) []Derived
+	// WindowOnly says that slices have no such quantity.
+	WindowOnly bool
+}
+
+// Pack is the rules of one kind of server.
+type Pack struct {
+	Name   string
+	Prefix string   // of the families it reads
+	Scope  []string // labels whose values keep results apart; nil is one result
+	Rules  []Rule
+	// Check may flag a result that is done; nil is no check.
+	Check func(*View, *Derived)
+}
+
+// Span says what a stretch is.
+type Span uint8
+
+// The spans. Window is the whole window, Slice a part of it.
+const (
+	Window Span = iota
+	Slice
+)
+
+// Packs returns all packs, in the order in which Derive applies them.
+func Packs() []Pack { return []Pack{tritonPack(), tritonEnsemblePack(), tritonPerfAnalyzerPack()} }
+
+// Reads says that a pack reads the family, so that gains of others need not be
+// made.
+func Reads(family string) bool {
+	return slices.ContainsFunc(Packs(), func(p Pack) bool { return strings.HasPrefix(family, p.Prefix) })
+}
+
+// Derive applies all packs to what one endpoint gained. The results are sorted:
+// by pack, scope, rule, then by further labels, numbers as numbers.
+func Derive(s Stretch, span Span) []Derived {
+	var out []Derived
+	for _, p := range Packs() {
+		all := &View{Seconds: s.Seconds, byName: map[string][]*Gain{}}
+		for i := range s.Gains {
+			if g := &s.Gains[i]; strings.HasPrefix(g.Family, p.Prefix) {
+				all.byName[g.Family] = append(all.byName[g.Family], g)
+			}
+		}
+		if len(all.byName) == 0 {
+			continue
+		}
+		for _, view := range all.split(p.Scope) {
+			for i := range p.Rules {
+				if p.Rules[i].WindowOnly && span == Slice {
+					continue
+				}
+				out = append(out, p.apply(view, &p.Rules[i])...)
+			}
+		}
+	}
+	return out
+}
+
+// apply makes the results of a rule in one scope.
+func (p *Pack) apply(v *View, r *Rule) []Derived {
+	var out []Derived
+	switch {
+	case r.Make != nil:
+		out = r.Make(v)
+	case len(r.By) == 0:
+		out = quotient(v, r)
+	default:
+		groups := (&View{Seconds: v.Seconds, byName: map[string][]*Gain{"": v.Series(r.Num[0].Family, r.Num[0].Where...)}}).split(r.By)
+		for _, g := range groups {
+			out = append(out, label(quotient(v.within(v.Scope, pairs(g.Scope)), r), g.Scope)...)
+		}
+		slices.SortStableFunc(out, func(a, b Derived) int { return compareLabels(a.Labels, b.Labels) })
+	}
+	for i := range out {
+		d := &out[i]
+		d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
+		d.Labels = join(v.Scope, d.Labels)
+		d.settle()
+		if p.Check != nil && d.Status.Defined() {
+			p.Check(v, d)
+		}
+	}
+	return out
+}
+
+// settle brings a result into its final form.
+func (d *Derived) settle() {
+	slices.Sort(d.Families)
+	d.Families = slices.Compact(d.Families)
+	if d.Status.Defined() && (math.IsNaN(d.Value) || math.IsInf(d.Value, 0)) {
+		d.Status = Missing
+	}
+	if !d.Status.Defined() {
+		d.Value, d.Shown = 0, 0
+	}
+}
+
+// quotient applies a rule of sums. It gives nothing when none of its input is
+// there.
+func quotient(v *View, r *Rule) []Derived {
+	num, den := v.sum(r.Num), total{sum: v.Seconds}
+	if r.Den != nil {
+		den = v.sum(r.Den)
+	}
+	if num.series+den.series == 0 {
+		return nil
+	}
+	d := Derived{Families: append(num.families, den.families...), Numerator: num.sum, Denominator: den.sum, HasParts: true}
+	switch {
+	case num.missing || den.missing:
+		d.Status, d.HasParts, d.Numerator, d.Denominator = Missing, false, 0, 0
+	case den.sum == 0:
+		d.Status = ZeroDenominator
+	default:
+		d.Value = num.sum / den.sum
+		if num.resets+den.resets > 0 {
+			d.Status = ResetCorrected
+		}
+	}
+	d.Shown = d.Value
+	return []Derived{d}
+}
+
+// total is the value of several terms.
+type total struct {
+	sum            float64
+	series, resets int
+	missing        bool
+	families       []string
+}
+
+func (v *View) sum(terms []Term) total {
+	var t total
+	for _, term := range terms {
+		a := v.Amount(term)
+		t.families = append(t.families, term.Family)
+		t.sum += a.Value
+		t.series += a.Series
+		t.resets += a.Resets
+		t.missing = t.missing || a.Series == 0 && !term.Optional
+	}
+	return t
+}
+
+// pairs returns the pairs of a label set.
+func pairs(l metric.Labels) []metric.Label {
+	out := make([]metric.Label, 0, l.Len())
+	for name, value := range l.All() {
+		out = append(out, metric.Label{Name: name, Value: value})
+	}
+	return out
+}
+
+// join returns the union of two label sets; b wins.
+func join(a, b metric.Labels) metric.Labels {
+	if b.Len() == 0 {
+		return a
+	}
+	return metric.NewLabels(append(pairs(a), pairs(b)...)...)
+}
+
+func label(results []Derived, l metric.Labels) []Derived {
+	for i := range results {
+		results[i].Labels = join(results[i].Labels, l)
+	}
+	return results
+}
+
+// compareLabels orders sets of the same names by value, numbers as numbers.
+func compareLabels(a, b metric.Labels) int {
+	for name, value := range a.All() {
+		other, _ := b.Get(name)
+		x, errX := strconv.ParseUint(value, 10, 64)
+		y, errY := strconv.ParseUint(other, 10, 64)
+		if errX == nil && errY == nil && x != y {
+			return cmp.Compare(x, y)
+		}
+		if c := strings.Compare(value, other); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

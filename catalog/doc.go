@@ -1,0 +1,23 @@
+// Package catalog knows what the families of known servers mean, and derives from
+// them the quantities that people ask for.
+//
+// A derived quantity is a [Rule]: a name, a unit, and mostly a quotient of sums
+// of what series gained. Rules that belong together are a [Pack], which says by
+// which labels results are kept apart: model and version, say. [Derive] applies
+// all packs to what one endpoint gained over a stretch of time, be it the window
+// or a slice of it:
+//
+//	for _, d := range catalog.Derive(catalog.Stretch{Seconds: 10, Gains: gains}, catalog.Window) {
+//		if d.Status.Defined() {
+//			fmt.Println(d.Name, d.Labels, d.Value, d.Unit)
+//		}
+//	}
+//
+// A sum is taken after the gains, a quotient is one of sums and never a mean of
+// quotients, and what is missing is never zero: a quantity some of whose input is
+// missing has the status [Missing], one that would divide by zero has
+// [ZeroDenominator], and one that has no input at all is not listed.
+//
+// To add an engine, write a file with its pack and list it in packs. The package
+// does no input or output and knows nothing of how gains are made.
+package catalog

@@ -1,0 +1,93 @@
+package catalog
+
+import "math"
+
+// tritonSanity counts what does not fit together: section 3.2 of the design
+// document triton.md, "Sanity columns".
+func tritonSanity() []Rule {
+	return []Rule{
+		{Name: tritonName + "invariant_violations", Unit: "count", Make: invariantViolations},
+		{Name: tritonName + "resets", Unit: "count", WindowOnly: true, Make: func(v *View) []Derived {
+			most := 0
+			for _, gains := range v.byName {
+				for _, g := range gains {
+					most = max(most, g.Resets)
+				}
+			}
+			return counted(float64(most), tritonRequests)
+		}},
+		{Name: tritonName + "torn_reads", Unit: "count", Make: func(v *View) []Derived {
+			a := v.Amount(Term{Family: tritonTorn})
+			if a.Series == 0 {
+				return nil
+			}
+			return counted(a.Value, tritonTorn)
+		}},
+		{Name: tritonName + "implausible", Unit: "count", Make: implausible},
+	}
+}
+
+func counted(n float64, families ...string) []Derived {
+	return []Derived{{Value: n, Shown: n, Families: families}}
+}
+
+// invariantViolations counts the invariants of section 1.3 that fail by more than
+// one percent. One whose input is missing cannot fail.
+func invariantViolations(v *View) []Derived {
+	n := 0
+	expect := func(a, b Amount) {
+		if a.Series > 0 && b.Series > 0 && math.Abs(a.Value-b.Value) > 0.01*max(math.Abs(a.Value), math.Abs(b.Value)) {
+			n++
+		}
+	}
+	success, hits := v.Amount(requestCount("success")), v.Amount(requestCount("cache_hit"))
+	if success.Series == 0 {
+		return nil
+	}
+	expect(v.Amount(requestCount("queue")), success)
+	computed := success
+	computed.Value -= hits.Value
+	for _, part := range computeParts {
+		expect(v.Amount(requestCount(part)), computed)
+	}
+	sizes, _ := batchSizes(v)
+	if len(sizes) == 0 {
+		return counted(float64(n), tritonRequests)
+	}
+	one := Amount{Series: 1}
+	executions, inferences, inferNS := one, one, one
+	for _, s := range sizes {
+		executions.Value += s.executions
+		inferences.Value += s.executions * s.size
+		inferNS.Value += s.inferNS * s.size
+	}
+	made := v.Amount(Term{Family: tritonInferences})
+	expect(inferences, made)
+	expect(executions, v.Amount(Term{Family: tritonExecutions}))
+	if infer := v.Amount(requestCount("compute_infer")); infer.Series > 0 && infer.Value == made.Value {
+		// All requests have batch 1: each request was charged the whole batch.
+		expect(v.Amount(Term{Family: tritonRequestNS, Where: stat("compute_infer")}), inferNS)
+	}
+	return counted(float64(n), tritonBatches, tritonBatchNS, tritonExecutions, tritonInferences, tritonRequests)
+}
+
+// implausible counts the means of requests that are longer than a thousand times
+// the stretch.
+func implausible(v *View) []Derived {
+	n, seen := 0, false
+	for _, r := range tritonAverages() {
+		if r.Num == nil {
+			continue
+		}
+		for _, d := range quotient(v, &r) {
+			seen = true
+			if d.Status.Defined() && v.Seconds > 0 && d.Value > 1000*v.Seconds {
+				n++
+			}
+		}
+	}
+	if !seen {
+		return nil
+	}
+	return counted(float64(n), tritonRequests, tritonRequestNS)
+}

@@ -1,0 +1,174 @@
+package summary
+
+import (
+	"slices"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+)
+
+// Derived is a quantity of one endpoint that follows from several families, as
+// package catalog defines it, over the window and over its slices.
+type Derived struct {
+	Endpoint int // into Run.Endpoints
+	catalog.Derived
+	Slices []DerivedSlice // those in which it could be asked for
+}
+
+// DerivedSlice is a derived quantity within one slice; its fields are those of
+// catalog.Derived.
+type DerivedSlice struct {
+	normalize.Slice
+	Status                 catalog.Status
+	Value, Shown           float64
+	Numerator, Denominator float64
+}
+
+// derive applies the rules of package catalog to each endpoint; results are by
+// endpoint, nil where there is none.
+func derive(results []*normalize.Result) []Derived {
+	reads := map[string]bool{}
+	var out []Derived
+	for endpoint, res := range results {
+		if res == nil {
+			continue
+		}
+		var series []*normalize.Series
+		for i := range res.Series {
+			name := res.Dict.FamilyOf(res.Series[i].Index).Name
+			yes, known := reads[name]
+			if !known {
+				yes = catalog.Reads(name)
+				reads[name] = yes
+			}
+			if yes {
+				series = append(series, &res.Series[i])
+			}
+		}
+		if len(series) > 0 {
+			out = append(out, deriveEndpoint(endpoint, res.Dict, series)...)
+		}
+	}
+	return out
+}
+
+func deriveEndpoint(endpoint int, dict *metric.Dict, series []*normalize.Series) []Derived {
+	window := catalog.Stretch{Seconds: spanOf(series)}
+	for _, s := range series {
+		if g, ok := gainOf(dict, s); ok {
+			window.Gains = append(window.Gains, g)
+		}
+	}
+	var out []Derived
+	type key struct {
+		pack, name string
+		labels     metric.Labels
+	}
+	at := map[key]int{}
+	for _, d := range catalog.Derive(window, catalog.Window) {
+		at[key{d.Pack, d.Name, d.Labels}] = len(out)
+		out = append(out, Derived{Endpoint: endpoint, Derived: d})
+	}
+	for k, slice := range slicesOf(series) {
+		part := catalog.Stretch{Seconds: float64(slice.EndNS-slice.StartNS) / 1e9}
+		for _, s := range series {
+			if g, ok := sliceGain(dict, s, k, slice.StartNS); ok {
+				part.Gains = append(part.Gains, g)
+			}
+		}
+		for _, d := range catalog.Derive(part, catalog.Slice) {
+			if i, ok := at[key{d.Pack, d.Name, d.Labels}]; ok {
+				out[i].Slices = append(out[i].Slices, DerivedSlice{slice, d.Status, d.Value, d.Shown, d.Numerator, d.Denominator})
+			}
+		}
+	}
+	return out
+}
+
+// spanOf is the time between the polls that the gains are counted between.
+func spanOf(series []*normalize.Series) float64 {
+	var from, to int64
+	for _, s := range series {
+		if s.Gauge != nil || s.Samples == 0 {
+			continue
+		}
+		if from == 0 || s.RefNS < from {
+			from = s.RefNS
+		}
+		to = max(to, s.LastNS)
+	}
+	return float64(to-from) / 1e9
+}
+
+// slicesOf returns the slices of the window.
+func slicesOf(series []*normalize.Series) []normalize.Slice {
+	for _, s := range series {
+		if s.Counter != nil && len(s.Counter.Slices) > 0 {
+			out := make([]normalize.Slice, len(s.Counter.Slices))
+			for i := range out {
+				out[i] = s.Counter.Slices[i].Slice
+			}
+			return out
+		}
+	}
+	return nil
+}
+
+// gainOf returns what a series gained over the window; false when that is not
+// defined.
+func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
+	g := emptyGain(dict, s)
+	switch {
+	case s.Counter != nil:
+		c := s.Counter
+		g.Total, g.Exact, g.HasExact = c.Total, c.Exact, c.HasExact
+		return g, c.Defined
+	case s.Gauge != nil:
+		v := s.Gauge
+		g.TimeAvg, g.Min, g.Max, g.Last = v.TimeAvg, v.Min, v.Max, v.Last
+		return g, v.N > 0
+	}
+	h := s.Histogram
+	g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !h.NoSum
+	for _, b := range h.Buckets {
+		g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.Upper, Count: float64(b.Count)})
+	}
+	return g, true
+}
+
+func emptyGain(dict *metric.Dict, s *normalize.Series) catalog.Gain {
+	f := dict.FamilyOf(s.Index)
+	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: dict.Series[s.Index].Labels, Resets: s.Resets}
+	if s.Gauge != nil {
+		g.Type = metric.Gauge
+	}
+	return g
+}
+
+// sliceGain returns what a series gained in slice k, which begins at start. The
+// last value of a gauge is not known there; its mean stands for it.
+func sliceGain(dict *metric.Dict, s *normalize.Series, k int, start int64) (catalog.Gain, bool) {
+	g := emptyGain(dict, s)
+	g.Resets = 0 // slices do not tell where they were
+	switch {
+	case s.Counter != nil && k < len(s.Counter.Slices):
+		g.Total = s.Counter.Slices[k].Total
+		return g, true
+	case s.Gauge != nil:
+		i, ok := slices.BinarySearchFunc(s.Gauge.Slices, start, func(v normalize.GaugeSlice, at int64) int { return int(v.StartNS - at) })
+		if ok {
+			v := s.Gauge.Slices[i]
+			g.TimeAvg, g.Min, g.Max, g.Last = v.Avg, v.Min, v.Max, v.Avg
+		}
+		return g, ok
+	case s.Histogram != nil && k < len(s.Histogram.Slices):
+		h := &s.Histogram.Slices[k]
+		g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !s.Histogram.NoSum
+		for i, n := range h.Counts {
+			g.Buckets = append(g.Buckets, catalog.Bucket{Upper: s.Histogram.Bounds[i].Upper, Count: float64(n)})
+		}
+		return g, true
+	}
+	return g, false
+}
