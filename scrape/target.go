@@ -72,7 +72,7 @@ func ParseTarget(arg string) (Target, error) {
 		if address == "torchserve-log:" || len(address) > 4096 {
 			err = errors.New("torchserve-log: wants a file, a folder, a pattern, or - for stdin")
 		}
-	case ok && strings.HasPrefix(strings.ToLower(scheme), "triton+"):
+	case ok && (strings.HasPrefix(strings.ToLower(scheme), "triton+") || strings.HasPrefix(strings.ToLower(scheme), "tritons+")):
 		t.URL, t.Kind = address, "triton"
 	case ok && strings.EqualFold(scheme, "unix"):
 		t.URL, err = unixURL(address)

@@ -17,8 +17,10 @@ const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, 
 then takes a final scrape of each, writes the exports and prints a summary.
 
 TARGET is [NAME=]ADDRESS; ADDRESS is host:port, http://host:port[/path],
-https://..., unix:///path/to.sock, or torchserve-log:PATH for the metric logs of
-TorchServe (a file, a folder, a pattern, or - for stdin). NAME is a stable alias that matches the
+https://..., unix:///path/to.sock, torchserve-log:PATH for the metric logs of
+TorchServe (a file, a folder, a pattern, or - for stdin), or Triton's statistics:
+triton+http://host:8000 or triton+grpc://host:8001 (triton+https, triton+grpcs),
+optionally with ?model=M&version=V. NAME is a stable alias that matches the
 endpoint between runs.`
 
 const collectExample = `  scrapestat collect localhost:8000 --duration 5m
@@ -47,6 +49,7 @@ type collectOptions struct {
 	protocols     []string
 	strict, quiet bool
 	torchserve    torchserveFlags
+	triton        tritonFlags
 	analysis      analysisFlags
 }
 
@@ -93,6 +96,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	o.registerLimits(cmd)
 	o.torchserve.register(cmd)
+	o.triton.register(cmd)
 	o.analysis.register(cmd)
 }
 

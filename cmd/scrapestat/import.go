@@ -52,13 +52,13 @@ func newImportCmd(std stdio) *cobra.Command {
   scrapestat import prometheus http://prometheus:9090 --match '{job="vllm"}' --start -1h --end now -o incident`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("missing KIND: aiperf-jsonl, openmetrics, prometheus or torchserve-log")
+				return usagef("missing KIND: aiperf-jsonl, openmetrics, prometheus, torchserve-log or triton-stats")
 			}
-			return usagef("unknown kind %q (known: aiperf-jsonl, openmetrics, prometheus, torchserve-log)", args[0])
+			return usagef("unknown kind %q (known: aiperf-jsonl, openmetrics, prometheus, torchserve-log, triton-stats)", args[0])
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std), newImportTorchServeCmd(std))
+	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std), newImportTorchServeCmd(std), newImportTritonCmd(std))
 	return cmd
 }
 

@@ -14,6 +14,8 @@ type showOptions struct {
 	runs     []string
 	metric   string
 	all      bool
+	derived  bool
+	paCompat bool
 	window   windowFlags
 	analysis analysisFlags
 }
@@ -36,6 +38,8 @@ func newShowCmd(std stdio) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.metric, "metric", "", "show only families whose name matches this `regexp`")
 	cmd.Flags().BoolVar(&o.all, "all", false, "also show series that did not change")
+	cmd.Flags().BoolVar(&o.derived, "derived", false, "list every derived quantity with its status")
+	cmd.Flags().BoolVar(&o.paCompat, "pa-compat", false, "also print the whole microseconds that Triton's perf_analyzer prints")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)
@@ -56,5 +60,6 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	defer closeAll()
-	return report.Text(std.out, result, report.TextOptions{Title: o.runs[0], Metric: match, All: o.all || o.metric != ""})
+	return report.Text(std.out, result, report.TextOptions{Title: o.runs[0], Metric: match, All: o.all || o.metric != "",
+		Derived: o.derived, PACompat: o.paCompat})
 }

@@ -83,18 +83,30 @@ func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) (clos
 	}
 	for i := range targets {
 		t := &targets[i]
-		if t.Kind != "torchserve-log" {
+		var s closingSource
+		switch t.Kind {
+		case "torchserve-log":
+			s, err = o.torchserveSource(t, std)
+			t.Interval = min(o.interval, maxLogInterval)
+		case "triton":
+			s, err = o.tritonSource(t)
+		default:
 			continue
 		}
-		s, err := o.torchserveSource(t, std)
 		if err != nil {
 			closeAll()
 			return nil, err
 		}
 		closers = append(closers, s.Close)
-		t.Source, t.Interval = s, min(o.interval, maxLogInterval)
+		t.Source = s
 	}
 	return closeAll, nil
+}
+
+// closingSource is a source with something to close.
+type closingSource interface {
+	scrape.Source
+	Close() error
 }
 
 func (o *collectOptions) torchserveSource(t *scrape.Target, std stdio) (*torchserve.Source, error) {

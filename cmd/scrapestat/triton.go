@@ -1,0 +1,62 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/triton"
+)
+
+// tritonFlags say how Triton's statistics are read.
+type tritonFlags struct {
+	ensembles []string
+}
+
+func (t *tritonFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&t.ensembles, "triton-ensemble", nil,
+		"what a Triton ensemble is made of, a model for each step, `E=a,b` (repeatable; default what the server says)")
+}
+
+// parse reads the flags.
+func (t *tritonFlags) parse() (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, arg := range t.ensembles {
+		name, list, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || list == "" {
+			return nil, usagef("--triton-ensemble %q: want E=a,b", arg)
+		}
+		for step := range strings.SplitSeq(list, ",") {
+			if step == "" || step == name {
+				return nil, usagef("--triton-ensemble %q: a step is empty or the ensemble itself", arg)
+			}
+			out[name] = append(out[name], step)
+		}
+	}
+	return out, nil
+}
+
+// tritonSource makes the source of a target triton+http:// or triton+grpc://.
+func (o *collectOptions) tritonSource(t *scrape.Target) (*triton.Source, error) {
+	ensembles, err := o.triton.parse()
+	if err != nil {
+		return nil, err
+	}
+	so := o.scrapeOptions(time.Time{})
+	s, err := triton.New(t.URL, triton.Options{Header: t.Header, RoundTripper: t.RoundTripper, Ensembles: ensembles, Version: toolVersion(),
+		Keep: keeper(so.Keep, so.Drop), Limits: triton.Limits{Body: o.limits.Body, Samples: o.limits.Samples, Series: o.limits.Series, ValueLength: o.limits.ValueLength}})
+	if err != nil {
+		return nil, usagef("target %s: %w", t, err)
+	}
+	return s, nil
+}
+
+// keeper is what --keep and --drop let through.
+func keeper(keep, drop *regexp.Regexp) func(string) bool {
+	return func(name string) bool {
+		return (keep == nil || keep.MatchString(name)) && (drop == nil || !drop.MatchString(name))
+	}
+}
