@@ -56,7 +56,7 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 		files = append(files, f)
 	}
 	if len(r.Derived) > 0 && slices.Contains(formats, "parquet") {
-		f, err := writeFile(filepath.Join(dir, DerivedName), func(w io.Writer) error { return DerivedParquet(w, r, o) })
+		f, err := writeFile(filepath.Join(dir, DerivedName), func(w io.Writer) error { return DerivedParquet(w, r, o) }, !o.Unhashed)
 		if err != nil {
 			return files, errors.Join(append(errs, err)...)
 		}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
