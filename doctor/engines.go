@@ -84,10 +84,7 @@ func judgeTriton(e *exam) {
 
 func judgeTorchServe(e *exam) {
 	if e.family("Requests2XX") {
-		e.r.add(Warning, "counts_scrapes", "Requests2XX counts every scrape as a request", "take ts_inference_requests_total")
-	}
-	if len(e.familiesWith("uuid")) > 0 {
-		e.r.add(Warning, "uuid", "families have a label uuid, another one after each restart", "compare runs without that label")
+		e.r.add(Warning, "counts_scrapes", "Requests2XX counts every scrape as a request", "take ts_inference_requests_total, or give collect --torchserve-subtract-self")
 	}
 	if e.family("PredictionTime") || e.family("HandlerTime") {
 		e.r.add(Note, "last_request", "PredictionTime, HandlerTime and QueueTime are those of the last request only",

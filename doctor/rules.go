@@ -156,7 +156,7 @@ func (e *exam) judgeBody() {
 		e.r.add(Note, "restarts", "neither process_start_time_seconds nor _created samples: a restart shows as a falling counter only", "")
 	}
 	for _, g := range e.engines {
-		if g.Refresh > 0 && g.Refreshed != "" {
+		if g.Refresh > 0 && g.Refreshed != "" && (g.ID != "torchserve" || e.family("CPUUtilization")) {
 			e.r.add(Note, "refresh", fmt.Sprintf("%s renews its %s every %v: their percentiles have few values behind them", g.Name, g.Refreshed, g.Refresh), "")
 		}
 	}
