@@ -70,6 +70,11 @@ type Options struct {
 	// Redirect lets /metrics answer 307 to /metrics/, as some ASGI servers do.
 	Redirect bool
 
+	// MetricLog is given every line that TorchServe writes to a metric log,
+	// whatever its mode shows at /metrics, see [MetricLogs]; of the profile
+	// torchserve. It must not use the server.
+	MetricLog func(file, line string)
+
 	// ColdStart makes the server slow at first.
 	ColdStart ColdStart
 	// PublishDelay and PublishJitter let what happens become visible late, in

@@ -176,6 +176,13 @@ func (s *Server) Samples() int {
 	return s.w.reg.samples()
 }
 
+// Advance lets happen what was due since the server was last used.
+func (s *Server) Advance() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+}
+
 // AppendBody appends the body that a scrape in the classic text format would
 // get now.
 func (s *Server) AppendBody(b []byte) []byte { return s.appendBody(b, false) }

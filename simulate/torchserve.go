@@ -32,6 +32,7 @@ type torchserveModel struct {
 	rng    *rand.Rand
 	legacy bool
 	models []*torchserveServed
+	log    *torchserveLog
 	next   int
 
 	ok, failed, queueTime, threadTime *series
@@ -40,6 +41,7 @@ type torchserveModel struct {
 
 type torchserveServed struct {
 	*batcher
+	name                                           string
 	requests, latency, queued, handler, prediction *series
 }
 
@@ -50,7 +52,7 @@ func startTorchServe(w *world) (model, error) {
 	}
 	w.reg.d = javaDialect()
 	w.reg.d.bare = legacy
-	m := &torchserveModel{w: w, rng: w.stream(streamPipeline), legacy: legacy, system: map[string]*series{}}
+	m := &torchserveModel{w: w, rng: w.stream(streamPipeline), legacy: legacy, log: newTorchserveLog(w), system: map[string]*series{}}
 	labels, end := []string{"model_name", "model_version", "hostname"}, torchserveHost
 	if legacy {
 		labels, end = []string{"uuid", "model_name", "model_version"}, m.uuid()
@@ -95,10 +97,11 @@ func (m *torchserveModel) registerModels(w *world, names, labels []string, end s
 		if m.legacy {
 			l = []string{end, name, "1.0"}
 		}
-		s := &torchserveServed{requests: requests.lazy(l...), latency: latency.lazy(l...), queued: queued.lazy(l...),
+		s := &torchserveServed{name: name, requests: requests.lazy(l...), latency: latency.lazy(l...), queued: queued.lazy(l...),
 			handler: handler.lazy(name, "Model", torchserveHost), prediction: prediction.lazy(name, "Model", torchserveHost)}
 		s.batcher = &batcher{w: w, rng: m.rng, index: i, free: w.opt.Engines, largest: 4,
-			base: time.Duration(14+10*i) * time.Millisecond, perItem: 3 * time.Millisecond}
+			base: time.Duration(14+10*i) * time.Millisecond, perItem: 3 * time.Millisecond,
+			ran: func(batch []*task) { m.log.handled(batch, name) }}
 		m.models = append(m.models, s)
 	}
 }
@@ -122,7 +125,9 @@ func (m *torchserveModel) registerHost(w *world, names []string) {
 	for i, name := range names {
 		for k := range w.opt.Engines {
 			worker := fmt.Sprintf("W-%d-%s_1.0", 9000+i*w.opt.Engines+k, name)
-			load.with(0, worker, "Host", torchserveHost).set(3120 + float64(900*i+17*k))
+			took := 3120 + float64(900*i+17*k)
+			load.with(0, worker, "Host", torchserveHost).set(took)
+			m.log.line(frontendLog, "WorkerLoadTime", "Milliseconds", took, "WorkerName:"+worker+",Level:Host", "")
 		}
 	}
 	for _, g := range [][2]string{{"CPUUtilization", "Percent"}, {"MemoryUtilization", "Percent"}, {"MemoryUsed", "Megabytes"},
@@ -141,11 +146,17 @@ func (m *torchserveModel) collect() {
 		busy += s.active
 	}
 	used := 5200 + 11.5*float64(busy) + 64*m.rng.Float64()
-	for name, v := range map[string]float64{
-		"CPUUtilization": math.Min(100, 4+7.5*float64(busy)), "MemoryUsed": used, "MemoryAvailable": 32000 - used,
-		"MemoryUtilization": used / 320, "DiskUsage": 71.5, "DiskAvailable": 178.5, "DiskUtilization": 28.6,
+	for _, g := range []struct {
+		name, unit string
+		v          float64
+	}{
+		{"CPUUtilization", "Percent", math.Min(100, 4+7.5*float64(busy))}, {"MemoryUsed", "Megabytes", used},
+		{"MemoryAvailable", "Megabytes", 32000 - used}, {"MemoryUtilization", "Percent", used / 320},
+		{"DiskUsage", "Gigabytes", 71.5}, {"DiskAvailable", "Gigabytes", 178.5}, {"DiskUtilization", "Percent", 28.6},
 	} {
-		m.system[name].set(math.Round(v*10) / 10)
+		v := math.Round(g.v*10) / 10
+		m.system[g.name].set(v)
+		m.log.host(g.name, g.unit, v)
 	}
 	m.w.at(m.w.now+torchserveSystem, m.collect)
 }
@@ -160,6 +171,7 @@ func (m *torchserveModel) arrive() {
 	}
 	m.next++
 	m.record(s.requests, 1) // at arrival
+	m.log.model("ts_inference_requests_total", "Count", 1, s.name)
 	s.add(t)
 }
 
@@ -174,15 +186,22 @@ func (m *torchserveModel) ended(s *torchserveServed, t *task) {
 	t.settle(m.w)
 	if t.Reason == "error" {
 		m.record(m.failed, 1)
+		m.log.host("Requests5XX", "Count", 1)
 		return
 	}
+	latency, queued := float64(t.Last-t.Arrival)/1e3, float64(t.Scheduled-t.Queued)/1e3
 	m.record(m.ok, 1)
-	m.record(s.latency, float64(t.Last-t.Arrival)/1e3)
-	m.record(s.queued, float64(t.Scheduled-t.Queued)/1e3)
+	m.record(s.latency, latency)
+	m.record(s.queued, queued)
+	m.log.host("Requests2XX", "Count", 1)
+	m.log.model("ts_inference_latency_microseconds", "Microseconds", latency, s.name)
+	m.log.model("ts_queue_latency_microseconds", "Microseconds", queued, s.name)
+	m.log.host("QueueTime", "Milliseconds", hundredths(t.Scheduled-t.Queued))
+	m.log.host("WorkerThreadTime", "Milliseconds", hundredths(t.input+t.give))
 	ms := func(of *series, d time.Duration) {
 		if of != nil {
 			of.family.show(of, m.w.now)
-			of.set(math.Round(float64(d)/1e4) / 100)
+			of.set(hundredths(d))
 		}
 	}
 	ms(m.queueTime, t.Scheduled-t.Queued)

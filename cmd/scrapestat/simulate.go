@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +21,8 @@ import (
 type simulateOptions struct {
 	profile string
 	listen  string
+	logs    string
+	rotate  int64
 	sim     simulate.Options
 }
 
@@ -49,10 +54,20 @@ docs/simulate.md says what is special about each.`,
 	f.BoolVar(&o.sim.FlagsOff, "flags-off", false, "start the engine without the flag that makes it show its metrics")
 	f.BoolVar(&o.sim.Redirect, "redirect", false, "answer /metrics with a redirect to /metrics/")
 	f.IntVar(&o.sim.ExtraSeries, "extra-series", 0, "additional series, to make the body larger")
+	f.StringVar(&o.logs, "metric-logs", "", "existing `folder` that torchserve writes its metric logs to")
+	f.Int64Var(&o.rotate, "rotate-bytes", 100<<20, "size at which a metric log gets another name and a new one begins")
 	return cmd
 }
 
-func simulateServer(ctx context.Context, o simulateOptions, std stdio) error {
+func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err error) {
+	if o.logs != "" {
+		if info, err := os.Stat(o.logs); o.profile != "torchserve" || err != nil || !info.IsDir() {
+			return usagef("--metric-logs %s: want an existing folder, and the profile torchserve", o.logs)
+		}
+		logs := simulate.NewMetricLogs(o.logs, o.rotate)
+		o.sim.MetricLog = logs.Write
+		defer func() { err = errors.Join(err, logs.Close()) }()
+	}
 	server, err := simulate.New(o.profile, o.sim)
 	if err != nil {
 		return usagef("%w", err)
@@ -64,7 +79,28 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) error {
 		return fmt.Errorf("listen on %s (--listen): %w", o.listen, err)
 	}
 	fmt.Fprintf(std.out, "http://%s%s\n", ln.Addr(), server.Path())
-	return server.ServeListener(ctx, ln)
+	var ticking sync.WaitGroup
+	if o.logs != "" {
+		ticking.Go(func() { keepGoing(ctx, server) })
+	}
+	err = server.ServeListener(ctx, ln)
+	stop()
+	ticking.Wait()
+	return err
+}
+
+// keepGoing lets a server work that nobody scrapes, as one that writes logs does.
+func keepGoing(ctx context.Context, server *simulate.Server) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			server.Advance()
+		}
+	}
 }
 
 // wrapped joins names into lines of a help text.
