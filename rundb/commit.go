@@ -53,7 +53,7 @@ func createFile(path string, m Meta) (*conn, error) {
 }
 
 func (c *conn) open(ctx context.Context, m Meta) (err error) {
-	if c.z, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true)); err != nil {
+	if c.z, err = newPacker(); err != nil {
 		return err
 	}
 	if c.c, err = c.db.Conn(ctx); err != nil {
@@ -86,6 +86,11 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 		return err
 	}
 	return c.prepare(ctx)
+}
+
+// newPacker makes the encoder of all that is compressed.
+func newPacker() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true))
 }
 
 func (c *conn) prepare(ctx context.Context) error {
@@ -257,7 +262,7 @@ func (c *conn) insert(b batch, number int64) error {
 		do(c.incident, r.key, r.atNS, r.outcome.String(), r.status, r.err, r.lines, r.drops, r.warnings)
 	}
 	for _, r := range b.bodies {
-		do(c.body, r.key, len(r.body), c.z.EncodeAll(r.body, nil))
+		do(c.body, r.key, r.size, r.packed)
 	}
 	for i := range b.observations {
 		if err == nil {

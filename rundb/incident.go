@@ -1,7 +1,6 @@
 package rundb
 
 import (
-	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -27,20 +26,40 @@ type incidentRow struct {
 }
 
 type bodyRow struct {
-	key  int64
-	body []byte
+	key    int64
+	size   int
+	packed []byte
 }
 
-// noteIncident queues the row of a poll that was not plainly OK, and a copy of
-// its body if that is worth keeping. It says whether there is a row.
-func (w *Writer) noteIncident(t *targetState, s *metric.Snapshot) bool {
-	id := key(s.Target, t.polls)
+// wants says whether the body of a poll is worth keeping.
+func (t *targetState) wants(s *metric.Snapshot) bool {
 	good := s.Outcome == metric.OK && !t.good
 	bad := (s.Outcome == metric.Partial || s.Outcome == metric.NotPrometheus) && t.bodies < badBodies
-	if (good || bad) && s.Body != nil && len(s.Body) <= maxBody {
-		w.pending.bodies = append(w.pending.bodies, bodyRow{id, bytes.Clone(s.Body)})
-		w.pending.bytes += len(s.Body)
-		if good {
+	return (good || bad) && s.Body != nil && len(s.Body) <= maxBody
+}
+
+// packBody compresses the body of a poll, nil if it is not kept. That happens
+// before the poll gets in line, in the goroutine of its target: at the start of a
+// run there is one of every target, and waiting for the disk as they are they
+// would be a large part of the memory of a run.
+func (w *Writer) packBody(s *metric.Snapshot) []byte {
+	w.mu.Lock()
+	keep := s.Target >= 0 && s.Target < len(w.targets) && w.targets[s.Target].wants(s)
+	w.mu.Unlock()
+	if !keep {
+		return nil
+	}
+	return w.packer.EncodeAll(s.Body, make([]byte, 0, len(s.Body)/8))
+}
+
+// noteIncident queues the row of a poll that was not plainly OK, and its body
+// if that is kept. It says whether there is a row.
+func (w *Writer) noteIncident(t *targetState, s *metric.Snapshot, body []byte) bool {
+	id := key(s.Target, t.polls)
+	if body != nil {
+		w.pending.bodies = append(w.pending.bodies, bodyRow{id, len(s.Body), body})
+		w.pending.bytes += len(body)
+		if s.Outcome == metric.OK {
 			t.good = true
 		} else {
 			t.bodies++

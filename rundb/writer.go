@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -29,10 +31,11 @@ type WriterOptions struct {
 // Writer records one run. All methods may be called concurrently; the polls of
 // one target must come in order of time.
 type Writer struct {
-	path string
-	o    WriterOptions
-	wake chan struct{} // something waits that should not wait for the tick
-	done chan struct{} // the writer goroutine has ended
+	path   string
+	o      WriterOptions
+	packer *zstd.Encoder // of bodies
+	wake   chan struct{} // something waits that should not wait for the tick
+	done   chan struct{} // the writer goroutine has ended
 
 	mu      sync.Mutex
 	changed *sync.Cond // committed, err or closed changed
@@ -109,11 +112,15 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create recording: %w", err)
 	}
+	packer, err := newPacker()
+	if err != nil {
+		return nil, fmt.Errorf("create recording: %w", err)
+	}
 	c, err := createFile(path, m)
 	if err != nil {
 		return nil, fmt.Errorf("create recording %s: %w", path, err)
 	}
-	w := &Writer{path: path, o: o, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.changed = sync.NewCond(&w.mu)
 	go func() {
 		defer close(w.done)
@@ -173,6 +180,7 @@ func (w *Writer) usable() error {
 // every call returns that error. A snapshot that breaks the contract of
 // package metric is refused and changes nothing.
 func (w *Writer) Record(s *metric.Snapshot) error {
+	body := w.packBody(s)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.err == nil && !w.closed && w.pending.bytes >= w.o.MaxPending {
@@ -191,7 +199,7 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	g := w.segment(t, s.Target)
 	w.note(t, s)
 	w.noteExemplars(s)
-	incident := w.noteIncident(t, s)
+	incident := w.noteIncident(t, s, body)
 	w.noteObservations(t, s)
 	before := g.size()
 	t.enc.delta = w.delta

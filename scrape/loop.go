@@ -193,6 +193,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	}
 	l.warnings = s.Warnings
 	err = l.record()
+	l.decoder.dict.release() // the sink has it now
 	l.c.buffers.give(l.buf)
 	l.buf = nil
 	return ticks, err
