@@ -178,3 +178,178 @@ func TestWireForm(t *testing.T) {
 		}
 	}
 }
+
+// bodyOf is an answer with one model whose counters are n.
+func bodyOf(n int, more string) string {
+	return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":%d,"execution_count":%d,"inference_stats":{"success":{"count":%d,"ns":%d}}%s}]}`, n, n, n, n, more)
+}
+
+// A value that is no unsigned 64-bit integer costs itself; the rest is stored.
+func TestBadValues(t *testing.T) {
+	check := func(value string) {
+		t.Helper()
+		p := newTape(t)
+		s := p.json(newDecoder(t, triton.Options{}), `{"model_stats":[{"name":"m","version":"1","inference_count":`+value+`,"execution_count":7}]}`)
+		if s.Outcome != metric.Partial || s.Lost() != 1 || s.Drops[0].Reason != "parse" || s.Lines != len(p.values())+1 {
+			t.Errorf("%s: %v, lines %d, drops %v", value, s.Outcome, s.Lines, s.Drops)
+		}
+		p.want(`triton_stats_executions_total{model="m",version="1"} 7`)
+		p.none("inferences_total")
+	}
+	check("-1")
+	check("1.5")
+	check("1e3")
+	check("18446744073709551616")
+	check(`"0x1"`)
+	check("true")
+	check("{}")
+	check("[1]")
+	check(`""`)
+	p := newTape(t)
+	p.json(newDecoder(t, triton.Options{}), `{"model_stats":[{"name":"m\u0022","version":"1","inference_count":null,"execution_count":18446744073709551615,"other":[{"x":[1,"]"]}]}]}`)
+	p.want(`triton_stats_executions_total{model="m\"",version="1"} 18446744073709551615`)
+	p.none("inferences_total")
+}
+
+// Bodies that are no answer end in an outcome, and the next poll goes on.
+func TestNoAnswers(t *testing.T) {
+	p := newTape(t)
+	d := newDecoder(t, triton.Options{})
+	p.json(d, bodyOf(1, ""))
+	for _, body := range []string{"", "<html>", `{"error":"x"}`, `[]`, `{"model_stats":5}`, `{"model_stats":[`, `{"models":[{}]}`} {
+		if s := p.json(d, body); s.Outcome != metric.NotPrometheus || s.Err == "" || !s.Growth.Empty() || len(s.Frame.Slots) > 0 {
+			t.Errorf("%q: %v %q", body, s.Outcome, s.Err)
+		}
+	}
+	s := p.json(d, bodyOf(2, ""))
+	if s.Outcome != metric.OK {
+		t.Errorf("after them: %v %s", s.Outcome, s.Err)
+	}
+	p.want(`triton_stats_inferences_total{model="m",version="1"} 2`)
+}
+
+// A model that vanishes is told once; when it is back it counts from zero.
+func TestVanish(t *testing.T) {
+	p := newTape(t)
+	d := newDecoder(t, triton.Options{})
+	const ready = `triton_stats_model_ready{model="m",version="1"} `
+	p.json(d, bodyOf(5, ""))
+	p.want(ready + "1")
+	p.json(d, `{"model_stats":[]}`)
+	p.want(ready + "0")
+	p.none("inferences_total")
+	p.json(d, `{"model_stats":[]}`)
+	p.none("model_ready")
+	before := p.at
+	p.json(d, bodyOf(9, ""))
+	p.want(ready + "1")
+	for i, slot := range p.dict.Slots {
+		if f := (metric.Frame{Bits: []uint64{p.bits[i]}}); slot.Role == metric.RoleCreated && f.Float(0) != float64(before)/1e9 &&
+			p.dict.FamilyOf(slot.Series).Name != "triton_stats_torn_reads_total" {
+			t.Errorf("%s was created at %v, want that of the poll before", p.dict.FamilyOf(slot.Series).Name, f.Float(0))
+		}
+	}
+}
+
+// A poll that caught the server between two counters is stored and counted; a
+// server that always counts so is not torn.
+func TestTornReads(t *testing.T) {
+	at := func(success, queue int) string {
+		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":1,"inference_stats":{"success":{"count":%d,"ns":1},"queue":{"count":%d,"ns":1}}}]}`, success, queue)
+	}
+	check := func(want string, bodies ...string) {
+		t.Helper()
+		p := newTape(t)
+		if s := p.json(newDecoder(t, triton.Options{}), bodies...); s.Outcome != metric.OK {
+			t.Errorf("%v %s", s.Outcome, s.Err)
+		}
+		p.want(`triton_stats_torn_reads_total{model="m",version="1"} ` + want)
+	}
+	check("0", at(1, 1), at(2, 2), at(3, 3))
+	check("1", at(1, 1), at(3, 2), at(3, 3))
+	check("1", at(3, 2), at(4, 3), at(5, 4))
+}
+
+// Limits cost what exceeds them, counted and named.
+func TestLimits(t *testing.T) {
+	check := func(l triton.Limits, body, reason string, lost int) {
+		t.Helper()
+		p := newTape(t)
+		s := p.json(newDecoder(t, triton.Options{Limits: l}), body)
+		if s.Outcome != metric.Partial || s.Lost() != lost || s.Drops[0].Reason != reason || s.Lines != len(p.values())+lost {
+			t.Errorf("%s: %v, lines %d of %d stored, drops %+v", reason, s.Outcome, s.Lines, len(p.values()), s.Drops)
+		}
+	}
+	two := `{"model_stats":[{"name":"a","version":"1","inference_count":1},{"name":"b","version":"1","inference_count":1}]}`
+	check(triton.Limits{Models: 1}, two, "model_limit", 1)
+	check(triton.Limits{Series: 4}, two, "series_limit", 2)
+	check(triton.Limits{Batches: 1}, bodyOf(1, `,"batch_stats":[{"batch_size":1},{"batch_size":2,"compute_infer":{"count":1,"ns":1}}]`), "batch_limit", 6)
+	check(triton.Limits{Responses: 1}, bodyOf(1, `,"response_stats":{"0":{},"1":{}}`), "response_limit", 12)
+	check(triton.Limits{ValueLength: 4}, `{"model_stats":[{"name":"abcde","version":"1"}]}`, "value_limit", 1)
+	check(triton.Limits{}, bodyOf(1, `,"batch_stats":[{"batch_size":2,"compute_infer":{"count":1,"ns":1}},{"batch_size":2,"compute_infer":{"count":5,"ns":1}}]`), "duplicate_series", 2)
+	check(triton.Limits{}, `{"model_stats":[{"name":"a","version":"1"},{"name":"a","version":"1"}]}`, "duplicate_series", 1)
+	check(triton.Limits{}, bodyOf(1, `,"memory_usage":[{"type":"GPU","id":0,"byte_size":18446744073709551615},{"type":"GPU","id":0,"byte_size":1}]`), "overflow", 1)
+
+	p := newTape(t)
+	if s := p.json(newDecoder(t, triton.Options{Limits: triton.Limits{Samples: 3}}), two); s.Outcome != metric.TooLarge || !strings.Contains(s.Err, "--max-samples") {
+		t.Errorf("samples: %v %q", s.Outcome, s.Err)
+	}
+	if s := p.json(newDecoder(t, triton.Options{Limits: triton.Limits{Body: 10}}), two); s.Outcome != metric.TooLarge {
+		t.Errorf("body: %v", s.Outcome)
+	}
+	s := p.json(newDecoder(t, triton.Options{Keep: func(name string) bool { return name == "triton_stats_inferences_total" }}), two)
+	if s.Outcome != metric.OK || s.Lost() != 0 || s.Dropped() == 0 {
+		t.Errorf("filtered: %v, lost %d, dropped %d", s.Outcome, s.Lost(), s.Dropped())
+	}
+	p = newTape(t)
+	p.json(newDecoder(t, triton.Options{}), bodyOf(1, `,"memory_usage":[{"type":"GPU","id":0,"byte_size":2},{"type":"GPU","id":0,"byte_size":3}]`))
+	p.want(`triton_stats_memory_usage_bytes{memory_id="0",memory_type="GPU",model="m",version="1"} 5`)
+}
+
+// checkDecoded checks what holds for any body: the contract of package metric,
+// the account of values, and memory that the body pays for.
+func checkDecoded(t *testing.T, s *metric.Snapshot, p *tape, body []byte) {
+	t.Helper()
+	p.take(s)
+	if s.Outcome.Stored() {
+		if got := len(p.values()); got != s.Lines-s.Dropped() {
+			t.Errorf("%d values stored, %d lines less %d dropped", got, s.Lines, s.Dropped())
+		}
+	}
+	if n := len(p.dict.Slots); n > 64+8*len(body) {
+		t.Errorf("%d slots of a body of %d bytes", n, len(body))
+	}
+	if len(s.Drops) > 16 || len(s.Err) > 500 {
+		t.Errorf("%d kinds of drops, error of %d bytes", len(s.Drops), len(s.Err))
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{bodyOf(1, ""), `{"modelStats":[{"name":"m","batchStats":[{"batchSize":"4","computeInfer":{"count":"1"}}],"responseStats":{"10":{"success":{}}}}]}`,
+		bodyOf(3, `,"memory_usage":[{"type":"GPU","id":-1,"byte_size":18446744073709551615}],"batch_stats":[{"batch_size":1}],"response_stats":{"2":{},"x":5}`),
+		`{"model_stats":[{"name":"\ud800","version":{}}]}`, `{"model_stats":[[[{}]]]}`, `{"model_stats":[]} `} {
+		f.Add([]byte(seed), []byte(bodyOf(0, "")))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		d, p := newDecoder(t, triton.Options{Limits: triton.Limits{Models: 50, Series: 500}}), newTape(t)
+		for i, body := range [][]byte{a, b, a} {
+			s := metric.Snapshot{SentNS: int64(i+1) * 1e9}
+			d.JSON(body, &s)
+			checkDecoded(t, &s, p, append(a, b...))
+		}
+	})
+}
+
+func FuzzProtobuf(f *testing.F) {
+	f.Add([]byte{}, []byte("\x0a\x05\x0a\x01m\x20\x05"))
+	f.Add([]byte("\x0a\x0f\x0a\x01m\x12\x011\x3a\x07\x08\x02\x1a\x03\x08\x01\x10"), []byte("\x0a\x0b\x42\x09\x0a\x01G\x10\xff\xff\xff\xff\x0f"))
+	f.Add([]byte("\x0a\x0d\x4a\x0b\x0a\x0210\x12\x05\x1a\x03\x08\x01\x10\x02"), []byte("\x0b\x0b\x0b\x0c\x0c\x0c"))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		d, p := newDecoder(t, triton.Options{Limits: triton.Limits{Models: 50, Series: 500}}), newTape(t)
+		for i, body := range [][]byte{a, b, a} {
+			s := metric.Snapshot{SentNS: int64(i+1) * 1e9}
+			d.Protobuf(body, &s)
+			checkDecoded(t, &s, p, append(a, b...))
+		}
+	})
+}
