@@ -6,7 +6,8 @@ import (
 )
 
 // The slope of a curve beyond its ends is kept within what occurs: 1/slope is
-// the standard deviation of the logarithm there.
+// the standard deviation of the logarithm there. Tuned on the tuning and design
+// families.
 const (
 	slopeMin = 0.5
 	slopeMax = 60.0

@@ -8,7 +8,7 @@ import (
 
 // Limits of the grouping. Sorting intervals that are alike by any score would
 // make groups that do not exist, so groups are made only where counts vary more
-// than chance allows. The values were chosen on the training and design
+// than chance allows. The values were tuned on the tuning and design
 // families.
 const (
 	maxGroups     = 16

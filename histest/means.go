@@ -4,7 +4,7 @@ import "math"
 
 // The prior of the bucket means: normal around the reference mean, with a
 // standard deviation that is a multiple of the bucket's own. The data choose the
-// multiple. Tuned on the training and design families.
+// multiple. Tuned, as what follows, on the tuning and design families.
 var meanGrid = [...]float64{0.02, 0.06, 0.15, 0.4, 1}
 
 const (

@@ -7,7 +7,8 @@ package histest
 // observations were placed.
 //
 // Histograms of a few observations each show little by themselves, and there may
-// be very many of them; these are taken for alike and fitted as one.
+// be very many of them; these are taken for alike and fitted as one. The limits
+// were chosen on tuning cases.
 const (
 	aloneAtLeast = 100 // observations of a histogram on average
 	aloneAtMost  = 256 // histograms

@@ -7,7 +7,8 @@ import (
 )
 
 // floorShare is the share of a piece that is spread evenly, whatever the curve
-// says, so that no part of a bucket is impossible.
+// says, so that no part of a bucket is impossible. It guards against 0 and was
+// not tuned.
 const floorShare = 1e-5
 
 // reference makes the pieces and gives each its shape under the smooth curve

@@ -283,6 +283,9 @@ func checkHolds(t *testing.T, n int, name string, intervals []*histest.Delta, to
 		if e.Low > truth+margin || e.High < truth-margin {
 			t.Fatalf("case %d %s: q %v is %v, outside of %+v; observations %v in %v", n, name, q, truth, e, sorted, total.Bounds)
 		}
+		if total.Bounds[0] >= 0 && (math.IsNaN(e.Low) || math.IsNaN(e.High)) {
+			t.Fatalf("case %d %s: q %v: no finite bounds: %+v", n, name, q, e)
+		}
 		if name == "refined" && (e.Value < e.Low || e.Value > e.High) {
 			t.Fatalf("case %d: q %v: estimate outside its own bounds: %+v", n, q, e)
 		}

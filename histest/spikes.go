@@ -7,7 +7,7 @@ import (
 
 // A single request that hits a time-out, in an interval of ordinary ones, shows
 // in the sum. It is taken out as a known observation when the sum is spikeScore
-// robust standard deviations too high. The value was chosen on the training and
+// robust standard deviations too high. The value was tuned on the tuning and
 // design families.
 const spikeScore = 8
 

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Limits of the tail beyond the last bound; the values were chosen on the
-// training and design families.
+// Limits of the tail beyond the last bound; the values were tuned on the
+// tuning and design families.
 const (
 	cvMax       = 3.0 // coefficient of variation of the excess, at most
 	farExcess   = 4.0 // mean excess / that of the continued curve: two components beyond
