@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -186,6 +187,36 @@ func TestHistogramFaults(t *testing.T) {
 	h = check("not monotone", []string{"buckets_not_monotone", "count_mismatch"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}}, hist{3, 5, m{"1": 3, "2": 2, "+Inf": 4}})
 	if h.Buckets[0].Count != 3 || h.Buckets[1].Count != 2 || h.Quantiles == nil {
 		t.Errorf("not monotone: got %+v", h)
+	}
+	h = check("no +Inf", []string{"inf_missing"}, hist{0, 0, m{"1": 0, "2": 0}}, hist{500, 200, m{"1": 100, "2": 150}})
+	if q := h.Quantiles[len(h.Quantiles)-1]; h.Count != 200 || q.Flags != histest.Overflow || q.Low != 2 || !(q.High < 120) {
+		t.Errorf("no +Inf: got %+v, p99 %+v", h, q)
+	}
+	const huge = 1 << 60
+	h = check("inexact", []string{"counts_inexact"}, hist{0, huge, m{"1": huge, "+Inf": huge}}, hist{500, huge + 1024, m{"1": huge + 512, "+Inf": huge + 1024}})
+	if h.Count != 1024 || h.Quantiles != nil {
+		t.Errorf("inexact: got %+v", h)
+	}
+}
+
+// Integer slots stay whole up to where float64 does, and no further.
+func TestHistogramOfIntegers(t *testing.T) {
+	samples := func(from, by uint64) []poll {
+		return each(0, []uint64{0, 1}, func(i uint64) []line {
+			at := func(role metric.Role, text string, v uint64) line {
+				return line{family: "h", typ: metric.Histogram, role: role, text: text, bits: v, whole: true}
+			}
+			return []line{at(metric.RoleBucket, "1", from+i*by), at(metric.RoleBucket, "+Inf", from+2*i*by),
+				at(metric.RoleCount, "", from+2*i*by), at(metric.RoleSum, "", 3*i*by)}
+		})
+	}
+	exact := only(t, adjusted(t, filter{}, samples(1<<53-20, 10)))
+	if h := exact.Histogram; h.Count != 20 || h.Buckets[0].Count != 10 || h.Quantiles == nil || len(codes(exact)) > 0 {
+		t.Errorf("up to 2^53: got %+v %v", h, codes(exact))
+	}
+	beyond := only(t, adjusted(t, filter{}, samples(1<<60, 10)))
+	if h := beyond.Histogram; h.Quantiles != nil || !slices.Contains(codes(beyond), "counts_inexact") {
+		t.Errorf("beyond 2^53: got %+v %v, want no quantiles and a warning", h, codes(beyond))
 	}
 }
 

@@ -31,6 +31,11 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 	}
 	out := &Histogram{Bounds: h.layoutOf(f), Segments: int(h.segments)}
 	warnings := h.doubts(gained, v.resets)
+	inexact := v.resets == ResetAdjust && h.inexact(last)
+	if inexact {
+		warnings = append(warnings, metric.Warning{Code: "counts_inexact",
+			Text: "counts beyond 2^53: what was gained is known to the nearest number a float64 holds, so there are no quantiles"})
+	}
 	if h.usesCount() {
 		out.Count = truncate(gained[h.counter()])
 	}
@@ -48,7 +53,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		out.CountRate = finite(float64(out.Count) / seconds(ns))
 		out.SumRate = finite(out.Sum / seconds(ns))
 	}
-	if out.Buckets != nil && h.est != nil && !out.NoSum {
+	if out.Buckets != nil && h.est != nil && !out.NoSum && !inexact {
 		d := h.total(gained, out.Count, v.resets)
 		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 			out.Quantiles = q
@@ -61,6 +66,17 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		out.Slices = h.slices(f, v, out, v.times[t.reference()])
 	}
 	return out, warnings, t
+}
+
+// inexact says that counts are so large that their differences are not those of
+// the server: up to 2^53 a float64 holds every whole number.
+func (h *histogram) inexact(last []float64) bool {
+	for p, v := range last {
+		if p != h.sumAt() && h.common[p] && math.Abs(v) > 1<<53 {
+			return true
+		}
+	}
+	return false
 }
 
 // idle returns the histogram as it would be with an empty window beginning now.
@@ -152,7 +168,7 @@ func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []Hist
 		}
 		return last
 	}
-	blank := h.blank(f, all)
+	blank := h.blank(f, all, v.resets == ResetAdjust && h.inexact(last))
 	lower := slices.Clone(at(0))
 	gained := make([]float64, len(last))
 	counts := make([]int64, 0, len(v.grid)*len(all.Bounds))
@@ -187,8 +203,8 @@ func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []Hist
 
 // blank returns an estimator that has learnt nothing, for slices; nil when their
 // quantiles are not asked for or not possible.
-func (h *histogram) blank(f *Fold, all *Histogram) histest.Estimator {
-	if !f.o.SliceQuantiles || h.est == nil || all.NoSum {
+func (h *histogram) blank(f *Fold, all *Histogram, inexact bool) histest.Estimator {
+	if !f.o.SliceQuantiles || h.est == nil || all.NoSum || inexact {
 		return nil
 	}
 	est, err := histest.New(f.o.Estimator, h.estBounds)
@@ -273,7 +289,9 @@ func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning 
 		warn("count_missing", "no _count in every sample: the +Inf bucket stands in")
 	case !h.common[count]:
 		warn("count_missing", "no _count and no +Inf bucket in every sample: the number of observations is unknown")
-	case inf >= 0 && h.common[inf] && gained[inf] != gained[count]:
+	case inf < 0 || !h.common[inf]:
+		warn("inf_missing", "no +Inf bucket in every sample: _count stands in")
+	case gained[inf] != gained[count]:
 		warn("count_mismatch", "_count gained %v, the +Inf bucket %v", gained[count], gained[inf])
 	}
 	if !h.common[h.sumAt()] {
