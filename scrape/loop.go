@@ -19,6 +19,7 @@ type loop struct {
 	timeout  time.Duration
 	fetcher  *fetcher
 	decoder  *Decoder
+	names    *nameFilter
 	pace     *pace
 	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
 
@@ -51,6 +52,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 			return nil, err
 		}
 		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
+		l.names = newNameFilter(o.Keep)
 	}
 	l.pace = newPace(l.interval, o.MaxScrapeShare)
 	return l, nil
@@ -173,15 +175,17 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 		return l.pollSource(ctx)
 	}
 	l.buf = l.c.buffers.take(l.size)
-	a := l.fetcher.fetch(ctx, l.fetcher.now, l.buf, s)
+	a, few := l.ask(ctx)
 	l.buf = a.body
 	l.readAt = time.Now()
+	before := len(l.decoder.present)
 	if s.Outcome == metric.OK {
 		l.decode(a)
 	}
 	if !s.Outcome.Stored() {
 		l.fallback(ctx)
 	} else {
+		l.names.stored(l.decoder, few, before, s)
 		l.fetcher.pin(l.decoder.format)
 		if a.final != nil {
 			l.fetcher.now = a.final
@@ -197,6 +201,27 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.c.buffers.give(l.buf)
 	l.buf = nil
 	return ticks, err
+}
+
+// ask sends the request of a poll: for the kept families only, when the server
+// is known to understand that or is to be tried.
+func (l *loop) ask(ctx context.Context) (a answer, few bool) {
+	s, f := &l.snapshot, l.fetcher
+	if !l.names.use() {
+		return f.fetch(ctx, f.now, l.buf, s), false
+	}
+	a = f.fetch(ctx, l.names.url(f.now), l.buf, s)
+	a.final = nil // of full requests only
+	why := l.names.judge(l.decoder, a, s)
+	if why == "" {
+		return a, true
+	}
+	if l.names.state == filterOn {
+		l.names.state = filterWaits // it worked once: a full answer decides again
+	} else {
+		s.Warnings = append(s.Warnings, l.names.refuse(why))
+	}
+	return f.fetch(ctx, f.now, a.body, s), false
 }
 
 // pollSource does one poll of a source that is no exposition.

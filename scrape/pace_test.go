@@ -123,3 +123,119 @@ func TestSlowTargetsDoNotDelayOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestScrapeShareEnds watches a server that is slow for a while: polled less
+// often, with one warning, and at the old pace when it is quick again.
+func TestScrapeShareEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quick := time.Now().Add(60 * time.Second)
+		sink := run(t, scrape.Options{Interval: time.Second}, 240500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
+			if time.Now().Before(quick) {
+				return slow(100 * time.Millisecond)(r)
+			}
+			return slow(time.Millisecond)(r)
+		})
+		at, said := sentAt(sink.all()), 0
+		for _, s := range sink.all() {
+			for _, w := range s.Warnings {
+				if w.Code == "scrape_share" {
+					said++
+				}
+			}
+		}
+		steps := map[float64]bool{}
+		for i := 9; at[i] < 59; i++ {
+			steps[at[i]-at[i-1]] = true
+		}
+		last := at[len(at)-1] - at[len(at)-2]
+		if len(steps) != 1 || !steps[5] || last != 1 || said != 1 {
+			t.Errorf("slow: steps %v, want 5 s; at the end %v s, want 1; %d warnings, want 1", steps, last, said)
+		}
+	})
+}
+
+// TestNoHerd looks at when 1,000 targets are asked within an interval.
+func TestNoHerd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const targets, parts = 1000, 100
+		answers := make([]fake, targets)
+		for i := range answers {
+			answers[i] = steady
+		}
+		sink := run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, 4900*time.Millisecond, answers...)
+		origin := sink.snapshots[0][0].DueNS
+		var rounds [5][parts]int
+		for _, polls := range sink.snapshots {
+			for _, s := range polls {
+				if s.Kind == metric.Final {
+					continue
+				}
+				at := s.SentNS - origin
+				rounds[at/1e9][at%1e9*parts/1e9]++
+			}
+		}
+		for second, counts := range rounds {
+			for part, n := range counts {
+				if n > 2*targets/parts || second > 0 && n == 0 && second < 4 {
+					t.Errorf("second %d, part %d of %d: %d requests, an even share is %d", second, part, parts, n, targets/parts)
+				}
+			}
+		}
+	})
+}
+
+// sluggish is a sink that takes its time, for one poll after the other.
+type sluggish struct {
+	*recording
+	turn chan struct{}
+	took time.Duration
+}
+
+func (s *sluggish) Record(x *metric.Snapshot) error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if x.Outcome != metric.SkippedOverlap {
+		timer := time.NewTimer(s.took)
+		defer timer.Stop()
+		<-timer.C
+	}
+	return s.recording.Record(x)
+}
+
+// TestSaturation has twice as many targets as the recorder can take: each tick
+// is polled or counted as skipped, and none is made up for later.
+func TestSaturation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const targets = 20
+		var list []scrape.Target
+		for range targets {
+			list = append(list, scrape.Target{URL: "http://fake:1/metrics", RoundTripper: fake(steady)})
+		}
+		sink := &sluggish{newRecording(t, targets), make(chan struct{}, 1), 100 * time.Millisecond}
+		c, err := scrape.New(list, scrape.Options{Interval: time.Second}, sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		time.AfterFunc(30500*time.Millisecond, func() { close(stop) })
+		if err := c.Run(t.Context(), stop); err != nil {
+			t.Fatal(err)
+		}
+		for i, polls := range sink.snapshots {
+			polled, skipped := 0, 0
+			for k, s := range polls[1 : len(polls)-1] {
+				if k > 0 && s.DueNS-polls[k].DueNS != 1e9 {
+					t.Fatalf("target %d: tick %d is %v after the one before", i, k, time.Duration(s.DueNS-polls[k].DueNS))
+				}
+				if s.Outcome == metric.SkippedOverlap {
+					skipped++
+				} else {
+					polled++
+				}
+			}
+			if polled < 10 || polled > 18 || polled+skipped < 28 {
+				t.Errorf("target %d: %d polled, %d skipped", i, polled, skipped)
+			}
+		}
+	})
+}
