@@ -1,4 +1,3 @@
-// Package catalog knows what the families of known servers mean.
 package catalog
 
 import (
