@@ -51,7 +51,7 @@ type table struct {
 }
 
 // write writes the file in rounds: as much of the recording as fits into memory
-// is turned round, then written by several workers.
+// is turned round, then written by several workers while the next round is read.
 func (t *table) write(ctx context.Context, out io.Writer) error {
 	t.defaults()
 	file := newTableFile(out, t.columns, t.createdBy, t.metadata)
@@ -64,17 +64,46 @@ func (t *table) write(ctx context.Context, out io.Writer) error {
 	for i := range groups {
 		groups[i] = newTableGroup(t.columns, codec)
 	}
-	for more := true; more; {
-		stripes, err := t.gather(ctx)
-		if err != nil {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rounds := make(chan tableRound)
+	wg.Go(func() { t.read(ctx, rounds) })
+	for r := range rounds {
+		if r.err != nil {
+			return r.err
+		}
+		if err := t.writeRound(ctx, file, groups, t.cut(r.stripes)); err != nil {
 			return err
 		}
-		if err := t.writeRound(ctx, file, groups, t.cut(stripes)); err != nil {
-			return err
-		}
-		more = len(t.sources) > 0
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
 	return file.end()
+}
+
+// tableRound is what is held of the recording at a time.
+type tableRound struct {
+	stripes []*stripe
+	err     error
+}
+
+// read sends all rounds; it is at most one ahead.
+func (t *table) read(ctx context.Context, rounds chan<- tableRound) {
+	defer close(rounds)
+	for more := true; more; more = len(t.sources) > 0 {
+		stripes, err := t.gather(ctx)
+		select {
+		case rounds <- tableRound{stripes, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 func (t *table) defaults() {
