@@ -1,14 +1,12 @@
 package export_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -145,51 +143,4 @@ func TestJSONLErrors(t *testing.T) {
 	if err := export.JSONL(ctx, io.Discard, r, recs, inUTC); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got error %v", err)
 	}
-}
-
-// BenchmarkJSONL writes 600 polls of 1000 samples, two thirds of which change.
-func BenchmarkJSONL(b *testing.B) {
-	const polls, samples = 600, 1000
-	rng := rand.New(rand.NewPCG(1, 1))
-	f := newFake("http://a:8000/metrics")
-	body := strings.Builder{}
-	for i := range 50 {
-		body.WriteString(strings.ReplaceAll("# TYPE hN histogram\n", "N", string(rune('a'+i%26))+string(rune('a'+i/26))))
-		for le := range 18 {
-			body.WriteString(strings.NewReplacer("N", string(rune('a'+i%26))+string(rune('a'+i/26)), "L", string(rune('A'+le))).Replace("hN_bucket{engine=\"0\",le=\"L\"} 1\n"))
-		}
-		body.WriteString(strings.ReplaceAll("hN_sum{engine=\"0\"} 1.5\nhN_count{engine=\"0\"} 1\n", "N", string(rune('a'+i%26))+string(rune('a'+i/26))))
-	}
-	f.scrape(0, 0, body.String())
-	if n := len(f.targets[0].dict.Slots); n != samples {
-		b.Fatalf("%d samples", n)
-	}
-	for n := range polls - 1 {
-		s := metric.Snapshot{SentNS: origin + int64(n+1)*second, FirstByteNS: origin + int64(n+1)*second, Lines: samples}
-		for i := range samples {
-			if rng.IntN(3) > 0 {
-				v := math.Trunc(rng.Float64() * 1e5)
-				if i%20 == 18 {
-					v = rng.Float64() * 1e4
-				}
-				s.Frame.Slots, s.Frame.Bits = append(s.Frame.Slots, uint32(i)), append(s.Frame.Bits, math.Float64bits(v))
-			}
-		}
-		f.targets[0].polls = append(f.targets[0].polls, s)
-	}
-	r, err := buildFake(f, summary.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out bytes.Buffer
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N {
-		out.Reset()
-		if err := export.JSONL(context.Background(), &out, r, []export.Recording{f}, inUTC); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*polls*samples), "ns/sample")
-	b.ReportMetric(float64(out.Len())/(polls*samples), "B/sample")
 }

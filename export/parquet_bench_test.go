@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -8,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/metric"
@@ -180,4 +183,57 @@ func BenchmarkParquet(b *testing.B) { benchmarkTable(b, export.Parquet, busyRows
 
 func BenchmarkTidyParquet(b *testing.B) {
 	benchmarkTable(b, export.TidyParquet, busyRows+2*busyHistograms)
+}
+
+const ratioPolls = 100
+
+// BenchmarkParquetColumns and BenchmarkParquetRows are a pair of .ci/ratios: the
+// same table, ours from a recording, the peer's by the library's generic writer
+// from rows in memory.
+func BenchmarkParquetColumns(b *testing.B) {
+	rec := keep(busy{targets: 1, polls: ratioPolls})
+	run := rec.run()
+	for b.Loop() {
+		if err := export.Parquet(b.Context(), io.Discard, run, []export.Recording{rec}, export.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// libraryRow is a row of AIPerf's layout as a user of the library declares it.
+type libraryRow struct {
+	URL         *string  `parquet:"endpoint_url,optional,dict,zstd"`
+	Name        *string  `parquet:"metric_name,optional,dict,zstd"`
+	Type        *string  `parquet:"metric_type,optional,dict,zstd"`
+	Unit        *string  `parquet:"unit,optional,dict,zstd"`
+	Description *string  `parquet:"description,optional,dict,zstd"`
+	Time        *int64   `parquet:"timestamp_ns,optional,zstd"`
+	Engine      *string  `parquet:"engine,optional,dict,zstd"`
+	Model       *string  `parquet:"model_name,optional,dict,zstd"`
+	Value       *float64 `parquet:"value,optional,split,zstd"`
+	Sum         *float64 `parquet:"sum,optional,split,zstd"`
+	Count       *float64 `parquet:"count,optional,split,zstd"`
+	LE          *string  `parquet:"bucket_le,optional,dict,zstd"`
+	Bucket      *float64 `parquet:"bucket_count,optional,split,zstd"`
+}
+
+func BenchmarkParquetRows(b *testing.B) {
+	rec := keep(busy{targets: 1, polls: ratioPolls})
+	var file bytes.Buffer
+	if err := export.Parquet(b.Context(), &file, rec.run(), []export.Recording{rec}, export.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	rows, err := parquet.Read[libraryRow](bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil || len(rows) != busyRows*ratioPolls {
+		b.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for b.Loop() {
+		w := parquet.NewGenericWriter[libraryRow](io.Discard)
+		if _, err := w.Write(rows); err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -36,3 +36,32 @@ func TestUnequalColumns(t *testing.T) {
 		t.Errorf("columns of 2 and 1 rows: error %v", err)
 	}
 }
+
+// TestChunkAllocations is internal because what reads a recording allocates too:
+// filling a used row group allocates for its pages, not for its rows.
+func TestChunkAllocations(t *testing.T) {
+	columns := append(mapColumns("m"), textColumn("t"), wholeColumn("n"), doubleColumn("d"), flagColumn("f"))
+	g := newTableGroup(columns, &zstd.Codec{})
+	fill := func(rows int) func() {
+		return func() {
+			g.reset()
+			ids := [...]uint64{g.columns[0].text("a"), g.columns[0].text("b")}
+			values := [...]uint64{g.columns[1].text("x"), g.columns[1].text("y")}
+			for i := range rows {
+				g.columns[0].list(ids[:], 1)
+				g.columns[1].list(values[:], 1)
+				g.columns[2].run(g.columns[2].text("text"), 1)
+				g.columns[3].run(uint64(i%100), 1)
+				g.columns[4].add(float64(i))
+				g.columns[5].run(uint64(i&1), 1)
+			}
+			if err := g.finish(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill(20_000)()
+	if few, many := testing.AllocsPerRun(3, fill(1000)), testing.AllocsPerRun(3, fill(20_000)); many > few+10 {
+		t.Errorf("%v allocations for 1,000 rows, %v for 20,000", few, many) // the library's pools are emptied now and then
+	}
+}
