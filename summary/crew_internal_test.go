@@ -36,9 +36,6 @@ func TestCrew(t *testing.T) {
 		if most.Load() > int64(size) {
 			t.Errorf("crew of %d: %d calls ran at a time", size, most.Load())
 		}
-		if size > 1 && most.Load() < 2 {
-			t.Errorf("crew of %d: no two calls ran at a time", size)
-		}
 		if n := calls.Load(); n != 7*40 {
 			t.Errorf("crew of %d: %d calls, want 280", size, n)
 		}
