@@ -51,11 +51,15 @@ type Fold struct {
 	integers   []counter[uint64]
 	gauges     []gauge
 	histograms []histogram
+	natives    []native
+	native     map[int32]bool // series whose histogram is native
 
 	times   []int64 // of the stored polls
 	window  span    // the polls inside the window
 	changed int32   // the last poll that changed anything
 	bound   int32   // boundaries of slices before the present poll
+
+	touchedNatives []int32
 
 	touched  []int32 // histograms changed by the present poll
 	restarts []int32 // counter series whose creation time changed in it
@@ -180,19 +184,22 @@ func (f *Fold) open(n int32) {
 	for i := range f.histograms {
 		f.histograms[i].open(f, n)
 	}
+	for i := range f.natives {
+		f.natives[i].open(n)
+	}
 }
 
 // close ends the window before poll n. Later polls only teach the estimators,
 // and that under ResetClamp alone.
 func (f *Fold) close(n int32) {
 	f.window.to = n
+	for i := range f.histograms {
+		f.histograms[i].close(f)
+	}
 	for i := range f.slots {
 		if k := f.slots[i].kind; k != kindHistogram && k != kindHistogramCreated {
 			f.slots[i].kind = kindNone
 		}
-	}
-	for i := range f.histograms {
-		f.histograms[i].close()
 	}
 }
 
@@ -206,6 +213,10 @@ func (f *Fold) apply(fr *metric.Frame, n int32) {
 		s := &f.slots[id]
 		if s.kind == kindHistogram {
 			i = f.setHistogram(fr, i, n)
+			continue
+		}
+		if s.kind == kindNative || s.kind == kindQuantile {
+			f.setPart(id, bits, n)
 			continue
 		}
 		if s.present && f.bits[id] == bits {
@@ -223,6 +234,8 @@ func (f *Fold) apply(fr *metric.Frame, n int32) {
 			f.setCounterCreated(s, bits)
 		case kindHistogramCreated:
 			f.setHistogramCreated(s, bits)
+		case kindNativeCreated:
+			f.setNativeCreated(s, bits)
 		}
 	}
 	for _, series := range f.restarts {
@@ -238,6 +251,10 @@ func (f *Fold) apply(fr *metric.Frame, n int32) {
 		f.histograms[h].step(f, n)
 	}
 	f.touched = f.touched[:0]
+	for _, h := range f.touchedNatives {
+		f.natives[h].step(f, n)
+	}
+	f.touchedNatives = f.touchedNatives[:0]
 }
 
 // vanish handles the slots that a full frame does not list.
@@ -262,6 +279,8 @@ func (f *Fold) vanish(fr *metric.Frame, n int32) {
 			f.gauges[s.owner].leave(absent, n, f.window)
 		case kindHistogram:
 			f.vanishHistogram(s, f.bits[id])
+		case kindNative, kindQuantile:
+			f.vanishPart(id)
 		}
 		s.present = false
 	}

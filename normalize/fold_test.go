@@ -48,8 +48,8 @@ func TestAddRefuses(t *testing.T) {
 	check(&metric.Snapshot{SentNS: 11, Growth: metric.Growth{Series: []metric.Series{{Family: 9}}}}, "grow dictionary")
 }
 
-// Types without statistics of their own are skipped and named; info and state
-// sets are gauges.
+// Each type has its own kind of statistics; a slot that its type has no use for
+// makes none.
 func TestTypes(t *testing.T) {
 	lines := []line{
 		{family: "s", typ: metric.Summary, role: metric.RoleQuantile, text: "0.5", value: 1},
@@ -60,18 +60,21 @@ func TestTypes(t *testing.T) {
 		{family: "h", typ: metric.Histogram, value: 1},
 	}
 	r := adjusted(t, filter{}, []poll{{1, lines}, {2, lines}})
-	if !slices.Equal(r.Skipped, []int{0, 2}) {
-		t.Errorf("got skipped families %v, want 0 and 2", r.Skipped)
-	}
-	var names []string
+	var got []string
 	for _, s := range r.Series {
-		names = append(names, r.Dict.FamilyOf(s.Index).Name)
-		if s.Gauge == nil || s.Gauge.N != 2 {
-			t.Errorf("series %d: got %+v", s.Index, s)
+		kinds := map[string]bool{"counter": s.Counter != nil, "gauge": s.Gauge != nil, "histogram": s.Histogram != nil, "summary": s.Summary != nil,
+			"info": s.Info != nil, "state": s.State != nil, "gaugehistogram": s.GaugeHistogram != nil}
+		for kind, ok := range kinds {
+			if ok {
+				got = append(got, r.Dict.FamilyOf(s.Index).Name+" "+kind)
+			}
+		}
+		if s.Samples != 2 {
+			t.Errorf("series %d: got %d samples, want 2", s.Index, s.Samples)
 		}
 	}
-	if !slices.Equal(names, []string{"i", "e"}) {
-		t.Errorf("got series of %v, want i and e", names)
+	if want := []string{"s summary", "i info", "b gaugehistogram", "e state"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -24,12 +24,16 @@ const extra = -1
 type histogram struct {
 	track     track
 	series    int32
-	ids       []int32 // slots by position; -1 for none
-	bounds    []float64
-	cur, prev []float64 // this poll, the last sample
-	ref, base []float64 // base is nil before the first reset
-	end       []float64 // prev when the window closed
-	common    []bool    // by position: in every sample since the reference
+	mode      histogramMode
+	quantiles []int32 // slots of a summary's quantiles
+	// quantilesEnd are those when the window closed; nil before.
+	quantilesEnd []quantileEnd
+	ids          []int32 // slots by position; -1 for none
+	bounds       []float64
+	cur, prev    []float64 // this poll, the last sample
+	ref, base    []float64 // base is nil before the first reset
+	end          []float64 // prev when the window closed
+	common       []bool    // by position: in every sample since the reference
 
 	est       histest.Estimator // nil without a finite bound
 	estBounds []float64
@@ -47,8 +51,8 @@ type histogram struct {
 	line          line
 }
 
-func newHistogram(series int32) histogram {
-	return histogram{track: newTrack(), series: series, created: math.NaN(), segments: 1}
+func newHistogram(series int32, mode histogramMode) histogram {
+	return histogram{track: newTrack(), series: series, mode: mode, created: math.NaN(), segments: 1}
 }
 
 // buckets, countAt and sumAt say what is at which position.
@@ -286,7 +290,8 @@ func (h *histogram) freeze(f *Fold) {
 	h.makeEstimator(f)
 }
 
-func (h *histogram) close() {
+func (h *histogram) close(f *Fold) {
+	h.keepQuantiles(f)
 	if h.seen {
 		h.end = slices.Clone(h.prev)
 	}
@@ -355,6 +360,11 @@ func (h *histogram) advance(f *Fold, n int32) {
 	}
 	h.relayout(f, n)
 	cur := h.cur
+	if h.mode == modeGauge {
+		h.restart = false
+		copy(h.prev, cur)
+		return
+	}
 	gained, prev := f.scratch.gained[:len(cur)], h.prev[:len(cur)]
 	fell := h.restart
 	for p, v := range cur {

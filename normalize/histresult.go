@@ -28,6 +28,9 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 	gained := make([]float64, len(last))
 	for p := range last {
 		gained[p] = finite(last[p] - h.ref[p])
+		if h.mode == modeGauge {
+			gained[p] = finite(last[p])
+		}
 	}
 	out := &Histogram{Bounds: h.layoutOf(f), Segments: int(h.segments)}
 	warnings := h.doubts(gained, v.resets)
@@ -41,14 +44,14 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 	}
 	out.Buckets = h.bucketsOf(out.Bounds, gained)
 	out.NoSum = !h.common[h.sumAt()]
-	if out.Count == 0 {
+	if out.Count == 0 && h.mode != modeGauge {
 		return out, warnings, t
 	}
-	if !out.NoSum {
+	if !out.NoSum && out.Count != 0 {
 		out.Sum = gained[h.sumAt()]
 		out.Avg = finite(out.Sum / float64(out.Count))
 	}
-	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 {
+	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 && h.mode != modeGauge {
 		out.HasRates = true
 		out.CountRate = finite(float64(out.Count) / seconds(ns))
 		out.SumRate = finite(out.Sum / seconds(ns))
@@ -180,6 +183,9 @@ func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []Hist
 		}
 		for p, u := range upper {
 			gained[p] = finite(u - lower[p])
+			if h.mode == modeGauge {
+				gained[p] = finite(u)
+			}
 		}
 		copy(lower, upper)
 		if sl.EndNS <= first {
@@ -287,6 +293,8 @@ func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning 
 	switch {
 	case !h.common[count] && inf >= 0 && h.common[inf]:
 		warn("count_missing", "no _count in every sample: the +Inf bucket stands in")
+	case !h.common[count] && h.mode == modeSummary:
+		warn("count_missing", "no _count in every sample: the number of observations is unknown")
 	case !h.common[count]:
 		warn("count_missing", "no _count and no +Inf bucket in every sample: the number of observations is unknown")
 	case inf < 0 || !h.common[inf]:
@@ -294,7 +302,12 @@ func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning 
 	case gained[inf] != gained[count]:
 		warn("count_mismatch", "_count gained %v, the +Inf bucket %v", gained[count], gained[inf])
 	}
-	if !h.common[h.sumAt()] {
+	if inf < 0 && h.common[count] && h.mode != modeSummary && h.buckets() > 0 {
+		warn("inf_missing", "no +Inf bucket: _count stands in")
+	}
+	if !h.common[h.sumAt()] && h.mode == modeSummary {
+		warn("sum_missing", "no _sum in every sample: no average")
+	} else if !h.common[h.sumAt()] {
 		warn("sum_missing", "no _sum in every sample: no average and no quantiles")
 	}
 	return out

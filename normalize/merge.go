@@ -25,6 +25,18 @@ func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric
 	if len(hs) == 0 {
 		return nil, nil, errors.New("merge histograms: none given")
 	}
+	native := 0
+	for _, h := range hs {
+		if h.Native != nil {
+			native++
+		}
+	}
+	if native == len(hs) {
+		return mergeNative(hs, quantiles), nil, nil
+	}
+	if native > 0 {
+		return nil, nil, fmt.Errorf("merge %d native histograms with %d others: %w", native, len(hs)-native, ErrBounds)
+	}
 	out := &Histogram{Bounds: hs[0].Bounds, Buckets: slices.Clone(hs[0].Bounds)}
 	for i, h := range hs {
 		if !slices.EqualFunc(h.Bounds, out.Bounds, func(a, b Bucket) bool { return a.Upper == b.Upper }) {

@@ -9,22 +9,25 @@ import (
 type Result struct {
 	StartNS, EndNS int64 // the window, inclusive at both ends
 	// Series holds an entry for each series with statistics, in dictionary order.
-	Series []Series
-	Dict   *metric.Dict // what the indices of Series refer to; not to be changed
-	// Skipped lists the families, ascending, that have series but no statistics
-	// here: summaries and gauge histograms.
-	Skipped  []int
+	Series   []Series
+	Dict     *metric.Dict     // what the indices of Series refer to; not to be changed
 	Warnings []metric.Warning // about the window as a whole
 }
 
-// Series is the statistics of one series. Exactly one of Counter, Gauge and
-// Histogram is set, by the type of its family: unknown families are treated as
-// gauges, as AIPerf does.
+// Series is the statistics of one series. Exactly one of the first seven pointers
+// is set, by the type of its family: unknown families are treated as gauges, as
+// AIPerf does.
 type Series struct {
 	Index     int // into Result.Dict.Series
 	Counter   *Counter
 	Gauge     *Gauge
 	Histogram *Histogram
+
+	Summary        *Summary
+	Info           *Info
+	State          *State // of a state set, whose states are series of their own
+	GaugeHistogram *GaugeHistogram
+
 	// Distribution is that of single events, where the source logs them; nil
 	// otherwise.
 	Distribution *Distribution
@@ -112,6 +115,16 @@ type Histogram struct {
 	// Gain is what Quantiles were made of, for [MergeHistograms]; nil unless
 	// Options.Mergeable asked for it, and where there can be no estimate.
 	Gain *histest.Gain
+	// Native is set for a native histogram: the server makes its buckets as it
+	// needs them, and Bounds has those that gained something, with the ends of the
+	// empty stretches between them.
+	Native *Native
+}
+
+// Native is what a native histogram is made of.
+type Native struct {
+	Spans     Intervals // gained
+	Estimator string    // of the quantiles
 }
 
 // Bucket is the cumulative gain of one bucket.

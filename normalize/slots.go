@@ -17,6 +17,9 @@ const (
 	kindGauge
 	kindHistogram
 	kindHistogramCreated
+	kindNative // a part of a native histogram
+	kindNativeCreated
+	kindQuantile // of a summary
 )
 
 // slot says what a slot of the dictionary is and how it was last seen; its bits
@@ -59,6 +62,7 @@ func (f *Fold) grow(g *metric.Growth) error {
 		return err
 	}
 	f.holders = append(f.holders, make([]holder, len(g.Series))...)
+	f.findNatives(g)
 	for i := range g.Slots {
 		f.slots = append(f.slots, slot{integer: g.Slots[i].Integer})
 		f.bits = append(f.bits, 0)
@@ -98,15 +102,52 @@ func (f *Fold) assign(id int32, s *metric.Slot) {
 			f.gauges = append(f.gauges, gauge{track: newTrack()})
 			sl.kind, sl.owner = h.kind, h.index
 		}
-	case metric.Histogram:
-		f.assignHistogram(id, s)
+	case metric.Summary:
+		f.assignSummary(id, s)
+	case metric.Histogram, metric.GaugeHistogram:
+		if h.kind == kindNative || f.native[int32(s.Series)] {
+			f.assignNative(id, s)
+		} else {
+			f.assignHistogram(id, s)
+		}
 	}
+}
+
+// findNatives notes which series are native histograms: those that have a native
+// bucket when they first appear, as each has one for zero.
+func (f *Fold) findNatives(g *metric.Growth) {
+	for i := range g.Slots {
+		if s := &g.Slots[i]; s.Role == metric.RoleNative && f.holders[s.Series].kind == kindNone {
+			if f.native == nil {
+				f.native = map[int32]bool{}
+			}
+			f.native[int32(s.Series)] = true
+		}
+	}
+}
+
+// histogramOf returns the histogram of a series, made when there is none.
+func (f *Fold) histogramOf(series int) int32 {
+	h := &f.holders[series]
+	if h.kind == kindNone {
+		mode := modeCumulative
+		switch f.dict.FamilyOf(series).Type {
+		case metric.Summary:
+			mode = modeSummary
+		case metric.GaugeHistogram:
+			mode = modeGauge
+		}
+		*h = holder{kindHistogram, int32(len(f.histograms))}
+		f.histograms = append(f.histograms, newHistogram(int32(series), mode))
+		f.stale = append(f.stale, h.index)
+	}
+	return h.index
 }
 
 // assignHistogram gives a slot to its histogram. Which bucket it is, is settled
 // by histogram.arrange when all slots of the growth are known.
 func (f *Fold) assignHistogram(id int32, s *metric.Slot) {
-	h, sl := &f.holders[s.Series], &f.slots[id]
+	sl := &f.slots[id]
 	switch s.Role {
 	case metric.RoleBucket:
 		if math.IsNaN(s.Bound) || math.IsInf(s.Bound, -1) {
@@ -120,12 +161,9 @@ func (f *Fold) assignHistogram(id int32, s *metric.Slot) {
 	default:
 		return
 	}
-	if h.kind == kindNone {
-		*h = holder{kindHistogram, int32(len(f.histograms))}
-		f.histograms = append(f.histograms, newHistogram(int32(s.Series)))
-	}
-	sl.owner, sl.pos = h.index, extra
-	if n := len(f.stale); n == 0 || f.stale[n-1] != h.index {
-		f.stale = append(f.stale, h.index)
+	owner := f.histogramOf(s.Series)
+	sl.owner, sl.pos = owner, extra
+	if n := len(f.stale); n == 0 || f.stale[n-1] != owner {
+		f.stale = append(f.stale, owner)
 	}
 }

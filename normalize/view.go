@@ -2,7 +2,6 @@ package normalize
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -143,7 +142,6 @@ func (f *Fold) ResultEach(endNS int64, each Each) *Result {
 		out.Warnings = append(out.Warnings, metric.Warning{Code: "observation_limit",
 			Text: fmt.Sprintf("%d logged events beyond the first %d are not in the distributions", f.unkept, maxObserved)})
 	}
-	out.Skipped = f.skipped()
 	return out
 }
 
@@ -169,13 +167,24 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 		s.Counter, t = c.result(v)
 		s.Resets = int(c.resets)
 	case kindGauge:
-		s.Gauge, t = f.gauges[h.index].result(v, f.o.Quantiles)
+		t = f.gaugeOf(&s, &f.gauges[h.index], v)
 	case kindHistogram:
 		e := &ready[h.index]
-		s.Histogram, s.Warnings, t = e.histogram, e.warnings, e.track
-		s.Resets = int(f.histograms[h.index].resets)
+		t = e.track
+		f.histogramAs(&s, &f.histograms[h.index], e.histogram, e.warnings)
+	case kindNative:
+		n := &f.natives[h.index]
+		var r *Histogram
+		var warnings []metric.Warning
+		r, warnings, t = n.result(f, v)
+		s.Warnings, s.Resets = warnings, int(n.resets)
+		if n.gauge {
+			s.GaugeHistogram = gaugeHistogram(r)
+		} else {
+			s.Histogram = r
+		}
 	}
-	if s.Counter == nil && s.Gauge == nil && s.Histogram == nil {
+	if s.empty() {
 		return Series{Index: index, NonFinite: int(t.drops)}, false
 	}
 	s.Samples, s.Gaps, s.NonFinite = int(t.samples), int(t.gaps), int(t.drops)
@@ -189,6 +198,37 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 	s.Distribution = f.distribution(index)
 	s.Warnings = append(s.Warnings, s.doubts(v.resets)...)
 	return s, true
+}
+
+// empty says that there are no statistics.
+func (s *Series) empty() bool {
+	return s.Counter == nil && s.Gauge == nil && s.Histogram == nil && s.Summary == nil && s.Info == nil && s.State == nil && s.GaugeHistogram == nil
+}
+
+// gaugeOf sets what a series of values is, by the type of its family.
+func (f *Fold) gaugeOf(s *Series, g *gauge, v *view) (t track) {
+	switch f.dict.FamilyOf(s.Index).Type {
+	case metric.Info:
+		s.Info, t = g.info(v)
+	case metric.StateSet:
+		s.State, t = g.state(v)
+	default:
+		s.Gauge, t = g.result(v, f.o.Quantiles)
+	}
+	return t
+}
+
+// histogramAs sets what a histogram is, by its mode.
+func (f *Fold) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning) {
+	s.Warnings, s.Resets = warnings, int(h.resets)
+	switch h.mode {
+	case modeGauge:
+		s.GaugeHistogram = gaugeHistogram(r)
+	case modeSummary:
+		s.Summary = h.summary(f, r)
+	default:
+		s.Histogram = r
+	}
 }
 
 // doubts returns the warnings that follow from the counts of a series.
@@ -213,21 +253,5 @@ func (s *Series) doubts(resets ResetMode) []metric.Warning {
 	if s.Counter != nil && !s.Counter.Defined {
 		warn("single_sample", "a single sample: nothing to take a difference of")
 	}
-	return out
-}
-
-// skipped returns the families with series that have no statistics here.
-func (f *Fold) skipped() []int {
-	var out []int
-	for i := range f.dict.Series {
-		family := f.dict.Series[i].Family
-		switch f.dict.Families[family].Type {
-		case metric.Summary, metric.GaugeHistogram:
-			if !slices.Contains(out, family) {
-				out = append(out, family)
-			}
-		}
-	}
-	slices.Sort(out)
 	return out
 }

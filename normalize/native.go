@@ -1,0 +1,332 @@
+package normalize
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// native is the state of a native histogram. Its buckets come and go, so what it
+// gained is kept as intervals and not by position.
+type native struct {
+	track      track
+	series     int32
+	gauge      bool
+	count, sum int32   // slots; -1 for none
+	ids        []int32 // slots of buckets
+	present    int32   // slots that are there
+	bad        int32   // of them those not finite
+	buckets    int32   // of them buckets
+
+	prev, gain nativeValue // the last sample; what was gained in the window
+	slices     []nativeSlice
+	resets     int32
+	seen       bool
+	queued     bool
+	restart    bool
+	created    float64
+}
+
+// nativeValue is a distribution.
+type nativeValue struct {
+	spans      Intervals
+	count, sum float64
+	threshold  float64 // of the bucket of zero
+}
+
+// nativeSlice is what was gained in a slice, or shown at its end by a gauge.
+type nativeSlice struct {
+	index int32 // of the slice; of a gauge -1 for what was there before
+	nativeValue
+}
+
+func (a *nativeValue) add(b nativeValue) {
+	a.spans = a.spans.Add(b.spans)
+	a.count += b.count
+	a.sum += b.sum
+}
+
+// assignNative gives a slot to its native histogram.
+func (f *Fold) assignNative(id int32, s *metric.Slot) {
+	h, sl := &f.holders[s.Series], &f.slots[id]
+	if h.kind == kindNone {
+		*h = holder{kindNative, int32(len(f.natives))}
+		f.natives = append(f.natives, native{track: newTrack(), series: int32(s.Series), count: -1, sum: -1, created: math.NaN(),
+			gauge: f.dict.FamilyOf(s.Series).Type == metric.GaugeHistogram})
+	}
+	n := &f.natives[h.index]
+	sl.owner = h.index
+	switch s.Role {
+	case metric.RoleCount:
+		n.count, sl.kind = id, kindNative
+	case metric.RoleSum:
+		n.sum, sl.kind = id, kindNative
+	case metric.RoleCreated:
+		sl.kind = kindNativeCreated
+	case metric.RoleNative:
+		if s.Lower <= s.Bound { // false for NaN
+			n.ids, sl.kind = append(n.ids, id), kindNative
+		}
+	}
+}
+
+// setPart takes over the bits of a slot that is looked at when its poll is
+// complete: one of a native histogram, or the quantile of a summary.
+func (f *Fold) setPart(id uint32, bits uint64, n int32) {
+	s, old := &f.slots[id], f.bits[id]
+	was := s.present
+	if was && old == bits {
+		return
+	}
+	f.changed, f.bits[id], s.present = n, bits, true
+	if s.kind == kindQuantile {
+		h := &f.histograms[s.owner]
+		if !was {
+			h.present++
+		}
+		f.queue(h, s.owner)
+		return
+	}
+	h := &f.natives[s.owner]
+	if !was {
+		h.tally(1, f.dict.Slots[id].Role)
+	} else if !s.finite(old) {
+		h.bad--
+	}
+	if !s.finite(bits) {
+		h.bad++
+	}
+	f.queueNative(s.owner)
+}
+
+// vanishPart is the other side of setPart.
+func (f *Fold) vanishPart(id int) {
+	s := &f.slots[id]
+	if s.kind == kindQuantile {
+		h := &f.histograms[s.owner]
+		h.present--
+		f.queue(h, s.owner)
+		return
+	}
+	h := &f.natives[s.owner]
+	h.tally(-1, f.dict.Slots[id].Role)
+	if !s.finite(f.bits[id]) {
+		h.bad--
+	}
+	f.queueNative(s.owner)
+}
+
+// tally counts the slots that are there, and the buckets among them.
+func (h *native) tally(by int32, r metric.Role) {
+	h.present += by
+	if r == metric.RoleNative {
+		h.buckets += by
+	}
+}
+
+func (f *Fold) queueNative(index int32) {
+	if h := &f.natives[index]; !h.queued {
+		h.queued = true
+		f.touchedNatives = append(f.touchedNatives, index)
+	}
+}
+
+func (f *Fold) setNativeCreated(s *slot, bits uint64) {
+	h := &f.natives[s.owner]
+	if changeCreated(&h.created, &h.restart, s.value(bits)) {
+		f.queueNative(s.owner)
+	}
+}
+
+// step takes over the changed slots of poll n as a sample. A poll without count
+// or without any bucket is none.
+func (h *native) step(f *Fold, n int32) {
+	h.queued = false
+	state := absent
+	if h.count >= 0 && f.slots[h.count].present && h.buckets > 0 {
+		state = good
+		if h.bad > 0 {
+			state = bad
+		}
+	}
+	if state != h.track.state {
+		h.track.set(state, n, f.window)
+	}
+	if state != good {
+		return
+	}
+	cur := h.current(f)
+	before := !h.seen || n < f.window.from
+	if !before && !h.gauge {
+		h.advance(f, cur)
+	}
+	if h.gauge {
+		cur.spans = cur.spans.outside(cur.threshold)
+		h.shown(f.bound-1, cur)
+	}
+	h.seen, h.restart, h.prev = true, false, cur
+}
+
+// current reads the present values.
+func (h *native) current(f *Fold) nativeValue {
+	v := nativeValue{spans: make(Intervals, 0, h.buckets), count: f.slots[h.count].value(f.bits[h.count])}
+	if h.sum >= 0 && f.slots[h.sum].present {
+		v.sum = f.slots[h.sum].value(f.bits[h.sum])
+	}
+	for _, id := range h.ids {
+		if s := &f.slots[id]; s.present {
+			if b := f.dict.Slots[id].Bound; f.dict.Slots[id].Lower == -b {
+				v.threshold = max(v.threshold, b)
+			}
+			if c := s.value(f.bits[id]); c > 0 {
+				v.spans = append(v.spans, Interval{f.dict.Slots[id].Lower, f.dict.Slots[id].Bound, c})
+			}
+		}
+	}
+	v.spans.sort()
+	return v
+}
+
+// advance adds what was gained since the last sample.
+func (h *native) advance(f *Fold, cur nativeValue) {
+	gained := nativeValue{count: cur.count - h.prev.count, sum: cur.sum - h.prev.sum}
+	var ok bool
+	gained.spans, ok = cur.spans.Since(nil, h.prev.spans)
+	if h.restart || !ok || gained.count < 0 {
+		h.resets++
+		gained = cur // all of it is new
+		gained.spans = slices.Clone(cur.spans)
+	}
+	gained.spans = gained.spans.outside(cur.threshold)
+	h.gain.add(gained)
+	index := f.bound - 1
+	if f.width == 0 || index < 0 {
+		return
+	}
+	if k := len(h.slices) - 1; k < 0 || h.slices[k].index != index {
+		h.slices = append(h.slices, nativeSlice{index: index})
+	}
+	h.slices[len(h.slices)-1].add(gained)
+}
+
+// shown notes what a gauge shows in a slice; the last one stays.
+func (h *native) shown(index int32, v nativeValue) {
+	if k := len(h.slices) - 1; k >= 0 && h.slices[k].index == index {
+		h.slices[k].nativeValue = v
+		return
+	}
+	h.slices = append(h.slices, nativeSlice{index, v})
+}
+
+// open begins the window at poll n.
+func (h *native) open(n int32) {
+	h.track.open(n)
+	h.resets = 0
+}
+
+// result returns nil when the window has no sample. It changes nothing.
+func (h *native) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) {
+	t := h.track
+	t.settle(v.polls.to, v.polls)
+	if !h.seen || t.samples == 0 {
+		return nil, nil, t
+	}
+	value := h.gain
+	if h.gauge {
+		value = h.prev
+	}
+	o := &f.o
+	out := nativeHistogram(value.spans, value.count, value.sum, o)
+	out.NoSum = h.sum < 0
+	if out.NoSum {
+		out.Sum, out.Avg, out.Quantiles = 0, 0, nil
+	}
+	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 && out.Count != 0 && !h.gauge {
+		out.HasRates = true
+		out.CountRate = finite(value.count / seconds(ns))
+		out.SumRate = finite(out.Sum / seconds(ns))
+	}
+	if v.sliced && (h.gauge || out.Count != 0 && (t.samples > 1 || t.ref >= 0)) {
+		out.Slices = h.cut(v, out, v.times[t.reference()], o)
+	}
+	var warnings []metric.Warning
+	if total := value.spans.total(); total != value.count {
+		warnings = append(warnings, metric.Warning{Code: "count_mismatch",
+			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once", value.count, total)})
+	}
+	return out, warnings, t
+}
+
+// cut returns what each slice gained, of a gauge what its last sample in or
+// before the slice showed.
+func (h *native) cut(v *view, all *Histogram, first int64, o *Options) []HistogramSlice {
+	var empty nativeValue
+	out := make([]HistogramSlice, 0, len(v.grid))
+	next, known := 0, false
+	var shown nativeValue
+	for k, sl := range v.grid {
+		value := empty
+		for next < len(h.slices) && h.slices[next].index <= int32(k) {
+			value, shown, known = h.slices[next].nativeValue, h.slices[next].nativeValue, true
+			next++
+		}
+		if h.gauge {
+			value = shown
+		}
+		if sl.EndNS <= first || h.gauge && !known {
+			continue
+		}
+		out = append(out, nativePart(sl, value, all, o))
+	}
+	return out
+}
+
+// nativePart makes a slice of its value, with the bounds of the whole.
+func nativePart(sl Slice, value nativeValue, all *Histogram, o *Options) HistogramSlice {
+	s := HistogramSlice{Slice: sl, Count: truncate(value.count)}
+	if !all.NoSum {
+		s.Sum = finite(value.sum)
+	}
+	if value.count > 0 {
+		s.Avg = finite(s.Sum / value.count)
+	}
+	edges := make([]float64, 0, len(all.Bounds))
+	for _, b := range all.Bounds[:len(all.Bounds)-1] {
+		edges = append(edges, b.Upper)
+	}
+	// All of the slice is within the buckets of the whole.
+	cum := value.spans.below(edges)
+	for i := range cum {
+		s.Counts = append(s.Counts, truncate(cum[i]))
+	}
+	s.Counts = append(s.Counts, truncate(value.spans.total()))
+	if o.SliceQuantiles && s.Count > 0 && !all.NoSum {
+		own := value.spans.edges()
+		s.Quantiles = nativeQuantiles(own, value.spans.below(own), value.spans.total(), s.Sum, o)
+	}
+	return s
+}
+
+// mergeNative pools native histograms, whatever buckets each of them has.
+func mergeNative(hs []*Histogram, quantiles []float64) *Histogram {
+	o := Options{Estimator: hs[0].Native.Estimator, Quantiles: quantiles}
+	var spans Intervals
+	sum := 0.0
+	count := int64(0)
+	out := Histogram{}
+	for _, h := range hs {
+		spans = spans.Add(h.Native.Spans)
+		sum += h.Sum
+		count = addCounts(count, h.Count)
+		out.CountRate, out.SumRate = finite(out.CountRate+h.CountRate), finite(out.SumRate+h.SumRate)
+		out.HasRates, out.NoSum = out.HasRates || h.HasRates, out.NoSum || h.NoSum
+	}
+	all := nativeHistogram(slices.Clone(spans), float64(count), sum, &o)
+	all.Count, all.CountRate, all.SumRate, all.HasRates, all.NoSum = count, out.CountRate, out.SumRate, out.HasRates, out.NoSum
+	if all.NoSum {
+		all.Sum, all.Avg, all.SumRate, all.Quantiles = 0, 0, 0, nil
+	}
+	return all
+}
