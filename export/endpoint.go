@@ -47,7 +47,6 @@ func (d *document) endpoint(e *summary.Endpoint) {
 	if len(e.Declared) > 0 {
 		d.stringList("declared_without_sample", e.Declared)
 	}
-	d.notExported(e.NotExported)
 	d.warnings(e.Warnings)
 	d.close('}')
 }
@@ -136,22 +135,6 @@ func (d *document) gaps(e *summary.Endpoint) {
 			d.intField("next_ok_ns", g.EndNS)
 		}
 		d.intField("failed_polls", int64(g.Polls))
-		d.close('}')
-	}
-	d.close(']')
-}
-
-func (d *document) notExported(list []summary.NotExported) {
-	if len(list) == 0 {
-		return
-	}
-	d.key("not_exported")
-	d.open('[')
-	for _, f := range list {
-		d.elem()
-		d.openInline('{')
-		d.strField("name", f.Name)
-		d.strField("type", f.Type.String())
 		d.close('}')
 	}
 	d.close(']')

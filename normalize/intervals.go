@@ -115,10 +115,10 @@ func (c Intervals) total() float64 {
 	return sum
 }
 
-// edges returns the finite bounds of c as the estimators want them, ascending:
+// Edges returns the finite bounds of c as the estimators want them, ascending:
 // the upper bound of each bucket, and its lower bound where the bucket before it
 // ends earlier or there is none, so that what is empty stays empty.
-func (c Intervals) edges() []float64 {
+func (c Intervals) Edges() []float64 {
 	out := make([]float64, 0, 2*len(c))
 	last := 0.0 // where no bound is negative, observations are not either
 	if len(c) > 0 && c[0].Lower < 0 {
@@ -139,9 +139,9 @@ func (c Intervals) edges() []float64 {
 	return out
 }
 
-// below returns how many observations of c are known to be at most bound; bound
+// Below returns how many observations of c are known to be at most bound; bound
 // is one of its edges.
-func (c Intervals) below(edges []float64) []float64 {
+func (c Intervals) Below(edges []float64) []float64 {
 	cum := make([]float64, len(edges))
 	next, sum := 0, 0.0
 	for i, e := range edges {
@@ -157,8 +157,8 @@ func (c Intervals) below(edges []float64) []float64 {
 // nativeHistogram makes a histogram of what was gained: count may be more than
 // the buckets hold, as NaN is in no bucket.
 func nativeHistogram(spans Intervals, count, sum float64, f *Options) *Histogram {
-	edges := spans.edges()
-	cum := spans.below(edges)
+	edges := spans.Edges()
+	cum := spans.Below(edges)
 	h := &Histogram{Count: truncate(count), Sum: finite(sum), Segments: 1, Native: &Native{Spans: spans, Estimator: f.Estimator}}
 	h.Bounds = make([]Bucket, 0, len(edges)+1)
 	for _, e := range edges {

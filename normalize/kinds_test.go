@@ -58,7 +58,9 @@ func TestSummary(t *testing.T) {
 	quantiles := func(v float64) []normalize.SummaryQuantile {
 		return []normalize.SummaryQuantile{{Q: 0.5, Text: "0.5", Value: v}, {Q: 0.9, Text: "0.9", Value: 2 * v}}
 	}
-	cut := func(from, to int64) normalize.Slice { return normalize.Slice{StartNS: from * second, EndNS: to * second} }
+	cut := func(from, to int64) normalize.Slice {
+		return normalize.Slice{StartNS: from * second, EndNS: to * second}
+	}
 	check := func(o normalize.Options, want normalize.Summary, resets int, polls ...func(*metric.Gatherer)) {
 		t.Helper()
 		r := feed(t, o, polls...)
@@ -100,7 +102,9 @@ func value(typ metric.Type, values ...float64) []func(*metric.Gatherer) {
 }
 
 func TestStateAndInfo(t *testing.T) {
-	cut := func(from, to int64) normalize.Slice { return normalize.Slice{StartNS: from * second, EndNS: to * second} }
+	cut := func(from, to int64) normalize.Slice {
+		return normalize.Slice{StartNS: from * second, EndNS: to * second}
+	}
 	check := func(o normalize.Options, want normalize.State, values ...float64) {
 		t.Helper()
 		r := feed(t, o, value(metric.StateSet, values...)...)

@@ -20,32 +20,65 @@ type native struct {
 	bad        int32   // of them those not finite
 	buckets    int32   // of them buckets
 
-	prev, gain nativeValue // the last sample; what was gained in the window
-	slices     []nativeSlice
-	resets     int32
-	seen       bool
-	queued     bool
-	restart    bool
-	created    float64
+	gain    NativeGain
+	last    NativeSample // of a gauge
+	slices  []nativeSlice
+	seen    bool
+	queued  bool
+	restart bool
+	created float64
 }
 
-// nativeValue is a distribution.
-type nativeValue struct {
-	spans      Intervals
-	count, sum float64
-	threshold  float64 // of the bucket of zero
+// NativeSample is a native histogram as one poll shows it, or what it gained.
+type NativeSample struct {
+	Spans      Intervals // the populated buckets
+	Count, Sum float64
+	Threshold  float64 // of the bucket of zero
+}
+
+// NativeGain sums up what a native histogram gains from sample to sample. The
+// zero value has seen none.
+type NativeGain struct {
+	Gain   NativeSample
+	Resets int // times it began anew
+
+	prev NativeSample
+	seen bool
+}
+
+// Take takes the next sample, whose Spans it keeps and does not change, and
+// returns what was gained since the one before: nothing with the first. A
+// histogram that was restarted, or whose count or any bucket fell, counts from
+// zero. What is gained is added to Gain if counts is set.
+func (g *NativeGain) Take(cur NativeSample, restarted, counts bool) NativeSample {
+	prev, seen := g.prev, g.seen
+	g.prev, g.seen = cur, true
+	if !seen || !counts {
+		return NativeSample{}
+	}
+	gained := NativeSample{Count: cur.Count - prev.Count, Sum: cur.Sum - prev.Sum, Threshold: cur.Threshold}
+	var ok bool
+	gained.Spans, ok = cur.Spans.Since(nil, prev.Spans)
+	if restarted || !ok || gained.Count < 0 {
+		g.Resets++
+		gained = cur // all of it is new
+		gained.Spans = slices.Clone(cur.Spans)
+	}
+	gained.Spans = gained.Spans.outside(cur.Threshold)
+	g.Gain.add(gained)
+	return gained
 }
 
 // nativeSlice is what was gained in a slice, or shown at its end by a gauge.
 type nativeSlice struct {
 	index int32 // of the slice; of a gauge -1 for what was there before
-	nativeValue
+	NativeSample
 }
 
-func (a *nativeValue) add(b nativeValue) {
-	a.spans = a.spans.Add(b.spans)
-	a.count += b.count
-	a.sum += b.sum
+func (a *NativeSample) add(b NativeSample) {
+	a.Spans = a.Spans.Add(b.Spans)
+	a.Count += b.Count
+	a.Sum += b.Sum
 }
 
 // assignNative gives a slot to its native histogram.
@@ -158,49 +191,43 @@ func (h *native) step(f *Fold, n int32) {
 		return
 	}
 	cur := h.current(f)
-	before := !h.seen || n < f.window.from
-	if !before && !h.gauge {
-		h.advance(f, cur)
-	}
 	if h.gauge {
-		cur.spans = cur.spans.outside(cur.threshold)
+		cur.Spans = cur.Spans.outside(cur.Threshold)
 		h.shown(f.bound-1, cur)
+		h.last = cur
+	} else {
+		h.advance(f, cur, n >= f.window.from)
 	}
-	h.seen, h.restart, h.prev = true, false, cur
+	h.seen, h.restart = true, false
 }
 
 // current reads the present values.
-func (h *native) current(f *Fold) nativeValue {
-	v := nativeValue{spans: make(Intervals, 0, h.buckets), count: f.slots[h.count].value(f.bits[h.count])}
+func (h *native) current(f *Fold) NativeSample {
+	v := NativeSample{Spans: make(Intervals, 0, h.buckets), Count: f.slots[h.count].value(f.bits[h.count])}
 	if h.sum >= 0 && f.slots[h.sum].present {
-		v.sum = f.slots[h.sum].value(f.bits[h.sum])
+		v.Sum = f.slots[h.sum].value(f.bits[h.sum])
 	}
 	for _, id := range h.ids {
 		if s := &f.slots[id]; s.present {
 			if b := f.dict.Slots[id].Bound; f.dict.Slots[id].Lower == -b {
-				v.threshold = max(v.threshold, b)
+				v.Threshold = max(v.Threshold, b)
 			}
 			if c := s.value(f.bits[id]); c > 0 {
-				v.spans = append(v.spans, Interval{f.dict.Slots[id].Lower, f.dict.Slots[id].Bound, c})
+				v.Spans = append(v.Spans, Interval{f.dict.Slots[id].Lower, f.dict.Slots[id].Bound, c})
 			}
 		}
 	}
-	v.spans.sort()
+	v.Spans.sort()
 	return v
 }
 
-// advance adds what was gained since the last sample.
-func (h *native) advance(f *Fold, cur nativeValue) {
-	gained := nativeValue{count: cur.count - h.prev.count, sum: cur.sum - h.prev.sum}
-	var ok bool
-	gained.spans, ok = cur.spans.Since(nil, h.prev.spans)
-	if h.restart || !ok || gained.count < 0 {
-		h.resets++
-		gained = cur // all of it is new
-		gained.spans = slices.Clone(cur.spans)
+// advance takes a sample; counts says that it is inside the window.
+func (h *native) advance(f *Fold, cur NativeSample, counts bool) {
+	seen := h.seen
+	gained := h.gain.Take(cur, h.restart, counts)
+	if !seen || !counts {
+		return
 	}
-	gained.spans = gained.spans.outside(cur.threshold)
-	h.gain.add(gained)
 	index := f.bound - 1
 	if f.width == 0 || index < 0 {
 		return
@@ -212,9 +239,9 @@ func (h *native) advance(f *Fold, cur nativeValue) {
 }
 
 // shown notes what a gauge shows in a slice; the last one stays.
-func (h *native) shown(index int32, v nativeValue) {
+func (h *native) shown(index int32, v NativeSample) {
 	if k := len(h.slices) - 1; k >= 0 && h.slices[k].index == index {
-		h.slices[k].nativeValue = v
+		h.slices[k].NativeSample = v
 		return
 	}
 	h.slices = append(h.slices, nativeSlice{index, v})
@@ -223,7 +250,6 @@ func (h *native) shown(index int32, v nativeValue) {
 // open begins the window at poll n.
 func (h *native) open(n int32) {
 	h.track.open(n)
-	h.resets = 0
 }
 
 // result returns nil when the window has no sample. It changes nothing.
@@ -233,28 +259,28 @@ func (h *native) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) 
 	if !h.seen || t.samples == 0 {
 		return nil, nil, t
 	}
-	value := h.gain
+	value := h.gain.Gain
 	if h.gauge {
-		value = h.prev
+		value = h.last
 	}
 	o := &f.o
-	out := nativeHistogram(value.spans, value.count, value.sum, o)
+	out := nativeHistogram(value.Spans, value.Count, value.Sum, o)
 	out.NoSum = h.sum < 0
 	if out.NoSum {
 		out.Sum, out.Avg, out.Quantiles = 0, 0, nil
 	}
 	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 && out.Count != 0 && !h.gauge {
 		out.HasRates = true
-		out.CountRate = finite(value.count / seconds(ns))
+		out.CountRate = finite(value.Count / seconds(ns))
 		out.SumRate = finite(out.Sum / seconds(ns))
 	}
 	if v.sliced && (h.gauge || out.Count != 0 && (t.samples > 1 || t.ref >= 0)) {
 		out.Slices = h.cut(v, out, v.times[t.reference()], o)
 	}
 	var warnings []metric.Warning
-	if total := value.spans.total(); total != value.count {
+	if total := value.Spans.total(); total != value.Count {
 		warnings = append(warnings, metric.Warning{Code: "count_mismatch",
-			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once", value.count, total)})
+			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once", value.Count, total)})
 	}
 	return out, warnings, t
 }
@@ -262,14 +288,14 @@ func (h *native) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) 
 // cut returns what each slice gained, of a gauge what its last sample in or
 // before the slice showed.
 func (h *native) cut(v *view, all *Histogram, first int64, o *Options) []HistogramSlice {
-	var empty nativeValue
+	var empty NativeSample
 	out := make([]HistogramSlice, 0, len(v.grid))
 	next, known := 0, false
-	var shown nativeValue
+	var shown NativeSample
 	for k, sl := range v.grid {
 		value := empty
 		for next < len(h.slices) && h.slices[next].index <= int32(k) {
-			value, shown, known = h.slices[next].nativeValue, h.slices[next].nativeValue, true
+			value, shown, known = h.slices[next].NativeSample, h.slices[next].NativeSample, true
 			next++
 		}
 		if h.gauge {
@@ -284,27 +310,27 @@ func (h *native) cut(v *view, all *Histogram, first int64, o *Options) []Histogr
 }
 
 // nativePart makes a slice of its value, with the bounds of the whole.
-func nativePart(sl Slice, value nativeValue, all *Histogram, o *Options) HistogramSlice {
-	s := HistogramSlice{Slice: sl, Count: truncate(value.count)}
+func nativePart(sl Slice, value NativeSample, all *Histogram, o *Options) HistogramSlice {
+	s := HistogramSlice{Slice: sl, Count: truncate(value.Count)}
 	if !all.NoSum {
-		s.Sum = finite(value.sum)
+		s.Sum = finite(value.Sum)
 	}
-	if value.count > 0 {
-		s.Avg = finite(s.Sum / value.count)
+	if value.Count > 0 {
+		s.Avg = finite(s.Sum / value.Count)
 	}
 	edges := make([]float64, 0, len(all.Bounds))
 	for _, b := range all.Bounds[:len(all.Bounds)-1] {
 		edges = append(edges, b.Upper)
 	}
 	// All of the slice is within the buckets of the whole.
-	cum := value.spans.below(edges)
+	cum := value.Spans.Below(edges)
 	for i := range cum {
 		s.Counts = append(s.Counts, truncate(cum[i]))
 	}
-	s.Counts = append(s.Counts, truncate(value.spans.total()))
+	s.Counts = append(s.Counts, truncate(value.Spans.total()))
 	if o.SliceQuantiles && s.Count > 0 && !all.NoSum {
-		own := value.spans.edges()
-		s.Quantiles = nativeQuantiles(own, value.spans.below(own), value.spans.total(), s.Sum, o)
+		own := value.Spans.Edges()
+		s.Quantiles = nativeQuantiles(own, value.Spans.Below(own), value.Spans.total(), s.Sum, o)
 	}
 	return s
 }

@@ -177,7 +177,7 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 		var r *Histogram
 		var warnings []metric.Warning
 		r, warnings, t = n.result(f, v)
-		s.Warnings, s.Resets = warnings, int(n.resets)
+		s.Warnings, s.Resets = warnings, n.gain.Resets
 		if n.gauge {
 			s.GaugeHistogram = gaugeHistogram(r)
 		} else {

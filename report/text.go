@@ -46,7 +46,6 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t.distributions()
 	t.aggregates()
 	t.hidden()
-	t.notExported()
 	t.warnings()
 	return t.err
 }
@@ -206,20 +205,6 @@ func (t *text) warnings() {
 	for _, code := range order {
 		if more := count[code] - maxWarnings; more > 0 {
 			t.printf("  %s: %d more, listed in the exports\n", texttab.Escape(code), more)
-		}
-	}
-}
-
-// notExported names the families that are recorded and have no statistics.
-func (t *text) notExported() {
-	for i := range t.run.Endpoints {
-		e := &t.run.Endpoints[i]
-		var names []string
-		for _, f := range e.NotExported {
-			names = append(names, texttab.Escape(f.Name)+" ("+f.Type.String()+")")
-		}
-		if len(names) > 0 {
-			t.printf("\n%s: recorded without statistics: %s\n", texttab.Escape(endpointName(e)), texttab.Truncate(strings.Join(names, ", "), 400))
 		}
 	}
 }

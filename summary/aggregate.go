@@ -16,8 +16,8 @@ import (
 const ByEndpoint = "endpoint"
 
 // Aggregate is the series of a metric that agree in the labels of Options.By,
-// taken together: the replicas of a server, say. Counter or Histogram is set, by
-// the type of the metric, unless the series could not be merged.
+// taken together: the replicas of a server, say. Counter, Summary or Histogram is
+// set, by the type of the metric, unless the series could not be merged.
 type Aggregate struct {
 	Metric int           // into Run.Metrics
 	Labels metric.Labels // those of Options.By that the series have
@@ -25,10 +25,12 @@ type Aggregate struct {
 	// Counter has the sums of totals and rates of the series where those are
 	// defined; it has no slices.
 	Counter *normalize.Counter
+	// Summary has the sums of counts and sums; a server's quantiles cannot be merged.
+	Summary *normalize.Summary
 	// Histogram pools the observations of all series; it has no slices.
 	Histogram *normalize.Histogram
 	Resets    int    // of all series
-	Refused   string // why Counter and Histogram are nil
+	Refused   string // why all of these are nil
 	Warnings  []metric.Warning
 }
 
@@ -54,9 +56,13 @@ func (r *Run) aggregate() {
 	var members [][]*Series
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
-		if m.Series[0].Gauge != nil {
+		switch first := &m.Series[0]; {
+		case first.Counter != nil, first.Summary != nil, first.Histogram != nil:
+		case first.Gauge != nil:
 			gauges++
 			continue
+		default:
+			continue // infos, states and what is as of now
 		}
 		for _, g := range r.groups(m) {
 			r.Aggregates = append(r.Aggregates, Aggregate{Metric: i, Labels: g.labels, Series: len(g.series)})
@@ -118,11 +124,17 @@ func (a *Aggregate) merge(series []*Series, quantiles []float64) {
 	var histograms []*normalize.Histogram
 	for _, s := range series {
 		a.Resets += s.Resets
-		if s.Counter != nil {
+		switch {
+		case s.Counter != nil:
 			counters = append(counters, s.Counter)
-		} else {
+		case s.Summary != nil:
+			a.addSummary(s.Summary)
+		default:
 			histograms = append(histograms, s.Histogram)
 		}
+	}
+	if a.Summary != nil {
+		return
 	}
 	if len(counters) > 0 {
 		a.addUp(counters)
@@ -135,6 +147,24 @@ func (a *Aggregate) merge(series []*Series, quantiles []float64) {
 	}
 	h.Gain = nil // it holds what the estimators learned
 	a.Histogram, a.Warnings = h, warnings
+}
+
+// addSummary adds one summary to the aggregate.
+func (a *Aggregate) addSummary(s *normalize.Summary) {
+	if a.Summary == nil {
+		a.Summary = &normalize.Summary{}
+	}
+	t := a.Summary
+	t.Count += s.Count
+	t.Sum += s.Sum
+	t.CountRate += s.CountRate
+	t.SumRate += s.SumRate
+	t.HasRates = t.HasRates || s.HasRates
+	t.NoCount, t.NoSum = t.NoCount || s.NoCount, t.NoSum || s.NoSum
+	t.Avg = 0
+	if t.Count != 0 && !t.NoSum && !t.NoCount {
+		t.Avg = t.Sum / float64(t.Count)
+	}
 }
 
 // addUp sums counters. Those of a single sample have no total.

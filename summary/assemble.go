@@ -23,7 +23,8 @@ type piece struct {
 // targetResult is what one target contributes.
 type targetResult struct {
 	endpoint   Endpoint
-	main, warm *normalize.Result // nil when there was no such window
+	main, warm *normalize.Result  // nil when there was no such window
+	exemplars  map[int][]Exemplar // by series
 }
 
 // result closes the account of a target.
@@ -57,30 +58,9 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 		e.Warnings = append(e.Warnings, r.main.Warnings...)
 	}
 	e.Declared = l.declared()
-	e.NotExported = l.notExported()
+	r.exemplars = l.exemplarsOf()
 	e.Gaps, e.GapsN = l.gaps()
 	return r
-}
-
-// notExported lists the families that exports have no place for.
-func (l *ledger) notExported() []NotExported {
-	seen := make([]bool, len(l.dict.Families))
-	for i := range l.dict.Series {
-		seen[l.dict.Series[i].Family] = true
-	}
-	var out []NotExported
-	for i, f := range l.dict.Families {
-		switch f.Type {
-		case metric.Summary, metric.Info, metric.StateSet, metric.GaugeHistogram:
-			if seen[i] {
-				out = append(out, NotExported{f.Name, f.Type})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b NotExported) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
-	})
-	return out
 }
 
 // assemble makes one tree of the pieces; endpoints keep their order.
@@ -92,6 +72,7 @@ func assemble(pieces []piece, o *Options) *Run {
 		Window: first.plan.window, WarmupWindow: first.plan.warmup, Phases: first.plan.phases, Options: *o,
 	}
 	var mains, warms []*normalize.Result
+	var exemplars []map[int][]Exemplar
 	for i := range pieces {
 		p := &pieces[i]
 		for name, value := range p.meta.Tags {
@@ -106,11 +87,12 @@ func assemble(pieces []piece, o *Options) *Run {
 			r.Window.EndNS = max(r.Window.EndNS, t.endpoint.EndNS)
 			r.Endpoints = append(r.Endpoints, t.endpoint)
 			mains, warms = append(mains, t.main), append(warms, t.warm)
+			exemplars = append(exemplars, t.exemplars)
 		}
 	}
 	r.warnTwins()
-	r.Metrics = r.merge(mains)
-	r.Warmup = r.merge(warms)
+	r.Metrics = r.merge(mains, exemplars)
+	r.Warmup = r.merge(warms, nil)
 	r.warnConflicts()
 	r.Derived = derive(mains)
 	r.aggregate()
@@ -173,7 +155,7 @@ func (r *Run) warnConflicts() {
 
 // merge gathers the series of all endpoints under their metrics. A nil result
 // contributes nothing.
-func (r *Run) merge(results []*normalize.Result) []Metric {
+func (r *Run) merge(results []*normalize.Result, exemplars []map[int][]Exemplar) []Metric {
 	type key struct {
 		name string
 		typ  metric.Type
@@ -196,7 +178,11 @@ func (r *Run) merge(results []*normalize.Result) []Metric {
 					OwnUnit: units.Own(f.Name, f.Help, f.Unit), Conflict: named[f.Name]})
 				named[f.Name] = true
 			}
-			out[i].Series = append(out[i].Series, Series{Endpoint: endpoint, Labels: res.Dict.Series[s.Index].Labels, Series: s})
+			x := Series{Endpoint: endpoint, Labels: res.Dict.Series[s.Index].Labels, Series: s}
+			if exemplars != nil {
+				x.Exemplars = exemplars[endpoint][s.Index]
+			}
+			out[i].Series = append(out[i].Series, x)
 		}
 	}
 	for i := range out {

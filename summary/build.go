@@ -89,6 +89,9 @@ func (b *Builder) read(ctx context.Context, rec Recording) error {
 				return err
 			}
 		}
+		if err := t.readExemplars(ctx, rec, i); err != nil {
+			return err
+		}
 		return ctx.Err()
 	})
 }

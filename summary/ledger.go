@@ -34,6 +34,8 @@ type ledger struct {
 	// shown counts the slots in the last stored poll that AIPerf would keep.
 	shown int
 
+	exemplars map[int]metric.Exemplar // by slot
+
 	warnings []metric.Warning
 	dropped  int // warnings that were not kept
 }
@@ -70,6 +72,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		l.failed(s, p.at)
 		l.sum.Lines += int64(s.Dropped()) // of a body that hit a limit
 	}
+	l.exemplar(s.Exemplars)
 	for _, d := range s.Drops {
 		l.drop(d)
 	}

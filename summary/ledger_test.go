@@ -82,9 +82,6 @@ func TestLedger(t *testing.T) {
 	if l.Families != 5 || l.SeriesN != 3 || !slices.Equal(e.Declared, []string{"b"}) {
 		t.Errorf("%d families, %d series, declared %v", l.Families, l.SeriesN, e.Declared)
 	}
-	if want := []summary.NotExported{{"h", metric.GaugeHistogram}, {"i", metric.Info}}; !slices.Equal(e.NotExported, want) {
-		t.Errorf("not exported: got %v, want %v", e.NotExported, want)
-	}
 	want := []summary.Gap{{0, origin + 1*second, 1}, {origin + 2*second, origin + 5*second, 2}, {origin + 5*second, 0, 1}}
 	if !slices.Equal(e.Gaps, want) || e.GapsN != 3 {
 		t.Errorf("%d gaps %v, want %v", e.GapsN, e.Gaps, want)

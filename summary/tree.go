@@ -72,6 +72,9 @@ type Series struct {
 	Endpoint int // into Run.Endpoints
 	Labels   metric.Labels
 	normalize.Series
+	// Exemplars are the last ones of the run that each bucket, or the counter,
+	// showed; none for the warm-up.
+	Exemplars []Exemplar
 }
 
 // Endpoint is a target with what happened at it.
@@ -87,16 +90,8 @@ type Endpoint struct {
 	Warnings       []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
-	// NotExported lists families that have samples but no statistics.
-	NotExported []NotExported
-	Gaps        []Gap // stretches without a stored poll, the first maxGaps of them
-	GapsN       int   // how many there were
-}
-
-// NotExported is a family of a type that has no statistics.
-type NotExported struct {
-	Name string
-	Type metric.Type
+	Gaps     []Gap // stretches without a stored poll, the first maxGaps of them
+	GapsN    int   // how many there were
 }
 
 // Gap is a stretch in which every poll of an endpoint failed.
