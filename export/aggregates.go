@@ -45,6 +45,9 @@ func (d *document) aggregate(a *summary.Aggregate) {
 			d.buf = strconv.AppendUint(d.buf, c.Exact, 10)
 		}
 	}
+	if a.Summary != nil {
+		d.summaryOf(a.Summary)
+	}
 	if a.Histogram != nil {
 		d.pooled(a.Histogram)
 	}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -105,13 +106,7 @@ func slotsOf(dst []int32, d *metric.Dict, series int) []int32 {
 		if rx, ry := slotRank(x.Role), slotRank(y.Role); rx != ry {
 			return rx - ry
 		}
-		switch {
-		case x.Bound < y.Bound:
-			return -1
-		case x.Bound > y.Bound:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(x.Bound, y.Bound), cmp.Compare(x.Lower, y.Lower))
 	})
 	return dst
 }
@@ -120,7 +115,7 @@ func slotRank(r metric.Role) int {
 	switch r {
 	case metric.RoleValue:
 		return 0
-	case metric.RoleBucket:
+	case metric.RoleBucket, metric.RoleNative:
 		return 1
 	case metric.RoleQuantile:
 		return 2

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -58,7 +59,7 @@ func (s *sheet) write() {
 	var info []row
 	for i := range s.run.Metrics {
 		m := &s.run.Metrics[i]
-		if !exportedType(m.Type) {
+		if !exportedType(m.Type) && m.Type != metric.Info {
 			continue
 		}
 		for j := range m.Series {
@@ -66,7 +67,7 @@ func (s *sheet) write() {
 				continue
 			}
 			r := row{metric: m, series: &m.Series[j], endpoint: displayName(s.run.Endpoints[m.Series[j].Endpoint].URL)}
-			if m.Type == metric.Gauge && isInfo(m) {
+			if m.Type == metric.Info || m.Type == metric.Gauge && isInfo(m) {
 				info = append(info, r)
 			} else {
 				rows[m.Type] = append(rows[m.Type], r)
@@ -77,6 +78,7 @@ func (s *sheet) write() {
 		s.section(typ, rows[typ])
 	}
 	s.info(info)
+	s.otherSections()
 }
 
 // isInfo says that the labels of a metric describe its endpoint and are no
@@ -116,10 +118,7 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 	for i := range rows {
 		rows[i].arrange(columns)
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.fill, b.fill), cmp.Compare(a.metric.Name, b.metric.Name),
-			cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.labels, b.labels))
-	})
+	slices.SortStableFunc(rows, compareRows)
 	stats := gaugeColumns
 	switch typ {
 	case metric.Counter:
@@ -211,16 +210,20 @@ func (s *sheet) histogram(series *summary.Series) {
 
 // bucketCell writes le=n;le=n.
 func (s *sheet) bucketCell(series *summary.Series) {
+	s.text(bucketList(series.Histogram.Buckets))
+}
+
+func bucketList(buckets []normalize.Bucket) string {
 	var b []byte
-	for i := range series.Histogram.Buckets {
-		bucket := &series.Histogram.Buckets[i]
+	for i := range buckets {
+		bucket := &buckets[i]
 		if i > 0 {
 			b = append(b, ';')
 		}
 		b = append(append(b, boundText(bucket)...), '=')
 		b = strconv.AppendInt(b, bucket.Count, 10)
 	}
-	s.text(string(b))
+	return string(b)
 }
 
 // info writes a row for each label of the metrics that only describe.

@@ -151,7 +151,7 @@ func TestCSVAgreesWithJSON(t *testing.T) {
 	compared := 0
 	for _, section := range readCSV(t, csvOf(t, r)) {
 		header := section[0]
-		if header[1] != "Type" {
+		if header[1] != "Type" || section[1][1] == "summary" {
 			continue
 		}
 		for _, row := range section[1:] {

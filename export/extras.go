@@ -54,6 +54,8 @@ func (d *document) extras() {
 	d.close(']')
 	d.aggregates()
 	d.derived()
+	d.others("metrics", r.Metrics)
+	d.others("warmup_metrics", r.Warmup)
 	d.conflicts("conflicting_metrics", r.Metrics)
 	d.conflicts("conflicting_warmup_metrics", r.Warmup)
 	d.close('}')
@@ -197,7 +199,9 @@ func (d *document) conflicts(name string, metrics []summary.Metric) {
 func (d *document) seriesNote(m *summary.Metric, s *summary.Series) {
 	exact := s.Counter != nil && s.Counter.HasExact && s.Counter.Exact > 1<<53
 	single := s.Counter != nil && !s.Counter.Defined
-	if !exact && !single && s.Resets+s.Gaps+s.NonFinite == 0 && len(s.Warnings) == 0 && !d.hasQuantiles(s) && s.Distribution == nil {
+	native := s.Histogram != nil && s.Histogram.Native != nil
+	started := s.CreatedNS > d.run.OriginNS
+	if !exact && !single && !native && !started && len(s.Exemplars) == 0 && s.Resets+s.Gaps+s.NonFinite == 0 && len(s.Warnings) == 0 && !d.hasQuantiles(s) && s.Distribution == nil {
 		return
 	}
 	d.elem()
@@ -220,8 +224,16 @@ func (d *document) seriesNote(m *summary.Metric, s *summary.Series) {
 		d.key("total_exact")
 		d.buf = strconv.AppendUint(d.buf, s.Counter.Exact, 10)
 	}
+	if native {
+		d.key("native")
+		d.bool(true)
+	}
+	if s.CreatedNS != 0 {
+		d.intField("created_ns", s.CreatedNS)
+	}
 	d.quantiles(s)
 	d.slicePercentiles(s.Histogram)
+	d.exemplars(s.Exemplars)
 	d.distribution(s.Distribution)
 	d.warnings(s.Warnings)
 	d.close('}')

@@ -15,7 +15,10 @@ import (
 // endpoints in time order over the whole run, with the values as the servers sent
 // them: cumulative, warm-up included. Only samples that AIPerf would keep are
 // written: finite ones, of counters, gauges, histograms and unknown families whose
-// name does not end in _info. A poll without any gives no line.
+// name does not end in _info; of native histograms the populated buckets, as a
+// classic histogram of these would have them. Summaries, infos, state sets and
+// gauge histograms, which AIPerf does not know, follow under the key
+// "scrapestat". A poll without any gives no line.
 //
 // It reads the recordings as a stream and holds one poll per endpoint.
 func JSONL(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o Options) error {
@@ -138,14 +141,21 @@ func (s *stream) appendLine(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(s.poll.Took), 10)
 	b = append(b, `,"metrics":{`...)
 	families := len(b)
-	if b = s.state.appendFamilies(b); len(b) == families {
-		return b[:start]
-	}
+	b = s.state.appendFamilies(b)
+	none := len(b) == families
 	b = append(b, `},"request_sent_ns":`...)
 	b = strconv.AppendInt(b, s.poll.SentNS, 10)
 	if s.poll.FirstByteNS != 0 {
 		b = append(b, `,"first_byte_ns":`...)
 		b = strconv.AppendInt(b, s.poll.FirstByteNS, 10)
+	}
+	others := len(b)
+	b = append(b, `,"scrapestat":{"metrics":{`...)
+	head := len(b)
+	if b = s.state.appendOthers(b); len(b) > head {
+		b = append(b, '}', '}')
+	} else if b = b[:others]; none {
+		return b[:start]
 	}
 	return append(b, '}', '\n')
 }

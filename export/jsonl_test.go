@@ -44,7 +44,8 @@ func TestJSONLMetrics(t *testing.T) {
 	check("scalars", "# TYPE b gauge\nb 0.5\n# TYPE a counter\na{y=\"2\",x=\"\"} 1e20\n", `{"b":[{"value":0.5}],"a":[{"labels":{"x":"","y":"2"},"value":1e+20}]}`)
 	check("not finite", "# TYPE g gauge\ng{a=\"1\"} NaN\ng{a=\"2\"} 3\n# TYPE n gauge\nn +Inf\n", `{"g":[{"labels":{"a":"2"},"value":3.0}]}`)
 	check("nothing finite", "# TYPE g gauge\ng NaN\n", "")
-	check("other types", "# TYPE s summary\ns_sum 1\n# TYPE i info\ni 1\n# TYPE x_info gauge\nx_info 1\n", "")
+	check("info gauges", "# TYPE x_info gauge\nx_info 1\n", "")
+	check("other types", "# TYPE s summary\ns_sum 1\n# TYPE g gauge\ng 2\n", `{"g":[{"value":2.0}]}`)
 	check("no type", "odd 1\n", `{"odd":[{"value":1.0}]}`)
 	check("buckets in order", "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_bucket{le=\"10\"} 2\nh_bucket{le=\"2.50\"} 1\nh_count 3\nh_sum 4\n",
 		`{"h":[{"buckets":{"2.50":1.0,"10":2.0,"+Inf":3.0},"sum":4.0,"count":3.0}]}`)
@@ -54,6 +55,20 @@ func TestJSONLMetrics(t *testing.T) {
 		`{"h":[{"labels":{"a":"3"},"buckets":{},"count":1.0}]}`)
 	check("created is metadata", "# TYPE c counter\nc_created 5\n# TYPE d counter\nd 1\nd_created 7\n", `{"d":[{"value":1.0}]}`)
 	check("one name, two types", "# TYPE x gauge\nx{a=\"1\"} 1\n# TYPE x counter\nx{b=\"1\"} 2\n", `{"x":[{"labels":{"a":"1"},"value":1.0},{"labels":{"b":"1"},"value":2.0}]}`)
+}
+
+// TestJSONLOthers checks the types that AIPerf does not know.
+func TestJSONLOthers(t *testing.T) {
+	f := newFake("u")
+	f.scrape(0, 0, "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"0.9\"} 2\ns_sum 1\ns_count 3\n# TYPE i info\ni{v=\"1\"} 1\n# TYPE e stateset\ne{e=\"on\"} 0\n"+
+		"# TYPE q gaugehistogram\nq_bucket{le=\"1\"} 2\nq_count 4\n")
+	_, got, _ := strings.Cut(linesOf(t, f)[0], `"scrapestat":`)
+	want := `{"metrics":{"s":{"type":"summary","series":[{"quantiles":{"0.9":2.0},"sum":1.0,"count":3.0}]},` +
+		`"i":{"type":"info","series":[{"labels":{"v":"1"},"value":1.0}]},"e":{"type":"stateset","series":[{"labels":{"e":"on"},"value":0.0}]},` +
+		`"q":{"type":"gaugehistogram","series":[{"buckets":{"1":2.0},"count":4.0}]}}}}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 // TestJSONLRecords checks which polls are written, and when series come and go.

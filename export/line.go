@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -22,12 +23,14 @@ type lineState struct {
 	seriesOf []int32  // by slot
 	changed  []bool   // by series: its text is not that of the present values
 	families []lineFamily
-	stale    bool // families is not that of what is present
+	others   []lineFamily        // of the types AIPerf does not know
+	spans    normalize.Intervals // scratch
+	stale    bool                // families is not that of what is present
 }
 
 // lineFamily is the array of one family.
 type lineFamily struct {
-	head   []byte // "name":[
+	head   []byte // "name":[, or "name":{"type":"summary","series":[
 	series []lineSeries
 }
 
@@ -38,6 +41,8 @@ type lineSeries struct {
 	head       []byte // {"labels":{...}, or {
 	value      int32  // slot; -1 for a histogram
 	buckets    []lineBucket
+	natives    []int32 // slots of native buckets, ascending by bound
+	quoted     bool    // buckets are a server's quantiles; NaN is left out
 	sum, count int32
 }
 
@@ -86,16 +91,20 @@ func (l *lineState) apply(s *metric.Snapshot) error {
 // one name, which differ by type, share an array.
 func (l *lineState) arrange() {
 	l.stale = false
-	l.families = l.families[:0]
+	l.families, l.others = l.families[:0], l.others[:0]
 	at := map[string]int{}
 	for i := range l.dict.Series {
 		f := l.dict.FamilyOf(i)
-		if !exportedType(f.Type) || strings.HasSuffix(f.Name, "_info") {
+		if exportedType(f.Type) && strings.HasSuffix(f.Name, "_info") {
 			continue
 		}
 		l.changed[i] = true
 		s, ok := l.series(i, f.Type)
 		if !ok {
+			continue
+		}
+		if !exportedType(f.Type) {
+			l.addOther(f, s)
 			continue
 		}
 		k, known := at[f.Name]
@@ -106,6 +115,18 @@ func (l *lineState) arrange() {
 		}
 		l.families[k].series = append(l.families[k].series, s)
 	}
+}
+
+// addOther adds a series of a type AIPerf does not know.
+func (l *lineState) addOther(f *metric.Family, s lineSeries) {
+	head := append(appendString(nil, f.Name), `:{"type":"`+f.Type.String()+`","series":[`...)
+	for i := range l.others {
+		if string(l.others[i].head) == string(head) {
+			l.others[i].series = append(l.others[i].series, s)
+			return
+		}
+	}
+	l.others = append(l.others, lineFamily{head, []lineSeries{s}})
 }
 
 // series prepares one series; ok is false when none of its slots is present.
@@ -127,14 +148,31 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 			s.sum, ok = slot, true
 		case metric.RoleCount:
 			s.count, ok = slot, true
+		case metric.RoleQuantile:
+			if typ == metric.Summary {
+				text := string(appendFloat(nil, sl.Bound))
+				if sl.Text != "" {
+					text = sl.Text
+				}
+				bounds = append(bounds, bound{sl.Bound, lineBucket{append(appendString([]byte{','}, text), ':'), slot}})
+				ok = true
+			}
+		case metric.RoleNative:
+			s.natives, ok = append(s.natives, slot), true
 		case metric.RoleBucket:
 			text := boundText(&normalize.Bucket{Text: sl.Text, Upper: sl.Bound})
 			bounds = append(bounds, bound{sl.Bound, lineBucket{append(appendString([]byte{','}, text), ':'), slot}})
 			ok = true
 		}
 	}
-	if typ != metric.Histogram && s.value < 0 {
+	whole := typ == metric.Histogram || typ == metric.GaugeHistogram || typ == metric.Summary
+	if !whole && s.value < 0 {
 		return s, false
+	}
+	slices.SortFunc(s.natives, func(a, b int32) int { return cmp.Compare(l.dict.Slots[a].Bound, l.dict.Slots[b].Bound) })
+	s.quoted = typ == metric.Summary
+	if whole {
+		s.value = -1
 	}
 	slices.SortStableFunc(bounds, func(a, b bound) int { return cmp.Compare(a.upper, b.upper) })
 	for i, b := range bounds {
@@ -143,7 +181,13 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 		}
 		s.buckets = append(s.buckets, b.lineBucket)
 	}
-	if labels := l.dict.Series[index].Labels; labels != (metric.Labels{}) {
+	s.begin(l.dict.Series[index].Labels, typ)
+	return s, ok
+}
+
+// begin writes the text in front of the first value of a series.
+func (s *lineSeries) begin(labels metric.Labels, typ metric.Type) {
+	if labels != (metric.Labels{}) {
 		s.head = append(s.head, `"labels":{`...)
 		for name, value := range labels.All() {
 			s.head = append(appendString(s.head, name), ':')
@@ -152,12 +196,14 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 		s.head[len(s.head)-1] = '}'
 		s.head = append(s.head, ',')
 	}
-	if typ == metric.Histogram {
+	switch {
+	case typ == metric.Summary:
+		s.head = append(s.head, `"quantiles":{`...)
+	case s.value < 0:
 		s.head = append(s.head, `"buckets":{`...)
-	} else {
+	default:
 		s.head = append(s.head, `"value":`...)
 	}
-	return s, ok
 }
 
 // appendFamilies appends the members of "metrics" with the present values.
@@ -165,8 +211,16 @@ func (l *lineState) appendFamilies(b []byte) []byte {
 	if l.stale {
 		l.arrange()
 	}
-	for i := range l.families {
-		f := &l.families[i]
+	return l.appendList(b, l.families, "]")
+}
+
+// appendOthers appends those of the types AIPerf does not know.
+func (l *lineState) appendOthers(b []byte) []byte { return l.appendList(b, l.others, "]}") }
+
+func (l *lineState) appendList(b []byte, families []lineFamily, end string) []byte {
+	first := len(b)
+	for i := range families {
+		f := &families[i]
 		start := len(b)
 		b = append(b, f.head...)
 		none := len(b)
@@ -177,10 +231,10 @@ func (l *lineState) appendFamilies(b []byte) []byte {
 			b = b[:start]
 			continue
 		}
-		b[len(b)-1] = ']'
+		b = append(b[:len(b)-1], end...)
 		b = append(b, ',')
 	}
-	if n := len(b); n > 0 && b[n-1] == ',' {
+	if n := len(b); n > first && b[n-1] == ',' {
 		b = b[:n-1]
 	}
 	return b
@@ -204,8 +258,22 @@ func (l *lineState) render(b []byte, s *lineSeries) []byte {
 	if s.value >= 0 {
 		return append(l.appendValue(b, s.value), '}', ',')
 	}
+	before := len(b)
 	for i := range s.buckets {
-		b = l.appendValue(append(b, s.buckets[i].head...), s.buckets[i].slot)
+		head := s.buckets[i].head
+		if s.quoted {
+			if !l.isFinite(s.buckets[i].slot) {
+				continue // the server has no data
+			}
+			head = bytes.TrimPrefix(head, []byte{','})
+			if len(b) > before {
+				b = append(b, ',')
+			}
+		}
+		b = l.appendValue(append(b, head...), s.buckets[i].slot)
+	}
+	if len(s.natives) > 0 {
+		b = l.appendNatives(b, s)
 	}
 	b = append(b, '}')
 	if s.sum >= 0 {
@@ -217,6 +285,28 @@ func (l *lineState) render(b []byte, s *lineSeries) []byte {
 	return append(b, '}', ',')
 }
 
+// appendNatives appends the buckets of a native histogram as a classic one of the
+// populated ones would have them: cumulative, with +Inf.
+func (l *lineState) appendNatives(b []byte, s *lineSeries) []byte {
+	l.spans = l.spans[:0]
+	for _, slot := range s.natives {
+		if v := math.Float64frombits(l.bits[slot]); l.present[slot] && v > 0 {
+			l.spans = append(l.spans, normalize.Interval{Lower: l.dict.Slots[slot].Lower, Upper: l.dict.Slots[slot].Bound, Count: v})
+		}
+	}
+	l.spans.Sort()
+	edges := l.spans.Edges()
+	all := 0.0
+	for i, n := range l.spans.Below(edges) {
+		b = append(appendString(b, boundText(&normalize.Bucket{Upper: edges[i]})), ':')
+		b = append(appendFloat(b, n), ',')
+	}
+	for i := range l.spans {
+		all += l.spans[i].Count
+	}
+	return appendFloat(append(b, `"+Inf":`...), all)
+}
+
 // finite says that no value of a series is NaN or infinite.
 func (l *lineState) finite(s *lineSeries) bool {
 	for _, slot := range [...]int32{s.value, s.sum, s.count} {
@@ -225,7 +315,12 @@ func (l *lineState) finite(s *lineSeries) bool {
 		}
 	}
 	for i := range s.buckets {
-		if !l.isFinite(s.buckets[i].slot) {
+		if !s.quoted && !l.isFinite(s.buckets[i].slot) {
+			return false
+		}
+	}
+	for _, slot := range s.natives {
+		if !l.isFinite(slot) {
 			return false
 		}
 	}

@@ -25,6 +25,9 @@ import (
 // bucket that appears late is counted from its first sample; and pages are
 // compressed with zstd, which every reader of AIPerf's files knows.
 //
+// A native histogram has rows for the bounds of its populated buckets, as a
+// classic one of those buckets would have, and +Inf.
+//
 // recs are the recordings r was built of, in the same order. They are read once
 // or, when they are big, several times; memory does not grow with their length.
 // Parquet starts one goroutine per processor and waits for them.
@@ -182,11 +185,17 @@ func (l *aiperfLayout) rows(st *stripe, series int) int {
 	if st.dict.FamilyOf(series).Type != metric.Histogram {
 		return 1
 	}
-	n := 0
+	n, native := 0, 0
 	for _, slot := range st.dict.SlotsOf(series) {
-		if st.dict.Slots[slot].Role == metric.RoleBucket {
+		switch st.dict.Slots[slot].Role {
+		case metric.RoleBucket:
 			n++
+		case metric.RoleNative:
+			native++
 		}
+	}
+	if native > 0 {
+		return 2*native + 1 // both ends of each, and +Inf
 	}
 	return n
 }

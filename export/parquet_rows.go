@@ -15,6 +15,7 @@ type aiperfFiller struct {
 	unknown int           // slots that ref does not have
 	roles   []metric.Role // by slot
 	les     []uint64      // by slot, of buckets: the text
+	native  nativeGain
 }
 
 // reference is the value that increases of a slot are counted from.
@@ -46,6 +47,7 @@ func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to in
 		if !f.finite() {
 			continue
 		}
+		f.native.take(f.reader.cursors, f.reader.poll >= first)
 		if f.reader.poll < first || !known {
 			f.remember()
 			known = true
@@ -56,10 +58,12 @@ func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to in
 			continue
 		}
 		n := 1
-		switch typ {
-		case metric.Histogram:
+		switch {
+		case f.native.on:
+			n = f.nativeRows(out)
+		case typ == metric.Histogram:
 			n = f.histogram(out)
-		case metric.Counter:
+		case typ == metric.Counter:
 			out.columns[f.layout.value].add(f.ref[0].delta(&f.reader.cursors[0]))
 		default:
 			out.columns[f.layout.value].add(f.reader.cursors[0].value())
@@ -88,6 +92,7 @@ func (f *aiperfFiller) begin(out *tableGroup, st *stripe, series int) {
 	}
 	f.slots = kept
 	f.ref = append(f.ref[:0], make([]reference, len(kept))...)
+	f.native.begin(st.dict, family.Type, kept)
 	f.reader.open(st, kept)
 }
 

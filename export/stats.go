@@ -29,7 +29,7 @@ func exportedType(t metric.Type) bool {
 
 // hasStats says that a series has a sample inside the window.
 func hasStats(s *summary.Series) bool {
-	return s.Counter != nil || s.Histogram != nil || s.Gauge != nil && s.Gauge.N > 0
+	return s.Counter != nil || s.Histogram != nil || s.Info != nil || s.Gauge != nil && s.Gauge.N > 0
 }
 
 func (d *document) metrics(name string, metrics []summary.Metric) {

@@ -29,8 +29,9 @@ import (
 //	timestamp_ns   INT64   the same since 1970
 //	phase          STRING  warmup, profiling, ..., or null outside of all
 //	in_window      BOOLEAN the sample counts for the statistics
-//	component      STRING  value, bucket, quantile, sum or count
+//	component      STRING  value, bucket, native_bucket, quantile, sum or count
 //	le             DOUBLE  upper bound of a bucket, inf for the last; else null
+//	above          DOUBLE  lower bound of a native bucket, which is not cumulative; else null
 //	le_text        STRING  the bound as the server writes it
 //	quantile       DOUBLE  of a summary; else null
 //	value          DOUBLE  as exposed, NaN and -0 included
@@ -41,7 +42,8 @@ import (
 // so. What a series gained in the window is its delta in the last row of the
 // window; it is what the JSON says, a restart counts from zero unless the run was
 // analysed with AIPerf's clamp. delta is null outside the window, for gauges, and
-// in samples with a number that is not finite. A poll that failed and a series
+// in samples with a number that is not finite. A native bucket has all that its
+// range gained, also while it was several buckets. A poll that failed and a series
 // that was not there have no rows. Creation times have none either. The key
 // "scrapestat.run" of the footer says what was run, as JSON.
 //
@@ -80,6 +82,7 @@ const (
 	tidyInWindow
 	tidyComponent
 	tidyLE
+	tidyAbove
 	tidyLEText
 	tidyQuantile
 	tidyValue
@@ -97,7 +100,7 @@ func tidyColumns() []tableColumn {
 		textColumn("unit")}
 	columns = append(columns, mapColumns("labels")...)
 	return append(columns, instant, wholeColumn("timestamp_ns"), textColumn("phase"), flagColumn("in_window"), textColumn("component"),
-		steadyColumn("le"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"))
+		steadyColumn("le"), steadyColumn("above"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"))
 }
 
 // tidyLayout is the table of everything.

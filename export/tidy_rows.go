@@ -11,6 +11,7 @@ type tidyFiller struct {
 	layout *tidyLayout
 	reader seriesReader
 	gain   gain
+	native nativeGain
 	slots  []int32
 	keys   []uint64 // of the labels, texts
 	values []uint64
@@ -22,6 +23,7 @@ type tidyPart struct {
 	role              metric.Role // creation times have no rows
 	component, leText uint64
 	bound             uint64 // bits of le or quantile
+	above             uint64 // bits of the lower bound of a native bucket
 }
 
 // fill appends the rows of a series.
@@ -35,6 +37,7 @@ func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int3
 		gains := counted && at <= e.EndNS && f.finite()
 		if gains {
 			f.gain.take(f.reader.cursors, inWindow, before(st.times, f.reader.poll))
+			f.native.take(f.reader.cursors, inWindow)
 		}
 		if f.reader.poll >= from {
 			rows += f.sample(out, at, inWindow, gains && inWindow)
@@ -58,7 +61,7 @@ func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
 	for _, id := range f.slots {
 		slot := &st.dict.Slots[id]
 		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
-		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound)}
+		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
 		if slot.Role != metric.RoleCreated {
 			p.component = out.columns[tidyComponent].text(slot.Role.String())
 		}
@@ -67,6 +70,7 @@ func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
 		}
 		f.parts = append(f.parts, p)
 	}
+	f.native.begin(st.dict, st.dict.FamilyOf(series).Type, f.slots)
 	f.reader.open(st, f.slots)
 }
 
@@ -105,7 +109,8 @@ func (f *tidyFiller) constants(out *tableGroup, st *stripe, series, rows int) {
 // does not count.
 func (f *tidyFiller) finite() bool {
 	for i := range f.reader.cursors {
-		if c := &f.reader.cursors[i]; c.present && f.parts[i].role != metric.RoleCreated && !c.finite() {
+		role := f.parts[i].role // a server's quantile may be NaN
+		if c := &f.reader.cursors[i]; c.present && role != metric.RoleCreated && role != metric.RoleQuantile && !c.finite() {
 			return false
 		}
 	}
@@ -129,7 +134,11 @@ func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int
 		} else {
 			out.columns[tidyUint].null(1)
 		}
-		if d, ok := f.gain.since(i, c); gains && ok {
+		d, ok := f.gain.since(i, c)
+		if f.native.on {
+			d, ok = f.native.since(i)
+		}
+		if gains && ok {
 			out.columns[tidyDelta].add(d)
 		} else {
 			out.columns[tidyDelta].null(1)
@@ -158,6 +167,14 @@ func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int
 func (f *tidyFiller) bound(out *tableGroup, p *tidyPart) {
 	out.columns[tidyComponent].run(p.component, 1)
 	le, text, quantile := out.columns[tidyLE], out.columns[tidyLEText], out.columns[tidyQuantile]
+	if p.role == metric.RoleNative {
+		out.columns[tidyAbove].run(p.above, 1)
+		le.run(p.bound, 1)
+		text.null(1)
+		quantile.null(1)
+		return
+	}
+	out.columns[tidyAbove].null(1)
 	switch p.role {
 	case metric.RoleBucket:
 		le.run(p.bound, 1)

@@ -107,7 +107,7 @@ func TestTidyColumns(t *testing.T) {
 	r.Phases = []summary.Phase{{Name: metric.PhaseProfiling, EndNS: 10}, {Name: "ramp", StartNS: 1, EndNS: 2}}
 	f, rows := readTable(t, writeTidy(t, r, p))
 	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key labels.key_value.value " +
-		"timestamp timestamp_ns phase in_window component le le_text quantile value value_uint64 delta")
+		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 delta")
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}

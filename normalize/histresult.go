@@ -44,7 +44,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 	}
 	out.Buckets = h.bucketsOf(out.Bounds, gained)
 	out.NoSum = !h.common[h.sumAt()]
-	if out.Count == 0 && h.mode != modeGauge {
+	if out.Count == 0 && h.mode == modeCumulative {
 		return out, warnings, t
 	}
 	if !out.NoSum && out.Count != 0 {

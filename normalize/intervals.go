@@ -63,7 +63,7 @@ func (c Intervals) outside(threshold float64) Intervals {
 			b.Upper = -threshold
 		}
 	}
-	c.sort()
+	c.Sort()
 	return c
 }
 
@@ -76,7 +76,7 @@ func (c Intervals) Add(more Intervals) Intervals {
 		return c
 	}
 	all := append(slices.Clone(c), more...)
-	all.sort()
+	all.Sort()
 	out := all[:1]
 	for _, b := range all[1:] {
 		last := &out[len(out)-1]
@@ -90,7 +90,8 @@ func (c Intervals) Add(more Intervals) Intervals {
 	return out
 }
 
-func (c Intervals) sort() {
+// Sort puts buckets in their order.
+func (c Intervals) Sort() {
 	slices.SortFunc(c, func(a, b Interval) int { return cmp.Or(cmp.Compare(a.Lower, b.Lower), cmp.Compare(a.Upper, b.Upper)) })
 }
 

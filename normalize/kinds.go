@@ -12,6 +12,9 @@ import (
 // Summary is what a summary gained over the window, and the quantiles its server
 // computed, which no window applies to.
 type Summary struct {
+	// Defined is false when there is nothing to take a difference of: a single
+	// sample. All but Quantiles is then 0.
+	Defined  bool
 	Count    int64
 	Sum, Avg float64
 	NoCount  bool // the server sends no count: Count is 0 and there is no Avg
@@ -102,16 +105,22 @@ func gaugeHistogram(h *Histogram) *GaugeHistogram {
 }
 
 // summary turns the result of a histogram without buckets.
-func (h *histogram) summary(f *Fold, r *Histogram) *Summary {
+func (h *histogram) summary(f *Fold, r *Histogram, v *view) *Summary {
 	if r == nil {
 		return nil
 	}
 	s := &Summary{Count: r.Count, Sum: r.Sum, Avg: r.Avg, NoSum: r.NoSum, CountRate: r.CountRate, SumRate: r.SumRate, HasRates: r.HasRates}
+	t := h.track
+	t.settle(v.polls.to, v.polls)
+	if s.Defined = t.samples > 1 || t.ref >= 0; !s.Defined {
+		*s = Summary{NoCount: s.NoCount, NoSum: s.NoSum}
+	}
 	counted := h
 	if h.common == nil {
 		counted = h.idle()
 	}
 	s.NoCount = !counted.usesCount()
+	s.HasRates = s.HasRates && !s.NoCount
 	for i, id := range h.quantiles {
 		present, bits := f.slots[id].present, f.bits[id]
 		if h.quantilesEnd != nil {

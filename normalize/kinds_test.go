@@ -73,20 +73,22 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	// The first sample is the reference; the quantiles are the last ones.
-	check(normalize.Options{}, normalize.Summary{Count: 6, Sum: 12, Avg: 2, CountRate: 3, SumRate: 6, HasRates: true, Quantiles: quantiles(7)}, 0,
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 6, Sum: 12, Avg: 2, CountRate: 3, SumRate: 6, HasRates: true, Quantiles: quantiles(7)}, 0,
 		summaryPoll(4, 8, 5), summaryPoll(5, 9, 6), summaryPoll(10, 20, 7))
 	// No data is NaN, and costs nothing else.
-	check(normalize.Options{}, normalize.Summary{Count: 1, Sum: 1, Avg: 1, CountRate: 1, SumRate: 1, HasRates: true, Quantiles: quantiles(nan)}, 0,
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 1, Sum: 1, Avg: 1, CountRate: 1, SumRate: 1, HasRates: true, Quantiles: quantiles(nan)}, 0,
 		summaryPoll(0, 0, nan), summaryPoll(1, 1, nan))
 	// A restart counts from zero.
-	check(normalize.Options{}, normalize.Summary{Count: 3, Sum: 5, Avg: 5.0 / 3, CountRate: 1.5, SumRate: 2.5, HasRates: true, Quantiles: quantiles(1)}, 1,
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 3, Sum: 5, Avg: 5.0 / 3, CountRate: 1.5, SumRate: 2.5, HasRates: true, Quantiles: quantiles(1)}, 1,
 		summaryPoll(9, 9, 5), summaryPoll(10, 11, 5), summaryPoll(2, 3, 1))
 	// What comes after the window is not told.
 	check(normalize.Options{StartNS: second, EndNS: 2 * second, Slice: time.Second},
-		normalize.Summary{Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true, Quantiles: quantiles(3),
+		normalize.Summary{Defined: true, Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true, Quantiles: quantiles(3),
 			Slices: []normalize.SummarySlice{{Slice: cut(1, 2), Count: 2, Sum: 4, Avg: 2}}}, 0,
 		summaryPoll(0, 0, 1), summaryPoll(1, 2, 2), summaryPoll(3, 6, 3), summaryPoll(50, 60, 9))
-	check(normalize.Options{}, normalize.Summary{NoCount: true, NoSum: true, Quantiles: quantiles(2)}, 0,
+	// A single sample is nothing to take a difference of.
+	check(normalize.Options{}, normalize.Summary{Quantiles: quantiles(3)}, 0, summaryPoll(7, 7, 3))
+	check(normalize.Options{}, normalize.Summary{Defined: true, NoCount: true, NoSum: true, Quantiles: quantiles(2)}, 0,
 		summaryPoll(nan, nan, 1), summaryPoll(nan, nan, 2))
 }
 

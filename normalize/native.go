@@ -217,7 +217,7 @@ func (h *native) current(f *Fold) NativeSample {
 			}
 		}
 	}
-	v.Spans.sort()
+	v.Spans.Sort()
 	return v
 }
 

@@ -32,6 +32,10 @@ type Series struct {
 	// otherwise.
 	Distribution *Distribution
 
+	// CreatedNS is when the server says the series began, the last time if that
+	// changed; 0 when it does not say. Gauges have none.
+	CreatedNS int64
+
 	Samples         int   // samples inside the window
 	FirstNS, LastNS int64 // the first and last of them
 	RefNS           int64 // time of the sample gains are counted from: the reference, or the first

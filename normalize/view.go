@@ -2,6 +2,7 @@ package normalize
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -171,7 +172,7 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 	case kindHistogram:
 		e := &ready[h.index]
 		t = e.track
-		f.histogramAs(&s, &f.histograms[h.index], e.histogram, e.warnings)
+		f.histogramAs(&s, &f.histograms[h.index], e.histogram, e.warnings, v)
 	case kindNative:
 		n := &f.natives[h.index]
 		var r *Histogram
@@ -184,6 +185,7 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 			s.Histogram = r
 		}
 	}
+	s.CreatedNS = f.createdNS(f.holders[index])
 	if s.empty() {
 		return Series{Index: index, NonFinite: int(t.drops)}, false
 	}
@@ -198,6 +200,25 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 	s.Distribution = f.distribution(index)
 	s.Warnings = append(s.Warnings, s.doubts(v.resets)...)
 	return s, true
+}
+
+// createdNS returns when a series began, 0 when that is not known.
+func (f *Fold) createdNS(h holder) int64 {
+	created := math.NaN()
+	switch h.kind {
+	case kindCounter:
+		created = f.counters[h.index].created
+	case kindInteger:
+		created = f.integers[h.index].created
+	case kindHistogram:
+		created = f.histograms[h.index].created
+	case kindNative:
+		created = f.natives[h.index].created
+	}
+	if !(created > 0 && created < 9e9) { // NaN, or no time since 1970 in seconds
+		return 0
+	}
+	return int64(math.Round(created*1e6)) * 1000
 }
 
 // empty says that there are no statistics.
@@ -219,13 +240,13 @@ func (f *Fold) gaugeOf(s *Series, g *gauge, v *view) (t track) {
 }
 
 // histogramAs sets what a histogram is, by its mode.
-func (f *Fold) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning) {
+func (f *Fold) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning, v *view) {
 	s.Warnings, s.Resets = warnings, int(h.resets)
 	switch h.mode {
 	case modeGauge:
 		s.GaugeHistogram = gaugeHistogram(r)
 	case modeSummary:
-		s.Summary = h.summary(f, r)
+		s.Summary = h.summary(f, r, v)
 	default:
 		s.Histogram = r
 	}
@@ -250,7 +271,7 @@ func (s *Series) doubts(resets ResetMode) []metric.Warning {
 	if s.NonFinite > 0 {
 		warn("non_finite", "%d samples inside the window were NaN or infinite and left out", s.NonFinite)
 	}
-	if s.Counter != nil && !s.Counter.Defined {
+	if s.Counter != nil && !s.Counter.Defined || s.Summary != nil && !s.Summary.Defined {
 		warn("single_sample", "a single sample: nothing to take a difference of")
 	}
 	return out

@@ -155,6 +155,7 @@ func (a *Aggregate) addSummary(s *normalize.Summary) {
 		a.Summary = &normalize.Summary{}
 	}
 	t := a.Summary
+	t.Defined = t.Defined || s.Defined
 	t.Count += s.Count
 	t.Sum += s.Sum
 	t.CountRate += s.CountRate

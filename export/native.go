@@ -1,0 +1,103 @@
+package export
+
+import (
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+)
+
+// nativeGain follows the buckets of one native histogram through the window, as
+// the statistics do. Of a series that is none it does nothing.
+type nativeGain struct {
+	on    bool // the series is a native histogram
+	gauge bool // and not cumulative
+	slots []metric.Slot
+	gain  normalize.NativeGain
+
+	open, counted bool   // the window has begun; a gain is known
+	created       uint64 // bits of the creation time
+	dated         bool
+}
+
+// begin starts another series with these slots.
+func (g *nativeGain) begin(d *metric.Dict, typ metric.Type, slots []int32) {
+	*g = nativeGain{slots: g.slots[:0], gauge: typ == metric.GaugeHistogram}
+	for _, id := range slots {
+		g.slots = append(g.slots, d.Slots[id])
+		g.on = g.on || d.Slots[id].Role == metric.RoleNative
+	}
+}
+
+// take takes over the present sample, all of whose values are finite.
+func (g *nativeGain) take(cursors []slotCursor, inWindow bool) {
+	if !g.on || g.gauge {
+		return
+	}
+	s, restarted, buckets := normalize.NativeSample{}, false, 0
+	for i := range cursors {
+		c, slot := &cursors[i], &g.slots[i]
+		if !c.present {
+			continue
+		}
+		switch slot.Role {
+		case metric.RoleCount:
+			s.Count = c.value()
+		case metric.RoleSum:
+			s.Sum = c.value()
+		case metric.RoleCreated:
+			restarted = g.dated && c.bits != g.created
+			g.created, g.dated = c.bits, true
+		case metric.RoleNative:
+			buckets++
+			if slot.Lower == -slot.Bound {
+				s.Threshold = max(s.Threshold, slot.Bound)
+			}
+			if v := c.value(); v > 0 {
+				s.Spans = append(s.Spans, normalize.Interval{Lower: slot.Lower, Upper: slot.Bound, Count: v})
+			}
+		}
+	}
+	if buckets == 0 {
+		return
+	}
+	s.Spans.Sort()
+	g.gain.Take(s, restarted, inWindow)
+	g.open = g.open || inWindow
+}
+
+// since returns what slot i gained in the window.
+func (g *nativeGain) since(i int) (float64, bool) {
+	if g.gauge || !g.open {
+		return 0, false
+	}
+	switch slot := &g.slots[i]; slot.Role {
+	case metric.RoleCount:
+		return g.gain.Gain.Count, true
+	case metric.RoleSum:
+		return g.gain.Gain.Sum, true
+	case metric.RoleNative:
+		return g.gain.Gain.Spans.In(normalize.Interval{Lower: slot.Lower, Upper: slot.Bound}), true
+	}
+	return 0, false
+}
+
+// nativeRows appends the buckets of the present sample of a native histogram,
+// what is at or below each bound of what was gained, and returns their number.
+func (f *aiperfFiller) nativeRows(out *tableGroup) int {
+	l, total := f.layout, f.native.gain.Gain
+	le, bucket := out.columns[l.le], out.columns[l.bucket]
+	edges := total.Spans.Edges()
+	for i, n := range total.Spans.Below(edges) {
+		le.run(le.text(boundText(&normalize.Bucket{Upper: edges[i]})), 1)
+		bucket.add(n)
+	}
+	all := 0.0
+	for i := range total.Spans {
+		all += total.Spans[i].Count
+	}
+	le.run(le.text("+Inf"), 1)
+	bucket.add(all)
+	n := len(edges) + 1
+	out.columns[l.sum].repeat(max(total.Sum, 0), n)
+	out.columns[l.count].repeat(total.Count, n)
+	return n
+}
