@@ -222,6 +222,16 @@ func (w *Writer) write(c *conn, b batch, number int64) error {
 	if b.empty() {
 		return nil
 	}
+	if w.o.OnCommit == nil {
+		return c.commit(b, number)
+	}
+	began := time.Now()
+	err := c.commit(b, number)
+	w.o.OnCommit(time.Since(began), err)
+	return err
+}
+
+func (c *conn) commit(b batch, number int64) error {
 	if err := c.begin(); err != nil {
 		return err
 	}

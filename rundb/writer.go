@@ -19,6 +19,10 @@ type WriterOptions struct {
 	// [AddMark], from the writer's goroutine and not after Close has returned.
 	// It must return quickly and must not call the Writer.
 	OnMark func(metric.Mark)
+	// OnCommit is called after each transaction with how long it took and its
+	// error, from the writer's goroutine and not after Close has returned. It must
+	// return quickly and must not call the Writer.
+	OnCommit func(time.Duration, error)
 	// CommitEvery is the time between transactions, 100 ms if 0.
 	CommitEvery time.Duration
 	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.

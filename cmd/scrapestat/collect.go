@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/promstore"
 )
 
 const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, or a signal arrives;
@@ -51,6 +52,10 @@ type collectOptions struct {
 	torchserve    torchserveFlags
 	triton        tritonFlags
 	analysis      analysisFlags
+
+	remoteWrite  remoteWriteFlags
+	remoteWriter *promstore.Writer // of remoteWrite, opened by validate; nil without
+	listen       string
 }
 
 func newCollectCmd(std stdio) *cobra.Command {
@@ -94,6 +99,8 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
+	o.remoteWrite.register(cmd)
 	o.registerLimits(cmd)
 	o.torchserve.register(cmd)
 	o.triton.register(cmd)
@@ -167,6 +174,15 @@ func (o *collectOptions) validate() error {
 			return usagef("--%s: %w", name, err)
 		}
 	}
+	if o.listen != "" {
+		if _, err := listenAddress(o.listen); err != nil {
+			return err
+		}
+	}
+	var err error
+	if o.remoteWriter, err = o.remoteWrite.open(); err != nil {
+		return err
+	}
 	return o.analysis.validate()
 }
 
@@ -192,12 +208,16 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 }
 
 // givenFlags lists the flags that were given, by name. Of headers only that there
-// were some: any of them may be a secret.
+// were some: any of them may be a secret, as may the query of an address.
 func givenFlags(cmd *cobra.Command) []string {
 	var out []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if strings.HasSuffix(f.Name, "header") {
 			out = append(out, "--"+f.Name+"="+redacted)
+			return
+		}
+		if f.Name == "remote-write" {
+			out = append(out, "--"+f.Name+"="+redactedOrNone(f.Value.String()))
 			return
 		}
 		out = append(out, fmt.Sprintf("--%s=%s", f.Name, strings.Trim(f.Value.String(), "[]")))

@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/promstore"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -86,6 +87,8 @@ func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.M
 			"drop":              o.drop,
 			"compress":          o.compress,
 			"max-scrape-share":  o.maxShare,
+			"remote-write":      redactedOrNone(o.remoteWrite.url),
+			"listen":            o.listen,
 		},
 	}
 	for _, t := range targets {
@@ -93,6 +96,14 @@ func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.M
 		out.Targets = append(out.Targets, rundb.ManifestTarget{Name: p.Name, URL: p.URL, Source: p.Source})
 	}
 	return out
+}
+
+// redactedOrNone is an address as outputs may show it.
+func redactedOrNone(address string) string {
+	if address == "" {
+		return ""
+	}
+	return promstore.Redact(address)
 }
 
 // complete adds what is only known after the run: lifetimes and exports.

@@ -10,9 +10,15 @@ import (
 // recorder is the sink of a collection: it hands every poll to the recording
 // and counts it for the progress line. It is safe for concurrent use.
 type recorder struct {
-	to scrape.Sink
+	to    scrape.Sink
+	after []observer // told of every poll that was recorded
 
 	polls, stored, failed, lines, dropped atomic.Int64
+}
+
+// observer is told of polls; concurrently for different targets.
+type observer interface {
+	Record(*metric.Snapshot)
 }
 
 func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to} }
@@ -27,6 +33,11 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 		r.dropped.Add(int64(s.Lost()))
 	} else {
 		r.failed.Add(1)
+	}
+	if err == nil {
+		for _, o := range r.after {
+			o.Record(s)
+		}
 	}
 	return err
 }

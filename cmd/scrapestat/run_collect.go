@@ -50,6 +50,10 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
+	stopOutputs, err := s.startOutputs(targets)
+	if err != nil {
+		return errors.Join(err, s.db.Close())
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -62,6 +66,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	runErr := s.run(ctx, first)
 	s.say.end()
 	relax()
+	stopOutputs(ctx)
 	if err := s.close(runErr); err != nil {
 		return err
 	}
@@ -85,15 +90,10 @@ func tightenGC() (relax func()) {
 
 // newSession opens the recording and makes the collector.
 func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
-	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), say: newProgress(std.err, o.quiet)}
+	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
-	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: func(m metric.Mark) {
-		select {
-		case s.marks <- m:
-		default: // a flood of marks: they are recorded all the same
-		}
-	}})
+	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit})
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) 
 			return nil, errors.Join(err, db.Close())
 		}
 	}
+	s.self.name(targets)
 	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
 	s.collector, err = scrape.New(targets, o.scrapeOptions(s.origin), s.rec)
 	if err != nil {

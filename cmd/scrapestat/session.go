@@ -26,6 +26,7 @@ type session struct {
 	collector *scrape.Collector
 	child     *child           // nil without COMMAND
 	marks     chan metric.Mark // set by other processes
+	self      *selfMetrics
 	say       *progress
 	manifest  rundb.Manifest // as of the start
 	ended     time.Time
@@ -157,6 +158,38 @@ func (s *session) mark(name string, atNS int64) error {
 		return fmt.Errorf("mark %s: %w", name, err)
 	}
 	return nil
+}
+
+// tellMark wakes the run after a mark that came from outside.
+func (s *session) tellMark(m metric.Mark) {
+	select {
+	case s.marks <- m:
+	default: // a flood of marks: they are recorded all the same
+	}
+}
+
+// startOutputs starts what shows and sends the run elsewhere while it is
+// recorded. The returned function ends it, within lastSend or at once when ctx is
+// done, and notes what was lost.
+func (s *session) startOutputs(targets []scrape.Target) (stop func(ctx context.Context), err error) {
+	srv, err := s.listen()
+	if err != nil {
+		return nil, err
+	}
+	m := s.o.remoteWrite.startMirror(s.o.remoteWriter, targets)
+	if m != nil {
+		s.rec.after = append(s.rec.after, m.w)
+		s.self.mirror(m.w)
+	}
+	return func(ctx context.Context) {
+		notes := append(srv.stop(), m.stop(ctx)...)
+		for _, w := range notes {
+			s.say.say("warning: %s", w.Text)
+			if err := s.db.Warn(w); err != nil {
+				return // the recording has failed, which is said elsewhere
+			}
+		}
+	}, nil
 }
 
 func (s *session) childDone() <-chan struct{} {

@@ -20,11 +20,11 @@
 // Writing:
 //
 //	w, err := promstore.NewWriter(promstore.WriterOptions{URL: url})
-//	w.AddTarget(target)                   // in the order of their indices
-//	go func() { defer close(done); w.Run() }()
-//	w.Record(snapshot)                    // copies, never blocks, never fails
-//	w.Finish(3 * time.Second); <-done     // what is not sent by then is dropped
-//	report(w.Stats())
+//	w.AddTarget(target)    // in the order of their indices
+//	go w.Run(ctx)          // in a goroutine of the caller's
+//	w.Record(snapshot)     // copies, never blocks, never fails
+//	w.Close()              // Run ends when all is sent, or when ctx is done
+//	report(w.Stats())      // what was not sent is counted
 //
 // Everything a server sends is bounded before it is held: bodies, frames,
 // declared lengths of compressed blocks, labels, samples of a slice. No error

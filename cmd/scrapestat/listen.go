@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// listenAddress reads --listen: HOST:PORT, or a port alone, which is on loopback.
+func listenAddress(text string) (string, error) {
+	if !strings.Contains(text, ":") {
+		text = ":" + text
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || port == "" {
+		return "", usagef("--listen %q: want a port or HOST:PORT", text)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", usagef("--listen %q: %q is no port", text, port)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// listener serves the state of a run over HTTP.
+type listener struct {
+	srv  *http.Server
+	done chan struct{}
+	err  error // why it ended too early; read after done
+}
+
+// listen starts the server of --listen; nil without.
+func (s *session) listen() (*listener, error) {
+	if s.o.listen == "" {
+		return nil, nil
+	}
+	s.rec.after = append(s.rec.after, s.self)
+	address, err := listenAddress(s.o.listen)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, usagef("--listen: %w", err)
+	}
+	host, _, _ := net.SplitHostPort(address) // it was made by JoinHostPort
+	l := &listener{done: make(chan struct{}), srv: &http.Server{
+		Handler:           s.routes(host),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}}
+	s.say.say("listening on http://%s", ln.Addr())
+	go func() {
+		defer close(l.done)
+		if err := l.srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			l.err = err
+		}
+	}()
+	return l, nil
+}
+
+// stop ends the server; requests that run get half a second. It returns what is
+// to be said about it. It may be called on nil.
+func (l *listener) stop() []metric.Warning {
+	if l == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if l.srv.Shutdown(ctx) != nil {
+		_ = l.srv.Close() // drops the connections; the run is over
+	}
+	<-l.done
+	if l.err != nil {
+		return []metric.Warning{{Code: "listen_ended", Text: "--listen ended before the run: " + l.err.Error()}}
+	}
+	return nil
+}
+
+// routes are the pages. Requests must name a host that nobody can point
+// elsewhere, and what changes the run must not come from a page of another
+// site.
+func (s *session) routes(host string) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.self.handler())
+	mux.HandleFunc("GET /{$}", s.status)
+	mux.HandleFunc("POST /mark", s.postMark)
+	guarded := http.NewCrossOriginProtection().Handler(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !knownHost(r.Host, host) {
+			http.Error(w, "unknown host: use the address that collect printed", http.StatusMisdirectedRequest)
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		w.Header().Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// knownHost says whether a Host header is an address, localhost, the name that
+// --listen gave or that of this machine: a name of the attacker's, which a
+// browser was led to resolve to us (DNS rebinding), is none of these.
+func knownHost(header, own string) bool {
+	host := header
+	if h, _, err := net.SplitHostPort(header); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, own) ||
+		hostName() != "" && strings.EqualFold(host, hostName())
+}
+
+// status is a plain page for a person.
+func (s *session) status(w http.ResponseWriter, _ *http.Request) {
+	t := s.rec.totals()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed)\nsamples %d (%d lines dropped)\n",
+		toolVersion(), s.manifest.RunID, s.origin.UTC().Format(time.RFC3339), t.polls, t.failed, t.lines, t.dropped)
+	for _, target := range s.manifest.Targets {
+		fmt.Fprintf(w, "target %s %q\n", target.URL, target.Name)
+	}
+	fmt.Fprintln(w, "\nGET  /metrics         of the collector itself\nPOST /mark?name=NAME  starts a phase; the name end ends the run")
+}
+
+// postMark sets a mark, by the rules of the command mark.
+func (s *session) postMark(w http.ResponseWriter, r *http.Request) {
+	name, when := r.FormValue("name"), s.now()
+	if at := r.FormValue("at"); at != "" {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			http.Error(w, "at: want a time such as 2026-11-21T10:00:00.5Z", http.StatusBadRequest)
+			return
+		}
+		when = t.UnixNano()
+	}
+	if err := checkMarkName(name); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if when < s.origin.UnixNano() || when > s.now() {
+		http.Error(w, "the mark is outside the recording", http.StatusBadRequest)
+		return
+	}
+	m := metric.Mark{Name: name, AtNS: when}
+	if err := s.db.Mark(m); err != nil {
+		http.Error(w, "the recording does not take marks any more", http.StatusServiceUnavailable)
+		return
+	}
+	s.tellMark(m)
+	fmt.Fprintf(w, "phase %q from %s\n", name, time.Unix(0, when).UTC().Format(time.RFC3339Nano))
+}

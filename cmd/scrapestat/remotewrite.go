@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/promstore"
+)
+
+// lastSend is how long the end of a run waits for samples that were not sent
+// yet. What the receiver has not accepted by then is dropped and counted.
+const lastSend = 2 * time.Second
+
+// remoteWriteFlags say where every sample is sent as well.
+type remoteWriteFlags struct {
+	url, version string
+	labels       map[string]string
+	credential   credentialFlags
+}
+
+func (r *remoteWriteFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.url, "remote-write", "", "also send every sample to this `URL` of a Prometheus-compatible store, such as http://host:9090/api/v1/write")
+	f.StringVar(&r.version, "remote-write-version", promstore.WriteAuto, "`version` of remote write: auto, 1 or 2")
+	f.StringToStringVar(&r.labels, "remote-write-label", nil, "label `K=V` of every series sent, besides job, instance and target (repeatable)")
+	r.credential.register(cmd, "remote-write-", "the receiver of remote write")
+}
+
+// open makes the writer; nil without --remote-write.
+func (r *remoteWriteFlags) open() (*promstore.Writer, error) {
+	if r.url == "" {
+		return nil, nil
+	}
+	header, transport, err := r.credential.open()
+	if err != nil {
+		return nil, err
+	}
+	w, err := promstore.NewWriter(promstore.WriterOptions{URL: r.url, Version: r.version, Labels: r.labels, Header: header, Transport: transport})
+	if err != nil {
+		return nil, usagef("--remote-write: %w", err)
+	}
+	return w, nil
+}
+
+// mirror sends a run to a store while it is recorded.
+type mirror struct {
+	url    string // as outputs may show it
+	w      *promstore.Writer
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// startMirror starts sending; nil without --remote-write.
+func (r *remoteWriteFlags) startMirror(w *promstore.Writer, targets []scrape.Target) *mirror {
+	if w == nil {
+		return nil
+	}
+	for _, t := range targets {
+		w.AddTarget(t.Public())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &mirror{url: promstore.Redact(r.url), w: w, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(m.done)
+		w.Run(ctx)
+	}()
+	return m
+}
+
+// stop sends what is left, for lastSend at most and no longer than ctx lasts, and
+// returns what is to be said about it. It may be called on nil.
+func (m *mirror) stop(ctx context.Context) []metric.Warning {
+	if m == nil {
+		return nil
+	}
+	m.w.Close()
+	select {
+	case <-m.done:
+	case <-time.After(lastSend):
+	case <-ctx.Done():
+	}
+	m.cancel()
+	<-m.done
+	return m.warnings()
+}
+
+func (m *mirror) warnings() (out []metric.Warning) {
+	st := m.w.Stats()
+	if st.Lost() > 0 {
+		text := fmt.Sprintf("remote write to %s: %d samples were sent, %d were dropped as the receiver did not follow, %d were refused or failed", m.url, st.Sent, st.Dropped, st.Failed)
+		if st.Err != "" {
+			text += "; the last error: " + st.Err
+		}
+		out = append(out, metric.Warning{Code: "remote_write_lost", Text: text})
+	}
+	if st.Native > 0 {
+		out = append(out, metric.Warning{Code: "remote_write_native", Text: fmt.Sprintf("remote write to %s: %d values of buckets of native histograms were not sent; their sums and counts were", m.url, st.Native)})
+	}
+	return out
+}
