@@ -18,6 +18,8 @@
 // missing has the status [Missing], one that would divide by zero has
 // [ZeroDenominator], and one that has no input at all is not listed.
 //
+// [Engines] recognises the programs behind a body by its families, before a run.
+//
 // To add an engine, write a file with its pack and list it in packs. The package
 // does no input or output and knows nothing of how gains are made.
 package catalog

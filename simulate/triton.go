@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// tritonProfile is the Prometheus side of a Triton server with an image model
+// tritonProfile is a Triton server, its Prometheus side and, at the paths of the
+// inference port, its statistics extension, with an image model
 // behind a response cache, an ensemble of a tokenizer and an encoder, and a
 // canary that is loaded for one minute in three, each time as a new version.
 // The generation "latencies" has the optional histogram and summaries. FlagsOff
@@ -43,6 +44,7 @@ type tritonServed struct {
 	first                                          *series
 	summaries                                      [5]*series // request, queue, input, infer, output
 	failures                                       map[string]*series
+	stats                                          tritonStats
 }
 
 func startTriton(w *world) (model, error) {
@@ -73,8 +75,11 @@ func (m *tritonModel) load(name, version string, b *batcher, cache bool) *triton
 		b.w, b.rng, b.free = m.w, m.rng, m.w.opt.Engines
 		b.index = len(m.models)
 		b.ran = func(batch []*task) {
-			m.add(s.execs, 1)
 			m.busy += batch[0].infer
+			if size := servedItems(batch); size > 0 {
+				m.add(s.execs, 1)
+				s.stats.batch(size, batch[0], m.w)
+			}
 		}
 	}
 	return s
@@ -126,6 +131,9 @@ func (m *tritonModel) fromCache(s *tritonServed, t *task) {
 		m.micros(s.request, took)
 		m.add(s.hits, 1)
 		m.micros(s.hitTime, took)
+		s.stats.count(statSuccess, took)
+		s.stats.count(statQueue, 0)
+		s.stats.count(statHit, took)
 		t.settle(m.w)
 	})
 }
@@ -160,6 +168,7 @@ func (m *tritonModel) ensemble(whole *task) {
 			m.count(pipeline, whole)
 			if whole.Reason == "stop" {
 				m.add(pipeline.execs, 1)
+				pipeline.stats.batch(whole.items, whole, m.w)
 			}
 			whole.settle(m.w)
 		})
@@ -171,16 +180,20 @@ func (m *tritonModel) count(s *tritonServed, t *task) {
 	switch t.Reason {
 	case "abort":
 		m.add(s.failures["CANCELED"], 1)
+		s.stats.count(statFail, t.Last-t.Arrival)
 		return
 	case "error":
 		m.add(s.failures["BACKEND"], 1)
+		s.stats.count(statFail, t.Last-t.Arrival)
 		return
 	}
 	times := [5]time.Duration{t.Last - t.Arrival, t.Scheduled - t.Queued, t.input, t.infer, t.give}
 	m.add(s.success, 1)
 	m.add(s.count, t.items)
+	s.stats.inferences += t.items
 	for i, to := range [5]*series{s.request, s.queued, s.input, s.infer, s.output} {
 		m.micros(to, times[i])
+		s.stats.count([5]tritonStat{statSuccess, statQueue, statInput, statInfer, statOutput}[i], times[i])
 		if s.summaries[i] != nil {
 			m.w.reg.record(m.w.now, s.summaries[i], math.Floor(float64(times[i])/1e3), 1)
 		}
@@ -191,6 +204,7 @@ func (m *tritonModel) count(s *tritonServed, t *task) {
 	if s.cache {
 		m.add(s.misses, 1)
 		m.micros(s.missTime, 40*time.Microsecond)
+		s.stats.count(statMiss, 40*time.Microsecond)
 	}
 }
 
