@@ -44,7 +44,7 @@ func engines() []known {
 		{Engine: Engine{ID: "trtllm", Name: "TensorRT-LLM"}, prefixes: []string{"trtllm_", "trtllm:"}},
 		{Engine: Engine{ID: "dynamo", Name: "NVIDIA Dynamo"}, prefixes: []string{"dynamo_", "nv_llm_http_service_"}},
 		{Engine: Engine{ID: "triton", Name: "Triton", Refresh: 2 * second, Refreshed: "GPU and CPU gauges"},
-			prefixes: []string{"nv_inference_", "nv_gpu_", "nv_trt_llm_", "nv_cache_", "nv_cpu_", "nv_energy_consumption"}},
+			prefixes: []string{"nv_inference_", "nv_gpu_", "nv_trt_llm_", "nv_cache_", "nv_cpu_", "nv_energy_consumption", "triton_stats_"}},
 		{Engine: Engine{ID: "torchserve", Name: "TorchServe", Refresh: 60 * second, Refreshed: "host and GPU gauges"},
 			prefixes: []string{"ts_inference_", "ts_queue_latency_"}},
 		{Engine: Engine{ID: "tgi", Name: "Text Generation Inference"}, prefixes: []string{"tgi_"}},

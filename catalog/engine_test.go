@@ -54,6 +54,7 @@ func TestEngines(t *testing.T) {
 	check("dynamo, vllm", "vllm:num_requests_running", "dynamo_component_requests")
 	check("triton, vllm", "nv_inference_count", "vllm:prompt_tokens")
 	check("triton", "nv_trt_llm_request_metrics")
+	check("triton", "triton_stats_requests")
 	check("torchserve", "ts_inference_requests")
 	check("tgi", "tgi_request_count")
 	check("llamacpp", "llamacpp:n_decode")

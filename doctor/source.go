@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -45,6 +46,9 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 			changed += len(s.Frame.Slots)
 		}
 		r.Samples, r.Series, r.Families = max(r.Samples, s.Lines), len(dict.Series), len(dict.Families)
+	}
+	for _, g := range catalog.Engines(&dict) {
+		r.Engines = append(r.Engines, Engine{ID: g.ID, Name: g.Name})
 	}
 	slices.Sort(took)
 	r.Cost = costOf(took[len(took)/2], float64(changed)/float64(len(took)), false, r.Samples, o, nil)
