@@ -56,7 +56,7 @@ func goals() []goal {
 		{"request", "P17", "what a request costs the measured server", runRequest},
 		{"startstop", "P18", "the first request and the last export", runStartStop},
 		{"giant", "P19", "one target of 400,000 series", runGiant},
-		{"sizes", "P8", "cost against series and length of a run", runSizes},
+		{"sizes", "P8", "cost against targets, series and length of a run", runSizes},
 		{"collect", "P5 P7 P8", "whole scrapers on 10 and 100 targets", runCollect},
 		{"capacity", "P6", "targets that one core holds", runCapacity},
 	}

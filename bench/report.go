@@ -26,9 +26,12 @@ type row struct {
 	value      float64
 	must       float64
 	stretch    float64
-	atLeast    bool   // value must reach must instead
-	speed      bool   // value is a time or rate of the machine, not a ratio
-	note       string // what the reader should know
+	atLeast    bool // value must reach must instead
+	// speed says that value is a time or rate of the machine, not a ratio: it is
+	// judged as the machine of the goals would have measured it, and the note has
+	// the verdict on the value as measured.
+	speed bool
+	note  string // what the reader should know
 }
 
 func (r row) holds(limit float64) bool {
@@ -67,11 +70,12 @@ func (r *report) say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n
 // add prints a row and keeps it for the table.
 func (r *report) add(w row) {
 	if w.speed && r.slow > 0 {
-		scaled := w.value / r.slow
-		if w.atLeast {
-			scaled = w.value * r.slow
+		measured := w
+		if w.value /= r.slow; w.atLeast {
+			w.value = measured.value * r.slow
 		}
-		w.note = strings.TrimPrefix(fmt.Sprintf("%s; at the speed of the goals' machine %s", w.note, short(scaled)), "; ")
+		w.note = strings.TrimPrefix(fmt.Sprintf("%s; judged at the speed of the goals' machine, which is %.1f times this one; as measured %s: %s",
+			w.note, r.slow, short(measured.value), measured.verdict()), "; ")
 	}
 	r.rows = append(r.rows, w)
 	r.say("%-4s %s: ours %s %s; %s %s; judged %s, must %s, stretch %s: %s%s", w.goal, w.what, w.ours, w.unit,

@@ -12,13 +12,35 @@ import (
 	"github.com/scrapestat/scrapestat/simulate"
 )
 
-// runSizes prints cost against size: series of a target, and the length of a run
-// in simulated time. Capacity has the targets. The memory of P8 is judged here.
+// runSizes prints cost against size: targets, series of a target, and the length
+// of a run in simulated time. The memory of P8 is judged here.
 func runSizes(ctx context.Context, c config, r *report) error {
+	if err := byTargets(ctx, c, r); err != nil {
+		return err
+	}
 	if err := bySeries(ctx, c, r); err != nil {
 		return err
 	}
 	return byLength(ctx, c, r)
+}
+
+// byTargets scrapes growing numbers of targets from one core.
+func byTargets(ctx context.Context, c config, r *report) error {
+	bin, err := build(ctx, c)
+	if err != nil {
+		return err
+	}
+	var lines [][]string
+	for _, targets := range []int{10, 30, 100, 300, 1000} {
+		runs, err := fill(ctx, c, r, oursFor(bin), targets)
+		if err != nil {
+			return err
+		}
+		each := column(runs, func(s scrapeRun) float64 { return 1000 * s.megabytes() / float64(targets) })
+		lines = append(lines, append(scraperLine(targets, "ours", runs), each.String()))
+	}
+	r.grid([]string{"targets", "scraper", "CPU ms/scrape", "polling only", "RSS MB", "with the end", "missed", "p99 off ms", "drift us", "stolen %", "RSS kB/target"}, lines)
+	return nil
 }
 
 // bySeries decodes bodies of growing size.
