@@ -67,6 +67,9 @@ type Options struct {
 	// Priorities how many priorities its queues are split by; 0 means rank 0
 	// only, and no priorities.
 	Ranks, Priorities int
+	// Tear is how long after the end of a request Triton's statistics show its
+	// count and not yet its time, as they are read without a lock; 0 is never.
+	Tear time.Duration
 	// Redirect lets /metrics answer 307 to /metrics/, as some ASGI servers do.
 	Redirect bool
 
@@ -181,8 +184,8 @@ func (o *Options) check() error {
 		return errors.New("check options: PrefixShare, AbortShare and ErrorShare are shares of requests, want at most 1 in all")
 	case o.Prompt.Mean < 1 || o.Prompt.CV < 0 || o.Output.Mean < 1 || o.Output.CV < 0:
 		return errors.New("check options: Prompt and Output want a mean of at least 1 token and a CV of at least 0")
-	case o.PublishDelay < 0 || o.PublishJitter < 0 || o.ColdStart.For < 0:
-		return errors.New("check options: PublishDelay, PublishJitter and ColdStart.For want no negative duration")
+	case o.Tear < 0 || o.PublishDelay < 0 || o.PublishJitter < 0 || o.ColdStart.For < 0:
+		return errors.New("check options: PublishDelay, PublishJitter and ColdStart.For want no negative duration, nor does Tear")
 	case o.Ranks < 0 || o.Priorities < 0:
 		return errors.New("check options: Ranks and Priorities want 0 or more")
 	case o.ExtraSeries < 0:

@@ -131,6 +131,7 @@ func (m *tritonModel) fromCache(s *tritonServed, t *task) {
 		m.micros(s.request, took)
 		m.add(s.hits, 1)
 		m.micros(s.hitTime, took)
+		s.stats.begin(m.w.now)
 		s.stats.count(statSuccess, took)
 		s.stats.count(statQueue, 0)
 		s.stats.count(statHit, took)
@@ -177,6 +178,7 @@ func (m *tritonModel) ensemble(whole *task) {
 
 // count adds an ended request to the counters of a model.
 func (m *tritonModel) count(s *tritonServed, t *task) {
+	s.stats.begin(m.w.now)
 	switch t.Reason {
 	case "abort":
 		m.add(s.failures["CANCELED"], 1)

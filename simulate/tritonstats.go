@@ -2,11 +2,8 @@ package simulate
 
 import (
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -37,6 +34,27 @@ type tritonStats struct {
 	last                   time.Duration // when the last batch ended
 	durations              [tritonStatCount]tritonDuration
 	batches                map[int]*[3]tritonDuration // input, infer, output
+
+	// What the last request to end added, and when: a torn read misses its time.
+	ended time.Duration
+	tear  [tritonStatCount]int64
+}
+
+// begin starts the account of a request that ends now.
+func (s *tritonStats) begin(now time.Duration) { s.ended, s.tear = now, [tritonStatCount]int64{} }
+
+// shown returns the durations as a poll reads them: within tear of the end of a
+// request its success has moved on, and neither its queue nor any time has.
+func (s *tritonStats) shown(now, tear time.Duration) [tritonStatCount]tritonDuration {
+	out := s.durations
+	if tear <= 0 || now-s.ended >= tear || out[statQueue].count == 0 {
+		return out
+	}
+	for i := range out {
+		out[i].ns -= s.tear[i]
+	}
+	out[statQueue].count--
+	return out
 }
 
 type tritonDuration struct{ count, ns int64 }
@@ -46,7 +64,10 @@ func (d *tritonDuration) add(took time.Duration) {
 	d.ns += int64(took)
 }
 
-func (s *tritonStats) count(what tritonStat, took time.Duration) { s.durations[what].add(took) }
+func (s *tritonStats) count(what tritonStat, took time.Duration) {
+	s.durations[what].add(took)
+	s.tear[what] += int64(took)
+}
 
 // batch notes the execution of a batch of that size, in which each request took
 // what t did.
@@ -74,42 +95,25 @@ func servedItems(batch []*task) (n int) {
 	return n
 }
 
-// route answers the paths of the inference port that tell of the server.
-func (m *tritonModel) route(u *url.URL) *answer {
-	const list = "/v2/models/stats"
-	switch {
-	case u.Path == "/v2":
-		return jsonAnswer(http.StatusOK, `{"name":"triton","version":"2.50.0","extensions":["statistics","model_repository"]}`)
-	case u.Path == list:
-		return m.statistics("", "")
-	case strings.HasPrefix(u.Path, "/v2/models/") && strings.HasSuffix(u.Path, "/stats"):
-		model := strings.TrimSuffix(strings.TrimPrefix(u.Path, "/v2/models/"), "/stats")
-		model, version, _ := strings.Cut(model, "/versions/")
-		return m.statistics(model, version)
+// memory is what the model holds of the GPU, in bytes; the ensemble holds nothing.
+func (s *tritonServed) memory() uint64 {
+	if s.batcher == nil {
+		return 0
 	}
-	return nil
+	return uint64(256+s.batcher.largest) << 20
 }
 
-// statistics tells of the loaded models, of one or of all.
-func (m *tritonModel) statistics(model, version string) *answer {
-	var entries []string
-	for _, s := range append(m.models[:len(m.models):len(m.models)], m.canary) {
-		if s != nil && (model == "" || model == s.name) && (version == "" || version == s.version) {
-			entries = append(entries, s.statistics(m.w))
-		}
+// lastInference is in ms since 1970, 0 when nothing was executed.
+func (s *tritonServed) lastInference(w *world) int64 {
+	if s.stats.executions == 0 {
+		return 0
 	}
-	if model != "" && len(entries) == 0 {
-		return jsonAnswer(http.StatusBadRequest, `{"error":"requested model is not available"}`)
-	}
-	return jsonAnswer(http.StatusOK, `{"model_stats":[`+strings.Join(entries, ",")+`]}`)
+	return w.origin.Add(s.stats.last).UnixMilli()
 }
 
+// statistics is the entry of a model as the server writes it.
 func (s *tritonServed) statistics(w *world) string {
 	t := &s.stats
-	var last int64 // ms since 1970, 0 when nothing was executed
-	if t.executions > 0 {
-		last = w.origin.Add(t.last).UnixMilli()
-	}
 	b := []byte(`{"name":` + strconv.Quote(s.name) + `,"version":` + strconv.Quote(s.version) + `,`)
 	number := func(name string, v int64) { b = append(strconv.AppendInt(append(b, `"`+name+`":`...), v, 10), ',') }
 	duration := func(name string, d tritonDuration) {
@@ -119,11 +123,11 @@ func (s *tritonServed) statistics(w *world) string {
 		b[len(b)-1] = '}'
 		b = append(b, ',')
 	}
-	number("last_inference", last)
+	number("last_inference", s.lastInference(w))
 	number("inference_count", int64(t.inferences))
 	number("execution_count", int64(t.executions))
 	b = append(b, `"inference_stats":{`...)
-	for what, d := range t.durations {
+	for what, d := range t.shown(w.now, w.opt.Tear) {
 		duration(tritonStat(what).String(), d)
 	}
 	b[len(b)-1] = '}'
@@ -139,5 +143,9 @@ func (s *tritonServed) statistics(w *world) string {
 		}
 		b[len(b)-1] = '}'
 	}
-	return string(append(b, `],"memory_usage":[]}`...))
+	b = append(b, `],"memory_usage":[`...)
+	if n := s.memory(); n > 0 {
+		b = append(strconv.AppendUint(append(b, `{"type":"GPU","id":0,"byte_size":`...), n, 10), '}')
+	}
+	return string(append(b, "]}"...))
 }

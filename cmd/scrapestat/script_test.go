@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 // loopback: the simulated engines and one server for each way to misbehave.
 func TestScripts(t *testing.T) {
 	env := startServers(t)
+	startTriton(t, env)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,

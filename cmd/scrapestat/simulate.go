@@ -22,6 +22,7 @@ type simulateOptions struct {
 	profile string
 	listen  string
 	logs    string
+	grpc    string
 	rotate  int64
 	sim     simulate.Options
 }
@@ -45,6 +46,8 @@ docs/simulate.md says what is special about each.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 picks a free one")
+	f.StringVar(&o.grpc, "grpc-listen", "", "`address` of the gRPC port of triton (default none)")
+	f.DurationVar(&o.sim.Tear, "tear", 0, "how long after a request triton's statistics show its count without its time")
 	f.Float64Var(&o.sim.Rate, "rate", 8, "arriving requests per second")
 	f.Uint64Var(&o.sim.Seed, "seed", 1, "seed of the model")
 	f.IntVar(&o.sim.Engines, "engines", 1, "engines behind the endpoint; instances of a model, or GPUs")
@@ -72,6 +75,10 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err erro
 	if err != nil {
 		return usagef("%w", err)
 	}
+	if o.grpc != "" && o.profile != "triton" {
+		return usagef("--grpc-listen: only the profile triton has a gRPC port")
+	}
+	var rpcErr error
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ln, err := net.Listen("tcp", o.listen)
@@ -80,13 +87,24 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err erro
 	}
 	fmt.Fprintf(std.out, "http://%s%s\n", ln.Addr(), server.Path())
 	var ticking sync.WaitGroup
+	if o.grpc != "" {
+		rpc, err := net.Listen("tcp", o.grpc)
+		if err != nil {
+			return errors.Join(fmt.Errorf("listen on %s (--grpc-listen): %w", o.grpc, err), ln.Close())
+		}
+		fmt.Fprintf(std.out, "triton+grpc://%s\n", rpc.Addr())
+		ticking.Go(func() {
+			defer stop() // a port that broke ends the server
+			rpcErr = server.ServeGRPC(ctx, rpc)
+		})
+	}
 	if o.logs != "" {
 		ticking.Go(func() { keepGoing(ctx, server) })
 	}
 	err = server.ServeListener(ctx, ln)
 	stop()
 	ticking.Wait()
-	return err
+	return errors.Join(err, rpcErr)
 }
 
 // keepGoing lets a server work that nobody scrapes, as one that writes logs does.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/source/triton"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -29,6 +33,32 @@ func tritonFixture(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// startTriton starts a simulated Triton server for the scripts: TRITON is its
+// Prometheus and HTTP port, TRITON_GRPC the gRPC port of the same server.
+func startTriton(t *testing.T, env map[string]string) {
+	t.Helper()
+	sim, err := simulate.New("triton", simulate.Options{Rate: 60, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(sim)
+	t.Cleanup(srv.Close)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env["TRITON"], env["TRITON_GRPC"] = strings.TrimPrefix(srv.URL, "http://"), ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- sim.ServeGRPC(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // noModels is the baseline zero.

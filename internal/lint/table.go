@@ -69,7 +69,7 @@ var homes = []home{
 	{"github.com/parquet-go/parquet-go", []string{"export"}},
 	{"github.com/go-json-experiment/json", []string{"export", "source/promstore"}},
 	{"github.com/klauspost/compress/snappy", []string{"source/promstore"}},
-	{"google.golang.org/grpc", []string{"source/triton"}},
+	{"google.golang.org/grpc", []string{"source/triton", "simulate"}},
 	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
 	{"google.golang.org/protobuf/types/known/timestamppb", []string{"simulate", anyTest}},
 	{"gonum.org/v1/gonum", []string{"histest", "compare"}},
