@@ -297,13 +297,11 @@ func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning 
 		warn("count_missing", "no _count in every sample: the number of observations is unknown")
 	case !h.common[count]:
 		warn("count_missing", "no _count and no +Inf bucket in every sample: the number of observations is unknown")
+	case h.mode == modeSummary:
 	case inf < 0 || !h.common[inf]:
 		warn("inf_missing", "no +Inf bucket in every sample: _count stands in")
 	case gained[inf] != gained[count]:
 		warn("count_mismatch", "_count gained %v, the +Inf bucket %v", gained[count], gained[inf])
-	}
-	if inf < 0 && h.common[count] && h.mode != modeSummary && h.buckets() > 0 {
-		warn("inf_missing", "no +Inf bucket: _count stands in")
 	}
 	if !h.common[h.sumAt()] && h.mode == modeSummary {
 		warn("sum_missing", "no _sum in every sample: no average")

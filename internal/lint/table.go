@@ -66,7 +66,7 @@ var homes = []home{
 	{"modernc.org/sqlite", []string{"rundb"}},
 	{"github.com/klauspost/compress/zstd", []string{"rundb"}},
 	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
-	{"github.com/parquet-go/parquet-go", []string{"export"}},
+	{"github.com/parquet-go/parquet-go", []string{"export", anyTest}},
 	{"github.com/go-json-experiment/json", []string{"export", "source/promstore"}},
 	{"github.com/klauspost/compress/snappy", []string{"source/promstore"}},
 	{"google.golang.org/grpc", []string{"source/triton", "simulate"}},
