@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -71,4 +73,33 @@ func metricsOf(t *testing.T, dir string) map[string]any {
 		}
 	}
 	return doc.Metrics
+}
+
+// TestImportCut: a compressed file that ends too early is imported as far as it
+// goes, the exit code says so, and the run is a whole one.
+func TestImportCut(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for i := range 20_000 {
+		fmt.Fprintf(z, "a_total{x=\"%x\"} %d %d\n", i*7919, i, 1_700_000_000+i%100)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, dir := t.TempDir()+"/dump.gz", t.TempDir()
+	for _, x := range []struct{ bytes, code int }{{packed.Len(), exitDone}, {packed.Len() / 2, exitFailed}, {5, exitFailed}} {
+		if err := os.WriteFile(file, packed.Bytes()[:x.bytes], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, talk bytes.Buffer
+		if code := run(context.Background(), []string{"import", "openmetrics", file, "-o", dir, "--force"}, stdio{nil, &out, &talk}); code != x.code {
+			t.Errorf("%d of %d bytes: exit code %d, want %d\n%s", x.bytes, packed.Len(), code, x.code, talk.String())
+		}
+		if x.bytes > 5 {
+			runOK(t, "show", dir)
+			if n := len(pollsOf(t, dir, 0)); n != 100 {
+				t.Errorf("%d of %d bytes: %d polls, want 100", x.bytes, packed.Len(), n)
+			}
+		}
+	}
 }

@@ -166,6 +166,9 @@ func (i *reader) read(ctx context.Context, r io.Reader) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read JSONL: after line %d: %w", i.stats.Lines, err)
+		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			i.stats.Lines++
 			if err := i.line(text); err != nil {
@@ -175,9 +178,6 @@ func (i *reader) read(ctx context.Context, r io.Reader) error {
 		line = line[:0]
 		if err == io.EOF {
 			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read JSONL: after line %d: %w", i.stats.Lines, err)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

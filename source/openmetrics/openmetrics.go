@@ -88,6 +88,9 @@ func (i *reader) read(ctx context.Context, r io.Reader) error {
 			long = append(long, line...)
 			line = long
 		}
+		if err != nil && err != io.EOF {
+			return i.broken(err) // what came of the last line may be half of it
+		}
 		if len(line) > 0 {
 			i.number++
 			if err := i.line(bytes.TrimRight(line, "\r\n")); err != nil {

@@ -114,7 +114,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("got %+v, error %v; want %d stored and %v", st, err, stored, want)
 		}
 	}
-	check(io.MultiReader(strings.NewReader("a 1 1700000000\na 2 17000"), errReader{broken}), openmetrics.Options{}, broken, 2)
+	check(io.MultiReader(strings.NewReader("a 1 1700000000\na 2 17000"), errReader{broken}), openmetrics.Options{}, broken, 1)
 	check(strings.NewReader("a 1 1700000000\na 2 1700000001\na 3 1700000002\n"),
 		openmetrics.Options{Limits: timeline.Limits{Samples: 2}}, timeline.ErrFull, 2)
 }
