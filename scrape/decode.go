@@ -23,6 +23,9 @@ type Decoder struct {
 	present []uint32 // slots of the last stored poll, ascending
 
 	proto     protoMemory
+	sentinels map[int32]sentinelRule    // slots whose values may mean that there is none
+	watched   int                       // slots that were looked at
+	blanks    int                       // such values since the last warning
 	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
 
 	any     bool   // a poll was stored
@@ -204,6 +207,12 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 	}
 	if p.bom {
 		d.once(s, "byte_order_mark", "body begins with a byte order mark, which was ignored")
+	}
+	if d.blanks > 0 {
+		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are stored as NaN; their series count them", d.blanks))
+	}
+	if l.inexact > 0 {
+		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next float64", l.inexact))
 	}
 	if l.stamped > 0 {
 		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they were ignored, the time of the scrape counts", l.stamped))

@@ -114,6 +114,9 @@ func (d *Decoder) apply() {
 	for _, c := range d.learn.changes {
 		g := &y.lines[c.line]
 		g.value = c.value
+		if d.sentinels != nil && g.slot != noSlot {
+			c.bits = d.unblank(g.slot, c.bits)
+		}
 		if g.slot == noSlot || d.bits[g.slot] == c.bits {
 			continue
 		}

@@ -25,6 +25,7 @@ type learner struct {
 	changes []change // of a replay
 	stored  int
 	stamped int
+	inexact int // whole numbers that a float64 does not hold
 
 	chunk  []byte // sample lines for textparse
 	starts []int32
@@ -68,7 +69,7 @@ func (l *learner) run(d *Decoder, b Body) {
 	l.sibling.before = l.sibling.before[:0]
 	l.tally = tally{}
 	l.places = l.places[:0]
-	l.stored, l.stamped = 0, 0
+	l.stored, l.stamped, l.inexact = 0, 0, 0
 	l.exemplars = l.exemplars[:0]
 	d.asm.begin(&l.page, b.Bytes)
 	lines := l.page.lines

@@ -78,7 +78,7 @@ func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) (spare []byte) {
 func (l *learner) beginProtobuf(d *Decoder, body []byte) []message {
 	l.gen++
 	l.tally, l.places = tally{}, l.places[:0]
-	l.stored, l.stamped = 0, 0
+	l.stored, l.stamped, l.inexact = 0, 0, 0
 	l.exemplars = l.exemplars[:0]
 	p := &l.page
 	*p = page{format: formatProtobuf, lines: p.lines[:0], order: p.order[:0], words: p.words, ended: true}
@@ -176,12 +176,15 @@ func (l *learner) messageSample(d *Decoder, e messageEntry, number int32) (lines
 	if !ok || k.source != src {
 		k = l.protoSeries(d, src)
 		d.proto.series[string(e.key)] = k
+		if k.why == stored {
+			d.watch(k.slot)
+		}
 	}
 	if k.why != stored {
 		l.tally.add(k.why, number, printableKey(e.key))
 		return 1
 	}
-	if l.keep(k.slot, math.Float64bits(e.value)) {
+	if l.keep(k.slot, d.unblank(k.slot, math.Float64bits(e.value))) {
 		l.tally.add(duplicateSeries, number, printableKey(e.key))
 	}
 	if x, ok := d.proto.parser.exemplar(); ok {

@@ -1,0 +1,51 @@
+package scrape_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
+)
+
+func TestSentinels(t *testing.T) {
+	s := check(t, classic, "# TYPE DCGM_FI_DEV_FB_USED gauge\nDCGM_FI_DEV_FB_USED{gpu=\"0\"} 9223372036854775794\nDCGM_FI_DEV_FB_USED{gpu=\"1\"} 2147483632\n"+
+		"DCGM_FI_DEV_FB_USED{gpu=\"2\"} 140737488355328.0\nDCGM_FI_DEV_FB_USED{gpu=\"3\"} 5\n# TYPE vllm:gpu_prefix_cache_hit_rate gauge\n"+
+		"vllm:gpu_prefix_cache_hit_rate -1.0\n# TYPE other gauge\nother{a=\"1\"} 2147483632\nother{a=\"2\"} -1\n", metric.OK,
+		"gauge DCGM_FI_DEV_FB_USED{gpu=\"0\"} = NaN\ngauge DCGM_FI_DEV_FB_USED{gpu=\"1\"} = NaN\ngauge DCGM_FI_DEV_FB_USED{gpu=\"2\"} = NaN\n"+
+			"gauge DCGM_FI_DEV_FB_USED{gpu=\"3\"} = 5\ngauge vllm:gpu_prefix_cache_hit_rate = NaN\ngauge other{a=\"1\"} = 2.147483632e+09\ngauge other{a=\"2\"} = -1")
+	if w := s.Warnings; len(w) != 2 || w[0].Code != "sentinel" || !strings.HasPrefix(w[0].Text, "4 values") || w[1].Code != "integer_precision" {
+		t.Errorf("got warnings %+v", w)
+	}
+}
+
+// A value that becomes a sentinel between two scrapes takes the fast way.
+func TestSentinelReplayed(t *testing.T) {
+	d := newDecoder(t, scrape.Options{})
+	for _, c := range []struct {
+		text string
+		want float64
+	}{{"5", 5}, {"2147483632", math.NaN()}, {"6", 6}} {
+		var s metric.Snapshot
+		d.Decode(&s, scrape.Body{Bytes: []byte("# TYPE DCGM_X gauge\nDCGM_X " + c.text + "\n"), ContentType: classic})
+		if got := s.Frame.Float(0); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s is stored as %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+func TestIntegerPrecision(t *testing.T) {
+	warned := func(text string, want bool) {
+		t.Helper()
+		_, s := decodeOne(t, scrape.Options{}, classic, "# TYPE a counter\na "+text+"\n")
+		if got := len(s.Warnings) == 1 && s.Warnings[0].Code == "integer_precision"; got != want || s.Outcome != metric.OK {
+			t.Errorf("%s: %v, warned: %v, want %v", text, s.Outcome, got, want)
+		}
+	}
+	warned("9007199254740992", false)
+	warned("9007199254740993", true)
+	warned("9007199254740994", false)
+	warned("18446744073709551615", true)
+	warned("9.007199254740993e15", false)
+}
