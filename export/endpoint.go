@@ -17,6 +17,10 @@ func (d *document) endpoint(e *summary.Endpoint) {
 		d.strField("name", e.Name)
 	}
 	d.strField("source", e.Source)
+	if e.Labels.Len() > 0 {
+		d.stringMap("labels", e.Labels.Map())
+	}
+	d.lives(e.Lives)
 	d.key("window")
 	d.openInline('{')
 	d.intField("start_ns", e.StartNS)
@@ -116,6 +120,28 @@ func (d *document) someFetches(name string, f *summary.Fetches) {
 	d.openInline('{')
 	d.fetches(f)
 	d.close('}')
+}
+
+// lives writes when a target came and went.
+func (d *document) lives(list []metric.Life) {
+	if len(list) == 0 {
+		return
+	}
+	d.key("lives")
+	d.open('[')
+	for _, l := range list {
+		d.elem()
+		d.openInline('{')
+		d.intField("at_ns", l.AtNS)
+		if l.Gone {
+			d.strField("event", "went")
+		} else {
+			d.strField("event", "came")
+		}
+		d.strField("reason", l.Reason)
+		d.close('}')
+	}
+	d.close(']')
 }
 
 func (d *document) gaps(e *summary.Endpoint) {

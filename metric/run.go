@@ -6,6 +6,17 @@ type Target struct {
 	Name   string // the user's alias, or ""
 	URL    string // as it appears in every output
 	Source string // "prometheus", "triton", "torchserve-log", ...
+	// Labels say what the target is, such as job and instance of a Prometheus
+	// configuration. They are not those of its series.
+	Labels Labels
+}
+
+// Life is a target that comes or goes while a run is recorded. A target without
+// any was there from the beginning to the end.
+type Life struct {
+	AtNS   int64
+	Gone   bool   // it went; otherwise it came
+	Reason string // who says so, in words: "pod is no longer listed"
 }
 
 // Mark starts a phase of that name. The phases "warmup" and "profiling" are

@@ -38,6 +38,7 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t := &text{w: w, run: r, o: o}
 	t.head()
 	t.targets()
+	t.lives()
 	t.losses()
 	t.derived()
 	t.counters()

@@ -18,8 +18,8 @@ type conn struct {
 	c  *sql.Conn
 	z  *zstd.Encoder
 
-	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning *sql.Stmt
-	family, series                                                                           inserter
+	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning, labels, life *sql.Stmt
+	family, series                                                                                         inserter
 
 	version  int64 // of PRAGMA data_version when marks were last read
 	lastMark int64
@@ -99,6 +99,8 @@ func (c *conn) prepare(ctx context.Context) error {
 		sql string
 	}{
 		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
+		{&c.labels, "INSERT INTO target_labels VALUES (?, ?)"},
+		{&c.life, "INSERT INTO life (target, at_ns, gone, reason) VALUES (?, ?, ?, ?)"},
 		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&c.slots, "INSERT INTO slots (id, slots, data) VALUES (?, ?, ?)"},
 		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
@@ -262,6 +264,14 @@ func (c *conn) insert(b batch, number int64) error {
 	}
 	for _, t := range b.targets {
 		do(c.target, t.id, t.Name, t.URL, t.Source)
+		if t.Labels.Len() > 0 {
+			labels, bad := labelsValue(t.Labels)
+			err = errors.Join(err, bad)
+			do(c.labels, t.id, labels)
+		}
+	}
+	for _, x := range b.lives {
+		do(c.life, x.target, x.AtNS, x.Gone, x.Reason)
 	}
 	for i := range b.growth {
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,7 +191,7 @@ func TestCreate(t *testing.T) {
 	if d := cmp.Diff([]metric.Mark{{Name: "a", AtNS: 1}, {Name: "b", AtNS: 2}}, r.Marks()); d != "" {
 		t.Errorf("marks (-want +got):\n%s", d)
 	}
-	if !cmp.Equal(r.Targets(), []metric.Target{target}) || !cmp.Equal(r.Warnings(), []metric.Warning{warning}) {
+	if !slices.Equal(r.Targets(), []metric.Target{target}) || !cmp.Equal(r.Warnings(), []metric.Warning{warning}) {
 		t.Errorf("targets %v, warnings %v", r.Targets(), r.Warnings())
 	}
 	if err := w.Record(&metric.Snapshot{}); !errors.Is(err, rundb.ErrClosed) {

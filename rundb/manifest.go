@@ -64,6 +64,16 @@ type ManifestTarget struct {
 	Last   time.Time `json:"last,omitzero"`
 	Polls  int       `json:"polls,omitzero"`
 	Stored int       `json:"stored,omitzero"` // polls with samples
+
+	Labels map[string]string `json:"labels,omitzero"` // job, instance and those of relabelling
+	Lives  []ManifestLife    `json:"lives,omitzero"`  // of a target that came or went during the run
+}
+
+// ManifestLife is a target that came or went.
+type ManifestLife struct {
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"` // "came" or "went"
+	Reason string    `json:"reason"`
 }
 
 // ExportedFile is a file that was made of the recording.

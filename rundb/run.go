@@ -26,7 +26,8 @@ type Run struct {
 	marks    []metric.Mark
 	tail     [][]tailRecord // by target, in order of polls
 	last     []int64        // by target: the key of its last block, or -1
-	observed map[int]bool   // targets with observations
+	lives    [][]metric.Life
+	observed map[int]bool // targets with observations
 
 	mu       sync.Mutex
 	warnings []metric.Warning
@@ -71,7 +72,7 @@ func (r *Run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
+	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadLives(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
 	if err == nil {
 		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx))
 	}

@@ -69,6 +69,7 @@ type batch struct {
 	exemplars    []exemplarRow
 	marks        []metric.Mark
 	warnings     []metric.Warning
+	lives        []lifeRow
 	bytes        int
 	keep         int64 // the first tail row that is still needed
 }
@@ -87,7 +88,7 @@ type targetRow struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.exemplars)+len(b.marks)+len(b.warnings) == 0
+	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.exemplars)+len(b.marks)+len(b.warnings)+len(b.lives) == 0
 }
 
 // Errors that callers tell apart.
@@ -133,7 +134,8 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-// AddTarget adds a target and returns its index, counting from 0.
+// AddTarget adds a target and returns its index, counting from 0. Targets may be
+// added while others are recorded.
 func (w *Writer) AddTarget(t metric.Target) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

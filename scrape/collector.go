@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,11 +18,16 @@ import (
 type Collector struct {
 	options Options
 	sink    Sink
-	loops   []*loop
 	decode  chan *learner // semaphore: one slot, and its scratch memory, per core
-	own     []*http.Transport
+	shared  *http.Transport
 	buffers buffers
 
+	mu     sync.Mutex
+	loops  []*loop // by index of target; nil where the caller left one out
+	stints map[int]*stint
+	own    []*http.Transport
+
+	changes chan rosterChange
 	started atomic.Bool
 	ready   chan struct{}
 	pending atomic.Int64 // targets without a baseline
@@ -31,39 +38,54 @@ type Collector struct {
 const maxSpread = time.Second
 
 // New checks options and targets and returns a collector that has not begun.
-// The index of a target is its Snapshot.Target.
+// The index of a target is its Snapshot.Target. Without targets Options.Dynamic
+// must be set: they come by [Collector.Add] then.
 func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if len(targets) == 0 || sink == nil {
+	if len(targets) == 0 && !o.Dynamic || sink == nil {
 		return nil, errors.New("make collector: want at least one target and a sink")
 	}
 	if err := checkFileLimit(len(targets)); err != nil {
 		return nil, err
 	}
 	c := &Collector{options: o, sink: sink, decode: make(chan *learner, runtime.GOMAXPROCS(0)),
+		stints: map[int]*stint{}, changes: make(chan rosterChange),
 		ready: make(chan struct{}), ended: make(chan struct{})}
 	for range cap(c.decode) {
 		c.decode <- new(learner)
 	}
 	c.pending.Store(int64(len(targets)))
-	shared := newTransport(len(targets))
-	c.own = []*http.Transport{shared}
+	if len(targets) == 0 {
+		close(c.ready)
+	}
+	idle := len(targets)
+	if o.Dynamic {
+		idle = max(idle, sharedIdle)
+	}
+	c.shared = newTransport(idle)
+	c.own = []*http.Transport{c.shared}
 	for i, t := range targets {
-		own := shared
-		if strings.HasPrefix(t.URL, "unix://") {
-			own = newUnixTransport(t.URL)
-			c.own = append(c.own, own)
-		}
-		l, err := newLoop(c, i, t, own)
+		l, err := newLoop(c, i, t, c.transportFor(t))
 		if err != nil {
 			return nil, err
 		}
+		l.initial = true
 		c.loops = append(c.loops, l)
 	}
 	return c, nil
+}
+
+// transportFor returns our own transport for a target.
+func (c *Collector) transportFor(t Target) *http.Transport {
+	if !strings.HasPrefix(t.URL, "unix://") || t.RoundTripper != nil {
+		return c.shared
+	}
+	own := newUnixTransport(t.URL)
+	c.own = append(c.own, own)
+	return own
 }
 
 // Run polls until stop closes, then takes the final polls and returns. When ctx
@@ -86,21 +108,17 @@ func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	polls, endPolls := context.WithCancel(ctx)
 	defer endPolls()
 
+	r := roster{c: c, stop: stop, abort: abort, ended: make(chan *stint)}
 	begin := time.Now()
 	done := make(chan struct{})
-	var loops, watcher sync.WaitGroup
+	var watcher sync.WaitGroup
 	for i, l := range c.loops {
 		part := float64(i) / float64(len(c.loops))
-		baseline := begin.Add(time.Duration(part * float64(min(l.interval, maxSpread))))
-		grid := begin.Add(time.Duration(part * float64(l.interval)))
-		loops.Go(func() {
-			if err := l.run(ctx, polls, stop, baseline, grid); err != nil {
-				abort(err)
-			}
-		})
+		r.start(ctx, polls, l, begin.Add(time.Duration(part*float64(min(l.interval, maxSpread)))),
+			begin.Add(time.Duration(part*float64(l.interval))))
 	}
 	watcher.Go(func() { c.endPolls(stop, done, endPolls) })
-	loops.Wait()
+	r.run(ctx, polls)
 	close(done)
 	watcher.Wait()
 	return context.Cause(ctx)
@@ -128,18 +146,23 @@ func (c *Collector) grace() time.Duration { return c.options.FinalTimeout / 5 }
 // ended, and returns when all are recorded, ctx is done or the run has ended. It
 // may be called from any goroutine once Run was.
 func (c *Collector) Boundary(ctx context.Context) {
+	c.mu.Lock()
+	stints := slices.Collect(maps.Values(c.stints))
+	c.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, l := range c.loops {
-		wg.Go(func() { c.boundary(ctx, l) })
+	for _, s := range stints {
+		wg.Go(func() { c.boundary(ctx, s) })
 	}
 	wg.Wait()
 }
 
-func (c *Collector) boundary(ctx context.Context, l *loop) {
+func (c *Collector) boundary(ctx context.Context, s *stint) {
 	recorded := make(chan struct{})
 	select {
-	case l.extra <- recorded:
+	case s.loop.extra <- recorded:
 	case <-ctx.Done():
+		return
+	case <-s.gone:
 		return
 	case <-c.ended:
 		return
@@ -147,12 +170,13 @@ func (c *Collector) boundary(ctx context.Context, l *loop) {
 	select {
 	case <-recorded:
 	case <-ctx.Done():
+	case <-s.gone:
 	case <-c.ended:
 	}
 }
 
-// Ready is closed when the baseline of every target is recorded, whatever its
-// outcome. It is never closed when the run ends before.
+// Ready is closed when the baseline of every target of New is recorded, whatever
+// its outcome, or the target was removed. It is never closed when the run ends before.
 func (c *Collector) Ready() <-chan struct{} { return c.ready }
 
 func (c *Collector) baselineDone() {

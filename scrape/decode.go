@@ -22,6 +22,8 @@ type Decoder struct {
 	bits    []uint64 // by slot: the value last stored
 	present []uint32 // slots of the last stored poll, ascending
 
+	relabel func(name string, labels metric.Labels) (string, metric.Labels, bool)
+
 	proto     protoMemory
 	sentinels map[int32]sentinelRule    // slots whose values may mean that there is none
 	watched   int                       // slots that were looked at

@@ -25,6 +25,8 @@ type fetcher struct {
 	limits  Limits
 	request http.Request
 	secrets *strings.Replacer
+	redact  func(string) string // nil when nobody knows more secrets
+	secret  bool                // there are secrets
 	gzip    gzip.Reader
 	wire    int64 // bytes of a compressed body, as far as read
 
@@ -34,6 +36,7 @@ type fetcher struct {
 	// The transport sets these from goroutines of its own.
 	sentNS, dialNS    atomic.Int64
 	pinned, ownAccept bool // the Accept header is settled, or not ours
+	kept              bool // the first good body was seen: the recording keeps that one
 
 	connectNS atomic.Int64 // the quickest connect so far: what is distance, not service
 }
@@ -62,7 +65,8 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 	default:
 		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), clean(u.Scheme, 40))
 	}
-	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t)}
+	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact,
+		secret: t.Redact != nil || len(t.secrets()) > 0}
 	rt := t.RoundTripper
 	if rt == nil {
 		rt = own
@@ -192,7 +196,7 @@ func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, strin
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return metric.TooLarge, "response headers exceed 64 KiB"
 	}
-	return metric.ConnectError, f.text(err.Error())
+	return metric.ConnectError, f.text(err.Error() + tlsHint(err))
 }
 
 // interrupted tells a passed deadline from the end of the run.
@@ -205,7 +209,39 @@ func interrupted(ctx context.Context) (metric.Outcome, string) {
 
 // text makes a message of what others wrote, without the target's secrets.
 func (f *fetcher) text(s string) string {
-	return clean(f.secrets.Replace(s), maxErrorText)
+	return clean(f.hide(s), maxErrorText)
+}
+
+// hide replaces the target's secrets.
+func (f *fetcher) hide(s string) string {
+	s = f.secrets.Replace(s)
+	if f.redact != nil {
+		s = f.redact(s)
+	}
+	return s
+}
+
+// conceal takes the target's secrets out of what a poll brought besides samples:
+// a login page may repeat them, and bodies are kept.
+func (f *fetcher) conceal(s *metric.Snapshot) {
+	if f == nil || !f.secret {
+		return
+	}
+	if s.Err != "" {
+		s.Err = f.hide(s.Err)
+	}
+	for i := range s.Drops {
+		s.Drops[i].First = f.hide(s.Drops[i].First)
+	}
+	for i := range s.Warnings {
+		s.Warnings[i].Text = f.hide(s.Warnings[i].Text)
+	}
+	if s.Body != nil && (s.Outcome != metric.OK || !f.kept) {
+		f.kept = f.kept || s.Outcome == metric.OK
+		if text := string(s.Body); f.hide(text) != text {
+			s.Body = []byte(f.hide(text))
+		}
+	}
 }
 
 func newSecrets(t Target) *strings.Replacer {

@@ -32,6 +32,8 @@ type loop struct {
 	seq      uint64
 
 	triedFallback bool
+	initial       bool // a target of New
+	based         bool // its baseline is recorded
 }
 
 func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, error) {
@@ -40,6 +42,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 	l.timeout = timeoutFor(orDefault(t.Timeout, c.options.Timeout), l.interval)
 	o := c.options
 	o.Interval, o.Timeout = l.interval, orDefault(t.Timeout, o.Timeout)
+	o.Limits = t.Limits.within(o.Limits)
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -53,20 +56,32 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 		}
 		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
 		l.names = newNameFilter(o.Keep)
+		l.decoder.relabel = t.Relabel
 	}
 	l.pace = newPace(l.interval, o.MaxScrapeShare)
 	return l, nil
 }
 
+// continues takes over what an earlier loop of the same target knows, so that
+// the dictionary its sink has learnt goes on.
+func (l *loop) continues(old *loop) {
+	l.seq, l.size = old.seq, old.size
+	if l.decoder != nil && old.decoder != nil {
+		l.decoder = old.decoder
+	}
+}
+
 // run makes the baseline poll, and then periodic ones on the grid. Polls are made
-// under polls, the final one under ctx.
-func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due, grid time.Time) error {
+// under polls, the final one under ctx. There is no final one after leave.
+func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due, grid time.Time) error {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	kind, ticks := metric.Baseline, 1
 	for {
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-leave:
 			return nil
 		case <-stop:
 			return l.final(ctx)
@@ -88,7 +103,7 @@ func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due, grid t
 			}
 			if kind == metric.Baseline {
 				kind = metric.Periodic
-				l.c.baselineDone()
+				l.baselined()
 				if grid.After(due) {
 					due = grid.Add(-l.interval)
 				}
@@ -105,6 +120,14 @@ func (l *loop) run(ctx, polls context.Context, stop <-chan struct{}, due, grid t
 			return err
 		}
 		timer.Reset(time.Until(due))
+	}
+}
+
+// baselined tells the collector that a target of New has its baseline.
+func (l *loop) baselined() {
+	if l.initial && !l.based {
+		l.based = true
+		l.c.baselineDone()
 	}
 }
 
@@ -191,6 +214,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 			l.fetcher.now = a.final
 		}
 	}
+	l.fetcher.conceal(s)
 	ticks, warning := l.pace.after(s, l.fetcher.distance())
 	if warning != nil {
 		s.Warnings = append(s.Warnings, *warning)

@@ -41,6 +41,9 @@ type Options struct {
 	// Protocols are the formats asked for, the preferred one first; see [Accept].
 	Protocols []string
 	Version   string // for the User-Agent; "" is "dev"
+	// Dynamic says that targets come and go while Run runs: it goes on until stop
+	// then, also without a target.
+	Dynamic bool
 }
 
 // Limits bounds what is accepted from a target. In each field 0 is the default.
@@ -75,6 +78,25 @@ func (l Limits) withDefaults() Limits {
 	l.ValueLength = orDefault(l.ValueLength, 16<<10)
 	l.Buckets = orDefault(l.Buckets, 5000)
 	return l
+}
+
+// within returns the limits of a target: its own where they are lower.
+func (l Limits) within(all Limits) Limits {
+	lower(&all.Body, l.Body)
+	lower(&all.Compressed, l.Compressed)
+	lower(&all.Samples, l.Samples)
+	lower(&all.Series, l.Series)
+	lower(&all.Labels, l.Labels)
+	lower(&all.NameLength, l.NameLength)
+	lower(&all.ValueLength, l.ValueLength)
+	lower(&all.Buckets, l.Buckets)
+	return all
+}
+
+func lower[T int | int64](limit *T, v T) {
+	if v > 0 {
+		*limit = min(*limit, v)
+	}
 }
 
 func orDefault[T int | int64 | time.Duration | float64](v, otherwise T) T {

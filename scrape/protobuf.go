@@ -216,7 +216,11 @@ func (l *learner) protoSeries(d *Decoder, src source) protoSeries {
 		k.why = filtered
 		return k
 	}
-	if k.slot, k.why = d.asm.slot(src, name, pairs); k.why != stored {
+	to, name, pairs, why := d.relabelled(src, name, pairs)
+	if k.why = why; k.why != stored {
+		return k
+	}
+	if k.slot, k.why = d.asm.slot(to, name, pairs); k.why != stored {
 		return k
 	}
 	if src.kind == kindCount || src.kind == kindValue && d.dict.families[src.family.index].Type == metric.Counter {
@@ -301,7 +305,11 @@ func (l *learner) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 		h.why = filtered
 		return h
 	}
-	if h.count, h.why = d.dict.slot(family.index, pairs, metric.Slot{Role: metric.RoleCount}); h.why != stored {
+	to, _, pairs, why := d.relabelled(source{family, kindValue}, name, pairs)
+	if h.why = why; h.why != stored {
+		return h
+	}
+	if h.count, h.why = d.dict.slot(to.family.index, pairs, metric.Slot{Role: metric.RoleCount}); h.why != stored {
 		return h
 	}
 	h.series = d.dict.slots[h.count].series

@@ -114,8 +114,12 @@ func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 			le = pairs[i].Value // slot cuts it out of pairs
 		}
 	}
-	slot, why := d.asm.slot(src, name, pairs)
-	if src.kind == kindBucket && why == stored {
+	to, name, pairs, why := d.relabelled(src, name, pairs)
+	if why != stored {
+		return noSlot, why, src
+	}
+	slot, why := d.asm.slot(to, name, pairs)
+	if to.kind == kindBucket && src.kind == kindBucket && why == stored {
 		l.sibling.set(raw, src, d.dict.slots[slot].series, le)
 	}
 	return slot, why, src

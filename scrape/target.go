@@ -32,6 +32,19 @@ type Target struct {
 	// RoundTripper replaces the collector's own transport, for authentication or
 	// TLS settings; nil is our own. Whoever gave it closes its connections.
 	RoundTripper http.RoundTripper
+	// Redact removes secrets from texts that are to be shown, besides those that
+	// Header and URL hold; nil is for none. It may be called from any goroutine.
+	Redact func(string) string
+	// Labels say what the target is, such as its job. They are kept with the
+	// target and not merged into its series.
+	Labels metric.Labels
+	// Limits lowers those of the options; 0 leaves one as it is.
+	Limits Limits
+	// Relabel changes or refuses a series when it first appears; nil takes all as
+	// they are. It gets the name of the sample and the labels of the series,
+	// without le and quantile, so that a histogram stays whole; false drops the
+	// lines, which are counted as filtered.
+	Relabel func(name string, labels metric.Labels) (string, metric.Labels, bool)
 	// Source polls the target in place of a request for an exposition; nil is
 	// that request. Kind names it in outputs ("triton"), "" being "prometheus".
 	// URL is then only what outputs show, and is not dialled.
@@ -151,7 +164,7 @@ func checkHost(u *url.URL) error {
 // Public returns the target as outputs may show it: without userinfo, and with
 // the values of query parameters that look like secrets replaced.
 func (t Target) Public() metric.Target {
-	return metric.Target{Name: t.Name, URL: t.String(), Source: cmp.Or(t.Kind, "prometheus")}
+	return metric.Target{Name: t.Name, URL: t.String(), Source: cmp.Or(t.Kind, "prometheus"), Labels: t.Labels}
 }
 
 // String returns the redacted URL, so that no log line shows a secret.

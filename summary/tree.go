@@ -92,6 +92,9 @@ type Endpoint struct {
 	Declared []string
 	Gaps     []Gap // stretches without a stored poll, the first maxGaps of them
 	GapsN    int   // how many there were
+	// Lives is when the target came and went during the run, nil for one that was
+	// there all the time.
+	Lives []metric.Life
 }
 
 // Gap is a stretch in which every poll of an endpoint failed.

@@ -37,6 +37,8 @@ type collectOptions struct {
 	out           string
 	force         bool
 	interval      time.Duration
+	intervalGiven bool // on the command line, as timeoutGiven
+	timeoutGiven  bool
 	timeout       time.Duration
 	duration      time.Duration
 	warmup        time.Duration
@@ -51,6 +53,7 @@ type collectOptions struct {
 	strict, quiet bool
 	torchserve    torchserveFlags
 	triton        tritonFlags
+	access        accessFlags
 	analysis      analysisFlags
 
 	remoteWrite  remoteWriteFlags
@@ -71,6 +74,7 @@ func newCollectCmd(std stdio) *cobra.Command {
 				o.targets, o.command = args[:dash], args[dash:]
 			}
 			o.flags = givenFlags(cmd)
+			o.intervalGiven, o.timeoutGiven = cmd.Flags().Changed("interval"), cmd.Flags().Changed("timeout")
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -101,6 +105,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
 	o.remoteWrite.register(cmd)
+	o.access.register(f)
 	o.registerLimits(cmd)
 	o.torchserve.register(cmd)
 	o.triton.register(cmd)
@@ -138,7 +143,10 @@ func (o *collectOptions) limitsByName() map[string]int64 {
 
 // validate refuses a command line that cannot work, before anything is touched.
 func (o *collectOptions) validate() error {
-	if len(o.targets) == 0 {
+	if err := o.access.validate(); err != nil {
+		return err
+	}
+	if len(o.targets) == 0 && !o.access.discovers() {
 		return usagef("missing TARGET, for example: scrapestat collect localhost:8000")
 	}
 	if o.interval < time.Millisecond || o.interval > 5*time.Minute {

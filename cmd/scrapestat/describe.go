@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
@@ -89,11 +90,20 @@ func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.M
 			"max-scrape-share":  o.maxShare,
 			"remote-write":      redactedOrNone(o.remoteWrite.url),
 			"listen":            o.listen,
+			"config":            o.access.config,
 		},
 	}
 	for _, t := range targets {
 		p := t.Public()
-		out.Targets = append(out.Targets, rundb.ManifestTarget{Name: p.Name, URL: p.URL, Source: p.Source})
+		out.Targets = append(out.Targets, manifestTarget(p))
+	}
+	return out
+}
+
+func manifestTarget(t metric.Target) rundb.ManifestTarget {
+	out := rundb.ManifestTarget{Name: t.Name, URL: t.URL, Source: t.Source}
+	if t.Labels.Len() > 0 {
+		out.Labels = t.Labels.Map()
 	}
 	return out
 }
@@ -109,8 +119,18 @@ func redactedOrNone(address string) string {
 // complete adds what is only known after the run: lifetimes and exports.
 func complete(m rundb.Manifest, ended time.Time, r *summary.Run, files []export.File) rundb.Manifest {
 	m.Ended = ended
-	for i := range min(len(m.Targets), len(r.Endpoints)) {
+	for i := range r.Endpoints {
+		if i == len(m.Targets) {
+			m.Targets = append(m.Targets, manifestTarget(r.Endpoints[i].Target))
+		}
 		e, t := &r.Endpoints[i], &m.Targets[i]
+		for _, l := range e.Lives {
+			event := "came"
+			if l.Gone {
+				event = "went"
+			}
+			t.Lives = append(t.Lives, rundb.ManifestLife{At: time.Unix(0, l.AtNS).UTC(), Event: event, Reason: l.Reason})
+		}
 		t.Polls = e.Ledger.Scheduled
 		t.Stored = e.Ledger.StoredPolls()
 		if e.Fetches.Total > 0 {

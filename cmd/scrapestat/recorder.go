@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -14,6 +15,9 @@ type recorder struct {
 	after []observer // told of every poll that was recorded
 
 	polls, stored, failed, lines, dropped atomic.Int64
+
+	mu       sync.Mutex
+	trailing map[int]int64 // by target: polls that failed since the last stored one
 }
 
 // observer is told of polls; concurrently for different targets.
@@ -21,7 +25,7 @@ type observer interface {
 	Record(*metric.Snapshot)
 }
 
-func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to} }
+func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to, trailing: map[int]int64{}} }
 
 // Record implements scrape.Sink.
 func (r *recorder) Record(s *metric.Snapshot) error {
@@ -39,7 +43,23 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 			o.Record(s)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.Outcome.Stored() {
+		delete(r.trailing, s.Target)
+	} else {
+		r.trailing[s.Target]++
+	}
 	return err
+}
+
+// forgive takes back the last failures of a target that has gone: it was no
+// longer there, and nothing of it was lost.
+func (r *recorder) forgive(target int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed.Add(-r.trailing[target])
+	delete(r.trailing, target)
 }
 
 // totals is what was recorded so far, over all targets.

@@ -31,7 +31,12 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
-	closeSources, err := o.attachSources(targets, std)
+	h, err := newHunt(&o, targets)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	closeSources, err := o.attachSources(h.given, std)
 	if err != nil {
 		return err
 	}
@@ -46,9 +51,14 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	defer unlock()
 	relax := tightenGC()
 	defer relax()
+	targets = h.first(ctx)
 	s, err := newSession(o, targets, child, std)
 	if err != nil {
 		return err
+	}
+	s.hunt = h
+	if err := s.tellWarnings(); err != nil {
+		return errors.Join(err, s.db.Close())
 	}
 	stopOutputs, err := s.startOutputs(targets)
 	if err != nil {
@@ -90,7 +100,8 @@ func tightenGC() (relax func()) {
 
 // newSession opens the recording and makes the collector.
 func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
-	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
+	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
+		hunt: &hunt{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
 	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit})
@@ -126,6 +137,7 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 		Compress:       o.compress,
 		Protocols:      o.protocols,
 		Version:        toolVersion(),
+		Dynamic:        o.access.discovers(),
 	}
 	if o.maxShare == 0 {
 		so.MaxScrapeShare = -1 // the collector's word for no limit

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 // called concurrently, name before all others.
 type selfMetrics struct {
 	registry *prometheus.Registry
+	mu       sync.RWMutex
 	targets  []string // label by target
 
 	polls    *prometheus.CounterVec
@@ -53,6 +55,8 @@ func newSelfMetrics() *selfMetrics {
 
 // name sets the label of each target: its name, or else its address.
 func (m *selfMetrics) name(targets []scrape.Target) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, t := range targets {
 		p := t.Public()
 		if p.Name == "" {
@@ -64,7 +68,9 @@ func (m *selfMetrics) name(targets []scrape.Target) {
 
 // Record implements observer.
 func (m *selfMetrics) Record(s *metric.Snapshot) {
+	m.mu.RLock()
 	t := m.targets[s.Target]
+	m.mu.RUnlock()
 	m.polls.WithLabelValues(t, s.Outcome.String()).Inc()
 	m.bytes.WithLabelValues(t).Add(float64(s.BodyBytes))
 	if s.SentNS > 0 {

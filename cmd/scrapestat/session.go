@@ -27,6 +27,8 @@ type session struct {
 	child     *child           // nil without COMMAND
 	marks     chan metric.Mark // set by other processes
 	self      *selfMetrics
+	news      chan string // what hunt has to say
+	hunt      *hunt
 	say       *progress
 	manifest  rundb.Manifest // as of the start
 	ended     time.Time
@@ -41,14 +43,21 @@ func (s *session) now() int64 { return s.origin.Add(time.Since(s.origin)).UnixNa
 // at the second.
 func (s *session) run(ctx context.Context, first <-chan struct{}) error {
 	stop, done := make(chan struct{}), make(chan struct{})
+	hunting, endHunt := context.WithCancel(ctx)
+	defer endHunt()
+	lost := make(chan error, 1)
 	var collectErr error
 	go func() {
 		defer close(done)
 		collectErr = s.collector.Run(ctx, stop)
 	}()
+	go func() { lost <- s.follow(hunting) }()
 	err := s.conduct(ctx, first, done)
+	endHunt()
+	err = errors.Join(err, <-lost)
 	close(stop)
 	<-done
+	s.sayNews()
 	switch {
 	case ctx.Err() != nil:
 		return errAborted
@@ -131,6 +140,8 @@ func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan s
 			return nil
 		case <-done:
 			return nil // the collector says why
+		case text := <-s.news:
+			s.say.say("%s", text)
 		case <-tick.C:
 			s.say.line(s.phase, s.rec.totals())
 		}
@@ -150,6 +161,18 @@ func (s *session) settle(ctx context.Context, first, done <-chan struct{}) error
 	case <-done:
 	}
 	return nil
+}
+
+// sayNews says what waits to be said.
+func (s *session) sayNews() {
+	for {
+		select {
+		case text := <-s.news:
+			s.say.say("%s", text)
+		default:
+			return
+		}
+	}
 }
 
 func (s *session) mark(name string, atNS int64) error {

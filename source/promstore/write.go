@@ -296,9 +296,10 @@ func (w *Writer) write(ctx context.Context, kind remote.WriteMessageType, messag
 	return err
 }
 
-// AddTarget says what the target with the next index is. All targets are added
-// before the first Record.
+// AddTarget says what the target with the next index is, before its first Record.
 func (w *Writer) AddTarget(t metric.Target) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.targets = append(w.targets, newWriteTarget(t, w.o.Labels, w.used))
 }
 
@@ -306,7 +307,10 @@ func (w *Writer) AddTarget(t metric.Target) {
 // the caller's again when it returns. Polls of one target come one after the
 // other, those of different targets may come concurrently.
 func (w *Writer) Record(s *metric.Snapshot) {
-	p, native, dropped := w.targets[s.Target].poll(s)
+	w.mu.Lock()
+	t := w.targets[s.Target]
+	w.mu.Unlock()
+	p, native, dropped := t.poll(s)
 	if native+dropped > 0 {
 		w.mu.Lock()
 		w.stats.Native += int64(native)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/scrapestat/scrapestat/discover"
+)
+
+// accessFlags is how targets are reached and found: authentication, transport
+// and discovery.
+type accessFlags struct {
+	headers   headerFlag
+	auth      discover.Auth
+	config    string
+	pods      podsFlag
+	podLabels string
+	kube      string
+	refresh   time.Duration
+}
+
+func (a *accessFlags) register(f *pflag.FlagSet) {
+	f.Var(&a.headers, "header", "send this header with each request, as `'Name: value'`; the value is kept out of all outputs (repeatable)")
+	f.StringVar(&a.auth.BearerTokenFile, "bearer-token-file", "", "send the token in this `file`, read again for each scrape")
+	f.StringVar(&a.auth.BasicAuthFile, "basic-auth-file", "", "send the USER:PASSWORD in this `file`, read again for each scrape")
+	f.StringVar(&a.auth.CAFile, "tls-ca", "", "trust the certificate authorities in this PEM `file` instead of the system's")
+	f.StringVar(&a.auth.CertFile, "tls-cert", "", "client certificate, a PEM `file`")
+	f.StringVar(&a.auth.KeyFile, "tls-key", "", "key of --tls-cert, a PEM `file`")
+	f.StringVar(&a.auth.ServerName, "tls-server-name", "", "`name` that the certificates of targets must have, instead of the host of their address")
+	f.BoolVar(&a.auth.InsecureSkipVerify, "insecure-skip-verify", false, "do not verify certificates; the report says so")
+	f.BoolVar(&a.auth.ProxyFromEnvironment, "proxy-from-environment", false, "scrape through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name (default: directly)")
+	f.StringVar(&a.config, "config", "", "take targets from the scrape_configs of this Prometheus configuration `file` too")
+	f.Var(&a.pods, "kubernetes-inference-pods", "take the inference pods of this `namespace` as targets, * for all, without a value the own one, by the rules of AIPerf")
+	f.Lookup("kubernetes-inference-pods").NoOptDefVal = ownNamespace
+	f.StringVar(&a.podLabels, "kubernetes-selector", "", "label `selector` for --kubernetes-inference-pods; all pods it selects count as inference pods")
+	f.StringVar(&a.kube, "kubeconfig", "", "kubeconfig `file` for --kubernetes-inference-pods (default: the cluster this runs in, KUBECONFIG, ~/.kube/config)")
+	f.DurationVar(&a.refresh, "discovery-interval", 0, "time between two looks for changed targets (default 1s for files, the refresh_interval of others or 30s)")
+}
+
+// validate refuses settings that cannot work.
+func (a *accessFlags) validate() error {
+	a.auth.Headers = nil
+	for i, raw := range a.headers.raw {
+		h, err := discover.ParseHeader(raw)
+		if err != nil {
+			return usagef("--header number %d: %w", i+1, err)
+		}
+		a.auth.Headers = append(a.auth.Headers, h)
+	}
+	if a.refresh < 0 {
+		return usagef("--discovery-interval %v is negative", a.refresh)
+	}
+	if !a.pods.given && (a.podLabels != "" || a.kube != "") {
+		return usagef("--kubernetes-selector and --kubeconfig need --kubernetes-inference-pods")
+	}
+	return nil
+}
+
+// discovers says that targets come from elsewhere than the arguments.
+func (a *accessFlags) discovers() bool { return a.config != "" || a.pods.given }
+
+// headerFlag keeps headers as they were given. It never prints a value and never
+// refuses one: the flag library would repeat it in its message.
+type headerFlag struct{ raw []string }
+
+func (h *headerFlag) Set(v string) error {
+	h.raw = append(h.raw, v)
+	return nil
+}
+
+func (h *headerFlag) Type() string { return "header" }
+
+func (h *headerFlag) String() string {
+	if h == nil || len(h.raw) == 0 {
+		return ""
+	}
+	return fmt.Sprint(discover.NewSecret(""))
+}
+
+// ownNamespace is the value of --kubernetes-inference-pods without one.
+const ownNamespace = "own"
+
+// podsFlag is a namespace that may be left out.
+type podsFlag struct {
+	given     bool
+	namespace string
+}
+
+func (p *podsFlag) Set(v string) error {
+	p.given, p.namespace = true, v
+	if v == ownNamespace {
+		p.namespace = ""
+	}
+	return nil
+}
+
+func (p *podsFlag) Type() string { return "namespace" }
+
+func (p *podsFlag) String() string {
+	if p == nil || !p.given {
+		return ""
+	}
+	if p.namespace == "" {
+		return ownNamespace
+	}
+	return p.namespace
+}
