@@ -69,12 +69,12 @@ type jobConfig struct {
 	Relabel       []*relabel.Config `yaml:"relabel_configs"`
 	MetricRelabel []*relabel.Config `yaml:"metric_relabel_configs"`
 
-	config.HTTPClientConfig `yaml:",inline"`
+	Client config.HTTPClientConfig `yaml:",inline"`
 }
 
 // UnmarshalYAML presets what an inlined HTTPClientConfig does not preset itself.
 func (c *jobConfig) UnmarshalYAML(unmarshal func(any) error) error {
-	*c = jobConfig{HTTPClientConfig: config.DefaultHTTPClientConfig}
+	*c = jobConfig{Client: config.DefaultHTTPClientConfig}
 	type plain jobConfig
 	return unmarshal((*plain)(c))
 }
@@ -93,11 +93,11 @@ type httpSD struct {
 	URL             string         `yaml:"url"`
 	RefreshInterval model.Duration `yaml:"refresh_interval"`
 
-	config.HTTPClientConfig `yaml:",inline"`
+	Client config.HTTPClientConfig `yaml:",inline"`
 }
 
 func (c *httpSD) UnmarshalYAML(unmarshal func(any) error) error {
-	*c = httpSD{HTTPClientConfig: config.DefaultHTTPClientConfig}
+	*c = httpSD{Client: config.DefaultHTTPClientConfig}
 	type plain httpSD
 	return unmarshal((*plain)(c))
 }
@@ -116,7 +116,7 @@ type kubernetesSD struct {
 	Namespaces     kubeNamespaces `yaml:"namespaces"`
 	Selectors      []kubeSelector `yaml:"selectors"`
 
-	config.HTTPClientConfig `yaml:",inline"`
+	Client config.HTTPClientConfig `yaml:",inline"`
 }
 
 type kubeNamespaces struct {
@@ -131,7 +131,7 @@ type kubeSelector struct {
 }
 
 func (c *kubernetesSD) UnmarshalYAML(unmarshal func(any) error) error {
-	*c = kubernetesSD{HTTPClientConfig: config.DefaultHTTPClientConfig}
+	*c = kubernetesSD{Client: config.DefaultHTTPClientConfig}
 	type plain kubernetesSD
 	return unmarshal((*plain)(c))
 }
@@ -396,12 +396,12 @@ func (j *parsedJob) complete(g defaults) error {
 
 // clients lists the HTTP settings of a job and of its discovery.
 func (j *parsedJob) clients() []*config.HTTPClientConfig {
-	out := []*config.HTTPClientConfig{&j.HTTPClientConfig}
+	out := []*config.HTTPClientConfig{&j.Client}
 	for i := range j.HTTP {
-		out = append(out, &j.HTTP[i].HTTPClientConfig)
+		out = append(out, &j.HTTP[i].Client)
 	}
 	for i := range j.Kubernetes {
-		out = append(out, &j.Kubernetes[i].HTTPClientConfig)
+		out = append(out, &j.Kubernetes[i].Client)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ type InferenceOptions struct {
 func InferencePods(p InferenceOptions, o Options) (*Discoverer, error) {
 	d := &Discoverer{o: o, said: map[string]bool{}}
 	j := &job{name: "inference-pods", c: &parsedJob{}, clients: map[reach]*Client{}}
-	j.c.HTTPClientConfig = config.DefaultHTTPClientConfig
+	j.c.Client = config.DefaultHTTPClientConfig
 	k, err := d.newKube("", p.Kubeconfig, config.DefaultHTTPClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("find inference pods: %w", err)

@@ -53,10 +53,10 @@ func (d *Discoverer) newJob(c *parsedJob) (*job, error) {
 		j.relabel = metricRelabel(c.MetricRelabel)
 		d.warnBounds(c)
 	}
-	if c.TLSConfig.InsecureSkipVerify {
+	if c.Client.TLSConfig.InsecureSkipVerify {
 		d.warnf("tls_not_verified", "certificates of job %q were not verified (insecure_skip_verify): anybody in between could have answered", j.name)
 	}
-	d.warn(openFile(c.TLSConfig.KeyFile)...)
+	d.warn(openFile(c.Client.TLSConfig.KeyFile)...)
 	if _, err := scrape.Accept(c.ScrapeProtocols); err != nil {
 		return nil, fmt.Errorf("scrape_protocols: %w", err)
 	}
@@ -83,7 +83,7 @@ func (j *job) client(d *Discoverer, to reach) (*Client, error) {
 	if c := j.clients[to]; c != nil {
 		return c, nil
 	}
-	c, err := d.keep(newClient(j.c.HTTPClientConfig, "", to))
+	c, err := d.keep(newClient(j.c.Client, "", to))
 	if err == nil {
 		j.clients[to] = c
 	}

@@ -96,7 +96,7 @@ func (d *Discoverer) newKubernetesSource(j *job, c *kubernetesSD) (*source, erro
 		d.warnf("config_not_understood", "%s: kubernetes_sd_configs role %q is not supported, only pod and endpoints: its targets are not polled", j.c.where(), role)
 		return nil, nil
 	}
-	k, err := d.newKube(c.APIServer, config.JoinDir(j.dir(), c.KubeconfigFile), c.HTTPClientConfig)
+	k, err := d.newKube(c.APIServer, config.JoinDir(j.dir(), c.KubeconfigFile), c.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -242,7 +242,7 @@ func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {
 	if !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
 		return nil, errors.New("url is missing, or neither http nor https")
 	}
-	client, err := d.keep(newClient(c.HTTPClientConfig, "", reach{}))
+	client, err := d.keep(newClient(c.Client, "", reach{}))
 	if err != nil {
 		return nil, err
 	}
