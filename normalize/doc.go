@@ -44,8 +44,11 @@
 //
 // # Types
 //
-// Unknown, info and state-set series are gauges. Summaries and gauge histograms
-// have no statistics here: Result.Skipped lists their families.
+// Unknown series are gauges. A summary is what its count and sum gained, with the
+// quantiles its server reported last; a state the share of the time it was active;
+// a gauge histogram what it showed last. A native histogram is what its buckets
+// gained, see [NativeGain]: it has no AIPerf arithmetic, so ResetClamp changes
+// nothing for it, and its estimator learns from the total only.
 //
 // # Cost
 //

@@ -31,6 +31,13 @@
 // has no other family and lacks no series; otherwise the warning name_filter says
 // why, and the target is asked for all as before.
 //
+// # Formats
+//
+// [Options.Protocols] says what a target is asked for; what it answered first it is
+// asked for until the run ends. The bytes of a body decide what it is. Protobuf is
+// cut into messages, and each parsed on its own; native histograms come that way
+// only, and have a slot for each populated bucket.
+//
 // # Decoding
 //
 // A [Decoder] holds the dictionary of one target and decodes one body after the
