@@ -40,6 +40,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newExportCmd(std),
 		newShowCmd(std),
 		newMarkCmd(std),
+		newRequestsCmd(std),
 		newImportCmd(std),
 		newSimulateCmd(std),
 		newDoctorCmd(std),
