@@ -297,6 +297,25 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestKeptBody repeats a token in a page and in metrics, whose bodies a recording
+// keeps.
+func TestKeptBody(t *testing.T) {
+	file := write(t, t.TempDir(), "token", []byte("tok-hidden"))
+	for _, text := range []string{"<html>%s", "# %s\n# TYPE a counter\na 1\n"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, text, r.Header.Get("Authorization"))
+		}))
+		defer s.Close()
+		targets, _, _, err := discover.Auth{BearerTokenFile: file}.Apply([]scrape.Target{{URL: s.URL + "/x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pollOnce(t, targets[0]); strings.Contains(string(got.Body), "tok-hidden") || !strings.Contains(string(got.Body), "secret") {
+			t.Errorf("body %q", got.Body)
+		}
+	}
+}
+
 // TestSecret prints a secret in every way there is.
 func TestSecret(t *testing.T) {
 	h, err := discover.ParseHeader("Authorization: Bearer hidden-1")

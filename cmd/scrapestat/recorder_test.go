@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+type nowhere struct{}
+
+func (nowhere) Record(*metric.Snapshot) error { return nil }
+
+// TestForgive takes back the failures after the last stored poll of a target that
+// has gone, and no others.
+func TestForgive(t *testing.T) {
+	r := newRecorder(nowhere{})
+	for _, o := range []metric.Outcome{metric.Timeout, metric.OK, metric.ConnectError, metric.ConnectError} {
+		if err := r.Record(&metric.Snapshot{Target: 1, Outcome: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.forgive(0)
+	r.forgive(1)
+	r.forgive(1)
+	if got := r.totals().failed; got != 1 {
+		t.Errorf("%d failures, want the 1 before the stored poll", got)
+	}
+}
