@@ -32,6 +32,7 @@ type Request struct {
 	RequestID  string // the x-request-id header of the answer
 	Endpoint   string
 	Model      string
+	Phase      string // of the benchmark: warmup, profiling, ...
 	Finish     string // finish_reason
 
 	// Tokens, -1 when unknown. AfterFirst are those that came after the first
@@ -42,5 +43,10 @@ type Request struct {
 	Conversation string
 	Turn         int
 	Tracked      bool // issued while performance was tracked
-	Block        int  // number of the tracked stretch, from 0
+	Block        int  // number of the tracked stretch, from 0, or -1
+
+	chunks int  // with content, -1 when nobody counted
+	seen   int  // events of chunks
+	issued bool // an event said so
+	done   bool // complete: later events of the name are another request's
 }

@@ -15,7 +15,7 @@ var layers = map[string][]string{
 	"source/openmetrics":  {"metric", "internal/timeline"},
 	"discover":            {"metric", "scrape"},
 	"rundb":               {"metric", "internal/atomicfile"},
-	"events":              {"metric", "rundb"},
+	"events":              {"metric", "rundb", "histest"},
 	"normalize":           {"metric", "histest"},
 	"catalog":             {"metric", "units"},
 	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
