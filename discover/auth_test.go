@@ -123,16 +123,20 @@ func write(t *testing.T, dir, name string, data []byte) string {
 	return path
 }
 
-// pollOnce polls a target once or twice and returns its last snapshot.
+// pollOnce polls a target once or twice and returns the first snapshot, whose
+// body a recording keeps.
 func pollOnce(t *testing.T, target scrape.Target) metric.Snapshot {
 	t.Helper()
 	var mu sync.Mutex
 	var last metric.Snapshot
+	first := true
 	c, err := scrape.New([]scrape.Target{target}, scrape.Options{}, sinkFunc(func(s *metric.Snapshot) error {
 		mu.Lock()
 		defer mu.Unlock()
-		last = *s
-		last.Body = bytes.Clone(s.Body)
+		if first {
+			first, last = false, *s
+			last.Body = bytes.Clone(s.Body)
+		}
 		return nil
 	}))
 	if err != nil {
