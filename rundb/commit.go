@@ -82,10 +82,7 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 			return err
 		}
 	}
-	if err := c.exec("COMMIT"); err != nil {
-		return err
-	}
-	return c.prepare(ctx)
+	return c.exec("COMMIT")
 }
 
 // newPacker makes the encoder of all that is compressed.
@@ -380,9 +377,11 @@ func (c *conn) tidy() error {
 	return nil
 }
 
-// query runs a pragma to its end; some only do their work row by row.
-func (c *conn) query(pragma string) error {
-	rows, err := c.c.QueryContext(context.Background(), pragma)
+func (c *conn) query(pragma string) error { return runPragma(context.Background(), c.c, pragma) }
+
+// runPragma runs a pragma to its end; some only do their work row by row.
+func runPragma(ctx context.Context, c *sql.Conn, pragma string) error {
+	rows, err := c.QueryContext(ctx, pragma)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package rundb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 )
 
@@ -46,4 +47,15 @@ func (x *inserter) insert(n int, row func(i int, args []any) ([]any, error)) (er
 		}
 	}
 	return nil
+}
+
+// close closes the statements; it may be called again.
+func (x *inserter) close() (err error) {
+	for _, s := range []**sql.Stmt{&x.one, &x.many} {
+		if *s != nil {
+			err = errors.Join(err, (*s).Close())
+			*s = nil
+		}
+	}
+	return err
 }

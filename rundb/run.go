@@ -28,6 +28,8 @@ type Run struct {
 	last     []int64        // by target: the key of its last block, or -1
 	lives    [][]metric.Life
 	observed map[int]bool // targets with observations
+	events   int64        // the highest id of table events, 0 without events
+	client   bool         // it has the tables of events
 
 	mu       sync.Mutex
 	warnings []metric.Warning
@@ -74,7 +76,7 @@ func (r *Run) load(ctx context.Context) error {
 	}
 	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadLives(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
 	if err == nil {
-		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx))
+		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx), r.loadEvents(ctx, tx))
 	}
 	return errors.Join(err, tx.Rollback())
 }

@@ -18,7 +18,7 @@ const FileName = "run.db"
 
 // SchemaVersion is the version of the schema this package writes. It reads
 // this one and all before it.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // applicationID marks the file for file(1): "sst1".
 const applicationID = 0x73737431
@@ -63,7 +63,7 @@ CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT 
 CREATE VIEW named_series AS
   SELECT s.target, s.series, f.name AS family, f.type, f.unit, s.labels
   FROM series s JOIN family f ON f.id = s.target << 32 | s.family;
-`
+` + eventSchema
 
 // key is the row of an index of a target.
 func key(target, index int) int64 { return int64(target)<<32 | int64(index) }

@@ -1,8 +1,10 @@
 package rundb
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -122,6 +124,11 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("create recording: %w", err)
 	}
 	c, err := createFile(path, m)
+	if err == nil {
+		if err = c.prepare(context.Background()); err != nil {
+			err = errors.Join(err, c.release(), os.Remove(path))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create recording %s: %w", path, err)
 	}
