@@ -16,6 +16,7 @@ var layers = map[string][]string{
 	"discover":            {"metric", "scrape"},
 	"rundb":               {"metric", "internal/atomicfile"},
 	"events":              {"metric", "rundb", "histest"},
+	"events/proxy":        {"metric", "events"},
 	"normalize":           {"metric", "histest"},
 	"catalog":             {"metric", "units"},
 	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
@@ -89,8 +90,8 @@ var homes = []home{
 // that starts them waits for them. export writes Parquet row groups in
 // parallel (docs/decisions/0001); badserver and sourcetest are servers and
 // drivers of tests. source/torchserve reads pipes while nobody polls it.
-var goroutineOwners = []string{"scrape", "rundb", "events", "simulate", "summary", "export", "cmd/scrapestat", "source/torchserve",
-	"internal/badserver", "internal/sourcetest"}
+var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "simulate", "summary", "export", "cmd/scrapestat",
+	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
 // exitFile is the one file that may end the process.
 const exitFile = "cmd/scrapestat/main.go"
