@@ -18,6 +18,7 @@ const (
 	ErrorClient     = "error.client"
 	SampleUpstream  = "sample.upstream_sent" // ours: a proxy has passed the request on
 	SampleFirstByte = "sample.first_byte"    // ours: before the first chunk with content
+	SessionNote     = "session.note"         // ours: a Detail that says by which rules the session is meant
 	SampleDetail    = "sample.detail"        // ours: a Detail, before the end of the request
 )
 

@@ -120,6 +120,8 @@ func (a *assembly) add(ev *metric.Event) error {
 			a.open = -1
 		}
 	case StopLoad:
+	case SessionNote:
+		a.rulesOf(ev)
 	case SampleIssued:
 		return a.issued(ev)
 	case ErrorGeneric, ErrorLoadGen, ErrorSession, ErrorClient:
@@ -143,10 +145,15 @@ func ignoredLegacy(name string) bool {
 	return false
 }
 
-func (a *assembly) started(ev *metric.Event) error {
+// rulesOf reads by which rules a session is meant.
+func (a *assembly) rulesOf(ev *metric.Event) {
 	if d, ok := ParseDetail(ev.Data); ok && d.Rules == LegacyRules {
 		a.Legacy = true
 	}
+}
+
+func (a *assembly) started(ev *metric.Event) error {
+	a.rulesOf(ev)
 	if a.Started {
 		if !a.rules.Lenient {
 			return fmt.Errorf("%s at %d ns: the session had started at %d ns (--lenient takes the latest start)", ev.Type, ev.AtNS, a.StartedNS)
