@@ -1,0 +1,398 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// RecorderOptions adjusts a Recorder. The zero value is sound.
+type RecorderOptions struct {
+	// Source names who tells the events, in the recording; "recorder" if empty.
+	Source string
+	// MaxBytes is how much memory may wait for the disk, 256 MiB if 0.
+	MaxBytes int64
+	// Block makes Record wait while MaxBytes are in use. Otherwise it drops the
+	// event and counts it.
+	Block bool
+	// Create is what a new run is made with where the directory holds none; nil
+	// refuses that.
+	Create *rundb.Meta
+}
+
+// A transaction is begun when this many events wait, when this much time has
+// passed, or at once for an event that must not be lost: an error, the end.
+const (
+	commitEvents = 1000
+	commitEvery  = 100 * time.Millisecond
+)
+
+// maxData is the largest Data that is kept of an event.
+const maxData = 16 << 20
+
+// entrySize is about the memory of an event without its texts.
+const entrySize = 128
+
+// shards is how many goroutines may call Record without waiting for each other,
+// and segmentLen how many events are allocated at a time.
+const (
+	shards     = 16
+	segmentLen = 256
+)
+
+// Recorder writes events into a run while it happens, from any number of
+// goroutines. Record appends to memory; one goroutine writes.
+//
+//	rec, err := events.NewRecorder(ctx, dir, events.RecorderOptions{})
+//	rec.Record(metric.Event{Sample: id, Type: events.SampleIssued, AtNS: rec.Now()})
+//	pending, err := rec.Close(ctx)
+//
+// Events are in the file in an order that agrees with that of Record: one that was
+// told before another one is before it. When a process is killed, those of
+// the last 100 ms are lost.
+type Recorder struct {
+	w      *rundb.EventWriter
+	wmu    sync.Mutex // of w
+	o      RecorderOptions
+	origin time.Time
+	seed   maphash.Seed
+	wake   chan struct{}
+	stop   chan struct{} // closed by Close
+	done   chan struct{} // the writer goroutine has ended
+	cancel context.CancelFunc
+	once   sync.Once
+
+	shard [shards]shard
+	seq   atomic.Int64 // events accepted
+	bytes atomic.Int64 // of events that wait or are being written
+
+	written, dropped, late, encodeErrors, maxQueue atomic.Int64
+
+	mu   sync.Mutex
+	room *sync.Cond // bytes fell, or the recorder was closed
+	free [][]entry  // segments to use again
+	err  error      // the first write error
+}
+
+type entry struct {
+	seq  int64
+	size int64
+	metric.Event
+}
+
+// shard is a list of segments of which the last one is being filled. It is as
+// large as two cache lines, so that shards do not disturb each other.
+type shard struct {
+	mu     sync.Mutex
+	closed bool
+	full   [][]entry
+	last   []entry
+	_      [64]byte
+}
+
+// NewRecorder opens the run in the existing directory dir for events, also one
+// that another process records into. It fails with [rundb.ErrEventWriter] when
+// somebody else does so already. The caller must Close the Recorder.
+func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder, error) {
+	if o.Source == "" {
+		o.Source = "recorder"
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 256 << 20
+	}
+	w, err := rundb.OpenEvents(ctx, dir, rundb.EventWriterOptions{Source: o.Source, Create: o.Create})
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{w: w, o: o, origin: time.Now(), seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	r.room = sync.NewCond(&r.mu)
+	if err := w.Anchor(ctx, rundb.Clock{Source: o.Source, UnixNS: r.origin.UnixNano()}); err != nil {
+		return nil, errors.Join(err, w.Close(ctx))
+	}
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(r.done)
+		r.run(ctx)
+	}()
+	return r, nil
+}
+
+// Now returns the instant on the axis of the recorder, nanoseconds since 1970: that
+// of its start plus the monotonic clock, so that a step of the wall clock does not
+// show. The start is in the table clock, as 0 of the recorder's clock.
+func (r *Recorder) Now() int64 { return r.At(time.Now()) }
+
+// At returns an instant that time.Now gave on the axis of the recorder.
+func (r *Recorder) At(t time.Time) int64 { return r.origin.UnixNano() + int64(t.Sub(r.origin)) }
+
+// Anchor records that a clock of a source showed monoNS at unixNS. It waits for
+// the disk and must not be called after Close.
+func (r *Recorder) Anchor(ctx context.Context, c rundb.Clock) error {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return r.w.Anchor(ctx, c)
+}
+
+// Record takes an event; its Data must not be changed any more. It never waits for
+// the disk unless Block is set. An event without a type is refused, Data that is no
+// JSON or larger than 16 MiB is left out; both are counted as encode errors. After
+// Close has begun, events are late: counted and not recorded.
+func (r *Recorder) Record(ev metric.Event) {
+	if ev.Type == "" {
+		r.encodeErrors.Add(1)
+		return
+	}
+	if len(ev.Data) > maxData {
+		r.encodeErrors.Add(1)
+		ev.Data = nil
+	}
+	size := int64(entrySize + len(ev.Sample) + len(ev.Type) + len(ev.Conversation) + len(ev.Data))
+	if !r.reserve(size) {
+		r.dropped.Add(1)
+		return
+	}
+	s := &r.shard[maphash.String(r.seed, ev.Sample)%shards]
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		r.late.Add(1)
+		r.release(size)
+		return
+	}
+	if len(s.last) == cap(s.last) {
+		if s.last != nil {
+			s.full = append(s.full, s.last)
+		}
+		s.last = r.segment()
+	}
+	n := r.seq.Add(1)
+	s.last = append(s.last, entry{n, size, ev})
+	s.mu.Unlock()
+	if n%commitEvents == 0 || urgent(ev.Type) {
+		r.Flush()
+	}
+}
+
+func urgent(eventType string) bool {
+	return eventType == SessionEnded || strings.HasPrefix(eventType, "error.")
+}
+
+// Flush begins a transaction now. It does not wait for it.
+func (r *Recorder) Flush() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reserve takes memory; it says whether there was some.
+func (r *Recorder) reserve(size int64) bool {
+	if r.bytes.Add(size) <= r.o.MaxBytes {
+		return true
+	}
+	r.bytes.Add(-size)
+	r.Flush()
+	if !r.o.Block {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		select {
+		case <-r.stop:
+			return r.bytes.Add(size) > 0 // it will be found to be late
+		default:
+		}
+		if now := r.bytes.Add(size); now <= r.o.MaxBytes || now == size {
+			return true
+		}
+		r.bytes.Add(-size)
+		r.room.Wait()
+	}
+}
+
+func (r *Recorder) release(size int64) {
+	r.bytes.Add(-size)
+	if r.o.Block {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.room.Broadcast()
+	}
+}
+
+// segment returns an empty segment.
+func (r *Recorder) segment() []entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.free); n > 0 {
+		s := r.free[n-1]
+		r.free = r.free[:n-1]
+		return s
+	}
+	return make([]entry, 0, segmentLen)
+}
+
+// run is the writer goroutine.
+func (r *Recorder) run(ctx context.Context) {
+	tick := time.NewTicker(commitEvery)
+	defer tick.Stop()
+	var batch []entry
+	for stopped := false; !stopped; {
+		select {
+		case <-tick.C:
+		case <-r.wake:
+		case <-r.stop:
+			stopped = true
+		}
+		batch = r.cut(batch[:0], stopped)
+		if err := r.write(ctx, batch); err != nil {
+			r.fail(err)
+		}
+	}
+}
+
+// cut takes what waits, in order. All shards are held for the moment: an event
+// that is taken has none before it that is not. last closes the shards.
+func (r *Recorder) cut(batch []entry, last bool) []entry {
+	var segments [][]entry
+	for i := range r.shard {
+		r.shard[i].mu.Lock()
+	}
+	for i := range r.shard {
+		s := &r.shard[i]
+		segments = append(segments, s.full...)
+		if len(s.last) > 0 {
+			segments = append(segments, s.last)
+			s.last = nil
+		}
+		clear(s.full)
+		s.full, s.closed = s.full[:0], s.closed || last
+	}
+	for i := range r.shard {
+		r.shard[i].mu.Unlock()
+	}
+	for _, s := range segments {
+		batch = append(batch, s...)
+		clear(s)
+	}
+	r.mu.Lock()
+	for _, s := range segments {
+		if len(r.free) < 4*shards {
+			r.free = append(r.free, s[:0])
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	r.maxQueue.Store(max(r.maxQueue.Load(), int64(len(batch))))
+	return batch
+}
+
+// write commits events, some at a time, so that what records scrapes into the same
+// file gets its turn.
+func (r *Recorder) write(ctx context.Context, batch []entry) error {
+	if len(batch) == 0 {
+		r.wmu.Lock()
+		defer r.wmu.Unlock()
+		return r.w.Idle(ctx)
+	}
+	events := make([]metric.Event, 0, min(len(batch), commitEvents))
+	for len(batch) > 0 {
+		part := batch[:min(len(batch), commitEvents)]
+		batch = batch[len(part):]
+		events = events[:0]
+		size := int64(0)
+		for i := range part {
+			e := &part[i]
+			size += e.size
+			if len(e.Data) > 0 && !json.Valid(e.Data) {
+				r.encodeErrors.Add(1)
+				e.Data = nil
+			}
+			events = append(events, e.Event)
+		}
+		stats := r.Stats()
+		stats.Recorded += int64(len(part))
+		if err := r.failed(); err == nil {
+			r.wmu.Lock()
+			err = r.w.Write(ctx, events, stats)
+			r.wmu.Unlock()
+			if err == nil {
+				r.written.Add(int64(len(part)))
+			} else {
+				r.fail(err)
+			}
+		}
+		clear(part)
+		r.release(size)
+	}
+	return nil
+}
+
+func (r *Recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *Recorder) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Stats returns how recording goes: Recorded are the events in the file.
+func (r *Recorder) Stats() rundb.EventStats {
+	return rundb.EventStats{Source: r.o.Source, Recorded: r.written.Load(), Dropped: r.dropped.Load(), Late: r.late.Load(),
+		EncodeErrors: r.encodeErrors.Load(), MaxQueue: r.maxQueue.Load()}
+}
+
+// Close writes what waits, until ctx ends, and closes the run. It returns how many
+// events are not in the file that Record took, which is not 0 only with an error.
+// After the first call it returns the same again.
+func (r *Recorder) Close(ctx context.Context) (pending int, err error) {
+	r.once.Do(func() {
+		close(r.stop)
+		r.mu.Lock()
+		r.room.Broadcast()
+		r.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			r.cancel()
+			<-r.done
+		}
+		r.cancel()
+		r.fail(r.end(ctx))
+	})
+	<-r.done
+	pending = int(r.seq.Load() - r.written.Load())
+	if err = r.failed(); err != nil {
+		return pending, fmt.Errorf("close recorder with %d events not written: %w", pending, err)
+	}
+	return 0, nil
+}
+
+// end writes the last statistics and closes the file.
+func (r *Recorder) end(ctx context.Context) error {
+	if r.seq.Load() == r.written.Load() {
+		ctx = context.WithoutCancel(ctx) // the deadline was for what waited
+	}
+	var err error
+	if r.failed() == nil {
+		err = r.w.Write(ctx, nil, r.Stats())
+	}
+	return errors.Join(err, r.w.Close(ctx))
+}
