@@ -139,13 +139,14 @@ func (e *exam) judgeBody() {
 	for _, d := range e.r.Dropped {
 		e.r.add(Warning, "dropped_"+d.Reason, fmt.Sprintf("lines that would not be stored: %d; %s", d.Lines, d.First), "")
 	}
+	families := e.sentinels()
 	for _, w := range e.body.Warnings {
-		if slices.ContainsFunc(e.r.Dropped, func(d Drop) bool { return d.Reason == w.Code }) {
+		if slices.ContainsFunc(e.r.Dropped, func(d Drop) bool { return d.Reason == w.Code }) || w.Code == "sentinel" && len(families) > 0 {
 			continue // the same in other words
 		}
 		e.r.add(Warning, w.Code, w.Text, "")
 	}
-	if families := e.sentinels(); len(families) > 0 {
+	if len(families) > 0 {
 		e.r.add(Warning, "sentinels", "numbers that stand for no value: "+some(families),
 			"leave them out of a run with --drop, or ignore their statistics")
 	}
@@ -196,13 +197,13 @@ func (e *exam) sentinels() []string {
 }
 
 // isSentinel knows the numbers by which DCGM, vLLM and TensorRT-LLM say that
-// there is none.
+// there is none. What scrape knows too has become NaN.
 func isSentinel(name string, v float64) bool {
 	switch {
 	case strings.HasPrefix(name, "DCGM_"):
-		return v >= 0x7ffffffffffffff0 || v >= 2147483632 && v <= 2147483647 || v == 140737488355328
+		return math.IsNaN(v)
 	case strings.HasSuffix(name, "_hit_rate"):
-		return v == -1
+		return v == -1 || math.IsNaN(v)
 	case strings.HasPrefix(name, "trtllm_max_batch_size_"), name == "trtllm_max_num_tokens_runtime":
 		return v == 0
 	}

@@ -20,15 +20,16 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 	p := place{start: x.start + int32(start), end: x.start + int32(tokenEnd(text, start)), series: x.start, length: int32(n)}
 	p.slot, p.why, p.source = l.slotOf(d, text[:n])
 	if p.why == stored {
-		if inexact(body[p.start:p.end]) {
-			l.inexact++
-		}
 		if k := len(d.dict.slots); k > d.watched { // slots are made in order
 			for ; d.watched < k; d.watched++ {
 				d.watch(int32(d.watched))
 			}
 		}
-		l.store(p.slot, d.unblank(p.slot, math.Float64bits(value)), x.number, text[:n])
+		bits := d.unblank(p.slot, math.Float64bits(value))
+		if bits == math.Float64bits(value) && inexact(body[p.start:p.end]) {
+			l.inexact++
+		}
+		l.store(p.slot, bits, x.number, text[:n])
 	} else {
 		l.tally.add(p.why, x.number, text[:n])
 	}
