@@ -36,6 +36,9 @@ func newOwnRequests(to scrape.Sink, subtract bool) *ownRequests {
 
 // Record implements scrape.Sink.
 func (o *ownRequests) Record(s *metric.Snapshot) error {
+	if s.Status == 0 {
+		return o.to.Record(s) // no answer to a request: to read a log adds nothing to it
+	}
 	o.mu.Lock()
 	t := o.targets[s.Target]
 	if t == nil {

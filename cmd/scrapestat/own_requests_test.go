@@ -19,6 +19,7 @@ func (l *lastValue) Record(s *metric.Snapshot) error {
 // Our scrapes are taken off as far as the counter counted them, through a
 // restart of the server, and for one that does not count them at all.
 func TestOwnRequests(t *testing.T) {
+	status := 200
 	check := func(what string, raw, want []float64) {
 		t.Helper()
 		sink := &lastValue{}
@@ -27,7 +28,7 @@ func TestOwnRequests(t *testing.T) {
 		for i, v := range raw {
 			series := g.Series(g.Family("Requests2XX", metric.Counter, "", ""), metric.Labels{})
 			g.Set(g.Slot(series, metric.Slot{}), v)
-			s := &metric.Snapshot{Seq: uint64(i)}
+			s := &metric.Snapshot{Seq: uint64(i), Status: status}
 			g.Finish(s)
 			if err := own.Record(s); err != nil {
 				t.Fatal(err)
@@ -42,4 +43,6 @@ func TestOwnRequests(t *testing.T) {
 	check("a restart", []float64{5, 6, 0, 1, 12}, []float64{5, 5, 0, 0, 10})
 	check("not counted", []float64{5, 5, 5, 5}, []float64{5, 5, 5, 5})
 	check("not counted for a while", []float64{5, 6, 6, 6, 7}, []float64{5, 5, 5, 5, 5})
+	status = 0
+	check("a log, which is read and not asked", []float64{5, 6, 7, 9}, []float64{5, 6, 7, 9})
 }

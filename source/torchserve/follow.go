@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -115,13 +116,13 @@ func (f *follower) expand(skip bool) error {
 // read gives all complete lines that were appended to emit, at most budget
 // bytes. file is the index of the file a line is from.
 func (f *follower) read(budget int64, emit func(file int, path string, line []byte)) error {
+	var errs []error
 	if f.pattern != "" && f.started {
 		if err := f.expand(false); err != nil {
-			return err
+			errs = append(errs, err) // those that are known are read all the same
 		}
 	}
 	f.started = true
-	var errs []error
 	for i, t := range f.tails {
 		n, err := f.readFile(t, budget, func(line []byte) { emit(i, t.path, line) })
 		budget -= n
@@ -157,7 +158,7 @@ func (f *follower) readFile(t *tail, budget int64, emit func([]byte)) (total int
 				return total, nil
 			}
 			f.notes = append(f.notes, fmt.Sprintf("%s was cut from %d to %d bytes; what was written in between may be lost", t.path, t.offset, info.Size()))
-			t.offset, t.partial = 0, t.partial[:0]
+			t.offset, t.partial, t.drop = 0, t.partial[:0], false
 			continue
 		}
 		// What came between the last read and the rename.
@@ -167,6 +168,7 @@ func (f *follower) readFile(t *tail, budget int64, emit func([]byte)) (total int
 			return total, err
 		}
 		f.leave(t, emit)
+		f.missed(t.path, t.info, info)
 	}
 }
 
@@ -202,7 +204,7 @@ func (f *follower) open(t *tail) (bool, error) {
 	}
 	for _, other := range f.tails {
 		if other != t && other.file != nil && os.SameFile(other.info, info) {
-			t.offset = max(t.offset, other.offset) // the same file under two names
+			t.follow(other) // the same file under two names
 		}
 	}
 	return true, nil
@@ -221,12 +223,45 @@ func (f *follower) leave(t *tail, emit func([]byte)) {
 	if len(f.past) > maxFiles {
 		f.past = f.past[1:]
 	}
+	t.partial, t.drop = t.partial[:0], false
+	f.share(t)
 	t.file.Close() // read only
-	t.file, t.partial, t.drop = nil, t.partial[:0], false
+	t.file = nil
+}
+
+// missed tells of files that had the path of a log for a while in which nobody
+// looked: named alike, no older than the one that was left, and never read.
+func (f *follower) missed(path string, left, now os.FileInfo) {
+	if f.pattern != "" {
+		return // the pattern finds them
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return // reading the log itself fails as well, and says so
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || feed(e.Name()) != feed(path) || strings.HasSuffix(e.Name(), ".gz") ||
+			info.Size() == 0 || info.ModTime().Before(left.ModTime()) || os.SameFile(info, left) || os.SameFile(info, now) {
+			continue
+		}
+		known := slices.ContainsFunc(f.past, func(s seen) bool { return os.SameFile(s.info, info) })
+		for _, t := range f.tails {
+			known = known || t.file != nil && os.SameFile(t.info, info)
+		}
+		if !known {
+			f.notes = append(f.notes, fmt.Sprintf("%s was replaced twice between two reads: %s was not read; scrapestat import torchserve-log reads it", path, e.Name()))
+		}
+	}
 }
 
 // drain reads to the end of the open file.
 func (f *follower) drain(t *tail, budget int64, emit func([]byte)) (total int64, err error) {
+	defer func() {
+		if total > 0 {
+			f.share(t)
+		}
+	}()
 	for total < budget {
 		n, err := t.file.ReadAt(f.buf[:min(int64(len(f.buf)), budget-total)], t.offset)
 		t.offset += int64(n)
@@ -240,6 +275,22 @@ func (f *follower) drain(t *tail, budget int64, emit func([]byte)) (total int64,
 		}
 	}
 	return total, nil
+}
+
+// share tells the tails that follow the same file under another name, as while it
+// is renamed, how far it was read: no line is read twice.
+func (f *follower) share(t *tail) {
+	for _, other := range f.tails {
+		if other != t && other.file != nil && os.SameFile(other.info, t.info) {
+			other.follow(t)
+		}
+	}
+}
+
+// follow goes on where another tail of the same file is.
+func (t *tail) follow(other *tail) {
+	t.offset, t.drop = other.offset, other.drop
+	t.partial = append(t.partial[:0], other.partial...)
 }
 
 // cut gives the complete lines of a chunk to emit and holds back the rest.

@@ -36,6 +36,8 @@ const (
 type event struct {
 	line Line
 	at   int64
+	file int32
+	hash uint64 // of its text, for the guard
 }
 
 // Import reads complete logs: files, folders with the two metric logs, patterns;
@@ -165,13 +167,13 @@ func (im *importer) take(file int, path string, number int, text []byte) {
 		im.bad(path, number, err)
 	case !im.o.wants(l.Name):
 		im.read.Filtered++
-	case im.r.guard != nil && im.r.guard.double(im.r.feeds[file], l.text):
-		im.read.Double++
 	default:
-		at := im.r.timeOf(file, &l)
-		l.text = nil
-		im.events = append(im.events, event{l, at})
-		im.read.OK++
+		e := event{line: l, at: im.r.timeOf(file, &l), file: int32(file)}
+		if im.r.guard != nil {
+			e.hash = im.r.guard.hash(l.text)
+		}
+		e.line.text = nil
+		im.events = append(im.events, e)
 	}
 }
 
@@ -189,6 +191,8 @@ func (im *importer) bad(path string, number int, err error) {
 // for each instant.
 func (im *importer) replay(ctx context.Context, record func(*metric.Snapshot) error) error {
 	slices.SortStableFunc(im.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	im.dropDoubles()
+	im.read.OK = len(im.events)
 	first, last := im.events[0].at, im.events[len(im.events)-1].at
 	im.read.StartNS, im.read.EndNS = first, last
 	for i := range im.events {
@@ -215,6 +219,22 @@ func (im *importer) replay(ctx context.Context, record func(*metric.Snapshot) er
 		}
 	}
 	return nil
+}
+
+// dropDoubles leaves out the lines that another feed has too. Those stand together
+// now that all are in order of time, so the guard, whose memory is bounded, knows
+// them however long the logs are.
+func (im *importer) dropDoubles() {
+	if im.r.guard == nil {
+		return
+	}
+	im.events = slices.DeleteFunc(im.events, func(e event) bool {
+		double := im.r.guard.double(im.r.feeds[e.file], e.hash)
+		if double {
+			im.read.Double++
+		}
+		return double
+	})
 }
 
 // record gives what the table shows as a snapshot.

@@ -66,8 +66,8 @@ func ParseLine(line []byte, raw bool) (Line, error) {
 	if dot < 1 || dot == colon-1 || bytes.IndexByte(head[:colon], ':') >= 0 || bytes.IndexByte(head[:dot], '=') >= 0 {
 		return Line{}, ErrNoMetric
 	}
-	if !utf8.Valid(text) || dot > maxName {
-		return Line{}, errors.New("parse line: it is not UTF-8, or its name is too long")
+	if !utf8.Valid(text) || dot > maxName || colon-dot > maxName {
+		return Line{}, errors.New("parse line: it is not UTF-8, or its name or unit is too long")
 	}
 	l.Name, l.Unit, l.text = string(head[:dot]), string(head[dot+1:colon]), bytes.Clone(text)
 	value, ok := parseValue(string(head[colon+1:]))
@@ -96,7 +96,9 @@ func (l *Line) cutPrefix(line []byte) (text []byte, meant bool) {
 	if err != nil {
 		return line, true
 	}
-	l.PrefixNS = at.UnixNano()
+	if y := at.Year(); y >= 1970 && y < 2242 { // what nanoseconds hold
+		l.PrefixNS = at.UnixNano()
+	}
 	rest := bytes.TrimLeft(line[len(layout):], " ")
 	if len(rest) > 0 && rest[0] == '[' && !bytes.HasPrefix(rest, []byte("[METRICS]")) {
 		header, text, ok := bytes.Cut(rest, []byte(" - "))

@@ -80,6 +80,7 @@ func TestParseLineRefuses(t *testing.T) {
 	check("A.ms:1|#L:H|#hostname:h,rubbish", "want timestamp:")
 	check("A.ms:1|#L:H|#hostname:h,rubbish,timestamp:1", "after its host")
 	check("A.ms:1|#L:H|#type:SUMM|#hostname:h,timestamp:1", "want COUNTER")
+	check("A."+strings.Repeat("m", 2000)+":1|#L:H|#hostname:h,timestamp:1", "unit is too long")
 	check("A.ms:1|#L:H\xff|#hostname:h,timestamp:1", "UTF-8")
 	check("A.ms:1|#L:H|#hostname:"+strings.Repeat("h", 70_000), "70022 bytes")
 }
@@ -105,6 +106,8 @@ func TestLineTime(t *testing.T) {
 	check("2022-03-30T17:51:00,000 - ", stamp*1e9, &utc, s)            // no zone explains that: the stamp counts
 	check("", stamp*1e9, &utc, s)
 	check("", 0, &utc, "null")
+	check("9999-03-30T17:58:39,358 - ", 0, &utc, "null") // beyond what nanoseconds hold
+	check("9999-03-30T17:58:39,358 - ", stamp*1e9, &utc, s)
 }
 
 // shape is the grammar of the design document as one expression.

@@ -83,8 +83,8 @@ func Follow(path string, o Options) (*Source, error) {
 
 // FollowStream returns a source of what r gives, such as the output of docker
 // logs. A goroutine reads r until it ends; Close closes r if it can be closed and
-// waits for that goroutine, so a reader whose Close does not end a Read must end
-// by itself.
+// waits for that goroutine, but not for a Read that goes on in spite of Close, as
+// one of stdin may.
 func FollowStream(r io.Reader, o Options) (*Source, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -102,9 +102,17 @@ func (s *Source) Close() error {
 }
 
 // Poll implements scrape.Source. Bytes and lines of the snapshot are those that
-// were read; its samples are all series seen so far.
-func (s *Source) Poll(_ context.Context, now func() int64, snap *metric.Snapshot) {
+// were read; its samples are all series seen so far. What is not read as ctx has
+// ended is left to the next poll.
+func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapshot) {
 	snap.SentNS = now()
+	if err := ctx.Err(); err != nil {
+		snap.Outcome, snap.Err = metric.Cancelled, "the run ended first"
+		if errors.Is(err, context.DeadlineExceeded) {
+			snap.Outcome, snap.Err = metric.Timeout, "deadline of the poll passed; see --timeout"
+		}
+		return
+	}
 	s.lines.begin(snap.SentNS)
 	var err error
 	if s.stream != nil {
@@ -190,7 +198,7 @@ func (r *reader) take(file int, text []byte) {
 		return
 	}
 	if err == nil {
-		if r.guard != nil && r.guard.double(r.feeds[file], l.text) {
+		if r.guard != nil && r.guard.double(r.feeds[file], r.guard.hash(l.text)) {
 			r.doubles++
 			return
 		}
@@ -277,10 +285,12 @@ func newGuard() *guard {
 	return &guard{seed: maphash.MakeSeed(), lines: map[uint64]*sighting{}}
 }
 
+// hash stands for a line.
+func (g *guard) hash(text []byte) uint64 { return maphash.Bytes(g.seed, text) }
+
 // double says that another feed has had this line already, as often as this one
 // now has.
-func (g *guard) double(feed string, text []byte) bool {
-	h := maphash.Bytes(g.seed, text)
+func (g *guard) double(feed string, h uint64) bool {
 	s := g.lines[h]
 	if s == nil {
 		s = &sighting{feeds: map[string]int{}}

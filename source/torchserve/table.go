@@ -88,6 +88,10 @@ func (t *table) warn(code, about, text string) {
 // add takes a line that was written at atNS. The error says why it is bad.
 func (t *table) add(l *Line, atNS int64) error {
 	f, name, dims := t.place(l)
+	if f == nil {
+		t.refused++
+		return nil
+	}
 	finite := !math.IsNaN(l.Value) && !math.IsInf(l.Value, 0)
 	if f.kind != metric.Gauge && !finite || f.kind == metric.Counter && l.Value < 0 {
 		return fmt.Errorf("parse line: %s is a %s and has the value %v", name, f.kind, l.Value)
@@ -106,11 +110,13 @@ func (t *table) add(l *Line, atNS int64) error {
 
 // declare makes the series of a line without its value.
 func (t *table) declare(l *Line) {
-	f, name, dims := t.place(l)
-	t.seriesOf(f, name, dims, l.Host)
+	if f, name, dims := t.place(l); f != nil {
+		t.seriesOf(f, name, dims, l.Host)
+	}
 }
 
-// place returns the family of a line, its name and its dimensions.
+// place returns the family of a line, its name and its dimensions. Without room for
+// another family or series it returns no family.
 func (t *table) place(l *Line) (f *family, name string, dims []metric.Label) {
 	name, dims = l.Name, l.Dimensions
 	if oldLoadTime.MatchString(name) && t.specs[name] == nil {
@@ -120,8 +126,8 @@ func (t *table) place(l *Line) (f *family, name string, dims []metric.Label) {
 	return t.family(name, l), name, dims
 }
 
-// family returns the family of a metric. Its type is decided by its first line
-// and kept.
+// family returns the family of a metric, or nil beyond the limit. Its type is
+// decided by its first line and kept.
 func (t *table) family(name string, l *Line) *family {
 	f, known := t.families[name]
 	if known {
@@ -129,6 +135,10 @@ func (t *table) family(name string, l *Line) *family {
 			t.warn("type_conflict", name, fmt.Sprintf("a line says %s is a %s; it is taken for a %s", name, l.Type, f.kind))
 		}
 		return f
+	}
+	if len(t.order) >= t.limit || len(t.families) >= t.limit {
+		t.warnLimit()
+		return nil
 	}
 	spec, kind := t.specs[name], metric.Unknown
 	if spec == nil {
@@ -160,6 +170,10 @@ func (t *table) family(name string, l *Line) *family {
 	return f
 }
 
+func (t *table) warnLimit() {
+	t.warn("series_limit", "", fmt.Sprintf("more than %d series; the lines of further ones are dropped (--max-series)", t.limit))
+}
+
 // seriesOf returns the series of a line, or nil beyond the limit.
 func (t *table) seriesOf(f *family, name string, dims []metric.Label, host string) *series {
 	pairs := slices.Clone(dims)
@@ -177,7 +191,7 @@ func (t *table) seriesOf(f *family, name string, dims []metric.Label, host strin
 		return s
 	}
 	if len(t.order) >= t.limit {
-		t.warn("series_limit", "", fmt.Sprintf("more than %d series; the lines of further ones are dropped (--max-series)", t.limit))
+		t.warnLimit()
 		return nil
 	}
 	s = &series{family: f, index: t.gather.Series(f.index, key.labels)}
