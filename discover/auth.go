@@ -104,7 +104,6 @@ func (a Auth) headers(t *scrape.Target) {
 }
 
 func (a Auth) needsClient() bool {
-	a.Headers = nil
 	return a.BearerTokenFile+a.BasicAuthFile+a.CAFile+a.CertFile+a.ServerName != "" || a.InsecureSkipVerify || a.ProxyFromEnvironment
 }
 

@@ -13,9 +13,9 @@ type nativeGain struct {
 	slots []metric.Slot
 	gain  normalize.NativeGain
 
-	open, counted bool   // the window has begun; a gain is known
-	created       uint64 // bits of the creation time
-	dated         bool
+	open    bool   // the window has begun
+	created uint64 // bits of the creation time
+	dated   bool
 }
 
 // begin starts another series with these slots.

@@ -176,8 +176,7 @@ type target struct {
 	series   map[metric.Labels]*Series // by all labels, the name under ""
 	all      []*Series
 	refused  map[string]*Series // by reason
-	slots    int
-	setIn    []uint64 // by slot: the instant that gave it
+	setIn    []uint64           // by slot: the instant that gave it
 	instants uint64
 	seq      uint64
 	lastNS   int64

@@ -27,7 +27,6 @@ type writeTarget struct {
 	present []bool
 	layout  *layout
 	lastMS  int64
-	any     bool
 }
 
 // outSeries is a series as the receiver sees it.

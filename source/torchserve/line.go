@@ -177,12 +177,12 @@ func (l *Line) parseRest(rest string, raw bool) error {
 	// A list of request ids holds commas, so the timestamp is found from the right.
 	i := strings.LastIndex(","+tail, ",timestamp:")
 	if i < 0 {
-		return fmt.Errorf("parse line: %s ends in %.60q, want timestamp:", l.Name, tail)
+		return fmt.Errorf("parse line: %s ends in %.60q, want a timestamp", l.Name, tail)
 	}
 	if i > 0 {
 		ids, ok := strings.CutPrefix(tail[:i-1], "requestID:")
 		if !ok {
-			return fmt.Errorf("parse line: %s has %.60q after its host, want requestID: or timestamp:", l.Name, tail)
+			return fmt.Errorf("parse line: %s has %.60q after its host, want requestID or timestamp", l.Name, tail)
 		}
 		l.setRequests(ids)
 	}

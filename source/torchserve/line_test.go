@@ -77,7 +77,7 @@ func TestParseLineRefuses(t *testing.T) {
 	check("A.ms:|#L:H|#hostname:h,timestamp:1", "has value")
 	check("A.ms:1|#LH|#hostname:h,timestamp:1", "name:value")
 	check("A.ms:1|#L:H|#hostname:h,timestamp:x", "timestamp")
-	check("A.ms:1|#L:H|#hostname:h,rubbish", "want timestamp:")
+	check("A.ms:1|#L:H|#hostname:h,rubbish", "want a timestamp")
 	check("A.ms:1|#L:H|#hostname:h,rubbish,timestamp:1", "after its host")
 	check("A.ms:1|#L:H|#type:SUMM|#hostname:h,timestamp:1", "want COUNTER")
 	check("A."+strings.Repeat("m", 2000)+":1|#L:H|#hostname:h,timestamp:1", "unit is too long")

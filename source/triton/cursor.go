@@ -98,15 +98,14 @@ func (c *cursor) list(open, end byte, each func()) {
 
 // token returns the bytes of a string with its quotes, or of a number or word.
 func (c *cursor) token() []byte {
+	quoted := c.peek() == '"' // after blanks
 	start := c.i
-	if c.peek() != '"' {
-		start = c.i
+	if !quoted {
 		for c.i < len(c.b) && !bytes.ContainsRune([]byte(" \t\r\n,:]}[{"), rune(c.b[c.i])) {
 			c.i++
 		}
 		return c.b[start:c.i]
 	}
-	start = c.i
 	for c.i++; c.i < len(c.b); c.i++ {
 		switch c.b[c.i] {
 		case '\\':
