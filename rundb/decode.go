@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -49,54 +50,60 @@ func (c *cursor) fail(err error) {
 	c.sections = sections{}
 }
 
-// entry is one decoded op: the slot, and either an integer miss or a change of bits.
-type entry struct {
-	slot   int
-	isBits bool
-	delta  int64
+// entries reads the entries of one poll. Where it stands is in numbers: to write
+// back a shortened slice for each entry is slow while memory is collected.
+type entries struct {
+	op, num, bits       []byte
+	atOp, atNum, atBits int
 }
 
-// next reads the entry after slot last.
-func (c *cursor) next(last int) entry {
-	if len(c.op) == 0 {
-		c.fail(errShort)
-		return entry{}
+// next reads an entry: how many slots it leaves out, and an integer miss or a
+// change of bits.
+func (e *entries) next() (gap int, isBits bool, delta int64, err error) {
+	if e.atOp >= len(e.op) {
+		return 0, false, 0, errShort
 	}
-	b := c.op[0]
-	c.op = c.op[1:]
-	gap := int(b >> 4)
-	if gap == gapMore {
-		more := c.uvarint(&c.op)
-		if more > 1<<32 {
-			c.fail(errors.New("gap out of range"))
-			return entry{}
+	b := e.op[e.atOp]
+	e.atOp++
+	if gap = int(b >> 4); gap == gapMore {
+		more, n := binary.Uvarint(e.op[e.atOp:])
+		if n <= 0 || more > 1<<32 {
+			return 0, false, 0, errors.New("gap out of range")
 		}
+		e.atOp += n
 		gap += int(more)
 	}
-	en := entry{slot: last + 1 + gap}
-	switch form := b & 15; {
-	case form == formNum:
-		en.delta = c.varint(&c.num)
-	case form <= formBits:
-		n := int(form)
-		if len(c.sections.bits) < n {
-			c.fail(errShort)
-			return entry{}
-		}
-		var v uint64
-		if len(c.sections.bits) >= 8 {
-			v = binary.LittleEndian.Uint64(c.sections.bits) & (1<<(8*n) - 1)
-		} else {
-			for i := range n {
-				v |= uint64(c.sections.bits[i]) << (8 * i)
-			}
-		}
-		c.sections.bits = c.sections.bits[n:]
-		en.isBits, en.delta = true, unzigzag(v)
-	default:
-		en.delta = small[form-formSmall]
+	form := int(b & 15)
+	if form >= formSmall {
+		return gap, false, small[form-formSmall], nil
 	}
-	return en
+	if form != formNum {
+		delta, err = e.wide(form)
+		return gap, true, delta, err
+	}
+	v, n := binary.Uvarint(e.num[e.atNum:])
+	if n <= 0 {
+		return 0, false, 0, errShort
+	}
+	e.atNum += n
+	return gap, false, unzigzag(v), nil
+}
+
+// wide reads a change of bits of n bytes.
+func (e *entries) wide(n int) (int64, error) {
+	rest := e.bits[e.atBits:]
+	if len(rest) < n {
+		return 0, errShort
+	}
+	e.atBits += n
+	if len(rest) >= 8 {
+		return unzigzag(binary.LittleEndian.Uint64(rest) & (1<<(8*n) - 1)), nil
+	}
+	var v uint64
+	for i := range n {
+		v |= uint64(rest[i]) << (8 * i)
+	}
+	return unzigzag(v), nil
 }
 
 // decoder turns entries back into frames.
@@ -123,43 +130,66 @@ func (d *decoder) readPresent(c *cursor) error {
 	return c.err
 }
 
-// changes applies n entries and appends the slots whose bits changed to f.
+// changes applies n entries and sets f to the slots whose bits changed.
 func (d *decoder) changes(c *cursor, n int, f *metric.Frame) error {
 	if n == 0 {
 		return nil
 	}
-	delta := d.scratch()
 	slots := len(d.bits)
-	en := c.next(-1)
-	for i := en.slot; i < slots; i++ {
-		change := delta[d.ref[i]]
-		if i == en.slot {
-			if !d.present[i] {
-				return fmt.Errorf("slot %d changes while it is absent", i)
-			}
-			isBits, by := en.isBits, en.delta
-			if n--; n > 0 {
-				en = c.next(i)
-			}
-			if c.err != nil {
-				return c.err
-			}
-			if isBits {
-				d.bits[i] += uint64(by)
-				f.Slots, f.Bits = append(f.Slots, uint32(i)), append(f.Bits, d.bits[i])
+	f.Slots, f.Bits = slices.Grow(f.Slots[:0], slots)[:slots], slices.Grow(f.Bits[:0], slots)[:slots]
+	e := entries{op: c.op, num: c.num, bits: c.sections.bits}
+	delta := d.scratch()
+	i, k := 0, 0 // the next slot, how many changed
+	for first := true; n > 0; n, first = n-1, false {
+		gap, isBits, by, err := e.next()
+		if err != nil {
+			return err
+		}
+		slot := i + gap
+		switch {
+		case slot >= slots:
+			return fmt.Errorf("slot %d of %d", slot, slots)
+		case !d.present[slot]:
+			return fmt.Errorf("slot %d changes while it is absent", slot)
+		case !first && gap > 0: // before the first entry there is nothing to follow
+			k = d.follow(delta, i, slot, k, f)
+		}
+		i = slot + 1
+		v := d.bits[slot]
+		if isBits {
+			v += uint64(by)
+		} else {
+			by += delta[d.ref[slot]]
+			if by == 0 {
 				continue
 			}
-			change += by
+			delta[i] = by
+			v = move(v, by, d.integer[slot])
 		}
-		if change != 0 {
-			delta[i+1] = change
-			v := move(d.bits[i], change, d.integer[i])
-			d.bits[i] = v
-			f.Slots, f.Bits = append(f.Slots, uint32(i)), append(f.Bits, v)
+		d.bits[slot] = v
+		f.Slots[k], f.Bits[k] = uint32(slot), v
+		k++
+	}
+	k = d.follow(delta, i, slots, k, f)
+	f.Slots, f.Bits = f.Slots[:k], f.Bits[:k]
+	c.op, c.num, c.sections.bits = e.op[e.atOp:], e.num[e.atNum:], e.bits[e.atBits:]
+	return nil
+}
+
+// follow moves the slots from i to before end, which have no entry, along with
+// those that predict them. It appends them to the first k of f.
+func (d *decoder) follow(delta []int64, i, end, k int, f *metric.Frame) int {
+	ref, bits, integer := d.ref[:end], d.bits[:end], d.integer[:end]
+	for ; i < end; i++ {
+		by := delta[ref[i]]
+		if by == 0 {
+			continue
 		}
+		delta[i+1] = by
+		v := move(bits[i], by, integer[i])
+		bits[i] = v
+		f.Slots[k], f.Bits[k] = uint32(i), v
+		k++
 	}
-	if n > 0 {
-		return fmt.Errorf("slot %d of %d", en.slot, slots)
-	}
-	return c.err
+	return k
 }
