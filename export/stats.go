@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"math"
+	"strconv"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -217,15 +218,20 @@ func bucketKeys(buckets []normalize.Bucket) [][]byte {
 	return keys
 }
 
-// counts writes cumulative gains under the keys of their buckets.
+// counts writes cumulative gains under the keys of their buckets, each on a line
+// of its own. Most of a document with slices comes from here.
 func (d *document) counts(keys [][]byte, count func(i int) int64) {
 	d.key("buckets")
 	d.open('{')
+	b, start := d.buf, lineStart[:1+2*d.depth]
 	for i, key := range keys {
-		d.next()
-		d.buf = append(d.buf, key...)
-		d.integer(count(i))
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, start...), key...)
+		b = strconv.AppendInt(b, count(i), 10)
 	}
+	d.buf, d.first = b, len(keys) == 0
 	d.close('}')
 }
 

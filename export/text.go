@@ -12,11 +12,11 @@ func appendString(b []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
+		if plain[c] {
+			i++
+			continue
+		}
 		if c < utf8.RuneSelf {
-			if plain(c) {
-				i++
-				continue
-			}
 			b = append(b, s[start:i]...)
 			b = appendEscape(b, c)
 			i++
@@ -40,10 +40,13 @@ func appendString(b []byte, s string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// plain says that an ASCII character stands for itself in a JSON string.
-func plain(c byte) bool {
-	return c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' && c != 0x7f
-}
+// plain are the ASCII characters that stand for themselves in a JSON string.
+var plain = func() (plain [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		plain[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	}
+	return plain
+}()
 
 func appendEscape(b []byte, c byte) []byte {
 	switch c {

@@ -34,6 +34,9 @@ func (p *polynomial) Interval(d *Delta) {
 	if !(n > 0) || len(d.Cum) != len(p.bounds) {
 		return
 	}
+	if d.severalBuckets() {
+		return
+	}
 	active, prev := -1, 0.0
 	for i, c := range d.Cum {
 		if c < 0 {
@@ -51,6 +54,18 @@ func (p *polynomial) Interval(d *Delta) {
 		return // AIPerf learns a mean of +Inf too, but never uses it
 	}
 	p.stats[active].add(d.Sum/n, n)
+}
+
+// severalBuckets says of most intervals that fell into more than one bucket that
+// they did: the first bucket that gained has less than the last one. It is one
+// comparison per bucket up to that one.
+func (d *Delta) severalBuckets() bool {
+	for _, c := range d.Cum {
+		if c > 0 {
+			return d.Cum[len(d.Cum)-1] > c
+		}
+	}
+	return false
 }
 
 // Quantiles implements [Estimator]. Intervals should be those from the

@@ -140,30 +140,33 @@ func (h *histogram) missing(f *Fold) float64 {
 // setHistogram takes over the slots of one histogram, beginning with slot i of
 // the frame of poll n, and returns the position of the last one.
 func (f *Fold) setHistogram(fr *metric.Frame, i int, n int32) int {
-	owner := f.slots[fr.Slots[i]].owner
+	slots, ids := f.slots, fr.Slots[i:]
+	values := fr.Bits[i:][:len(ids)]
+	owner := slots[ids[0]].owner
 	h := &f.histograms[owner]
-	changed := false
-	for ; i < len(fr.Slots); i++ {
-		id, bits := fr.Slots[i], fr.Bits[i]
-		s := &f.slots[id]
+	cur, moved := h.cur, uint64(0)
+	k := 0
+	for ; k < len(ids); k++ {
+		s, bits := &slots[ids[k]], values[k]
+		if s.plain && s.owner == owner && isFinite(bits) { // only histograms have plain slots
+			moved |= math.Float64bits(cur[s.pos]) ^ bits
+			cur[s.pos] = math.Float64frombits(bits)
+			continue
+		}
 		if s.kind != kindHistogram || s.owner != owner {
 			break
 		}
-		if s.plain && isFinite(bits) {
-			v := &h.cur[s.pos]
-			changed = changed || math.Float64bits(*v) != bits
-			*v = math.Float64frombits(bits)
-		} else if s.plain || !s.present || f.bits[id] != bits {
-			changed = true
+		if id := ids[k]; s.plain || !s.present || f.bits[id] != bits {
+			moved = 1
 			h.set(s, f.bits[id], bits)
 			f.bits[id] = bits
 		}
 	}
-	if changed {
+	if moved != 0 {
 		f.changed = n
 		f.queue(h, owner)
 	}
-	return i - 1
+	return i + k - 1
 }
 
 // set takes over a slot that may appear or be no number. old are its bits before;

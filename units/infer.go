@@ -140,20 +140,24 @@ func byEnding(all []ending, name string) string {
 // The rules and their order are those of the design document aiperf.md section 4,
 // weaknesses included.
 func Infer(name, help string) string {
-	switch {
-	case ratioRange.MatchString(help):
-		return "ratio"
-	case percentRange.MatchString(help):
-		return "percent"
-	}
-	if m := inTag.FindStringSubmatch(help); m != nil {
-		if unit := tag(m[1]); unit != "" {
-			return unit
+	if strings.Contains(help, "1") { // as all ranges do
+		switch {
+		case ratioRange.MatchString(help):
+			return "ratio"
+		case percentRange.MatchString(help):
+			return "percent"
 		}
 	}
-	for _, p := range phrases {
-		if p.pattern.MatchString(help) {
-			return p.unit
+	if mayNameUnit(help) {
+		if m := inTag.FindStringSubmatch(help); m != nil {
+			if unit := tag(m[1]); unit != "" {
+				return unit
+			}
+		}
+		for _, p := range phrases {
+			if p.pattern.MatchString(help) {
+				return p.unit
+			}
 		}
 	}
 	name = strings.ToLower(name)
@@ -164,4 +168,21 @@ func Infer(name, help string) string {
 		return "requests"
 	}
 	return ""
+}
+
+// mayNameUnit says whether help has what begins each phrase: an opening
+// parenthesis, or an "in" before a space. Most descriptions have neither, and a
+// dozen patterns need not be tried.
+func mayNameUnit(help string) bool {
+	for i := range len(help) {
+		switch help[i] {
+		case '(':
+			return true
+		case 'i', 'I':
+			if rest := help[i+1:]; len(rest) > 1 && rest[0]|0x20 == 'n' && strings.IndexByte("\t\n\f\r ", rest[1]) >= 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
