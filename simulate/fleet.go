@@ -30,8 +30,10 @@ func newFleet(w *world, out engineObserver) *fleet {
 
 func (f *fleet) start() { f.w.arrivals = newArrivals(f.w, f.arrive) }
 
-func (f *fleet) arrive() {
-	q := newSequence(f.w, f.lengths, f.next)
+func (f *fleet) arrive() { f.enter(newSequence(f.w, f.lengths, f.next)) }
+
+// enter takes a request that arrives now.
+func (f *fleet) enter(q *sequence) {
 	f.next++
 	f.open++
 	if f.arrived != nil {

@@ -202,12 +202,16 @@ func (s *Server) appendBody(b []byte, open bool) []byte {
 }
 
 // ServeHTTP answers /metrics (and Options.ExtraPath), /health, and what else the
-// engine has; anything else is 404. Like the library of the engine it writes
+// engine has: vllm answers /v1/completions, /v1/chat/completions and /v1/models,
+// see openai.go; anything else is 404. Like the library of the engine it writes
 // OpenMetrics when it can and the Accept header names it, and compresses when
 // gzip is accepted.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" {
 		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if s.openAI(w, r) {
 		return
 	}
 	a, d := s.route(r.URL)

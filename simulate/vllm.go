@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -18,11 +19,12 @@ type vllmModel struct {
 	process *process
 	http    *httpFamilies
 	series  []*llmSeries
+	clients *rand.Rand // of the requests of real clients
 }
 
 func startVLLM(w *world) (model, error) {
 	o := w.opt
-	m := &vllmModel{process: newProcess(w)}
+	m := &vllmModel{process: newProcess(w), clients: w.stream(streamClients)}
 	m.fleet = newFleet(w, m)
 	families := newLLMFamilies(w.reg, o.Hardware, []string{"model_name", "engine"})
 	for i := range o.Engines {
@@ -69,4 +71,28 @@ func (m *vllmModel) refresh() {
 		m.series[i].gauges(e)
 	}
 	m.process.refresh(m.work(), m.w.finished, m.open)
+}
+
+// submit takes the request of a real client, which arrives now: it shares the
+// engines with those of the load, and shows in the metrics as they do.
+func (m *vllmModel) submit(r *completionRequest) *sequence {
+	o := m.w.opt
+	q := newSequence(m.w, m.clients, m.next)
+	q.PromptTokens = min(max(1, r.promptTokens()), o.Hardware.MaxModelLen*3/4)
+	q.CachedTokens = min(q.CachedTokens, q.PromptTokens/2/o.Hardware.BlockSize*o.Hardware.BlockSize)
+	q.MaxTokens = o.Hardware.MaxModelLen - q.PromptTokens
+	if n := r.limit(); n > 0 {
+		q.MaxTokens = min(n, q.MaxTokens)
+	}
+	q.target, q.Reason = max(1, int(lognormal(m.clients, o.Output.Mean, o.Output.CV))), "stop"
+	if q.target >= q.MaxTokens || r.IgnoreEOS {
+		q.target, q.Reason = q.MaxTokens, "length"
+	}
+	m.enter(q)
+	return q
+}
+
+// leave lets a request go whose client has: its next token is its last.
+func (m *vllmModel) leave(q *sequence) {
+	q.Reason, q.target = "abort", min(q.target, q.generated+1)
 }

@@ -46,6 +46,10 @@ const (
 	streamEngines // and one more per engine
 )
 
+// streamClients is the stream of the requests of real clients, beyond those of
+// any number of engines.
+const streamClients = 1 << 24
+
 func newWorld(o *Options, origin time.Time, elapsed time.Duration, restarts uint64) *world {
 	w := &world{opt: o, origin: origin, elapsed: elapsed, restarts: restarts}
 	w.reg = newRegistry(origin, o, w.stream(streamLag))
