@@ -24,7 +24,7 @@ func newRequestsCmd(std stdio) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, newCmd := range []func(stdio) *cobra.Command{} {
+	for _, newCmd := range []func(stdio) *cobra.Command{newRequestsRecordCmd} {
 		cmd.AddCommand(newCmd(std))
 	}
 	return cmd

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+const requestsRecordLong = `Records lines about requests from FILE, which may be a FIFO, or from stdin (-, the
+default), until they end or a signal arrives: into a new run, or with --run into
+one that collect records at the same time or has recorded.
+
+A line is an event of MLPerf's endpoints benchmark (event_type, timestamp_ns,
+sample_uuid, ...) or a whole request: {"id", "issued_ns", "first_ns", "complete_ns",
+"osl", "isl", "status", "error", "x_request_id", "model", "finish_reason"}. Times may
+end in _ns, _us, _ms or _s. Bad lines are counted, never fatal.`
+
+type requestsRecordOptions struct {
+	out, run      string
+	source        string
+	force         bool
+	tags          map[string]string
+	flags         []string
+	strict, quiet bool
+}
+
+func newRequestsRecordCmd(std stdio) *cobra.Command {
+	o := requestsRecordOptions{source: "-"}
+	cmd := &cobra.Command{
+		Use:   "record [FILE|-]",
+		Short: "Record requests from JSON lines",
+		Long:  requestsRecordLong,
+		Example: `  my-load-generator --log /dev/stdout | scrapestat requests record -o run1
+  scrapestat requests record --run run1 /tmp/requests.fifo`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("want one FILE or -, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.source = args[0]
+			}
+			if o.run != "" && (o.out != "" || o.force || len(o.tags) > 0) {
+				return usagef("--run records into an existing run: --out, --force and --tag are for a new one")
+			}
+			o.flags = givenFlags(cmd)
+			return recordRequests(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "new run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
+	f.StringVar(&o.run, "run", "", "existing run `directory` to record into")
+	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
+	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any line or event was lost")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
+	return cmd
+}
+
+// recordRequests records one feed into one run.
+func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) error {
+	say := newProgress(std.err, o.quiet)
+	dir, isNew := o.run, o.run == ""
+	var run *requestsRun
+	if isNew {
+		if dir = o.out; dir == "" {
+			dir = defaultRunDir(time.Now())
+		}
+		unlock, err := makeRunDir(dir, o.force)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if run, err = newRequestsRun(dir, o); err != nil {
+			return err
+		}
+	}
+	abort, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	feed, err := startFeed(abort, dir, o.source, std.in, nil, nil)
+	if err != nil {
+		return errors.Join(err, run.discard())
+	}
+	say.say("recording requests from %s into %s", o.source, dir)
+	select {
+	case <-feed.done:
+	case <-first.Done():
+	}
+	got, err := feed.stop(ctx, 0)
+	if run != nil {
+		err = errors.Join(err, run.close(feed, &got))
+	}
+	for _, w := range got.notes() {
+		say.say("warning: %s", w.Text)
+	}
+	if _, printed := fmt.Fprintln(std.out, got.summary()); printed != nil {
+		err = errors.Join(err, printed)
+	}
+	switch {
+	case err != nil:
+		return err
+	case got.stats.Recorded == 0:
+		return &codeError{exitNothing, fmt.Errorf("no request was recorded from %s", o.source)}
+	case o.strict && got.lost() > 0:
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d lines bad, %d events lost (--strict)", got.lines.Bad, got.stats.Lost()+int64(got.pending))}
+	}
+	return nil
+}
+
+// requestsRun is a new run that has the client's side alone.
+type requestsRun struct {
+	dir      string
+	db       *rundb.Writer
+	manifest rundb.Manifest
+}
+
+func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
+	m := rundb.Meta{ID: newRunID(), Version: toolVersion(), Tags: o.tags, OriginNS: time.Now().UnixNano(), Host: hostName(),
+		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
+	db, err := rundb.Create(dir, m, rundb.WriterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
+		Started: time.Unix(0, m.OriginNS), Host: hostFacts(m.Host), Options: map[string]any{"requests": o.source}, Targets: []rundb.ManifestTarget{}}}
+	return r, rundb.WriteManifest(dir, r.manifest)
+}
+
+// discard closes a run into which nothing came; nil has none.
+func (r *requestsRun) discard() error {
+	if r == nil {
+		return nil
+	}
+	return r.db.Close()
+}
+
+// close sets the phase that the events span and ends the run.
+func (r *requestsRun) close(f *requestFeed, got *fedRequests) error {
+	var err error
+	if first := f.first.Load(); first != 0 {
+		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: first}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: f.last.Load()}))
+	}
+	for _, w := range got.notes() {
+		err = errors.Join(err, r.db.Warn(w))
+	}
+	r.manifest.Ended = time.Now()
+	r.manifest.Warnings = got.notes()
+	r.manifest.Options["request-counts"] = got.counts()
+	return errors.Join(err, r.db.Close(), rundb.WriteManifest(r.dir, r.manifest))
+}
+
+// counts is what the manifest says of a feed.
+func (r *fedRequests) counts() map[string]int64 {
+	out := map[string]int64{"lines": int64(r.lines.Lines), "lines_bad": int64(r.lines.Bad), "events": r.stats.Recorded, "dropped": r.stats.Dropped,
+		"late": r.stats.Late, "encode_errors": r.stats.EncodeErrors, "pending": int64(r.pending)}
+	if r.session != nil {
+		out["requests"] = int64(len(r.session.Requests))
+	}
+	return out
+}
