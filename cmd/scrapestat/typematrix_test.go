@@ -15,6 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -33,6 +34,8 @@ c_total{engine="0"} @1
 # HELP g A gauge.
 # TYPE g gauge
 g @1
+# TYPE "utf8.näme" gauge
+{"utf8.näme","läbel.x"="wört"} @1
 # TYPE u UNTYPED
 u @1
 # TYPE h_seconds histogram
@@ -75,7 +78,7 @@ func (s *typesServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	case "protobuf":
 		w.Header().Set("Content-Type", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited")
 		var b bytes.Buffer
-		encoder := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim))
+		encoder := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim).WithEscapingScheme(model.NoEscaping))
 		for _, f := range typesFamilies(uint64(n)) {
 			if err := encoder.Encode(f); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -106,6 +109,7 @@ func typesFamilies(n uint64) []*dto.MetricFamily {
 	return []*dto.MetricFamily{
 		family("c_total", dto.MetricType_COUNTER, &dto.Metric{Label: []*dto.LabelPair{{Name: new("engine"), Value: new("0")}}, Counter: &dto.Counter{Value: &v}}),
 		family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: &v}}),
+		family("utf8.näme", dto.MetricType_GAUGE, &dto.Metric{Label: []*dto.LabelPair{{Name: new("läbel.x"), Value: new("wört")}}, Gauge: &dto.Gauge{Value: &v}}),
 		family("u", dto.MetricType_UNTYPED, &dto.Metric{Untyped: &dto.Untyped{Value: &v}}),
 		family("h_seconds", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: &dto.Histogram{SampleCount: new(2 * n), SampleSum: new(3 * v), Bucket: buckets(n, 2*n)}}),
 		family("s_seconds", dto.MetricType_SUMMARY, &dto.Metric{Summary: &dto.Summary{SampleCount: new(2 * n), SampleSum: new(3 * v),
@@ -199,6 +203,7 @@ func (m *matrix) json() {
 	}
 	m.want("JSON", "c", []any{at("c", "stats", "total"), at("c", "labels", "engine")}, m.gain, "0")
 	m.want("JSON", "g", []any{at("g", "stats", "max")}, m.last)
+	m.want("JSON", "utf8", []any{at("utf8.näme", "stats", "max"), at("utf8.näme", "labels", "läbel.x")}, m.last, "wört")
 	m.want("JSON", "u", []any{dig(doc, "metrics", "u", "type"), at("u", "stats", "max")}, "unknown", m.last)
 	m.want("JSON", "h", []any{at("h_seconds", "stats", "count"), at("h_seconds", "stats", "sum")}, 2*m.gain, 3*m.gain)
 	for _, name := range []string{"c", "g", "u", "h_seconds"} {
@@ -270,6 +275,8 @@ func (m *matrix) csv() {
 	want("c engine", "0")
 	want("g max", m.last)
 	want("u max", m.last)
+	want("utf8.näme max", m.last)
+	want("utf8.näme läbel.x", "wört")
 	want("h_seconds count", int(2*m.gain))
 	want("h_seconds sum", 3*m.gain)
 	want("s_seconds count", int(2*m.gain))
@@ -302,6 +309,7 @@ func (m *matrix) jsonl() {
 		return dig(line, append([]any{"scrapestat", "metrics", name, "series", 0}, path...)...)
 	}
 	m.want("JSONL", "values", []any{at("c", "value"), at("g", "value"), at("u", "value"), at("h_seconds", "count"), at("h_seconds", "buckets", "+Inf")}, m.last, m.last, m.last, 2*m.last, 2*m.last)
+	m.want("JSONL", "utf8", []any{at("utf8.näme", "value"), at("utf8.näme", "labels", "läbel.x")}, m.last, "wört")
 	m.want("JSONL", "s", []any{of("s_seconds", "count"), of("s_seconds", "quantiles")}, 2*m.last, map[string]any{"0.5": 5.0})
 	if m.open {
 		m.want("JSONL", "i and e", []any{of("i", "labels", "version"), of("e", "value")}, "1.2", 1.0)
@@ -347,6 +355,7 @@ func (m *matrix) rows(name string, each func(row map[string]parquet.Value)) {
 
 func (m *matrix) aiperfParquet() {
 	last := map[string]float64{} // by metric, bound and column: the last row counts
+	labelled := map[string]string{}
 	m.rows("server_metrics_export.parquet", func(row map[string]parquet.Value) {
 		key := row["metric_name"].String() + " " + row["bucket_le"].String()
 		for _, column := range []string{"value", "count", "bucket_count"} {
@@ -354,10 +363,14 @@ func (m *matrix) aiperfParquet() {
 				last[key+" "+column] = v.Double()
 			}
 		}
+		if v := row["läbel.x"]; !v.IsNull() {
+			labelled[v.String()] = row["metric_name"].String()
+		}
 	})
 	get := func(key string) any { return last[key] }
 	m.want("AIPerf Parquet", "rows", []any{get("c <null> value"), get("g <null> value"), get("u <null> value"), get("h_seconds +Inf count"), get("h_seconds +Inf bucket_count")},
 		m.gain, m.last, m.last, 2*m.gain, 2*m.gain)
+	m.want("AIPerf Parquet", "utf8", []any{get("utf8.näme <null> value"), labelled["wört"]}, m.last, "utf8.näme")
 	if m.proto {
 		m.want("AIPerf Parquet", "n", []any{get("n_seconds 4.0 bucket_count"), get("n_seconds +Inf count"), get("n_seconds 2.0 bucket_count")}, 2*m.gain, 2*m.gain, m.gain)
 	}
@@ -378,7 +391,7 @@ func (m *matrix) tidyParquet() {
 				key += " " + v.String()
 			}
 		}
-		if row["metric_name"].String() == "e" {
+		if name := row["metric_name"].String(); name == "e" || name == "utf8.näme" {
 			key += " " + row["labels.key_value.value"].String()
 		}
 		last[key] = row["metric_type"].String() + " " + row["value"].String() + " " + row["delta"].String()
@@ -389,6 +402,7 @@ func (m *matrix) tidyParquet() {
 	}
 	want("c value", "counter", m.last, m.gain)
 	want("g value", "gauge", m.last, "<null>")
+	want("utf8.näme value wört", "gauge", m.last, "<null>")
 	want("u value", "unknown", m.last, "<null>")
 	want("h_seconds bucket 2.5", "histogram", m.last, m.gain)
 	want("s_seconds count", "summary", 2*m.last, 2*m.gain)
@@ -414,7 +428,7 @@ func (m *matrix) show() {
 	if code := run(m.t.Context(), []string{"show", m.dir, "--all"}, stdio{nil, &out, &talk}); code != exitDone {
 		m.t.Fatalf("show: exit code %d\n%s", code, talk.String())
 	}
-	words := []string{"COUNTER", "GAUGE", "HISTOGRAM", "SUMMARY", "0.5: 5", "0.9: -"}
+	words := []string{"COUNTER", "GAUGE", "HISTOGRAM", "SUMMARY", "0.5: 5", "0.9: -", "utf8.näme"}
 	if m.open {
 		words = append(words, "INFO", `version="1.2"`, "STATE SET", "100", "distributions at the last scrape")
 	}
