@@ -1,8 +1,10 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
@@ -46,17 +48,18 @@ type Auth struct {
 	CAFile, CertFile, KeyFile, ServerName string
 	InsecureSkipVerify                    bool
 	ProxyFromEnvironment                  bool
+
+	// Prefix is what the names of the flags begin with, after the dashes, and Who
+	// the servers they are for: messages name both. "" is the targets.
+	Prefix, Who string
 }
 
 // Apply returns the targets with these settings, and the clients that they use,
 // whose connections the caller closes after the run. Files are read again when
 // they are used. Targets that are no HTTP endpoints stay as they are.
 func (a Auth) Apply(targets []scrape.Target) ([]scrape.Target, []*Client, []metric.Warning, error) {
-	if a.BearerTokenFile != "" && a.BasicAuthFile != "" {
-		return nil, nil, nil, fmt.Errorf("--bearer-token-file and --basic-auth-file exclude each other")
-	}
-	if (a.CertFile == "") != (a.KeyFile == "") {
-		return nil, nil, nil, fmt.Errorf("--tls-cert and --tls-key belong together: give both")
+	if err := a.check(); err != nil {
+		return nil, nil, nil, err
 	}
 	out := make([]scrape.Target, len(targets))
 	copy(out, targets)
@@ -87,6 +90,36 @@ func (a Auth) Apply(targets []scrape.Target) ([]scrape.Target, []*Client, []metr
 		t.RoundTripper, t.Redact = c, c.Redact
 	}
 	return out, clients, a.warnings(), nil
+}
+
+// Open returns what requests to one server that is no target are sent with: the
+// headers, and a client whose connections the caller closes.
+func (a Auth) Open() (http.Header, *Client, []metric.Warning, error) {
+	if err := a.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	c, err := a.client("")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c.explain, c.files = &a.Prefix, a.BearerTokenFile+a.BasicAuthFile != ""
+	header := http.Header{}
+	for _, h := range a.Headers {
+		header.Add(h.Name, h.Value.text)
+		c.vault.addHeader(h.Value.text)
+	}
+	return header, c, a.warnings(), nil
+}
+
+// check refuses settings that contradict each other.
+func (a Auth) check() error {
+	if a.BearerTokenFile != "" && a.BasicAuthFile != "" {
+		return fmt.Errorf("--%sbearer-token-file and --%sbasic-auth-file exclude each other", a.Prefix, a.Prefix)
+	}
+	if (a.CertFile == "") != (a.KeyFile == "") {
+		return fmt.Errorf("--%stls-cert and --%stls-key belong together: give both", a.Prefix, a.Prefix)
+	}
+	return nil
 }
 
 // headers adds the headers to a target.
@@ -131,7 +164,7 @@ func (a Auth) warnings() []metric.Warning {
 	var out []metric.Warning
 	if a.InsecureSkipVerify {
 		out = append(out, metric.Warning{Code: "tls_not_verified",
-			Text: "certificates of the targets were not verified (--insecure-skip-verify): anybody in between could have answered"})
+			Text: fmt.Sprintf("certificates of %s were not verified (--%sinsecure-skip-verify): anybody in between could have answered", cmp.Or(a.Who, "the targets"), a.Prefix)})
 	}
 	for _, f := range []string{a.KeyFile, a.BearerTokenFile, a.BasicAuthFile} {
 		out = append(out, openFile(f)...)

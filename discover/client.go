@@ -21,18 +21,64 @@ import (
 // Client sends requests with the authentication and TLS settings of one job. It
 // is safe for concurrent use. Whoever has it closes its connections.
 type Client struct {
-	rt    http.RoundTripper
+	rt   http.RoundTripper
+	said http.RoundTripper // answers with the header that rt would send
+	// explain adds to errors what to do about them, for those who do not, with the
+	// flags of that prefix; nil adds nothing.
+	explain *string
+	// files says that credentials in files count more than those of an address.
+	files bool
+	tls   *tls.Config
 	vault *vault
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.rt.RoundTrip(r) }
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.files && r.URL.User != nil { // net/http has made it the authorization
+		r = r.Clone(r.Context())
+		r.Header.Del("Authorization")
+	}
+	resp, err := c.rt.RoundTrip(r)
+	if err == nil || c.explain == nil {
+		return resp, err
+	}
+	if hint := scrape.TLSHint(err, *c.explain); hint != "" {
+		err = fmt.Errorf("%w%s", err, hint)
+	}
+	return nil, err
+}
 
 // CloseIdleConnections closes the connections that are not in use.
 func (c *Client) CloseIdleConnections() {
 	if i, ok := c.rt.(interface{ CloseIdleConnections() }); ok {
 		i.CloseIdleConnections()
 	}
+}
+
+// TLS returns the TLS settings, for a protocol that is no HTTP. The client
+// certificate is read again for each connection.
+func (c *Client) TLS() *tls.Config { return c.tls.Clone() }
+
+// Authorization returns what the header Authorization of a request would be now,
+// "" without one, for a protocol that is no HTTP. Files are read again.
+func (c *Client) Authorization(ctx context.Context) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost", nil)
+	if err != nil {
+		return "", fmt.Errorf("prepare authorization: %w", err)
+	}
+	resp, err := c.said.RoundTrip(r)
+	if err != nil {
+		return "", fmt.Errorf("prepare authorization: %w", err)
+	}
+	defer resp.Body.Close()
+	return resp.Header.Get("Authorization"), nil
+}
+
+// echo answers each request with its own header.
+type echo struct{}
+
+func (echo) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: r.Header, Body: http.NoBody, Request: r}, nil
 }
 
 // Redact takes the secrets that were sent out of a text.
@@ -72,7 +118,9 @@ func newClient(c config.HTTPClientConfig, basicFile string, to reach) (*Client, 
 	if err != nil {
 		return nil, fmt.Errorf("read TLS settings: %w", err)
 	}
+	client.tls = tlsConfig
 	client.rt = client.authenticate(&c, basicFile, rt)
+	client.said = client.authenticate(&c, basicFile, &observer{next: echo{}, vault: client.vault})
 	return client, nil
 }
 

@@ -196,7 +196,7 @@ func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, strin
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return metric.TooLarge, "response headers exceed 64 KiB"
 	}
-	return metric.ConnectError, f.text(err.Error() + tlsHint(err))
+	return metric.ConnectError, f.text(err.Error() + TLSHint(err, ""))
 }
 
 // interrupted tells a passed deadline from the end of the run.

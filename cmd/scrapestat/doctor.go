@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -37,9 +38,14 @@ func newDoctorCmd(std stdio) *cobra.Command {
 		Short:   "Say what targets are, what is wrong with them, and how often to scrape them",
 		Long:    doctorLong,
 		Example: "  scrapestat doctor localhost:8000 gpu=http://10.0.0.3:9400\n  scrapestat doctor localhost:8000 --format json",
-		Args:    atLeast(1, "TARGET, for example localhost:8000"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.collect.targets = args
+			if err := o.collect.access.validate(); err != nil {
+				return err
+			}
+			if len(args) == 0 && !o.collect.access.discovers() {
+				return usagef("missing TARGET, for example: scrapestat doctor localhost:8000")
+			}
 			if o.format != "text" && o.format != "json" {
 				return usagef("--format %q is unknown, want text or json", o.format)
 			}
@@ -53,9 +59,13 @@ func newDoctorCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	o.collect.interval = 333 * time.Millisecond // as that of collect, for relabelling and logs
 	f.StringVar(&o.format, "format", "text", "`text` or json")
 	f.Float64Var(&o.exam.MaxShare, "max-scrape-share", 2, "`percent` of its time that a target may spend on answering scrapes")
 	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
+	o.collect.access.register(f)
+	o.collect.torchserve.registerReading(cmd)
+	o.collect.triton.register(cmd)
 	return cmd
 }
 
@@ -65,13 +75,25 @@ func examine(ctx context.Context, o doctorOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
-	closeSources, err := o.collect.attachSources(targets, std)
+	h, err := newHunt(&o.collect, targets)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	closeSources, err := o.collect.attachSources(h.given, std)
 	if err != nil {
 		return err
 	}
 	defer closeSources()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	targets = h.first(ctx)
+	for _, w := range h.warnings {
+		fmt.Fprintln(std.err, "warning:", w.Text)
+	}
+	if len(targets) == 0 {
+		return &codeError{exitNothing, errors.New("no targets were found")}
+	}
 	reports, errs := make([]*doctor.Report, len(targets)), make([]error, len(targets))
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, 4)

@@ -37,6 +37,7 @@ func newHunt(o *collectOptions, given []scrape.Target) (*hunt, error) {
 	if h.given, h.clients, h.warnings, err = o.access.auth.Apply(given); err != nil {
 		return nil, usagef("%w", err)
 	}
+	h.warnings = append(h.warnings, o.remoteWrite.unsafe...)
 	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval}
 	if o.intervalGiven {
 		do.Interval = o.interval

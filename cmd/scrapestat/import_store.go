@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/internal/timeline"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
 )
 
@@ -33,7 +29,7 @@ type storeOptions struct {
 	match      []string
 	start, end string
 	via        string
-	credential credentialFlags
+	auth       authFlags
 	labels     labelFlags
 	timeout    time.Duration
 }
@@ -59,8 +55,16 @@ func newImportPrometheusCmd(std stdio) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			header, client, unsafe, err := q.auth.open()
+			if err != nil {
+				return err
+			}
+			defer client.CloseIdleConnections()
+			po.Header, po.Transport, po.Redact = header, client, client.Redact
 			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (imported, error) {
-				return importPrometheus(ctx, po, s)
+				got, err := importPrometheus(ctx, po, s)
+				got.notes = append(unsafe, got.notes...)
+				return got, err
 			})
 		},
 	}
@@ -71,7 +75,7 @@ func newImportPrometheusCmd(std stdio) *cobra.Command {
 	f.StringVar(&q.end, "end", "now", "`time` of the last samples")
 	f.StringVar(&q.via, "via", promstore.ViaAuto, "`way` to get samples: auto, remote-read or query")
 	f.DurationVar(&q.timeout, "timeout", 2*time.Minute, "deadline of one request")
-	q.credential.register(cmd, "", "the store")
+	q.auth.register(f, "", "the store")
 	q.labels.register(cmd)
 	return cmd
 }
@@ -104,11 +108,7 @@ func (q *storeOptions) options(o *importOptions, now time.Time) (promstore.Impor
 	if q.timeout <= 0 {
 		return bad(usagef("--timeout %v is not positive", q.timeout))
 	}
-	header, transport, err := q.credential.open()
-	if err != nil {
-		return bad(err)
-	}
-	po := promstore.ImportOptions{URL: q.address, Header: header, Transport: transport, Via: q.via, Match: q.match,
+	po := promstore.ImportOptions{URL: q.address, Via: q.via, Match: q.match,
 		StartNS: start.UnixNano(), EndNS: end.UnixNano(), TargetLabels: q.labels.target, Step: o.step, Timeout: q.timeout,
 		Limits: timeline.Limits{Samples: q.labels.maxSamples, Series: q.labels.maxSeries}}
 	po.Keep, po.Drop = o.filters()
@@ -128,93 +128,4 @@ func importPrometheus(ctx context.Context, o promstore.ImportOptions, s *importS
 		got.notes = append(got.notes, metric.Warning{Code: "native_histograms", Text: fmt.Sprintf("%d samples of native histograms were not imported", st.Native)})
 	}
 	return got, err
-}
-
-// credentialFlags authenticate at a store. Their values are never shown.
-type credentialFlags struct {
-	headers           []string
-	bearer, basic     string
-	prefix, storeName string
-}
-
-// register adds the flags, each name beginning with prefix.
-func (c *credentialFlags) register(cmd *cobra.Command, prefix, what string) {
-	c.prefix, c.storeName = prefix, what
-	f := cmd.Flags()
-	f.StringArrayVar(&c.headers, prefix+"header", nil, "`'K: V'` sent to "+what+" with each request (repeatable)")
-	f.StringVar(&c.bearer, prefix+"bearer-token-file", "", "`file` with the bearer token for "+what)
-	f.StringVar(&c.basic, prefix+"basic-auth-file", "", "`file` with USER:PASSWORD for "+what)
-}
-
-// maxSecretFile bounds a file that holds a secret.
-const maxSecretFile = 64 << 10
-
-// open reads the secrets. Token files are read again for each request by the
-// transport, as tokens are rotated.
-func (c *credentialFlags) open() (http.Header, http.RoundTripper, error) {
-	header := http.Header{}
-	for _, h := range c.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, nil, usagef("--%sheader: want 'K: V'", c.prefix)
-		}
-		header.Add(name, strings.TrimSpace(value))
-	}
-	if c.bearer != "" && c.basic != "" {
-		return nil, nil, usagef("--%sbearer-token-file and --%sbasic-auth-file exclude each other", c.prefix, c.prefix)
-	}
-	if c.bearer == "" && c.basic == "" {
-		return header, scrape.NewTransport(nil), nil
-	}
-	path, scheme := c.bearer, "bearer"
-	if c.basic != "" {
-		path, scheme = c.basic, "basic"
-	}
-	auth := &fileAuth{path: path, basic: scheme == "basic", next: scrape.NewTransport(nil)}
-	if _, err := auth.secret(); err != nil {
-		return nil, nil, usagef("--%s%s: %w", c.prefix, map[string]string{"bearer": "bearer-token-file", "basic": "basic-auth-file"}[scheme], err)
-	}
-	return header, auth, nil
-}
-
-// fileAuth authenticates requests with a secret in a file.
-type fileAuth struct {
-	path  string
-	basic bool
-	next  http.RoundTripper
-}
-
-func (a *fileAuth) secret() (string, error) {
-	info, err := os.Stat(a.path)
-	if err != nil {
-		return "", err
-	}
-	if info.Size() > maxSecretFile {
-		return "", fmt.Errorf("%s has more than %d bytes", a.path, maxSecretFile)
-	}
-	text, err := os.ReadFile(a.path)
-	if err != nil {
-		return "", err
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" || strings.ContainsAny(secret, "\r\n") || a.basic && !strings.Contains(secret, ":") {
-		return "", fmt.Errorf("%s does not hold one line with the secret", a.path)
-	}
-	return secret, nil
-}
-
-// RoundTrip implements http.RoundTripper.
-func (a *fileAuth) RoundTrip(r *http.Request) (*http.Response, error) {
-	secret, err := a.secret()
-	if err != nil {
-		return nil, err
-	}
-	r = r.Clone(r.Context())
-	if a.basic {
-		user, password, _ := strings.Cut(secret, ":")
-		r.SetBasicAuth(user, password)
-	} else {
-		r.Header.Set("Authorization", "Bearer "+secret)
-	}
-	return a.next.RoundTrip(r)
 }

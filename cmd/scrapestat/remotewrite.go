@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
@@ -20,7 +21,9 @@ const lastSend = 2 * time.Second
 type remoteWriteFlags struct {
 	url, version string
 	labels       map[string]string
-	credential   credentialFlags
+	auth         authFlags
+	client       *discover.Client // of auth, with what is unsafe about it
+	unsafe       []metric.Warning
 }
 
 func (r *remoteWriteFlags) register(cmd *cobra.Command) {
@@ -28,7 +31,7 @@ func (r *remoteWriteFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.url, "remote-write", "", "also send every sample to this `URL` of a Prometheus-compatible store, such as http://host:9090/api/v1/write")
 	f.StringVar(&r.version, "remote-write-version", promstore.WriteAuto, "`version` of remote write: auto, 1 or 2")
 	f.StringToStringVar(&r.labels, "remote-write-label", nil, "label `K=V` of every series sent, besides job, instance and target (repeatable)")
-	r.credential.register(cmd, "remote-write-", "the receiver of remote write")
+	r.auth.register(f, "remote-write-", "the receiver of remote write")
 }
 
 // open makes the writer; nil without --remote-write.
@@ -36,14 +39,15 @@ func (r *remoteWriteFlags) open() (*promstore.Writer, error) {
 	if r.url == "" {
 		return nil, nil
 	}
-	header, transport, err := r.credential.open()
+	header, client, unsafe, err := r.auth.open()
 	if err != nil {
 		return nil, err
 	}
-	w, err := promstore.NewWriter(promstore.WriterOptions{URL: r.url, Version: r.version, Labels: r.labels, Header: header, Transport: transport})
+	w, err := promstore.NewWriter(promstore.WriterOptions{URL: r.url, Version: r.version, Labels: r.labels, Header: header, Transport: client, Redact: client.Redact})
 	if err != nil {
 		return nil, usagef("--remote-write: %w", err)
 	}
+	r.client, r.unsafe = client, unsafe
 	return w, nil
 }
 
@@ -51,6 +55,7 @@ func (r *remoteWriteFlags) open() (*promstore.Writer, error) {
 type mirror struct {
 	url    string // as outputs may show it
 	w      *promstore.Writer
+	client *discover.Client
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -64,7 +69,7 @@ func (r *remoteWriteFlags) startMirror(w *promstore.Writer, targets []scrape.Tar
 		w.AddTarget(t.Public())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &mirror{url: promstore.Redact(r.url), w: w, cancel: cancel, done: make(chan struct{})}
+	m := &mirror{url: promstore.Redact(r.url), w: w, client: r.client, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
 		w.Run(ctx)
@@ -86,6 +91,7 @@ func (m *mirror) stop(ctx context.Context) []metric.Warning {
 	}
 	m.cancel()
 	<-m.done
+	m.client.CloseIdleConnections()
 	return m.warnings()
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/triton"
 )
@@ -46,8 +47,12 @@ func (o *collectOptions) tritonSource(t *scrape.Target) (*triton.Source, error) 
 		return nil, err
 	}
 	so := o.scrapeOptions(time.Time{})
-	s, err := triton.New(t.URL, triton.Options{Header: t.Header, RoundTripper: t.RoundTripper, Ensembles: ensembles, Version: toolVersion(),
-		Keep: keeper(so.Keep, so.Drop), Limits: triton.Limits{Body: o.limits.Body, Samples: o.limits.Samples, Series: o.limits.Series, ValueLength: o.limits.ValueLength}})
+	to := triton.Options{Header: t.Header, RoundTripper: t.RoundTripper, Redact: t.Redact, Ensembles: ensembles, Version: toolVersion(),
+		Keep: keeper(so.Keep, so.Drop), Limits: triton.Limits{Body: o.limits.Body, Samples: o.limits.Samples, Series: o.limits.Series, ValueLength: o.limits.ValueLength}}
+	if c, ok := t.RoundTripper.(*discover.Client); ok { // gRPC has a transport of its own
+		to.TLS, to.Authorization = c.TLS(), c.Authorization
+	}
+	s, err := triton.New(t.URL, to)
 	if err != nil {
 		return nil, usagef("target %s: %w", t, err)
 	}

@@ -2,6 +2,7 @@ package promstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,10 +35,11 @@ type client struct {
 	base   *url.URL
 	http   *http.Client
 	header http.Header
+	redact func(string) string // takes secrets out of texts; nil takes none
 }
 
 // newClient checks the address of a store. transport may be nil.
-func newClient(address string, transport http.RoundTripper, header http.Header) (*client, error) {
+func newClient(address string, transport http.RoundTripper, header http.Header, redact func(string) string) (*client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, errors.New("the address of the store is no URL")
@@ -45,7 +47,7 @@ func newClient(address string, transport http.RoundTripper, header http.Header) 
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("store %s: want http://HOST:PORT or https://HOST:PORT", Redact(address))
 	}
-	return &client{base: u, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}, header: header}, nil
+	return &client{base: u, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}, header: header, redact: redact}, nil
 }
 
 // sameOrigin follows up to three redirects inside an origin, so that no
@@ -103,9 +105,13 @@ func (c *client) do(ctx context.Context, path, contentType string, body string, 
 		}
 		again := err != nil || resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusTooManyRequests
 		if err == nil {
-			err = statusError(resp)
+			err = c.statusError(resp)
 		} else {
+			again = !distrusted(err)
 			err = withoutURL(err)
+			if c.redact != nil {
+				err = redactedError{err, c.redact(err.Error())}
+			}
 		}
 		err = fmt.Errorf("ask %s%s: %w", c.name(), path, err)
 		if ctx.Err() != nil {
@@ -122,6 +128,24 @@ func (c *client) do(ctx context.Context, path, contentType string, body string, 
 	}
 }
 
+// distrusted says that a certificate was not accepted, by us or by the server:
+// asking again does not help.
+func distrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var alert tls.AlertError
+	return errors.As(err, &verification) || errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:")
+}
+
+// redactedError is an error whose text may be shown.
+type redactedError struct {
+	error
+	text string
+}
+
+func (e redactedError) Error() string { return e.text }
+
+func (e redactedError) Unwrap() error { return e.error }
+
 // withoutURL takes the address out of an error of net/http: its query may hold
 // a secret.
 func withoutURL(err error) error {
@@ -133,13 +157,13 @@ func withoutURL(err error) error {
 }
 
 // statusError reads the error that an answer holds and closes it.
-func statusError(resp *http.Response) error {
+func (c *client) statusError(resp *http.Response) error {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		body = nil // the status says enough
 	}
-	text := errorText(body)
+	text := c.errorText(body)
 	sentinel := error(nil)
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented || code == http.StatusUnsupportedMediaType:
@@ -158,7 +182,7 @@ func statusError(resp *http.Response) error {
 }
 
 // errorText is what an error body says, fit for one line.
-func errorText(body []byte) string {
+func (c *client) errorText(body []byte) string {
 	text := string(body)
 	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() == '{' {
@@ -172,6 +196,9 @@ func errorText(body []byte) string {
 			}
 			return err
 		})
+	}
+	if c.redact != nil { // before it is cut, lest half a secret be left
+		text = c.redact(text)
 	}
 	return cleanText(text, 200)
 }

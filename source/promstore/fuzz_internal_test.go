@@ -48,7 +48,7 @@ func FuzzQueryAnswer(f *testing.F) {
 			t.Error("an answer without success was accepted")
 		}
 		_ = decodeMetadata(bytes.NewReader(text), func(string, timeline.Meta) {})
-		_ = errorText(text)
+		_ = (&client{}).errorText(text)
 	})
 }
 

@@ -27,7 +27,9 @@ type ImportOptions struct {
 	URL       string            // of the store, without /api/v1
 	Header    http.Header       // sent with each request
 	Transport http.RoundTripper // for authentication and TLS; nil is the default one
-	Via       string            // "" is ViaAuto
+	// Redact takes secrets out of texts of the store that are shown; nil takes none.
+	Redact func(string) string
+	Via    string // "" is ViaAuto
 	// Match holds series selectors; nil takes every series.
 	Match []string
 	// StartNS and EndNS are inclusive, rounded to milliseconds.
@@ -112,7 +114,7 @@ func newImporter(o ImportOptions, sink timeline.Sink) (*importer, error) {
 	if o.StartNS <= 0 || o.EndNS <= o.StartNS {
 		return nil, errors.New("the end of the range is not after its start")
 	}
-	c, err := newClient(o.URL, o.Transport, o.Header)
+	c, err := newClient(o.URL, o.Transport, o.Header, o.Redact)
 	if err != nil {
 		return nil, err
 	}

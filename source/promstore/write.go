@@ -2,6 +2,7 @@ package promstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,10 @@ type WriterOptions struct {
 	URL       string            // of the receiver, such as http://host:9090/api/v1/write
 	Header    http.Header       // sent with each request
 	Transport http.RoundTripper // for authentication and TLS; nil is the default one
-	Version   string            // "" is WriteAuto
+	// Redact takes secrets out of texts of the receiver that are shown; nil takes
+	// none.
+	Redact  func(string) string
+	Version string // "" is WriteAuto
 	// Labels are added to every series. The label job is scrapestat unless it is
 	// among them.
 	Labels map[string]string
@@ -89,7 +93,7 @@ type polled struct {
 
 // NewWriter checks the options. Nothing is sent before Run.
 func NewWriter(o WriterOptions) (*Writer, error) {
-	c, err := newClient(o.URL, o.Transport, o.Header)
+	c, err := newClient(o.URL, o.Transport, o.Header, o.Redact)
 	if err != nil {
 		return nil, fmt.Errorf("remote write: %w", err)
 	}
@@ -277,7 +281,14 @@ func (w *Writer) send(ctx context.Context, batch []piece) {
 	if err != nil {
 		w.stats.Failed += samples
 		// The library hides the error of net/http, and that shows the address.
-		w.stats.Err = cleanText(anyURL.ReplaceAllStringFunc(err.Error(), Redact), 200)
+		text := anyURL.ReplaceAllStringFunc(err.Error(), Redact)
+		if ctx.Err() != nil && w.stats.Err != "" && errors.Is(err, ctx.Err()) {
+			return // what was said before says more
+		}
+		if w.o.Redact != nil {
+			text = w.o.Redact(text)
+		}
+		w.stats.Err = cleanText(text, 400)
 		return
 	}
 	w.stats.Sent += samples
@@ -285,6 +296,7 @@ func (w *Writer) send(ctx context.Context, batch []piece) {
 }
 
 func (w *Writer) write(ctx context.Context, kind remote.WriteMessageType, message any) error {
+	var last error // before a retry
 	count := func(retries int64) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -292,7 +304,10 @@ func (w *Writer) write(ctx context.Context, kind remote.WriteMessageType, messag
 		w.stats.Retries += retries
 	}
 	count(0)
-	_, err := w.api.Write(ctx, kind, message, remote.WithWriteRetryCallback(func(error) { count(1) }))
+	_, err := w.api.Write(ctx, kind, message, remote.WithWriteRetryCallback(func(err error) { last = err; count(1) }))
+	if err != nil && ctx.Err() != nil && last != nil {
+		return last // why it was tried again says more than that the time is up
+	}
 	return err
 }
 

@@ -34,11 +34,12 @@ type grpcAPI struct {
 	address address
 	header  metadata.MD
 	secrets *strings.Replacer
+	options *Options
 	limit   int64
 }
 
 func newGRPC(a *address, o Options, limit int64) (*grpcAPI, error) {
-	g := &grpcAPI{address: *a, header: metadata.MD{}, secrets: censor(o.Header, a), limit: limit}
+	g := &grpcAPI{address: *a, header: metadata.MD{}, secrets: censor(o.Header, a), options: &o, limit: limit}
 	creds := insecure.NewCredentials()
 	if a.tls {
 		creds = credentials.NewTLS(o.TLS)
@@ -82,9 +83,14 @@ func (g *grpcAPI) decode(d *Decoder, body []byte, s *metric.Snapshot) { d.Protob
 
 func (g *grpcAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapshot) []byte {
 	t := &timing{now: now}
+	header, err := g.outgoing(ctx)
+	if err != nil {
+		s.Outcome, s.Err = metric.ConnectError, g.text(err.Error())
+		return nil
+	}
 	request, answer := appendRequest(nil, g.address.model, g.address.version), []byte(nil)
-	call := context.WithValue(metadata.NewOutgoingContext(ctx, g.header), timingKey{}, t)
-	err := g.conn.Invoke(call, methodStatistics, &request, &answer)
+	call := context.WithValue(metadata.NewOutgoingContext(ctx, header), timingKey{}, t)
+	err = g.conn.Invoke(call, methodStatistics, &request, &answer)
 	if sent := t.sent.Load(); sent != 0 {
 		s.SentNS = sent
 	}
@@ -94,7 +100,7 @@ func (g *grpcAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapsho
 	}
 	g.conn.ResetConnectBackoff()
 	st := status.Convert(err)
-	said := clean(g.secrets.Replace(st.Message()), 300)
+	said := clean(g.text(st.Message()), 300)
 	switch {
 	case ctx.Err() != nil:
 		s.Outcome, s.Err = interrupted(ctx)
@@ -107,6 +113,23 @@ func (g *grpcAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapsho
 	}
 	return nil
 }
+
+// outgoing is the metadata of the next call.
+func (g *grpcAPI) outgoing(ctx context.Context) (metadata.MD, error) {
+	if g.options.Authorization == nil {
+		return g.header, nil
+	}
+	value, err := g.options.Authorization(ctx)
+	if err != nil || value == "" {
+		return g.header, err
+	}
+	header := g.header.Copy()
+	header.Set("authorization", value)
+	return header, nil
+}
+
+// text takes secrets out of a message.
+func (g *grpcAPI) text(message string) string { return redact(g.options, g.secrets, message) }
 
 // codeHint says what a code of the server means, and what to do.
 func codeHint(code codes.Code, said string) string {
@@ -126,10 +149,14 @@ func codeHint(code codes.Code, said string) string {
 }
 
 func (g *grpcAPI) config(ctx context.Context, model, version string) ([]string, error) {
-	request, answer := appendRequest(nil, model, version), []byte(nil)
-	err := g.conn.Invoke(metadata.NewOutgoingContext(ctx, g.header), methodConfig, &request, &answer, grpc.MaxCallRecvMsgSize(maxConfigBody))
+	header, err := g.outgoing(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %s", clean(g.secrets.Replace(status.Convert(err).Message()), maxText))
+		return nil, fmt.Errorf("ask for model configuration: %w", err)
+	}
+	request, answer := appendRequest(nil, model, version), []byte(nil)
+	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), methodConfig, &request, &answer, grpc.MaxCallRecvMsgSize(maxConfigBody))
+	if err != nil {
+		return nil, fmt.Errorf("ask for model configuration: %s", clean(g.text(status.Convert(err).Message()), maxText))
 	}
 	return protoSteps(answer)
 }

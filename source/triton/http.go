@@ -25,6 +25,7 @@ type httpAPI struct {
 	address address
 	header  http.Header
 	secrets *strings.Replacer
+	options *Options
 	limit   int64
 	buf     []byte
 }
@@ -36,7 +37,7 @@ const (
 )
 
 func newHTTP(a *address, o Options, limit int64) (*httpAPI, error) {
-	h := &httpAPI{address: *a, header: http.Header{}, secrets: censor(o.Header, a), limit: limit}
+	h := &httpAPI{address: *a, header: http.Header{}, secrets: censor(o.Header, a), options: &o, limit: limit}
 	rt := o.RoundTripper
 	if rt == nil {
 		h.own = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1, TLSClientConfig: o.TLS, IdleConnTimeout: 6 * time.Minute,
@@ -162,7 +163,9 @@ func unwrapURL(err error) error {
 	return err
 }
 
-func (h *httpAPI) text(err error) string { return clean(h.secrets.Replace(err.Error()), maxText) }
+func (h *httpAPI) text(err error) string {
+	return clean(redact(h.options, h.secrets, err.Error()), maxText)
+}
 
 // statusHint says what a status means, and what to do.
 func statusHint(status int, said string) string {
@@ -200,7 +203,7 @@ func (h *httpAPI) statusError(resp *http.Response, s *metric.Snapshot) {
 	}
 	s.Err = "status " + strconv.Itoa(resp.StatusCode)
 	hint := statusHint(resp.StatusCode, said)
-	if said = clean(h.secrets.Replace(said), 200); said != "" {
+	if said = clean(redact(h.options, h.secrets, said), 200); said != "" {
 		s.Err += ": " + said
 	}
 	s.Err += hint

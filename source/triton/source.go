@@ -22,6 +22,12 @@ type Options struct {
 	RoundTripper http.RoundTripper
 	// TLS is used over gRPC when the address asks for TLS; nil is Go's default.
 	TLS *tls.Config
+	// Authorization returns the authorization of a call over gRPC, asked for each
+	// time as tokens rotate; nil is none besides Header. Over HTTP the
+	// RoundTripper adds it.
+	Authorization func(ctx context.Context) (string, error)
+	// Redact takes further secrets out of texts that are shown; nil knows of none.
+	Redact func(string) string
 	// Keep says which families are recorded, by name; nil is all.
 	Keep func(family string) bool
 	// Ensembles gives the composing models of ensembles, one for each step. Those

@@ -56,3 +56,11 @@ func censor(header http.Header, a *address) *strings.Replacer {
 	}
 	return strings.NewReplacer(pairs...)
 }
+
+// redact takes the secrets of an address and its options out of a text.
+func redact(o *Options, secrets *strings.Replacer, text string) string {
+	if o.Redact != nil {
+		text = o.Redact(text)
+	}
+	return secrets.Replace(text)
+}
