@@ -119,6 +119,15 @@ func (a Auth) check() error {
 	if (a.CertFile == "") != (a.KeyFile == "") {
 		return fmt.Errorf("--%stls-cert and --%stls-key belong together: give both", a.Prefix, a.Prefix)
 	}
+	for _, f := range [][2]string{{"bearer-token-file", a.BearerTokenFile}, {"basic-auth-file", a.BasicAuthFile},
+		{"tls-ca", a.CAFile}, {"tls-cert", a.CertFile}, {"tls-key", a.KeyFile}} {
+		if f[1] == "" {
+			continue
+		}
+		if _, err := readSmall(f[1]); err != nil {
+			return fmt.Errorf("--%s%s: %w", a.Prefix, f[0], err)
+		}
+	}
 	return nil
 }
 

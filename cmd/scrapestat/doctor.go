@@ -44,7 +44,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 && !o.collect.access.discovers() {
-				return usagef("missing TARGET, for example: scrapestat doctor localhost:8000")
+				return usagef("missing argument: TARGET, for example localhost:8000")
 			}
 			if o.format != "text" && o.format != "json" {
 				return usagef("--format %q is unknown, want text or json", o.format)
