@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -24,12 +25,13 @@ const origin = 1_700_000_000_123_456_789
 
 // scene is a recording that is made of bodies.
 type scene struct {
-	name   string
-	slice  time.Duration
-	warmup time.Duration
-	length time.Duration // of the load, warm-up included
-	resets bool          // so that the two modes differ
-	hosts  []host
+	name    string
+	slice   time.Duration
+	warmup  time.Duration
+	length  time.Duration // of the load, warm-up included
+	resets  bool          // so that the two modes differ
+	foreign bool          // AIPerf's collector refuses bodies with an info, and protobuf
+	hosts   []host
 }
 
 // host is one endpoint of a scene. body returns what it answers at a time after
@@ -38,6 +40,7 @@ type host struct {
 	url   string
 	every time.Duration
 	first time.Duration
+	kind  string // content type; "" is text 0.0.4
 	body  func(at time.Duration) string
 }
 
@@ -56,6 +59,12 @@ func scenes(t *testing.T) []scene {
 		{name: "edges", resets: true, slice: 1001 * time.Millisecond, warmup: 4 * time.Second, length: 20 * time.Second, hosts: []host{
 			{url: "http://edge:1/metrics", every: 500 * time.Millisecond, body: edges},
 			{url: "http://edge:2/metrics", every: time.Second, first: 250 * time.Millisecond, body: quiet},
+		}},
+		{name: "types", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second, hosts: []host{
+			{url: "http://types:1/metrics", every: 400 * time.Millisecond, kind: openMetrics, body: typesOpen},
+		}},
+		{name: "native", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second, hosts: []host{
+			{url: "http://types:2/metrics", every: 400 * time.Millisecond, kind: protobuf, body: typesProtobuf},
 		}},
 	}
 }
@@ -162,6 +171,7 @@ type fetched struct {
 	AtNS      int64  `json:"at_ns"`
 	LatencyNS int64  `json:"latency_ns"`
 	Duplicate bool   `json:"duplicate"`
+	Kind      string `json:"content_type"`
 	Body      string `json:"body"`
 }
 
@@ -215,8 +225,12 @@ func (sc *scene) scrape(t *testing.T, w *rundb.Writer, h host, out *json.Encoder
 		if body == "" {
 			s.Outcome, s.FirstByteNS, s.Err = metric.ConnectError, 0, "connection refused"
 		} else {
-			d.Decode(&s, scrape.Body{Bytes: []byte(body), ContentType: "text/plain; version=0.0.4"})
-			f := fetched{h.url, s.SentNS, s.FirstByteNS, int64(s.Took), s.Duplicate, body}
+			kind := cmp.Or(h.kind, "text/plain; version=0.0.4")
+			d.Decode(&s, scrape.Body{Bytes: []byte(body), ContentType: kind})
+			if s.Outcome != metric.OK || len(s.Drops) > 0 {
+				t.Fatalf("scene %s: %v %s, drops %v", sc.name, s.Outcome, s.Err, s.Drops)
+			}
+			f := fetched{h.url, s.SentNS, s.FirstByteNS, int64(s.Took), s.Duplicate, kind, body}
 			if err := out.Encode(f); err != nil {
 				t.Fatal(err)
 			}
@@ -264,5 +278,6 @@ func (sc *scene) export(t *testing.T, dir, folder string, resets normalize.Reset
 	write("server_metrics_export.csv", func(f *os.File) error { return export.CSV(f, run, o) })
 	write("server_metrics_export.jsonl", func(f *os.File) error { return export.JSONL(ctx, f, run, recs, o) })
 	write("server_metrics_export.parquet", func(f *os.File) error { return export.Parquet(ctx, f, run, recs, o) })
+	write("derived.parquet", func(f *os.File) error { return export.DerivedParquet(f, run, o) })
 	write("tidy.parquet", func(f *os.File) error { return export.TidyParquet(ctx, f, run, recs, o) })
 }

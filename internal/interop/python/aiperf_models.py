@@ -1,10 +1,7 @@
 """AIPerf's published models and its plot loader load our files, and nothing of
 what the files say is lost on the way.
-
-    aiperf_models.py FOLDER
 """
 
-import sys
 from pathlib import Path
 
 import orjson
@@ -93,7 +90,4 @@ def main(folder):
     check_json(report, folder, "schema10.json", "1.0")
     check_jsonl(report, folder)
     check_plot(report, folder, document)
-    report.finish()
-
-
-main(sys.argv[1])
+    return report.finish()

@@ -1,12 +1,9 @@
 """AIPerf's parser, storage and statistics, given the bodies that we recorded,
 agree with our JSON in clamp mode on every statistic of every series, and its
 Parquet exporter makes the rows of our file.
-
-    aiperf_statistics.py BODIES FOLDER
 """
 
 import logging
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,7 +33,7 @@ def fill(bodies):
         timing = HttpTraceTiming(start_ns=fetch["sent_ns"], start_perf_ns=1, first_byte_perf_ns=1 + fetch["at_ns"] - fetch["sent_ns"],
                                  end_perf_ns=1 + fetch["latency_ns"])
         record = collectors[url]._parse_metrics_to_records(
-            FetchResult(text=fetch["body"], trace_timing=timing, is_duplicate=fetch["duplicate"], content_type="text/plain; version=0.0.4"))
+            FetchResult(text=fetch["body"], trace_timing=timing, is_duplicate=fetch["duplicate"], content_type=fetch["content_type"]))
         if record is not None:
             hierarchy.add_record(record)
     return hierarchy
@@ -102,7 +99,7 @@ def check_rows(report, hierarchy, document, folder):
     print(f"{len(got)} rows of the Parquet, as AIPerf's exporter makes them")
 
 
-def main(bodies, folder):
+def main(folder, bodies):
     logging.disable(logging.WARNING)
     document = load(folder)
     report = Report("aiperf_statistics")
@@ -137,7 +134,4 @@ def main(bodies, folder):
         report.check(False, *key, "is in ours only")
     check_rows(report, hierarchy, document, folder)
     print(f"{len(seen)} series, {estimates} percentile estimates of histograms")
-    report.finish()
-
-
-main(sys.argv[1], sys.argv[2])
+    return report.finish()
