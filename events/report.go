@@ -25,6 +25,7 @@ type ReportOptions struct {
 	Window Window
 	Method string   // of percentiles: one of Methods, "" is Linear
 	TPOT   string   // one of Denominators, "" is PerNMinus1
+	Weight string   // one of Weights, "" is WeightBoth
 	Limits []Target // what a request must keep to be good: see Report.Goodput
 	// MLPerfKeys writes percentile 99 as "99.0".
 	MLPerfKeys bool
@@ -59,6 +60,7 @@ type Report struct {
 	TPOT       Distribution // one value per request
 	TPOTTokens Distribution // each value as often as the request has such tokens
 	PerToken   string       // the denominator of both
+	Weight     string       // one of Weights: which of both outputs show
 	ISL, OSL   Distribution // tokens
 
 	Finish, Errors, TokenSources []Count
@@ -78,6 +80,12 @@ func (o *ReportOptions) validate() error {
 	if o.TPOT == "" {
 		o.TPOT = PerNMinus1
 	}
+	if o.Weight == "" {
+		o.Weight = WeightBoth
+	}
+	if !slices.Contains(Weights, o.Weight) {
+		return fmt.Errorf("report requests: unknown weighting %q (known: %s)", o.Weight, strings.Join(Weights, ", "))
+	}
 	if !slices.Contains(Methods, o.Method) {
 		return fmt.Errorf("report requests: unknown percentile method %q (known: %s)", o.Method, strings.Join(Methods, ", "))
 	}
@@ -96,8 +104,8 @@ func Summarise(s *Session, o ReportOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Window: sp.window.Name, FromNS: sp.from, ToNS: sp.to, Duration: sp.duration, PerToken: o.TPOT,
-		Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests), Warnings: slices.Clone(s.Warnings)}
+	r := &Report{Window: sp.window.Name, FromNS: sp.from, ToNS: sp.to, Duration: sp.duration, PerToken: o.TPOT, Weight: o.Weight,
+		Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests), Warnings: append([]metric.Warning{}, s.Warnings...)}
 	r.count(sp)
 	r.distributions(sp.requests, o)
 	r.goodput(sp, o)

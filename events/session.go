@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -23,6 +24,9 @@ type Rules struct {
 	Tokenizer string
 	// MaxRequests limits memory, about 400 bytes for each; 0 is 5 million.
 	MaxRequests int
+	// Marks are those of the run. A request whose source names no phase is of the
+	// phase that the latest mark before its issue began.
+	Marks []metric.Mark
 }
 
 const defaultMaxRequests = 5_000_000
@@ -344,6 +348,9 @@ func (a *assembly) finish() {
 	for i := range a.Requests {
 		r := &a.Requests[i]
 		a.countChunks(r)
+		if r.Phase == "" {
+			r.Phase = phaseAt(a.rules.Marks, r.IssuedNS)
+		}
 		if r.Status != Failed && r.CompleteNS != 0 {
 			r.Status = Succeeded
 		}
@@ -359,6 +366,17 @@ func (a *assembly) finish() {
 	slices.SortStableFunc(a.Requests, func(x, y Request) int {
 		return cmp.Or(cmp.Compare(x.IssuedNS, y.IssuedNS), cmp.Compare(x.ID, y.ID))
 	})
+}
+
+// phaseAt is the name of the latest mark at or before a time.
+func phaseAt(marks []metric.Mark, atNS int64) (phase string) {
+	latest := int64(math.MinInt64)
+	for _, m := range marks {
+		if m.AtNS <= atNS && m.AtNS >= latest {
+			phase, latest = m.Name, m.AtNS
+		}
+	}
+	return phase
 }
 
 // implicitBlock tracks from the first issue to the first stop where no event

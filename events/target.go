@@ -155,6 +155,9 @@ func (t *Target) setValue(s, unit string) error {
 	return nil
 }
 
+// IsTime says that the value is in nanoseconds.
+func (t *Target) IsTime() bool { return slices.Contains(timeMetrics, t.Metric) }
+
 // perRequest says that the target also limits single requests.
 func (t *Target) perRequest() bool {
 	return t.Op == "<=" && (t.Metric == "ttft" || t.Metric == "tpot" || t.Metric == "latency")

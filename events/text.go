@@ -44,6 +44,7 @@ func countText(tokenizer, text string) int {
 type output struct {
 	output, reasoning texts
 	has               bool // there was an answer, maybe an empty one
+	tagged            bool // its lists are the first chunk and all others joined
 }
 
 // texts is a string, or a list of chunks: for MLPerf's rules they differ.
@@ -114,7 +115,7 @@ func makeOutput(out, reasoning *texts) (o output) {
 }
 
 func taggedOutput(raw []json.RawMessage) (o output, err error) {
-	o.has = true
+	o.has, o.tagged = true, true
 	if len(raw) > 1 {
 		err = json.Unmarshal(raw[1], &o.output)
 	}
@@ -174,10 +175,10 @@ func (o output) whole(legacy bool) string {
 	return r + out
 }
 
-// chunks is how many chunks the file says there were. MLPerf's current design
-// keeps the first chunk and joins the rest, so that only its old files know.
+// chunks is how many chunks the file says there were. Tagged data has the first
+// chunk and all others joined, so that only old files without a tag know.
 func (o output) chunks(legacy bool) int {
-	if !legacy || !o.has {
+	if !legacy || !o.has || o.tagged {
 		return -1
 	}
 	n := len(o.output.parts)

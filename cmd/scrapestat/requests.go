@@ -24,7 +24,9 @@ func newRequestsCmd(std stdio) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, newCmd := range []func(stdio) *cobra.Command{newRequestsRecordCmd} {
+	for _, newCmd := range []func(stdio) *cobra.Command{
+		newRequestsRecordCmd, newRequestsImportCmd, newRequestsReportCmd, newRequestsValidateCmd,
+	} {
 		cmd.AddCommand(newCmd(std))
 	}
 	return cmd

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// requestsImport is the command line of requests import.
+type requestsImport struct {
+	kind, path, out  string
+	anchor, sameBoot string
+	alignFirst       bool
+	lenient, strict  bool
+	maxLine          int
+	maxSize          int64
+	maxRequests      int
+	flags            []string
+}
+
+func newRequestsImportCmd(std stdio) *cobra.Command {
+	var o requestsImport
+	cmd := &cobra.Command{
+		Use:   "import [KIND] FILE -o RUN",
+		Short: "Add the requests that another tool recorded to a run",
+		Long: `Adds the requests that another tool recorded to a run, or makes a run of them. KIND
+is ` + strings.Join(events.Kinds, ", ") + `,
+or auto (default): the content decides. FILE may be gzip unless it is a database;
+- is stdin.
+
+MLPerf's and vLLM's times are those of a monotonic clock, which says nothing about
+when the run was. --anchor, --same-boot or --align-first-scrape place them on the
+time axis of the server metrics. Without one, reports work and joining with server
+metrics does not.
+
+Lines and entries that cannot be read are counted and left out. The exit code is
+5 when nothing was found, and 4 under --strict when something was left out.`,
+		Example: "  scrapestat requests import profile_export.jsonl -o run1\n  scrapestat requests import events.db -o run1 --anchor 2026-11-21T10:00:00Z\n  scrapestat requests import vllm-bench result.json -o run1 --align-first-scrape",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return usagef("want [KIND] FILE, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.kind, o.path = "auto", args[len(args)-1]
+			if len(args) == 2 {
+				o.kind = args[0]
+			}
+			o.flags = givenFlags(cmd)
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "run `directory`: one without requests, or a new one (required)")
+	f.StringVar(&o.anchor, "anchor", "", "`time` of the first event of the file (RFC 3339 or seconds since 1970)")
+	f.StringVar(&o.sameBoot, "same-boot", "", "the times are of CLOCK_MONOTONIC of this machine since it booted; `boot_id` is what /proc/sys/kernel/random/boot_id said when the file was recorded")
+	f.BoolVar(&o.alignFirst, "align-first-scrape", false, "the first event of the file was at the first scrape of the run")
+	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was left out")
+	f.IntVar(&o.maxLine, "max-line", 64<<20, "longest line in `bytes`; a longer one is left out")
+	f.Int64Var(&o.maxSize, "max-size", 2<<30, "largest JSON document in `bytes`")
+	f.IntVar(&o.maxRequests, "max-requests", 5_000_000, "most requests held in memory, about 400 bytes each")
+	return cmd
+}
+
+func (o *requestsImport) validate() error {
+	given := 0
+	for _, is := range []bool{o.anchor != "", o.sameBoot != "", o.alignFirst} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case o.out == "":
+		return usagef("missing -o RUN, the run directory that gets the requests")
+	case given > 1:
+		return usagef("--anchor, --same-boot and --align-first-scrape exclude each other")
+	case o.kind != "auto" && !slices.Contains(events.Kinds, o.kind):
+		return usagef("unknown kind %q (known: auto, %s)", o.kind, strings.Join(events.Kinds, ", "))
+	case o.maxLine < 1 || o.maxSize < 1 || o.maxRequests < 1:
+		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize, o.maxRequests)
+	}
+	return nil
+}
+
+// place finds the anchor that the flags ask for.
+func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
+	switch {
+	case o.anchor != "":
+		at, err := parseInstant(o.anchor, time.Now())
+		if err != nil {
+			return events.Anchor{}, usagef("--anchor: %w", err)
+		}
+		return events.Anchor{Source: "anchor", FirstNS: at.UnixNano()}, nil
+	case o.sameBoot != "":
+		id, offset, err := bootClock()
+		if err != nil {
+			return events.Anchor{}, fmt.Errorf("--same-boot: %w", err)
+		}
+		if id != o.sameBoot {
+			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", id, o.sameBoot)
+		}
+		return events.Anchor{Source: "same-boot", OffsetNS: offset}, nil
+	case o.alignFirst:
+		at, err := firstScrape(ctx, o.out)
+		return events.Anchor{Source: "align-first-scrape", FirstNS: at}, err
+	}
+	return events.Anchor{}, nil
+}
+
+// firstScrape is the time of the earliest stored poll of a run.
+func firstScrape(ctx context.Context, dir string) (first int64, err error) {
+	run, err := rundb.Open(dir)
+	if err != nil {
+		return 0, fmt.Errorf("--align-first-scrape: %w", err)
+	}
+	for i := range run.Targets() {
+		for p, err := range run.Snapshots(ctx, i) {
+			if err != nil {
+				return 0, errors.Join(fmt.Errorf("--align-first-scrape: %w", err), run.Close())
+			}
+			if p.Outcome.Stored() {
+				if at := p.AtNS(); first == 0 || at < first {
+					first = at
+				}
+				break
+			}
+		}
+	}
+	if err := run.Close(); err != nil {
+		return 0, err
+	}
+	if first == 0 {
+		return 0, fmt.Errorf("--align-first-scrape: %s has no scrape", dir)
+	}
+	return first, nil
+}
+
+// prepare makes the directory of a new run. Of an existing one it refuses what has
+// requests already: two sessions in one run are a mistake.
+func (o *requestsImport) prepare() (created bool, unlock func(), err error) {
+	_, err = os.Stat(filepath.Join(o.out, rundb.FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		unlock, err = makeRunDir(o.out, false)
+		return true, unlock, err
+	}
+	run, err := rundb.Open(o.out)
+	if err != nil {
+		return false, nil, err
+	}
+	if run.HasEvents() {
+		err = usagef("%s has request events already; choose another run with -o", o.out)
+	}
+	return false, func() {}, errors.Join(err, run.Close())
+}
+
+func (o *requestsImport) run(ctx context.Context, std stdio) error {
+	anchor, err := o.place(ctx)
+	if err != nil {
+		return err
+	}
+	f, closeFile, err := openEvents(o.path, std, events.FileOptions{Kind: o.kind, Anchor: anchor, MaxLine: o.maxLine, MaxSize: o.maxSize, MaxRequests: o.maxRequests})
+	if err != nil {
+		return err
+	}
+	defer closeFile()
+	created, unlock, err := o.prepare()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := o.store(ctx, f)
+	if err == nil && f.Events == 0 {
+		err = &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no event was found", o.path)}
+	}
+	if err != nil {
+		if created { // a run that holds nothing, or half of a file, is no run
+			err = errors.Join(err, os.RemoveAll(o.out))
+		}
+		return err
+	}
+	if created {
+		if err := o.manifest(f); err != nil {
+			return err
+		}
+	}
+	return o.verdict(f, s, std)
+}
+
+// store writes the events into the run and makes its table of requests. The file
+// is checked as a session while it is read, so a faulty one stops here.
+func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.Session, err error) {
+	command := redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path}))
+	w, err := rundb.OpenEvents(ctx, o.out, rundb.EventWriterOptions{Source: "import " + f.Kind,
+		Create: &rundb.Meta{ID: newRunID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(), Host: hostName()}})
+	if err != nil {
+		return nil, err
+	}
+	stats := rundb.EventStats{}
+	batch := make([]metric.Event, 0, 1000)
+	flush := func() error {
+		stats.Recorded += int64(len(batch))
+		stats.EncodeErrors, stats.MaxQueue = f.Bad, int64(cap(batch))
+		err := w.Write(ctx, batch, stats)
+		batch = batch[:0]
+		return err
+	}
+	stream := func(yield func(*metric.Event, error) bool) {
+		for ev, err := range f.Stream(ctx) {
+			if err == nil {
+				c := *ev
+				c.Data = slices.Clone(ev.Data)
+				if batch = append(batch, c); len(batch) == cap(batch) {
+					err = flush()
+				}
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+	s, err = events.Assemble(stream, events.Rules{Lenient: o.lenient, MaxRequests: o.maxRequests})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && f.Clock != events.ClockMonotonic && f.Events > 0 {
+		err = w.Anchor(ctx, clockOf(f))
+	}
+	if err = errors.Join(err, w.Close(ctx)); err != nil {
+		return nil, fmt.Errorf("import requests: %w", err)
+	}
+	return s, s.Store(ctx, o.out)
+}
+
+// clockOf is the row of table clock: what tells join that times are Unix time.
+func clockOf(f *events.File) rundb.Clock {
+	source := "import " + f.Kind
+	if f.Clock == events.ClockAnchored {
+		source += " by " + f.Anchor.Source
+	}
+	return rundb.Clock{Source: source, MonoNS: f.FirstNS - f.Anchor.OffsetNS, UnixNS: f.FirstNS}
+}
+
+func (o *requestsImport) manifest(f *events.File) error {
+	m := rundb.Manifest{Version: toolVersion(), Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path})),
+		Host: hostFacts(hostName()), Options: map[string]any{"requests import": f.Kind}}
+	if f.Clock != events.ClockMonotonic {
+		m.Started, m.Ended = time.Unix(0, f.FirstNS).UTC(), time.Unix(0, f.LastNS).UTC()
+	}
+	return rundb.WriteManifest(o.out, m)
+}
+
+// verdict tells what was imported.
+func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) error {
+	when := "on a monotonic clock"
+	if f.Clock != events.ClockMonotonic {
+		when = fmt.Sprintf("%s to %s", time.Unix(0, f.FirstNS).UTC().Format(time.RFC3339), time.Unix(0, f.LastNS).UTC().Format(time.RFC3339))
+	}
+	fmt.Fprintf(std.err, "imported %d events of %d requests (%s), %s, into %s\n", f.Events, len(s.Requests), f.Kind, when, o.out)
+	lost := f.Bad + int64(s.Orphans+s.Unknown+s.BadData)
+	if f.Bad > 0 {
+		fmt.Fprintf(std.err, "warning: %d entries could not be read, the first: %s\n", f.Bad, texttab.Escape(f.FirstBad))
+	}
+	for _, c := range []events.Count{{Name: "fit no request in flight", N: s.Orphans}, {Name: "are of an unknown type", N: s.Unknown},
+		{Name: "have data that could not be read", N: s.BadData}} {
+		if c.N > 0 {
+			fmt.Fprintf(std.err, "warning: %d events %s\n", c.N, c.Name)
+		}
+	}
+	for _, x := range s.Warnings {
+		fmt.Fprintf(std.err, "warning: %s\n", x.Text)
+	}
+	switch {
+	case f.Clock == events.ClockMonotonic:
+		fmt.Fprintln(std.err, "warning: nothing says when this was: without --anchor, --same-boot or --align-first-scrape the requests cannot be joined with server metrics")
+	case f.Anchor.Source == "same-boot" && f.LastNS > time.Now().Add(time.Minute).UnixNano():
+		fmt.Fprintln(std.err, "warning: the last event is in the future: these times are not of this boot")
+	}
+	if o.strict && lost > 0 {
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d entries or events were left out (--strict)", lost)}
+	}
+	fmt.Fprintf(std.err, "next: scrapestat requests report %s\n", o.out)
+	return nil
+}
