@@ -91,13 +91,29 @@ func jsonOrNil[T any](list []T) any {
 // labelsValue is the column of a label set: a JSON object, or the binary form
 // where a name or value is not valid UTF-8, which JSON cannot hold.
 func labelsValue(l metric.Labels) (any, error) {
-	m := make(map[string]string)
+	b := append(make([]byte, 0, 128), '{')
 	for name, value := range l.All() {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
 			return l.MarshalBinary()
 		}
-		m[name] = value
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(appendJSON(b, name), ':')
+		b = appendJSON(b, value)
 	}
-	b, err := json.Marshal(m)
-	return string(b), err
+	return string(append(b, '}')), nil
+}
+
+// appendJSON appends a string of valid UTF-8 as encoding/json writes it. A fleet
+// has hundreds of thousands of series to write when it starts, and hardly one of
+// their names and values has a character to escape.
+func appendJSON(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // a string never fails
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
