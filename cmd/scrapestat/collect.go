@@ -59,6 +59,7 @@ type collectOptions struct {
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.Writer // of remoteWrite, opened by validate; nil without
 	listen       string
+	requests     string // FILE or -: lines about requests
 }
 
 func newCollectCmd(std stdio) *cobra.Command {
@@ -103,6 +104,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	f.StringVar(&o.requests, "requests", "", "record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
 	o.remoteWrite.register(cmd)
 	o.access.register(f)
@@ -181,6 +183,9 @@ func (o *collectOptions) validate() error {
 		if _, err := regexp.Compile(expr); err != nil {
 			return usagef("--%s: %w", name, err)
 		}
+	}
+	if o.requests == "-" && len(o.command) > 0 {
+		return usagef("--requests - takes the stdin that COMMAND would read: give the lines in a file or a FIFO")
 	}
 	if o.listen != "" {
 		if _, err := listenAddress(o.listen); err != nil {

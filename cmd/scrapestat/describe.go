@@ -86,6 +86,7 @@ func (o *collectOptions) manifest(m rundb.Meta, targets []scrape.Target) rundb.M
 			"formats":           strings.Join(o.analysis.formats, ","),
 			"keep":              o.keep,
 			"drop":              o.drop,
+			"requests":          o.requests,
 			"compress":          o.compress,
 			"max-scrape-share":  o.maxShare,
 			"remote-write":      redactedOrNone(o.remoteWrite.url),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,6 +94,7 @@ type fedRequests struct {
 	lines   events.LineStats
 	stats   rundb.EventStats
 	pending int
+	failed  bool            // the rest says how much is there
 	session *events.Session // nil when the table of requests could not be made
 }
 
@@ -163,4 +165,24 @@ func (r *fedRequests) notes() []metric.Warning {
 		out = append(out, r.session.Warnings...)
 	}
 	return out
+}
+
+// lineGrace is how long the end of a collection waits for lines that are under way.
+const lineGrace = 2 * time.Second
+
+// stopFeed ends what --requests began and notes what is doubtful.
+func (s *session) stopFeed(ctx context.Context) []metric.Warning {
+	if s.feed == nil {
+		return nil
+	}
+	err := s.db.Flush() // the phases of requests are those of the marks
+	var stopped error
+	s.fed, stopped = s.feed.stop(ctx, lineGrace)
+	s.manifest.Options["request-counts"] = s.fed.counts()
+	notes := s.fed.notes()
+	if err = errors.Join(err, stopped); err != nil {
+		s.fed.failed = true
+		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: err.Error()})
+	}
+	return notes
 }

@@ -100,7 +100,7 @@ func tightenGC() (relax func()) {
 
 // newSession opens the recording and makes the collector.
 func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
-	s := &session{o: o, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
+	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
 		hunt: &hunt{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
@@ -183,6 +183,11 @@ func finish(ctx context.Context, o collectOptions, s *session, std stdio) error 
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}
+	if s.feed != nil && !o.quiet {
+		if _, err := fmt.Fprintln(std.out, s.fed.summary()); err != nil {
+			return fmt.Errorf("print summary: %w", err)
+		}
+	}
 	for _, f := range files {
 		s.say.say("wrote %s (%d bytes)", f.Path, f.Size)
 	}
@@ -202,6 +207,8 @@ func (s *session) verdict(r *summary.Run) error {
 		return s.child.err
 	case s.child != nil && s.child.code != 0 && !s.child.stopped:
 		return &codeError{s.child.code, nil}
+	case s.o.strict && (s.fed.failed || s.fed.lost() > 0):
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %d lines bad, %d events lost (--strict)", s.fed.lines.Bad, s.fed.lost()-int64(s.fed.lines.Bad))}
 	case s.o.strict && !t.lossless():
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.failed, t.dropped)}
 	}

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // runFiles are the files collect puts into a run directory; --force removes
 // them and nothing else.
-var runFiles = []string{"run.db", "run.db-wal", "run.db-shm", "manifest.json",
+var runFiles = []string{"run.db", "run.db-wal", "run.db-shm", rundb.EventLockName, "manifest.json",
 	"server_metrics_export.json", "server_metrics_export.csv", "server_metrics_export.jsonl",
 	"server_metrics_export.parquet", "server_metrics_tidy.parquet"}
 

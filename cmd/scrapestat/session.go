@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -31,6 +32,9 @@ type session struct {
 	hunt      *hunt
 	say       *progress
 	manifest  rundb.Manifest // as of the start
+	feed      *requestFeed   // nil without --requests
+	fed       fedRequests    // what it brought
+	in        io.Reader      // stdin
 	ended     time.Time
 	phase     string
 }
@@ -199,6 +203,12 @@ func (s *session) startOutputs(targets []scrape.Target) (stop func(ctx context.C
 	if err != nil {
 		return nil, err
 	}
+	if s.o.requests != "" {
+		if s.feed, err = startFeed(context.Background(), s.o.out, s.o.requests, s.in, nil, nil); err != nil {
+			srv.stop()
+			return nil, err
+		}
+	}
 	m := s.o.remoteWrite.startMirror(s.o.remoteWriter, targets)
 	if m != nil {
 		s.rec.after = append(s.rec.after, m.w)
@@ -206,6 +216,7 @@ func (s *session) startOutputs(targets []scrape.Target) (stop func(ctx context.C
 	}
 	return func(ctx context.Context) {
 		notes := append(srv.stop(), m.stop(ctx)...)
+		notes = append(notes, s.stopFeed(ctx)...)
 		for _, w := range notes {
 			s.say.say("warning: %s", w.Text)
 			if err := s.db.Warn(w); err != nil {
