@@ -60,6 +60,8 @@ type collectOptions struct {
 	remoteWriter *promstore.Writer // of remoteWrite, opened by validate; nil without
 	listen       string
 	requests     string // FILE or -: lines about requests
+	proxy        string // ADDRESS=URL
+	proxyFlags   proxyFlags
 }
 
 func newCollectCmd(std stdio) *cobra.Command {
@@ -106,6 +108,8 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	f.StringVar(&o.requests, "requests", "", "record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and a server; see requests proxy")
+	o.proxyFlags.register(f, "proxy-")
 	o.remoteWrite.register(cmd)
 	o.access.register(f)
 	o.registerLimits(cmd)
@@ -189,6 +193,17 @@ func (o *collectOptions) validate() error {
 	}
 	if o.listen != "" {
 		if _, err := listenAddress(o.listen); err != nil {
+			return err
+		}
+	}
+	if o.proxy != "" && o.requests != "" {
+		return usagef("--proxy and --requests: one of them, as a run has one recorder of requests")
+	}
+	if o.proxy != "" {
+		if _, _, err := proxyPair(o.proxy); err != nil {
+			return err
+		}
+		if err := o.proxyFlags.validate(); err != nil {
 			return err
 		}
 	}

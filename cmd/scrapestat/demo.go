@@ -18,6 +18,7 @@ prints the summary and what to open next.`
 
 func newDemoCmd(std stdio) *cobra.Command {
 	var out string
+	var requests bool
 	duration, warmup := 15*time.Second, 5*time.Second
 	cmd := &cobra.Command{
 		Use:     "demo",
@@ -29,12 +30,16 @@ func newDemoCmd(std stdio) *cobra.Command {
 			if out == "" {
 				out = filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now())))
 			}
+			if requests {
+				return demoRequests(cmd.Context(), out, duration, std)
+			}
 			return demo(cmd.Context(), out, duration, warmup, std)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "run `directory` (default runs/demo-<UTC time>)")
 	f.DurationVar(&duration, "duration", duration, "profiling time")
+	f.BoolVar(&requests, "requests", false, "show the clients' side instead: a load generator through a proxy to one simulated server, then clients against server")
 	f.DurationVar(&warmup, "warmup", warmup, "warm-up before it")
 	return cmd
 }

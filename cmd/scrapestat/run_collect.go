@@ -60,7 +60,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	if err := s.tellWarnings(); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
-	stopOutputs, err := s.startOutputs(targets)
+	stopOutputs, err := s.startOutputs(ctx, targets)
 	if err != nil {
 		return errors.Join(err, s.db.Close())
 	}

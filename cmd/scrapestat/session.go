@@ -198,7 +198,7 @@ func (s *session) tellMark(m metric.Mark) {
 // startOutputs starts what shows and sends the run elsewhere while it is
 // recorded. The returned function ends it, within lastSend or at once when ctx is
 // done, and notes what was lost.
-func (s *session) startOutputs(targets []scrape.Target) (stop func(ctx context.Context), err error) {
+func (s *session) startOutputs(ctx context.Context, targets []scrape.Target) (stop func(ctx context.Context), err error) {
 	srv, err := s.listen()
 	if err != nil {
 		return nil, err
@@ -209,13 +209,18 @@ func (s *session) startOutputs(targets []scrape.Target) (stop func(ctx context.C
 			return nil, err
 		}
 	}
+	px, err := s.startProxy(ctx)
+	if err != nil {
+		srv.stop()
+		return nil, err
+	}
 	m := s.o.remoteWrite.startMirror(s.o.remoteWriter, targets)
 	if m != nil {
 		s.rec.after = append(s.rec.after, m.w)
 		s.self.mirror(m.w)
 	}
 	return func(ctx context.Context) {
-		notes := append(srv.stop(), m.stop(ctx)...)
+		notes := append(px.notes(s), append(srv.stop(), m.stop(ctx)...)...)
 		notes = append(notes, s.stopFeed(ctx)...)
 		for _, w := range notes {
 			s.say.say("warning: %s", w.Text)

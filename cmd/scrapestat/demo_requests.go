@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/scrapestat/scrapestat/simulate"
+)
+
+// demoRequests runs a load generator through the proxy of a collection and joins
+// both sides.
+func demoRequests(ctx context.Context, out string, duration time.Duration, std stdio) error {
+	server, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 1})
+	if err != nil {
+		return fmt.Errorf("simulate vllm: %w", err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for simulated vllm: %w", err)
+	}
+	front, err := freeAddress()
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	var wg sync.WaitGroup
+	serving, stop := context.WithCancel(ctx)
+	defer wg.Wait()
+	defer stop()
+	var serveErr, loadErr error
+	wg.Go(func() { serveErr = server.ServeListener(serving, ln) })
+	load := simulate.Clients{URL: "http://" + front, Rate: 10, For: max(duration-3*time.Second, duration/2), Seed: 1}
+	var sent simulate.LoadResult
+	wg.Go(func() {
+		if waitForListener(serving, front) {
+			sent, loadErr = load.Run(serving)
+		}
+	})
+	fmt.Fprintf(std.err, "a simulated server, a proxy and a load generator; this takes %v\n", duration)
+	code := run(ctx, []string{"collect", "--out", out, "--duration", duration.String(), "--proxy", front + "=http://" + ln.Addr().String(),
+		"--slice-duration", "5s", "--quiet", "vllm=" + ln.Addr().String()}, std)
+	stop()
+	wg.Wait()
+	if err := errors.Join(serveErr, loadErr); err != nil {
+		return err
+	}
+	if code != exitDone {
+		return &codeError{code, nil}
+	}
+	fmt.Fprintf(std.err, "%d requests sent, %d answered, %d failed\n", sent.Sent, sent.Done, sent.Failed)
+	if code := run(ctx, []string{"requests", "join", out}, std); code != exitDone {
+		return &codeError{code, nil}
+	}
+	return nil
+}
+
+// freeAddress is an address of loopback that nobody listens on now.
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// waitForListener waits until somebody listens, after the first scrapes.
+func waitForListener(ctx context.Context, address string) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if c, err := net.Dial("tcp", address); err == nil {
+				return c.Close() == nil
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+const requestsJoinLong = `Puts the requests that clients saw beside what the server says of them, over the
+same window: counts, requests under way at both edges, means and what was added
+between, per timeslice too. Differences of means are exact when the counts agree;
+those of percentiles are shown and are not additive. Requests that a server logs by
+name (TorchServe) are joined one by one.`
+
+// joinOptions is the command line of requests join.
+type joinOptions struct {
+	run    string
+	engine string
+	json   bool
+	slice  time.Duration
+	from   time.Duration
+	to     time.Duration
+}
+
+func newRequestsJoinCmd(std stdio) *cobra.Command {
+	var o joinOptions
+	cmd := &cobra.Command{
+		Use:     "join RUN",
+		Short:   "Put the clients' requests beside the server's metrics",
+		Long:    requestsJoinLong,
+		Example: "  scrapestat requests join run1 --slice-duration 5s",
+		Args:    exactly(1, "RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.run = args[0]
+			return requestsJoin(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.engine, "engine", "", "`name` of the server whose families count, of "+strings.Join(join.Engines(), ", ")+" (default the first that has any)")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
+	f.DurationVar(&o.from, "from", 0, "begin so long after the start of the run (default the profiling window)")
+	f.DurationVar(&o.to, "to", 0, "end so long after the start of the run")
+	return cmd
+}
+
+func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
+	if o.slice < 0 || o.from < 0 || o.to < 0 {
+		return usagef("--slice-duration, --from and --to want no negative duration")
+	}
+	runs, closeAll, err := openRuns([]string{o.run})
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	db := runs[0]
+	clocks, err := db.Clocks(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := events.Assemble(db.Events(ctx), events.Rules{})
+	if err != nil {
+		return fmt.Errorf("read requests of %s: %w", o.run, err)
+	}
+	if o.slice == 0 {
+		o.slice = db.Meta().Slice
+	}
+	result, err := summary.Build(ctx, []summary.Recording{db}, join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
+	if err != nil {
+		return err
+	}
+	r, err := join.Join(s, result, join.Options{Clocks: clocks, Engine: o.engine})
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.run, err)
+	}
+	if err := r.Observe(ctx, s, db); err != nil {
+		return err
+	}
+	if !o.json {
+		return r.Text(std.out)
+	}
+	e := json.NewEncoder(std.out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
