@@ -196,16 +196,8 @@ func (o *collectOptions) validate() error {
 			return err
 		}
 	}
-	if o.proxy != "" && o.requests != "" {
-		return usagef("--proxy and --requests: one of them, as a run has one recorder of requests")
-	}
-	if o.proxy != "" {
-		if _, _, err := proxyPair(o.proxy); err != nil {
-			return err
-		}
-		if err := o.proxyFlags.validate(); err != nil {
-			return err
-		}
+	if err := o.validateProxy(); err != nil {
+		return err
 	}
 	var err error
 	if o.remoteWriter, err = o.remoteWrite.open(); err != nil {

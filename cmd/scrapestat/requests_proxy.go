@@ -207,3 +207,17 @@ func (r *runningProxy) notes(s *session) []metric.Warning {
 	}
 	return nil
 }
+
+// validateProxy checks --proxy and its flags.
+func (o *collectOptions) validateProxy() error {
+	if o.proxy == "" {
+		return nil
+	}
+	if o.requests != "" {
+		return usagef("--proxy and --requests: one of them, as a run has one recorder of requests")
+	}
+	if _, _, err := proxyPair(o.proxy); err != nil {
+		return err
+	}
+	return o.proxyFlags.validate()
+}
