@@ -377,7 +377,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("scrape_configs: [{job_name: c, body_size_limit: 9EB, relabel_configs: [null]}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "_sd_configs") || len(text) > 1<<16 {
-			t.Skip("discovery would ask the network")
+			return // discovery would ask the network
 		}
 		d, err := discover.Load(write(t, t.TempDir(), "p.yml", []byte(text)), discover.Options{})
 		if err != nil {
