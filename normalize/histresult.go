@@ -51,10 +51,12 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		out.Sum = gained[h.sumAt()]
 		out.Avg = finite(out.Sum / float64(out.Count))
 	}
-	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 && h.mode != modeGauge {
-		out.HasRates = true
-		out.CountRate = finite(float64(out.Count) / seconds(ns))
-		out.SumRate = finite(out.Sum / seconds(ns))
+	if h.mode != modeGauge && t.final >= 0 { // there may be no sample inside the window under ResetClamp
+		if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 {
+			out.HasRates = true
+			out.CountRate = finite(float64(out.Count) / seconds(ns))
+			out.SumRate = finite(out.Sum / seconds(ns))
+		}
 	}
 	if out.Buckets != nil && h.est != nil && !out.NoSum && !inexact {
 		d := h.total(gained, out.Count, v.resets)
