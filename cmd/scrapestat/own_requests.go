@@ -23,7 +23,12 @@ type ownRequests struct {
 // ownTarget is what is known of one target. It belongs to the goroutine of that
 // target.
 type ownTarget struct {
-	dict    metric.Dict
+	// What the dictionary held before this poll. The dictionary itself is not
+	// kept: it would be the largest thing that collect has of a target.
+	families, series, slots int
+	counter                 int          // index of the family, when of is not nil
+	of                      map[int]bool // its series
+
 	known   bool
 	slot    uint32  // of Requests2XX
 	raw     float64 // its last value
@@ -47,9 +52,6 @@ func (o *ownRequests) Record(s *metric.Snapshot) error {
 	}
 	o.mu.Unlock()
 	if s.Outcome.Stored() {
-		if err := t.dict.Grow(&s.Growth); err != nil {
-			return err
-		}
 		t.find(s, o.subtract)
 		if t.known && o.subtract {
 			t.adjust(s)
@@ -61,19 +63,31 @@ func (o *ownRequests) Record(s *metric.Snapshot) error {
 
 // find looks for the counter among what is new.
 func (t *ownTarget) find(s *metric.Snapshot, subtract bool) {
-	for i := range s.Growth.Slots {
-		slot := len(t.dict.Slots) - len(s.Growth.Slots) + i
-		sl := &t.dict.Slots[slot]
-		f := t.dict.FamilyOf(sl.Series)
-		if t.known || f.Name != "Requests2XX" || f.Type != metric.Counter || sl.Role != metric.RoleValue || sl.Integer {
+	g := &s.Growth
+	if t.known || g.Empty() {
+		return
+	}
+	for i, f := range g.Families {
+		if f.Name == "Requests2XX" && f.Type == metric.Counter {
+			t.counter, t.of = t.families+i, map[int]bool{}
+		}
+	}
+	for i, x := range g.Series {
+		if t.of != nil && x.Family == t.counter {
+			t.of[t.series+i] = true
+		}
+	}
+	for i, sl := range g.Slots {
+		if t.known || !t.of[sl.Series] || sl.Role != metric.RoleValue || sl.Integer {
 			continue
 		}
-		t.known, t.slot, t.raw = true, uint32(slot), math.NaN()
+		t.known, t.slot, t.raw = true, uint32(t.slots+i), math.NaN()
 		if !subtract {
 			s.Warnings = append(s.Warnings, metric.Warning{Code: "own_scrapes",
 				Text: "Requests2XX of TorchServe also counts every scrape of ours; --torchserve-subtract-self takes them off"})
 		}
 	}
+	t.families, t.series, t.slots = t.families+len(g.Families), t.series+len(g.Series), t.slots+len(g.Slots)
 }
 
 // adjust takes our scrapes off. One that the counter did not count, as it stood
