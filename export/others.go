@@ -176,16 +176,7 @@ func (d *document) gaugeHistogram(h *normalize.GaugeHistogram) {
 	}
 	keys := bucketKeys(h.Bounds)
 	d.sliceList(len(h.Slices), func(i int) {
-		s := &h.Slices[i]
-		d.slice(&s.Slice)
-		d.intField("count", s.Count)
-		if !h.NoSum {
-			d.floatField("sum", s.Sum)
-			d.floatField("avg", s.Avg)
-		}
-		if s.Counts != nil {
-			d.counts(keys, func(i int) int64 { return s.Counts[i] })
-		}
+		d.histogramSlice(&h.Slices[i], h.NoSum, keys)
 	})
 }
 

@@ -176,19 +176,24 @@ func (d *document) histogram(h *normalize.Histogram) {
 	d.key("timeslices")
 	d.open('[')
 	for i := range h.Slices {
-		s := &h.Slices[i]
-		d.slice(&s.Slice)
-		d.intField("count", s.Count)
-		if !h.NoSum {
-			d.floatField("sum", s.Sum)
-			d.floatField("avg", s.Avg)
-		}
-		if s.Counts != nil {
-			d.counts(keys, func(i int) int64 { return s.Counts[i] })
-		}
+		d.histogramSlice(&h.Slices[i], h.NoSum, keys)
 		d.close('}')
 	}
 	d.close(']')
+}
+
+// histogramSlice opens the object of a slice, whose buckets have the keys, and
+// leaves it to the caller to close.
+func (d *document) histogramSlice(s *normalize.HistogramSlice, noSum bool, keys [][]byte) {
+	d.slice(&s.Slice)
+	d.intField("count", s.Count)
+	if !noSum {
+		d.floatField("sum", s.Sum)
+		d.floatField("avg", s.Avg)
+	}
+	if s.Counts != nil {
+		d.counts(keys, func(i int) int64 { return s.Counts[i] })
+	}
 }
 
 func (d *document) histogramStats(h *normalize.Histogram) {
