@@ -101,7 +101,12 @@ func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) 
 		}
 	}
 	atMS := s.AtNS() / 1e6
-	if atMS <= w.lastMS { // a receiver refuses a second sample of a millisecond
+	if atMS == w.lastMS {
+		// A receiver refuses a second sample of a millisecond. The last poll of a
+		// run often shares that of a scheduled one, and holds the final values.
+		atMS++
+	}
+	if atMS <= w.lastMS {
 		return nil, native, len(w.layout.series)
 	}
 	w.lastMS = atMS
