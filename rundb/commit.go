@@ -90,11 +90,16 @@ func newPacker() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true))
 }
 
-func (c *conn) prepare(ctx context.Context) error {
-	for _, p := range []struct {
-		to  **sql.Stmt
-		sql string
-	}{
+// statement is one of conn with its text.
+type statement struct {
+	to  **sql.Stmt
+	sql string
+}
+
+// statements are all that prepare makes and closeStatements closes: SQLite keeps
+// the file open for as long as one of them is.
+func (c *conn) statements() []statement {
+	return []statement{
 		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
 		{&c.labels, "INSERT INTO target_labels VALUES (?, ?)"},
 		{&c.life, "INSERT INTO life (target, at_ns, gone, reason) VALUES (?, ?, ?, ?)"},
@@ -108,7 +113,11 @@ func (c *conn) prepare(ctx context.Context) error {
 		{&c.exemplar, "INSERT OR REPLACE INTO exemplar (id, seen_ns, at_ns, value, labels) VALUES (?, ?, ?, ?, ?)"},
 		{&c.mark, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 1)"},
 		{&c.warning, "INSERT INTO warning (code, text) VALUES (?, ?)"},
-	} {
+	}
+}
+
+func (c *conn) prepare(ctx context.Context) error {
+	for _, p := range c.statements() {
 		var err error
 		if *p.to, err = c.c.PrepareContext(ctx, p.sql); err != nil {
 			return err
@@ -391,12 +400,11 @@ func runPragma(ctx context.Context, c *sql.Conn, pragma string) error {
 }
 
 func (c *conn) closeStatements() error {
-	var errs []error
-	for _, s := range []**sql.Stmt{&c.target, &c.slots, &c.block, &c.tail, &c.untail, &c.incident, &c.body, &c.observation, &c.exemplar, &c.mark, &c.warning,
-		&c.family.one, &c.family.many, &c.series.one, &c.series.many} {
-		if *s != nil {
-			errs = append(errs, (*s).Close())
-			*s = nil
+	errs := []error{c.family.close(), c.series.close()}
+	for _, s := range c.statements() {
+		if *s.to != nil {
+			errs = append(errs, (*s.to).Close())
+			*s.to = nil
 		}
 	}
 	return errors.Join(errs...)

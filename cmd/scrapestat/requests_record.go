@@ -138,7 +138,10 @@ func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
 	}
 	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
 		Started: time.Unix(0, m.OriginNS), Host: hostFacts(m.Host), Options: map[string]any{"requests": o.source}, Targets: []rundb.ManifestTarget{}}}
-	return r, rundb.WriteManifest(dir, r.manifest)
+	if err := rundb.WriteManifest(dir, r.manifest); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return r, nil
 }
 
 // discard closes a run into which nothing came; nil has none.
