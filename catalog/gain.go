@@ -27,7 +27,11 @@ type Gain struct {
 	Buckets    []Bucket
 
 	// TimeAvg is the mean of a gauge weighted by time.
-	TimeAvg, Min, Max, Last float64
+	TimeAvg, Min, Max float64
+	// First and Last are, of a counter and of a gauge, the sample that the
+	// increase is counted from and the last one, as the server shows them. Slices
+	// know only a mean, which is then Last, and no First.
+	First, Last float64
 }
 
 // Bucket is the cumulative increase of one bucket of a histogram.

@@ -158,7 +158,7 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 	if t.samples == 0 {
 		return nil, t
 	}
-	out := &Counter{Sliced: v.sliced}
+	out := &Counter{Sliced: v.sliced, First: float64(c.ref), Last: float64(c.cur)}
 	deltas := t.samples > 1 || t.ref >= 0
 	out.Defined = deltas || v.resets == ResetClamp
 	last := c.base + c.cur

@@ -16,6 +16,7 @@ const open = math.MaxInt32
 type gauge struct {
 	track track
 	cur   float64 // the last sample
+	ref   float64 // the last sample before the window, when track.ref has one
 	runs  []run
 }
 
@@ -62,6 +63,7 @@ func (g *gauge) leave(state presence, n int32, w span) {
 // open begins the window at poll n with the value known so far.
 func (g *gauge) open(n int32) {
 	g.track.open(n)
+	g.ref = g.cur
 	if g.track.state == good {
 		g.push(g.cur, n)
 	}
@@ -87,6 +89,9 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	out := &Gauge{Spread: s.spread(), N: int(t.samples), NonFinite: int(t.drops),
 		First: runs[0].value, Last: runs[len(runs)-1].value}
 	out.TimeAvg = timeAverage(runs, v.times, out.Spread)
+	if out.Ref = out.First; t.ref >= 0 {
+		out.Ref = g.ref
+	}
 	if v.sliced && t.samples > 1 {
 		out.Slices = gaugeSlices(runs, v)
 	}

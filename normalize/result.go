@@ -62,6 +62,9 @@ type Counter struct {
 	// Exact is the total as an integer, for series of integers; HasExact says so.
 	Exact    uint64
 	HasExact bool
+	// First and Last are the sample that Total is counted from and the last one, as
+	// the server shows them: a restart between them is not corrected for.
+	First, Last float64
 	// SliceRates summarises the rates of the complete slices; nil without one.
 	SliceRates *Spread
 	Slices     []CounterSlice
@@ -87,7 +90,10 @@ type Gauge struct {
 	TimeAvg   float64 // mean weighted by the time each sample stood
 	First     float64
 	Last      float64
-	Slices    []GaugeSlice
+	// Ref is the last sample before the window, where a counter is counted from,
+	// or First when there is none.
+	Ref    float64
+	Slices []GaugeSlice
 }
 
 // GaugeSlice is a gauge within one slice.

@@ -123,10 +123,11 @@ func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
 	case s.Counter != nil:
 		c := s.Counter
 		g.Total, g.Exact, g.HasExact = c.Total, c.Exact, c.HasExact
+		g.First, g.Last = c.First, c.Last
 		return g, c.Defined
 	case s.Gauge != nil:
 		v := s.Gauge
-		g.TimeAvg, g.Min, g.Max, g.Last = v.TimeAvg, v.Min, v.Max, v.Last
+		g.TimeAvg, g.Min, g.Max, g.First, g.Last = v.TimeAvg, v.Min, v.Max, v.Ref, v.Last
 		return g, v.N > 0
 	}
 	h := s.Histogram
