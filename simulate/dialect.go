@@ -40,6 +40,13 @@ func pythonDialect() *dialect {
 		order: [3]part{partInner, partCount, partSum}, value: appendFloat, bound: appendFloat}
 }
 
+// bareDialect is pythonDialect behind something that takes _total off.
+func bareDialect() *dialect {
+	d := pythonDialect()
+	d.total, d.open = "", false
+	return d
+}
+
 // multiprocDialect is prometheus_client collecting the files of several
 // processes: nothing is known of creation times and of families without samples.
 func multiprocDialect() *dialect {

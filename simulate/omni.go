@@ -41,6 +41,10 @@ func startOmni(w *world) (model, error) {
 	if err := plan.check(); err != nil {
 		return nil, err
 	}
+	w.plan = &plan
+	if w.opt.BareCounters {
+		w.reg.d = bareDialect()
+	}
 	m := &omniModel{w: w, process: newProcess(w), f: newOmniFamilies(w, gen)}
 	m.pipeline = &pipeline{w: w, plan: plan, rng: w.stream(streamPipeline), out: m}
 	m.startSeries()
@@ -60,11 +64,17 @@ func (m *omniModel) startSeries() {
 
 func (m *omniModel) startStages(plan Plan) {
 	var llm *llmFamilies
+	flat, numbered := 0, m.w.opt.EngineLabel || m.f.gen == 0
 	for i, s := range plan.Stages {
 		st := &stage{Stage: s, index: i}
 		m.pipeline.stages = append(m.pipeline.stages, st)
 		m.gauged = append(m.gauged, -time.Hour)
 		for r := range s.Replicas {
+			labels, values := []string{"model_name", "stage", "replica"}, []string{m.w.opt.Model, strconv.Itoa(i), strconv.Itoa(r)}
+			if numbered {
+				labels, values = []string{"model_name", "engine"}, []string{m.w.opt.Model, strconv.Itoa(flat)}
+			}
+			flat++
 			if s.Kind != Autoregressive {
 				st.replicas = append(st.replicas, m.newWorker(st))
 				continue
@@ -72,9 +82,9 @@ func (m *omniModel) startStages(plan Plan) {
 			hw := s.hardware()
 			if m.w.opt.logStats() {
 				if llm == nil {
-					llm = newLLMFamilies(m.w.reg, hw, []string{"model_name", "stage", "replica"})
+					llm = newLLMFamilies(m.w.reg, hw, labels)
 				}
-				series := llm.series(hw, m.w.opt.MFU, m.w.opt.Model, strconv.Itoa(i), strconv.Itoa(r))
+				series := llm.series(hw, m.w.opt.MFU, values...)
 				series.throttled = true
 				m.llm = append(m.llm, series)
 			}

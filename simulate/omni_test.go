@@ -13,20 +13,9 @@ import (
 
 // knownPlan has three stages of two replicas and no variation.
 func knownPlan(overlap bool) *simulate.Plan {
-	return &simulate.Plan{
-		Overlap: overlap, Overhead: 7 * time.Millisecond, StreamShare: -1, SkipShare: -1,
-		Stages: []simulate.Stage{
-			{
-				Replicas: 2, Slots: 16, Service: 300 * time.Millisecond, Tokens: 60, PromptTokens: 200,
-				Hop: simulate.Hop{Chunks: 4, Bytes: 50_000, Tx: 3 * time.Millisecond, InFlight: time.Millisecond, Rx: 2 * time.Millisecond},
-			},
-			{
-				Replicas: 2, Slots: 16, Service: 800 * time.Millisecond, Tokens: 100, PromptTokens: 60,
-				Hop: simulate.Hop{Chunks: 5, Bytes: 9000, Tx: 500 * time.Microsecond, InFlight: 250 * time.Microsecond, Rx: 750 * time.Microsecond},
-			},
-			{Kind: simulate.Audio, Replicas: 2, Slots: 16, Service: 200 * time.Millisecond, Sound: 4 * time.Second},
-		},
-	}
+	p := simulate.FixedPlan(2, overlap)
+	p.StreamShare = -1
+	return &p
 }
 
 func known(overlap bool) simulate.Options {

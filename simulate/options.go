@@ -59,6 +59,12 @@ type Options struct {
 	// histogram and summaries on); others refuse it.
 	Generation string
 
+	// EngineLabel lets the vllm:* families of the profile vllm-omni have the label
+	// engine, which numbers the replicas of all stages in their order, in place of
+	// stage and replica; generation g0 has it anyway. BareCounters takes _total
+	// off its counters.
+	EngineLabel, BareCounters bool
+
 	// FlagsOff leaves out the flag or setting without which the engine shows
 	// less or nothing; docs/simulate.md has the list. Profiles whose engine has
 	// none refuse it.

@@ -15,6 +15,9 @@ type Truth struct {
 	// Origin is the start of the process, and Until the instant of the report.
 	Origin time.Time
 	Until  time.Duration
+	// Plan is the pipeline of the profile vllm-omni with its defaults filled in,
+	// else nil.
+	Plan *Plan
 	// Requests are those that finished, in that order; of a pipeline, those
 	// that left the pipeline.
 	Requests []Request
@@ -99,7 +102,7 @@ type Observation struct {
 }
 
 func (w *world) truth() Truth {
-	t := Truth{Origin: w.origin, Until: w.now, Requests: slices.Clip(w.requests), Steps: slices.Clip(w.steps)}
+	t := Truth{Origin: w.origin, Until: w.now, Plan: w.plan, Requests: slices.Clip(w.requests), Steps: slices.Clip(w.steps)}
 	if !w.opt.KeepTruth {
 		return t
 	}

@@ -24,6 +24,7 @@ type world struct {
 	requests []Request
 	steps    []Step
 	finished uint64
+	plan     *Plan // of a pipeline
 	arrivals *arrivals
 }
 

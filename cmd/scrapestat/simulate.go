@@ -24,6 +24,7 @@ type simulateOptions struct {
 	logs    string
 	grpc    string
 	rotate  int64
+	omni    omniFlags
 	sim     simulate.Options
 }
 
@@ -54,6 +55,7 @@ docs/simulate.md says what is special about each.`,
 	f.IntVar(&o.sim.Ranks, "ranks", 0, "tensor-parallel ranks that report, of sglang (default rank 0 only)")
 	f.IntVar(&o.sim.Priorities, "priorities", 0, "priorities that the queues are split by, of sglang")
 	f.StringVar(&o.sim.Generation, "generation", "", "`name` of another generation of the engine: g0 to g4 of vllm-omni, legacy of torchserve, old of llamacpp, latencies of triton")
+	o.omni.register(f)
 	f.BoolVar(&o.sim.FlagsOff, "flags-off", false, "start the engine without the flag that makes it show its metrics")
 	f.BoolVar(&o.sim.Redirect, "redirect", false, "answer /metrics with a redirect to /metrics/")
 	f.IntVar(&o.sim.ExtraSeries, "extra-series", 0, "additional series, to make the body larger")
@@ -70,6 +72,9 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err erro
 		logs := simulate.NewMetricLogs(o.logs, o.rotate)
 		o.sim.MetricLog = logs.Write
 		defer func() { err = errors.Join(err, logs.Close()) }()
+	}
+	if err := o.omni.apply(o.profile, &o.sim); err != nil {
+		return err
 	}
 	server, err := simulate.New(o.profile, o.sim)
 	if err != nil {
