@@ -225,7 +225,7 @@ func runAnalysis(ctx context.Context, c config, r *report) error {
 	r.add(row{goal: "P13", what: "peak memory of it", unit: "MB", ours: rss, value: rss.median()})
 	r.add(row{goal: "P13", what: "slices half as wide", unit: "s CPU", ours: finer, peer: cpu, peerName: "ours with slices of " + slice.String(), value: finer.over(cpu).median(), must: 2})
 	if aiperf != nil {
-		r.add(row{goal: "P13", what: fmt.Sprintf("against AIPerf: statistics and JSON of %d of the targets, times %d, loading not counted", peerTargets, storeTargets/peerTargets), unit: "s CPU", ours: cpu, peer: peer, peerName: "AIPerf", value: cpu.over(peer).median(), must: 0.1, stretch: 0.04})
+		r.add(row{goal: "P13", what: fmt.Sprintf("against AIPerf: statistics, JSON and CSV of %d of the targets, times %d, filling its storage not counted", peerTargets, storeTargets/peerTargets), unit: "s CPU", ours: cpu, peer: peer, peerName: "AIPerf", value: cpu.over(peer).median(), must: 0.1, stretch: 0.04})
 		if err := aiperf.close(); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func oneHour(ctx context.Context, c config, r *report, tenMinutes float64) error
 
 // startAIPerf starts AIPerf's package on the same polls; loading them is not
 // measured. It answers a slice width in seconds with the processor time of its
-// statistics and JSON, and 0 with that of its Parquet file.
+// statistics, JSON and CSV, and 0 with that of its Parquet file.
 func startAIPerf(ctx context.Context, c config, rec *recorded, targets int) (*worker, error) {
 	if _, err := pythonVersion(c); err != nil {
 		return nil, err

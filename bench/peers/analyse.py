@@ -3,9 +3,10 @@ harness wrote.
 
 Usage: analyse.py POLLS TARGETS PARQUET. It loads the polls, which are of two
 targets and stand for TARGETS of them, and answers lines on stdin: a slice width in
-seconds with the processor time of computing all statistics and their JSON, and 0
-with that of writing PARQUET. An answer is: nanoseconds, series or rows. The CSV
-and what AIPerf does around its exporters is left out, in its favour.
+seconds with the processor time of computing all statistics and of its JSON and CSV files,
+and 0 with that of writing PARQUET. An answer is: nanoseconds, series or rows. Filling
+its storage, and carrying the statistics from process to process as AIPerf does, is
+left out, in its favour.
 """
 
 import asyncio
@@ -19,7 +20,10 @@ import orjson
 import pyarrow.parquet as pq
 from aiperf.common.enums import PrometheusMetricType, ServerMetricsFormat
 from aiperf.common.models.server_metrics_models import MetricFamily, MetricSample, ServerMetricsRecord, TimeRangeFilter
-from aiperf.server_metrics.export_stats import compute_stats
+from aiperf.common.models.server_metrics_models import ServerMetricsResults
+from aiperf.server_metrics.accumulator import ServerMetricsAccumulator
+from aiperf.server_metrics.csv_exporter import ServerMetricsCsvExporter
+from aiperf.server_metrics.json_exporter import ServerMetricsJsonExporter
 from aiperf.server_metrics.parquet_exporter import ServerMetricsParquetExporter
 from aiperf.server_metrics.storage import ServerMetricsHierarchy
 
@@ -53,16 +57,28 @@ def load(path, targets):
     return hierarchy, TimeRangeFilter(start_ns=first + 400_000_000, end_ns=last)
 
 
+def bare(cls, **fields):
+    """An AIPerf object without the services that its constructor asks for."""
+    made = cls.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
 def statistics(hierarchy, span, width):
-    out, n = {}, 0
-    for url, storage in hierarchy.endpoints.items():
-        for metric, entry in storage.metrics.items():
-            result = compute_stats(entry.metric_type, entry.data, span, labels=metric.labels_dict, slice_duration=width)
-            if result is not None:
-                out.setdefault(metric.name, []).append({"endpoint_url": url, **result.model_dump(mode="json", exclude_none=True)})
-                n += 1
-    assert len(orjson.dumps(out, option=orjson.OPT_INDENT_2)) > 0
-    return n
+    accumulator = bare(ServerMetricsAccumulator, _server_metrics_hierarchy=hierarchy)
+    summaries = accumulator.compute_endpoint_summaries(span.start_ns, span.end_ns, width)
+    results = ServerMetricsResults.model_construct(
+        benchmark_id="bench", endpoint_summaries=summaries, warmup_endpoint_summaries=None, start_ns=span.start_ns, end_ns=span.end_ns,
+        warmup_start_ns=None, warmup_end_ns=None, endpoints_configured=list(hierarchy.endpoints), endpoints_successful=list(hierarchy.endpoints),
+    )
+    config = SimpleNamespace(model_dump=lambda **_: {})
+    quiet = {"is_enabled_for": lambda _: False, "debug": lambda _: None}
+    for exporter in ServerMetricsJsonExporter, ServerMetricsCsvExporter:
+        text = bare(exporter, _server_metrics_results=results, _cfg=config, **quiet)._generate_content()
+        assert len(text) > 0
+        Path(sys.argv[3] + exporter.__name__).write_text(text)
+    return sum(len(metric.series) for summary in summaries.values() for metric in summary.metrics.values())
 
 
 def parquet(hierarchy, span, path):
