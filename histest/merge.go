@@ -46,6 +46,35 @@ func (g *Gain) Quantiles(dst []Estimate, qs []float64) ([]Estimate, bool) {
 	return g.est.Quantiles(dst, &g.total, qs)
 }
 
+// Coarsen returns what is known of g at some of its bounds only, ascending ones:
+// for a merge with a histogram that has no others. What the estimator learned of
+// intervals is lost, but for their total; bounds of quantiles stay certain, and
+// get wider. It refuses bounds that g does not have ([ErrBounds]).
+func (g *Gain) Coarsen(bounds []float64) (*Gain, error) {
+	name := Linear
+	switch g.est.(type) {
+	case *polynomial:
+		name = Polynomial
+	case *refined:
+		name = Refined
+	}
+	est, err := New(name, bounds)
+	if err != nil {
+		return nil, fmt.Errorf("coarsen histogram: %w", err)
+	}
+	out := &Gain{est: est, total: g.total}
+	out.total.Bounds, out.total.Cum = bounds, make([]float64, len(bounds))
+	for i, b := range bounds {
+		at, ok := slices.BinarySearch(g.total.Bounds, b)
+		if !ok {
+			return nil, fmt.Errorf("coarsen histogram to %v: %w", b, ErrBounds)
+		}
+		out.total.Cum[i] = g.total.Cum[at]
+	}
+	est.Interval(&out.total)
+	return out, nil
+}
+
 // Merge returns the gain of several histograms taken together, such as those of
 // the replicas of a server: its quantiles are those of all observations pooled,
 // with bounds as certain as those of one histogram. No quantiles enter it. The

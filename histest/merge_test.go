@@ -336,3 +336,45 @@ func TestGainIsACopy(t *testing.T) {
 		}
 	})
 }
+
+// TestCoarsen checks bounds of what is known at some bounds only against those of
+// all: the wider interval holds the narrower one, and nothing else changes.
+func TestCoarsen(t *testing.T) {
+	forEach(t, estimators, func(t *rapid.T, name string) {
+		intervals, total := drawCase(t)
+		if len(total.Bounds) < 2 {
+			return
+		}
+		e := newEstimator(anyT(), name, total.Bounds)
+		for _, d := range intervals {
+			e.Interval(d)
+		}
+		fine := histest.NewGain(e, total)
+		var some []float64
+		for _, b := range total.Bounds {
+			if rapid.Bool().Draw(t, "keep") {
+				some = append(some, b)
+			}
+		}
+		if len(some) == 0 {
+			some = total.Bounds[:1]
+		}
+		coarse, err := fine.Coarsen(some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, ok := fine.Quantiles(nil, grid)
+		got, okCoarse := coarse.Quantiles(nil, grid)
+		if ok != okCoarse {
+			t.Fatalf("%s: answer %v, at some bounds %v", name, ok, okCoarse)
+		}
+		for i := range got {
+			if got[i].Low > want[i].Low+1e-9 || got[i].High < want[i].High-1e-9 {
+				t.Fatalf("%s q %v: %+v does not hold %+v", name, grid[i], got[i], want[i])
+			}
+		}
+		if _, err := fine.Coarsen([]float64{total.Bounds[0] + 1e-7}); !errors.Is(err, histest.ErrBounds) {
+			t.Fatalf("other bound: %v", err)
+		}
+	})
+}

@@ -19,8 +19,10 @@ var ErrBounds = errors.New("bucket bounds differ")
 // their quantiles. Those need Options.Mergeable; where they cannot be had a
 // warning says why. The result has no slices.
 //
-// Histograms of different bounds are refused with [ErrBounds], as what was
-// counted between the bounds of one is unknown in the other.
+// Histograms of different bounds are taken together at the finite bounds that all
+// of them have, as what was counted between the bounds of one is unknown in the
+// other; a warning says so. Where there is no such bound they are refused with
+// [ErrBounds].
 func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric.Warning, error) {
 	if len(hs) == 0 {
 		return nil, nil, errors.New("merge histograms: none given")
@@ -37,11 +39,12 @@ func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric
 	if native > 0 {
 		return nil, nil, fmt.Errorf("merge %d native histograms with %d others: %w", native, len(hs)-native, ErrBounds)
 	}
+	hs, warnings, err := coarsen(hs)
+	if err != nil {
+		return nil, nil, err
+	}
 	out := &Histogram{Bounds: hs[0].Bounds, Buckets: slices.Clone(hs[0].Bounds)}
-	for i, h := range hs {
-		if !slices.EqualFunc(h.Bounds, out.Bounds, func(a, b Bucket) bool { return a.Upper == b.Upper }) {
-			return nil, nil, fmt.Errorf("merge histogram %d of %d: %w", i, len(hs), ErrBounds)
-		}
+	for _, h := range hs {
 		out.add(h)
 	}
 	if out.NoSum {
@@ -49,11 +52,57 @@ func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric
 	} else if out.Count != 0 {
 		out.Avg = finite(out.Sum / float64(out.Count))
 	}
-	warning := out.pool(hs, quantiles)
-	if warning == nil {
-		return out, nil, nil
+	if warning := out.pool(hs, quantiles); warning != nil {
+		warnings = append(warnings, *warning)
 	}
-	return out, []metric.Warning{*warning}, nil
+	return out, warnings, nil
+}
+
+// coarsen brings histograms of different bounds to those that all of them have.
+func coarsen(hs []*Histogram) ([]*Histogram, []metric.Warning, error) {
+	same := func(a, b Bucket) bool { return a.Upper == b.Upper }
+	if !slices.ContainsFunc(hs, func(h *Histogram) bool { return !slices.EqualFunc(h.Bounds, hs[0].Bounds, same) }) {
+		return hs, nil, nil
+	}
+	common, most := slices.Clone(hs[0].Bounds), 0
+	for i, h := range hs {
+		most = max(most, len(h.Bounds))
+		common = slices.DeleteFunc(common, func(b Bucket) bool { return h.find(b.Upper) < 0 })
+		if len(common) == 0 || math.IsInf(common[0].Upper, 1) {
+			return nil, nil, fmt.Errorf("merge histogram %d of %d: %w, and none is common", i, len(hs), ErrBounds)
+		}
+	}
+	out := make([]*Histogram, len(hs))
+	for i, h := range hs {
+		c := *h
+		c.Bounds, c.Buckets = common, nil
+		for _, b := range common {
+			if h.Buckets != nil {
+				c.Buckets = append(c.Buckets, h.Buckets[h.find(b.Upper)])
+			}
+		}
+		if h.Gain != nil {
+			finite := make([]float64, 0, len(common))
+			for _, b := range common {
+				if !math.IsInf(b.Upper, 1) {
+					finite = append(finite, b.Upper)
+				}
+			}
+			gain, err := h.Gain.Coarsen(finite)
+			if err != nil {
+				return nil, nil, fmt.Errorf("merge histogram %d of %d: %w", i, len(hs), err)
+			}
+			c.Gain = gain
+		}
+		out[i] = &c
+	}
+	return out, []metric.Warning{{Code: "bounds_differ",
+		Text: fmt.Sprintf("bucket bounds differ: taken together at the %d bounds that all %d histograms have, of %d at most", len(common), len(hs), most)}}, nil
+}
+
+// find returns the place of a bound, -1 where there is none.
+func (h *Histogram) find(upper float64) int {
+	return slices.IndexFunc(h.Bounds, func(b Bucket) bool { return b.Upper == upper })
 }
 
 // add adds the gains of h, whose bounds are the same.

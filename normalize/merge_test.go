@@ -97,14 +97,39 @@ func TestMergeHistogramsWithoutQuantiles(t *testing.T) {
 }
 
 func TestMergeHistogramsRefuses(t *testing.T) {
-	other := hist{buckets: map[string]float64{"1": 0, "+Inf": 0}}
-	more := hist{sum: 1, count: 2, buckets: map[string]float64{"1": 2, "+Inf": 2}}
+	other := hist{buckets: map[string]float64{"3": 0, "+Inf": 0}}
+	more := hist{sum: 1, count: 2, buckets: map[string]float64{"3": 2, "+Inf": 2}}
 	hs := []*normalize.Histogram{served(t, mergeable, 0.5), histogramOf(t, mergeable, []hist{other, more})}
 	if h, _, err := normalize.MergeHistograms(hs, nil); h != nil || !errors.Is(err, normalize.ErrBounds) {
 		t.Errorf("got %v, %v", h, err)
 	}
 	if _, _, err := normalize.MergeHistograms(nil, nil); err == nil {
 		t.Error("a merge of nothing succeeded")
+	}
+}
+
+// Of different bounds those that all have are left, and what is known there is
+// exact: of 0.5, 1.5, 1.5 and 3 the median lies in (1, +Inf).
+func TestMergeHistogramsAtCommonBounds(t *testing.T) {
+	other := hist{buckets: map[string]float64{"0.25": 0, "1": 0, "+Inf": 0}}
+	more := hist{sum: 3, count: 1, buckets: map[string]float64{"0.25": 0, "1": 0, "+Inf": 1}}
+	for _, name := range []string{histest.Polynomial, histest.Linear, histest.Refined} {
+		o := mergeable
+		o.Estimator = name
+		hs := []*normalize.Histogram{served(t, o, 0.5, 1.5, 1.5), histogramOf(t, o, []hist{other, more})}
+		h, warnings, err := normalize.MergeHistograms(hs, []float64{0.5})
+		if err != nil || len(warnings) != 1 || warnings[0].Code != "bounds_differ" || !strings.Contains(warnings[0].Text, "at the 2 bounds") {
+			t.Fatalf("%s: %v, %v", name, warnings, err)
+		}
+		if h.Count != 4 || h.Sum != 6.5 || len(h.Buckets) != 2 || h.Buckets[0].Upper != 1 || h.Buckets[0].Count != 1 || h.Buckets[1].Count != 4 {
+			t.Errorf("%s: %+v", name, h)
+		}
+		if len(h.Quantiles) != 1 || h.Quantiles[0].Low > 1.5 || h.Quantiles[0].High < 1.5 {
+			t.Errorf("%s: quantiles %v do not hold 1.5", name, h.Quantiles)
+		}
+		if len(hs[0].Bounds) != 3 || len(hs[0].Buckets) != 3 {
+			t.Errorf("%s: the merge changed its input", name)
+		}
 	}
 }
 
