@@ -42,7 +42,7 @@ func TestAggregates(t *testing.T) {
 		}
 	}
 	check([]string{}, `{"by":[],"groups":[{"metric":"c","rate":2,"series":2,"total":8,"type":"counter"},`+
-		`{"metric":"h","refused":"merge histogram 2 of 3: bucket bounds differ","series":3,"type":"histogram"}]}`)
+		`{"metric":"h","refused":"merge histogram 2 of 3: bucket bounds differ, and none is common","series":3,"type":"histogram"}]}`)
 	check([]string{"m", "zone"}, `{"by":["m","zone"],"groups":[{"labels":{"m":"x"},"metric":"c","rate":2,"series":2,"total":8,"type":"counter"},`+
 		`{"avg":1,"buckets":{"+Inf":8,"1":4},"count":8,"count_rate":2,"labels":{"m":"x"},"metric":"h",`+
 		`"percentiles":{"p99.9":{"flags":["overflow","few"],"high":1.5,"low":1.5,"value":1.5}},"series":2,"sum":8,"sum_rate":2,"type":"histogram"},`+
