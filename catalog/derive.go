@@ -52,8 +52,17 @@ type Derived struct {
 	// the quantity and 1. A quantity that is no quotient has HasParts unset.
 	Numerator, Denominator float64
 	HasParts               bool
-	Families               []string // that it was made of, sorted
+	Families               []string // that it was made of, sorted, by their newest names
 	Flags                  []string // stable words: "negative", "implausible", ...
+
+	// Help is what it means, Better which way it gets better, Question what it
+	// helps to answer. Headline is set for the dozen of an engine that explain a
+	// run. Canonical is its id across engines, "" for none.
+	Help      string
+	Better    Direction
+	Question  Question
+	Headline  bool
+	Canonical string
 }
 
 // Flag adds a flag.
@@ -72,6 +81,18 @@ type Rule struct {
 	// Num and Den are the sums of which the quantity is the quotient. A nil Den is
 	// the time in seconds.
 	Num, Den []Term
+	// Else are what else it can be made of, where the input of Num and Den is
+	// missing, the best first.
+	Else []Alternative
+	// Status is what a value of it is at best: Estimate, say.
+	Status Status
+	// Better, Question, Headline and Canonical are those of Derived.
+	Better    Direction
+	Question  Question
+	Headline  bool
+	Canonical string
+	// Formula is for people; "" is made of Num and Den.
+	Formula string
 	// Make makes what is no quotient; the other fields but By are then unused. Of
 	// its results only labels beyond the scope, and Name and Unit where they
 	// differ from those of the rule, need be set.
@@ -80,12 +101,23 @@ type Rule struct {
 	WindowOnly bool
 }
 
+// Alternative is another way to the quantity of a rule, with the best status that
+// it can have.
+type Alternative struct {
+	Num, Den []Term
+	Status   Status
+}
+
 // Pack is the rules of one kind of server.
 type Pack struct {
-	Name   string
-	Prefix string   // of the families it reads
-	Scope  []string // labels whose values keep results apart; nil is one result
-	Rules  []Rule
+	Name     string
+	Title    string   // of the engine, for people; "" is Name
+	Prefixes []string // of the families it reads, by their newest names
+	Scope    []string // labels whose values keep results apart; nil is one result
+	// Split are labels that keep results apart where series have them. A series
+	// without one of them belongs to each result that agrees with the others.
+	Split []string
+	Rules []Rule
 	// Check may flag a result that is done; nil is no check.
 	Check func(*View, *Derived)
 }
@@ -99,30 +131,39 @@ const (
 	Slice
 )
 
-// Packs returns all packs, in the order in which Derive applies them.
-func Packs() []Pack { return []Pack{tritonPack(), tritonEnsemblePack(), tritonPerfAnalyzerPack()} }
+// Packs returns all packs, in the order in which Derive applies them: one or
+// more of each engine, in files of their names.
+func Packs() []Pack {
+	return slices.Concat(vllmPacks(), tritonPacks())
+}
+
+func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
 
 // Reads says that a pack reads the family, so that gains of others need not be
 // made.
-func Reads(family string) bool {
-	return slices.ContainsFunc(Packs(), func(p Pack) bool { return strings.HasPrefix(family, p.Prefix) })
+func (c *Catalog) Reads(family string) bool {
+	if f, ok := c.Family(family); ok {
+		family = f.Name
+	}
+	return slices.ContainsFunc(Packs(), func(p Pack) bool { return p.reads(family) })
 }
 
 // Derive applies all packs to what one endpoint gained. The results are sorted:
 // by pack, scope, rule, then by further labels, numbers as numbers.
-func Derive(s Stretch, span Span) []Derived {
+func (c *Catalog) Derive(s Stretch, span Span) []Derived {
 	var out []Derived
+	everything := c.view(s)
 	for _, p := range Packs() {
-		all := &View{Seconds: s.Seconds, byName: map[string][]*Gain{}}
-		for i := range s.Gains {
-			if g := &s.Gains[i]; strings.HasPrefix(g.Family, p.Prefix) {
-				all.byName[g.Family] = append(all.byName[g.Family], g)
+		all := everything.part(metric.Labels{})
+		for name, gains := range everything.byName {
+			if p.reads(name) {
+				all.byName[name] = gains
 			}
 		}
 		if len(all.byName) == 0 {
 			continue
 		}
-		for _, view := range all.split(p.Scope) {
+		for _, view := range all.scopes(&p) {
 			for i := range p.Rules {
 				if p.Rules[i].WindowOnly && span == Slice {
 					continue
@@ -143,8 +184,9 @@ func (p *Pack) apply(v *View, r *Rule) []Derived {
 	case len(r.By) == 0:
 		out = quotient(v, r)
 	default:
-		groups := (&View{Seconds: v.Seconds, byName: map[string][]*Gain{"": v.Series(r.Num[0].Family, r.Num[0].Where...)}}).split(r.By)
-		for _, g := range groups {
+		terms := v.part(metric.Labels{})
+		terms.byName[""] = v.termSeries(r)
+		for _, g := range terms.split(r.By) {
 			out = append(out, label(quotient(v.within(v.Scope, pairs(g.Scope)), r), g.Scope)...)
 		}
 		slices.SortStableFunc(out, func(a, b Derived) int { return compareLabels(a.Labels, b.Labels) })
@@ -153,12 +195,24 @@ func (p *Pack) apply(v *View, r *Rule) []Derived {
 		d := &out[i]
 		d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
 		d.Labels = join(v.Scope, d.Labels)
+		d.Help, d.Better, d.Question, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Question, r.Headline, r.Canonical
+		d.atBest(r.Status)
 		d.settle()
 		if p.Check != nil && d.Status.Defined() {
 			p.Check(v, d)
 		}
 	}
 	return out
+}
+
+// atBest lowers a status that is better than the quantity can have.
+func (d *Derived) atBest(s Status) {
+	if d.Status < s && d.Status.Defined() {
+		if d.Status == ResetCorrected {
+			d.Flag("reset_corrected")
+		}
+		d.Status = s
+	}
 }
 
 // settle brings a result into its final form.
@@ -173,37 +227,69 @@ func (d *Derived) settle() {
 	}
 }
 
-// quotient applies a rule of sums. It gives nothing when none of its input is
-// there.
+// termSeries are the series by whose labels the results of a rule differ: those
+// of the first term of the first way that has some.
+func (v *View) termSeries(r *Rule) []*Gain {
+	series := v.Series(r.Num[0].Family, r.Num[0].Where...)
+	for i := 0; len(series) == 0 && i < len(r.Else); i++ {
+		series = v.Series(r.Else[i].Num[0].Family, r.Else[i].Num[0].Where...)
+	}
+	return series
+}
+
+// quotient applies a rule of sums in the first way that has all its input. It
+// gives nothing when there is none of the input.
 func quotient(v *View, r *Rule) []Derived {
-	num, den := v.sum(r.Num), total{sum: v.Seconds}
-	if r.Den != nil {
-		den = v.sum(r.Den)
+	first, any := v.divide(r.Num, r.Den)
+	if any && first.Status != Missing {
+		return []Derived{first}
 	}
-	if num.series+den.series == 0 {
-		return nil
-	}
-	d := Derived{Families: append(num.families, den.families...), Numerator: num.sum, Denominator: den.sum, HasParts: true}
-	switch {
-	case num.missing || den.missing:
-		d.Status, d.HasParts, d.Numerator, d.Denominator = Missing, false, 0, 0
-	case den.sum == 0:
-		d.Status = ZeroDenominator
-	default:
-		d.Value = num.sum / den.sum
-		if num.resets+den.resets > 0 {
-			d.Status = ResetCorrected
+	for _, way := range r.Else {
+		d, some := v.divide(way.Num, way.Den)
+		if some && d.Status != Missing {
+			d.atBest(way.Status)
+			return []Derived{d}
+		}
+		if some && !any {
+			first, any = d, true
 		}
 	}
-	d.Shown = d.Value
-	return []Derived{d}
+	if !any {
+		return nil
+	}
+	return []Derived{first}
+}
+
+// divide makes a quotient of sums; false says that nothing of it is there.
+func (v *View) divide(n, d []Term) (out Derived, any bool) {
+	num, den := v.sum(n), total{sum: v.Seconds}
+	if d != nil {
+		den = v.sum(d)
+	}
+	out = Derived{Families: append(num.families, den.families...), Numerator: num.sum, Denominator: den.sum, HasParts: true}
+	switch {
+	case num.missing || den.missing:
+		out.Status, out.HasParts, out.Numerator, out.Denominator = Missing, false, 0, 0
+	case den.sum == 0:
+		out.Status = ZeroDenominator
+	default:
+		out.Value = num.sum / den.sum
+		if num.resets+den.resets > 0 {
+			out.Status = ResetCorrected
+		}
+		if num.bound || den.bound {
+			out.atBest(Bound)
+		}
+	}
+	out.Shown = out.Value
+	return out, num.series+den.series > 0
 }
 
 // total is the value of several terms.
 type total struct {
 	sum            float64
 	series, resets int
-	missing        bool
+	missing, bound bool
 	families       []string
 }
 
@@ -216,6 +302,7 @@ func (v *View) sum(terms []Term) total {
 		t.series += a.Series
 		t.resets += a.Resets
 		t.missing = t.missing || a.Series == 0 && !term.Optional
+		t.bound = t.bound || a.Bound
 	}
 	return t
 }

@@ -32,6 +32,10 @@ type Gain struct {
 	// increase is counted from and the last one, as the server shows them. Slices
 	// know only a mean, which is then Last, and no First.
 	First, Last float64
+
+	// Slices has what a counter, or the count of a histogram, gained in each slice
+	// of Stretch.SliceSeconds; nil when not known.
+	Slices []float64
 }
 
 // Bucket is the cumulative increase of one bucket of a histogram.
@@ -43,6 +47,8 @@ type Bucket struct{ Upper, Count float64 }
 type Stretch struct {
 	Seconds float64
 	Gains   []Gain
+	// SliceSeconds are the lengths of the slices of the stretch; nil without any.
+	SliceSeconds []float64
 }
 
 // Part is what of a gain a term takes.
@@ -57,6 +63,7 @@ const (
 	Mean
 	Max
 	Min
+	Integral // of a gauge over time: Mean times the seconds of the stretch
 )
 
 func (p Part) of(g *Gain) (v float64, ok bool) {
@@ -75,7 +82,7 @@ func (p Part) of(g *Gain) (v float64, ok bool) {
 	switch p {
 	case Value:
 		return g.Last, true
-	case Mean:
+	case Mean, Integral:
 		return g.TimeAvg, true
 	case Max:
 		return g.Max, true
@@ -90,6 +97,7 @@ type Term struct {
 	Family string
 	Part   Part
 	Where  []metric.Label // the series must have these
+	Except []metric.Label // and none of these
 	Factor float64        // 0 is 1
 	// Optional says that a server without the family adds nothing. Otherwise what
 	// is missing makes the whole quantity missing.
@@ -101,13 +109,27 @@ type Amount struct {
 	Value  float64
 	Series int // that were added up; 0 says that it is missing
 	Resets int
+	// Bound says that Value can only be too large: the sum of the largest values
+	// of several gauges, which need not have had them at the same time.
+	Bound bool
 }
 
-// View is the gains of one scope, by family.
+// View is the gains of one scope, by the newest names of their families. Series
+// that repeat what others say are left out: see [Family] Aggregate and Only.
 type View struct {
-	Seconds float64
-	Scope   metric.Labels
-	byName  map[string][]*Gain
+	Seconds      float64
+	SliceSeconds []float64
+	Scope        metric.Labels
+	catalog      *Catalog
+	byName       map[string][]*Gain
+}
+
+// Inputs returns what the user told.
+func (v *View) Inputs() Inputs { return v.catalog.Inputs() }
+
+// part is an empty view of the same stretch.
+func (v *View) part(scope metric.Labels) *View {
+	return &View{Seconds: v.Seconds, SliceSeconds: v.SliceSeconds, Scope: scope, catalog: v.catalog, byName: map[string][]*Gain{}}
 }
 
 // Series returns the series of a family that have the labels, in their order.
@@ -134,15 +156,33 @@ func has(l metric.Labels, where []metric.Label) bool {
 	return true
 }
 
-// Amount returns the value of a term.
+// Amount returns the value of a term: the sum over its series, or of a gauge what
+// the rule of its family says.
 func (v *View) Amount(t Term) Amount {
 	var a Amount
+	rule := AggregateByType
+	if f, ok := v.catalog.Family(t.Family); ok {
+		rule = f.Aggregate
+	}
 	for _, g := range v.byName[t.Family] {
-		if x, ok := t.Part.of(g); ok && has(g.Labels, t.Where) {
-			a.Value += x
-			a.Series++
-			a.Resets += g.Resets
+		x, ok := t.Part.of(g)
+		if !ok || !has(g.Labels, t.Where) || hasAny(g.Labels, t.Except) {
+			continue
 		}
+		if t.Part == Integral {
+			x *= v.Seconds
+		}
+		if isGauge(g) && rule == AggregateMax && a.Series > 0 {
+			a.Value = max(a.Value, x)
+		} else {
+			a.Value += x
+		}
+		a.Bound = a.Bound || isGauge(g) && t.Part == Max && rule != AggregateMax && a.Series > 0
+		a.Series++
+		a.Resets += g.Resets
+	}
+	if rule == AggregateMean && a.Series > 1 {
+		a.Value /= float64(a.Series)
 	}
 	if t.Factor != 0 {
 		a.Value *= t.Factor
@@ -150,9 +190,17 @@ func (v *View) Amount(t Term) Amount {
 	return a
 }
 
+func isGauge(g *Gain) bool {
+	return g.Type != metric.Counter && g.Type != metric.Histogram && g.Type != metric.Summary
+}
+
+func hasAny(l metric.Labels, some []metric.Label) bool {
+	return slices.ContainsFunc(some, func(p metric.Label) bool { return has(l, []metric.Label{p}) })
+}
+
 // within returns the part of the view that has the labels.
 func (v *View) within(scope metric.Labels, pairs []metric.Label) *View {
-	out := &View{Seconds: v.Seconds, Scope: scope, byName: make(map[string][]*Gain, len(v.byName))}
+	out := v.part(scope)
 	for name, gains := range v.byName {
 		for _, g := range gains {
 			if has(g.Labels, pairs) {
@@ -179,7 +227,7 @@ func (v *View) split(names []string) []*View {
 			}
 			group := groups[scope]
 			if group == nil {
-				group = &View{Seconds: v.Seconds, Scope: scope, byName: map[string][]*Gain{}}
+				group = v.part(scope)
 				groups[scope] = group
 				order = append(order, scope)
 			}

@@ -42,8 +42,12 @@ func average(name, s, help string) Rule {
 	return Rule{Name: tritonName + name, Unit: "seconds", Help: help, Num: []Term{requestTime(s)}, Den: []Term{requestCount(s)}}
 }
 
+func tritonPacks() []Pack {
+	return []Pack{tritonPack(), tritonEnsemblePack(), tritonPerfAnalyzerPack()}
+}
+
 func tritonPack() Pack {
-	return Pack{Name: TritonPack, Prefix: tritonPrefix, Scope: []string{"model", "version"}, Check: checkTriton,
+	return Pack{Name: TritonPack, Prefixes: []string{tritonPrefix}, Scope: []string{"model", "version"}, Check: checkTriton,
 		Rules: slices.Concat(tritonAverages(), tritonRates(), tritonResponseRules(), tritonSanity())}
 }
 

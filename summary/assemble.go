@@ -94,7 +94,7 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Metrics = r.merge(mains, exemplars)
 	r.Warmup = r.merge(warms, nil)
 	r.warnConflicts()
-	r.Derived = derive(mains)
+	r.Derived = derive(o.Catalog, mains)
 	r.aggregate()
 	forget(r.Metrics)
 	return r

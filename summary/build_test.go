@@ -143,7 +143,8 @@ func TestWarmupReplaced(t *testing.T) {
 }
 
 func treeDiff(want, got *summary.Run) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b }), cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b }), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
+		cmpopts.IgnoreFields(summary.Options{}, "Catalog"))
 }
 
 func TestNoSuchWindow(t *testing.T) {
@@ -413,7 +414,7 @@ func TestBuildOnAnyNumberOfProcessors(t *testing.T) {
 		if len(got.Metrics) != 12 || got.Metrics[0].Series[0].Histogram.Quantiles == nil {
 			t.Fatalf("%d processors: %d metrics, want 12 with quantiles", procs, len(got.Metrics))
 		}
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(metric.Labels{}), cmpopts.EquateNaNs()); d != "" {
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(metric.Labels{}), cmpopts.EquateNaNs(), cmpopts.IgnoreFields(summary.Options{}, "Catalog")); d != "" {
 			t.Errorf("%d processors (-1 processor, +this):\n%s", procs, d)
 		}
 	}

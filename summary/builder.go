@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -84,6 +85,12 @@ func (o Options) check() (Options, error) {
 	}
 	if err := o.checkBy(); err != nil {
 		return o, err
+	}
+	if o.Catalog == nil {
+		var err error
+		if o.Catalog, err = catalog.New(); err != nil {
+			return o, err
+		}
 	}
 	_, err := normalize.NewFold(o.fold(0, 0))
 	return o, err

@@ -27,7 +27,7 @@ type DerivedSlice struct {
 
 // derive applies the rules of package catalog to each endpoint; results are by
 // endpoint, nil where there is none.
-func derive(results []*normalize.Result) []Derived {
+func derive(c *catalog.Catalog, results []*normalize.Result) []Derived {
 	reads := map[string]bool{}
 	var out []Derived
 	for endpoint, res := range results {
@@ -39,7 +39,7 @@ func derive(results []*normalize.Result) []Derived {
 			name := res.Dict.FamilyOf(res.Series[i].Index).Name
 			yes, known := reads[name]
 			if !known {
-				yes = catalog.Reads(name)
+				yes = c.Reads(name)
 				reads[name] = yes
 			}
 			if yes {
@@ -47,14 +47,18 @@ func derive(results []*normalize.Result) []Derived {
 			}
 		}
 		if len(series) > 0 {
-			out = append(out, deriveEndpoint(endpoint, res.Dict, series)...)
+			out = append(out, deriveEndpoint(c, endpoint, res.Dict, series)...)
 		}
 	}
 	return out
 }
 
-func deriveEndpoint(endpoint int, dict *metric.Dict, series []*normalize.Series) []Derived {
-	window := catalog.Stretch{Seconds: spanOf(series)}
+func deriveEndpoint(c *catalog.Catalog, endpoint int, dict *metric.Dict, series []*normalize.Series) []Derived {
+	cuts := slicesOf(series)
+	window := catalog.Stretch{Seconds: spanOf(series), SliceSeconds: make([]float64, len(cuts))}
+	for k, slice := range cuts {
+		window.SliceSeconds[k] = float64(slice.EndNS-slice.StartNS) / 1e9
+	}
 	for _, s := range series {
 		if g, ok := gainOf(dict, s); ok {
 			window.Gains = append(window.Gains, g)
@@ -66,18 +70,18 @@ func deriveEndpoint(endpoint int, dict *metric.Dict, series []*normalize.Series)
 		labels     metric.Labels
 	}
 	at := map[key]int{}
-	for _, d := range catalog.Derive(window, catalog.Window) {
+	for _, d := range c.Derive(window, catalog.Window) {
 		at[key{d.Pack, d.Name, d.Labels}] = len(out)
 		out = append(out, Derived{Endpoint: endpoint, Derived: d})
 	}
-	for k, slice := range slicesOf(series) {
-		part := catalog.Stretch{Seconds: float64(slice.EndNS-slice.StartNS) / 1e9}
+	for k, slice := range cuts {
+		part := catalog.Stretch{Seconds: window.SliceSeconds[k]}
 		for _, s := range series {
 			if g, ok := sliceGain(dict, s, k, slice.StartNS); ok {
 				part.Gains = append(part.Gains, g)
 			}
 		}
-		for _, d := range catalog.Derive(part, catalog.Slice) {
+		for _, d := range c.Derive(part, catalog.Slice) {
 			if i, ok := at[key{d.Pack, d.Name, d.Labels}]; ok {
 				out[i].Slices = append(out[i].Slices, DerivedSlice{slice, d.Status, d.Value, d.Shown, d.Numerator, d.Denominator})
 			}
@@ -124,6 +128,9 @@ func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
 		c := s.Counter
 		g.Total, g.Exact, g.HasExact = c.Total, c.Exact, c.HasExact
 		g.First, g.Last = c.First, c.Last
+		for i := range c.Slices {
+			g.Slices = append(g.Slices, c.Slices[i].Total)
+		}
 		return g, c.Defined
 	case s.Gauge != nil:
 		v := s.Gauge
@@ -132,6 +139,9 @@ func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
 	}
 	h := s.Histogram
 	g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !h.NoSum
+	for i := range h.Slices {
+		g.Slices = append(g.Slices, float64(h.Slices[i].Count))
+	}
 	for _, b := range h.Buckets {
 		g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.Upper, Count: float64(b.Count)})
 	}

@@ -3,6 +3,7 @@ package summary
 import (
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -168,6 +169,9 @@ type Options struct {
 	// [ByEndpoint] among them for the endpoint. Empty takes all series of a metric
 	// together, nil makes no aggregates.
 	By []string
+	// Catalog is what is known of families; nil is that of this program. A result
+	// has the one it was made with.
+	Catalog *catalog.Catalog
 }
 
 // FlagNames returns the names of the flags of an estimate, in a fixed order.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -33,10 +36,12 @@ type analysisFlags struct {
 	layout     string
 	by         []string
 	slicePct   bool
+	catalogs   []string
 
-	quantiles []float64   // of percentile, set by validate
-	sliceFlag *pflag.Flag // tells 0 from not given
-	byFlag    *pflag.Flag // tells all together from not given; nil where there is no --by
+	quantiles []float64        // of percentile, set by validate
+	sliceFlag *pflag.Flag      // tells 0 from not given
+	byFlag    *pflag.Flag      // tells all together from not given; nil where there is no --by
+	catalog   *catalog.Catalog // of catalogs, set by validate; nil is the embedded one
 }
 
 func (a *analysisFlags) register(cmd *cobra.Command) {
@@ -57,6 +62,7 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames, ", "))
 	f.StringVar(&a.resets, "counter-resets", "adjust", "`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
 	f.StringSliceVar(&a.percentile, "percentiles", nil, "percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
+	f.StringArrayVar(&a.catalogs, "catalog", nil, "YAML `file` of families that the program does not know, and of peaks and SLOs (docs/derived.md); repeatable")
 }
 
 // registerBy adds the flag for aggregates.
@@ -96,6 +102,9 @@ func (a *analysisFlags) validate() error {
 	if a.layout != "aiperf" && a.layout != "tidy" {
 		return usagef("--parquet-layout: unknown layout %q (known: aiperf, tidy)", a.layout)
 	}
+	if err := a.readCatalogs(); err != nil {
+		return err
+	}
 	a.quantiles = nil
 	for _, p := range a.percentile {
 		v, err := strconv.ParseFloat(strings.TrimPrefix(p, "p"), 64)
@@ -109,10 +118,28 @@ func (a *analysisFlags) validate() error {
 	return nil
 }
 
+// readCatalogs reads the files of --catalog.
+func (a *analysisFlags) readCatalogs() error {
+	var files []io.Reader
+	for _, path := range a.catalogs {
+		f, err := os.Open(path)
+		if err != nil {
+			return usagef("--catalog: %w", err)
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	var err error
+	if a.catalog, err = catalog.New(files...); err != nil {
+		return usagef("--catalog: %w", err)
+	}
+	return nil
+}
+
 // options is the part of the summary's options these flags set.
 func (a *analysisFlags) options() summary.Options {
 	so := summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles,
-		SliceQuantiles: a.slicePct}
+		SliceQuantiles: a.slicePct, Catalog: a.catalog}
 	if a.byFlag != nil && a.byFlag.Changed {
 		so.By = append([]string{}, a.by...)
 	}

@@ -1,0 +1,179 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// rankLabels name the ranks of a model that is spread over processes.
+var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "ep_rank"}
+
+// view indexes the gains of a stretch by the newest names of their families.
+func (c *Catalog) view(s Stretch) *View {
+	v := &View{Seconds: s.Seconds, SliceSeconds: s.SliceSeconds, catalog: c, byName: map[string][]*Gain{}}
+	seen := map[spelt]spelling{}
+	for i := range s.Gains {
+		g := &s.Gains[i]
+		f, ok := c.Family(g.Family)
+		if !ok {
+			v.byName[g.Family] = append(v.byName[g.Family], g)
+			continue
+		}
+		rank := f.rank(g.Family)
+		if g = c.newest(f, g); f.repeats(g.Labels) {
+			continue
+		}
+		key := spelt{f, g.Labels}
+		if before, twice := seen[key]; twice && before.rank != rank {
+			// A server that shows hidden metrics has the old name beside the new one.
+			if rank < before.rank {
+				v.byName[f.Name][before.at] = g
+				seen[key] = spelling{rank, before.at}
+			}
+			continue
+		}
+		seen[key] = spelling{rank, len(v.byName[f.Name])}
+		v.byName[f.Name] = append(v.byName[f.Name], g)
+	}
+	for name, gains := range v.byName {
+		if f, ok := c.Family(name); ok && len(f.Only) > 0 {
+			v.byName[name] = wholes(gains, f.Only)
+		}
+	}
+	return v
+}
+
+// spelt is a series of a family, whatever its name is spelt like.
+type spelt struct {
+	family *Family
+	labels metric.Labels
+}
+
+// spelling is where a series was put, and how new its name is: 0 is the newest.
+type spelling struct{ rank, at int }
+
+func (f *Family) rank(name string) int {
+	if i := slices.Index(f.Aliases, strings.TrimSuffix(name, "_total")); i >= 0 {
+		return i + 1
+	}
+	return max(0, slices.Index(f.Aliases, name)+1)
+}
+
+// newest returns a gain as the newest generation of its server would show it; the
+// given one where it is of that.
+func (c *Catalog) newest(f *Family, g *Gain) *Gain {
+	labels, scale := c.Labels(f, g.Labels), f.Scales[g.Family]
+	if implied := f.Implied[g.Family]; len(implied) > 0 {
+		labels = join(metric.NewLabels(implied...), labels)
+	}
+	if labels == g.Labels && (scale == 0 || scale == 1) {
+		return g
+	}
+	out := *g
+	out.Labels = labels
+	if scale == 0 || scale == 1 {
+		return &out
+	}
+	for _, x := range []*float64{&out.Sum, &out.TimeAvg, &out.Min, &out.Max, &out.First, &out.Last, &out.Total} {
+		*x *= scale
+	}
+	out.Exact, out.HasExact = 0, false
+	out.Buckets = slices.Clone(g.Buckets)
+	for i := range out.Buckets {
+		out.Buckets[i].Upper *= scale
+	}
+	if g.Type == metric.Counter {
+		out.Slices = slices.Clone(g.Slices)
+		for i := range out.Slices {
+			out.Slices[i] *= scale
+		}
+	}
+	return &out
+}
+
+// repeats says that another rank tells the same.
+func (f *Family) repeats(l metric.Labels) bool {
+	if f.Aggregate != AggregateRank0 {
+		return false
+	}
+	return slices.ContainsFunc(rankLabels, func(name string) bool {
+		rank, ok := l.Get(name)
+		return ok && rank != "0" && rank != ""
+	})
+}
+
+// wholes leaves out the series that are parts of others. Without any whole the
+// parts stand for it.
+func wholes(gains []*Gain, only []metric.Label) []*Gain {
+	var out []*Gain
+	for _, g := range gains {
+		whole := true
+		for _, p := range only {
+			value, _ := g.Labels.Get(p.Name)
+			whole = whole && value == p.Value
+		}
+		if whole {
+			out = append(out, g)
+		}
+	}
+	if len(out) == 0 {
+		return gains
+	}
+	return out
+}
+
+// scopes splits a view as a pack wants its results kept apart.
+func (v *View) scopes(p *Pack) []*View {
+	if len(p.Split) == 0 {
+		return v.split(p.Scope)
+	}
+	labels := slices.Concat(p.Scope, p.Split)
+	keys := map[metric.Labels]bool{}
+	for _, gains := range v.byName {
+		for _, g := range gains {
+			if g.Labels.Only(p.Scope...).Len() == len(p.Scope) {
+				keys[g.Labels.Only(labels...)] = true
+			}
+		}
+	}
+	var order []metric.Labels
+	for k := range keys {
+		if !covered(k, keys) {
+			order = append(order, k)
+		}
+	}
+	slices.SortFunc(order, metric.Labels.Compare)
+	out := make([]*View, len(order))
+	at := map[metric.Labels]*View{}
+	for i, k := range order {
+		out[i] = v.part(k)
+		at[k] = out[i]
+	}
+	for name, gains := range v.byName {
+		for _, g := range gains {
+			key := g.Labels.Only(labels...)
+			if own := at[key]; own != nil {
+				own.byName[name] = append(own.byName[name], g)
+				continue
+			}
+			for _, group := range out {
+				if has(group.Scope, pairs(key)) {
+					group.byName[name] = append(group.byName[name], g)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// covered says that another key has all labels of k and more.
+func covered(k metric.Labels, keys map[metric.Labels]bool) bool {
+	for other := range keys {
+		if other.Len() > k.Len() && has(other, pairs(k)) {
+			return true
+		}
+	}
+	return false
+}
