@@ -134,7 +134,7 @@ const (
 // Packs returns all packs, in the order in which Derive applies them: one or
 // more of each engine, in files of their names.
 func Packs() []Pack {
-	return slices.Concat(vllmPacks(), tritonPacks())
+	return slices.Concat(vllmPacks(), sglangPacks(), tritonPacks())
 }
 
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }

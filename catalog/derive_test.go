@@ -52,10 +52,11 @@ func find(list []catalog.Derived, name, model string) *catalog.Derived {
 
 // What is missing is never zero, and says so.
 func TestStatuses(t *testing.T) {
+	c := known(t)
 	check := func(gains []catalog.Gain, seconds float64, name, want string) {
 		t.Helper()
 		got := "absent"
-		if d := find(known(t).Derive(catalog.Stretch{Seconds: seconds, Gains: gains}, catalog.Window), name, "m"); d != nil {
+		if d := find(c.Derive(catalog.Stretch{Seconds: seconds, Gains: gains}, catalog.Window), name, "m"); d != nil {
 			got = d.Status.String()
 			if !d.Status.Defined() && (d.Value != 0 || d.Shown != 0) {
 				t.Errorf("%s: %s with value %v", name, got, d.Value)
@@ -92,6 +93,7 @@ func TestSpans(t *testing.T) {
 // Every value is its quotient, whatever the numbers and their order; no result is
 // infinite or without a name.
 func TestQuotients(t *testing.T) {
+	c := known(t)
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(1, 1000), rapid.Uint64())
 		var gains []catalog.Gain
@@ -108,9 +110,9 @@ func TestQuotients(t *testing.T) {
 			gains = append(gains, stats(m, counts, ns)...)
 		}
 		s := catalog.Stretch{Seconds: float64(rapid.IntRange(0, 10).Draw(t, "seconds")), Gains: gains}
-		got := known(t).Derive(s, catalog.Window)
+		got := c.Derive(s, catalog.Window)
 		shuffled := catalog.Stretch{Seconds: s.Seconds, Gains: rapid.Permutation(gains).Draw(t, "order")}
-		again := known(t).Derive(shuffled, catalog.Window)
+		again := c.Derive(shuffled, catalog.Window)
 		if len(got) != len(again) {
 			t.Fatalf("%d results, in another order %d", len(got), len(again))
 		}

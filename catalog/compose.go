@@ -1,0 +1,250 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// What follows lets the packs of the engines write their rules as a line each.
+
+// labelled makes labels of names and values in turn.
+func labelled(where []string) []metric.Label {
+	var out []metric.Label
+	for i := 0; i+1 < len(where); i += 2 {
+		out = append(out, metric.Label{Name: where[i], Value: where[i+1]})
+	}
+	return out
+}
+
+func one(p Part, family string, where []string) []Term {
+	return []Term{{Family: family, Part: p, Where: labelled(where)}}
+}
+
+// gained is what a counter gained, of series with the labels, which are names and
+// values in turn.
+func gained(family string, where ...string) []Term { return one(Value, family, where) }
+
+// sumOf and countOf are what the sum and the count of a histogram or summary
+// gained, and over is a gauge over time: divided by the time its mean.
+func sumOf(family string, where ...string) []Term   { return one(Sum, family, where) }
+func countOf(family string, where ...string) []Term { return one(Count, family, where) }
+func over(family string, where ...string) []Term    { return one(Integral, family, where) }
+
+// meanOver and lastOf are the mean and the last value of a gauge, where the other
+// part of the quotient is none of the time.
+func meanOver(family string, where ...string) []Term { return one(Mean, family, where) }
+func lastOf(family string, where ...string) []Term   { return one(Value, family, where) }
+
+// times multiplies terms.
+func times(factor float64, terms []Term) []Term {
+	out := slices.Clone(terms)
+	for i := range out {
+		if out[i].Factor == 0 {
+			out[i].Factor = 1
+		}
+		out[i].Factor *= factor
+	}
+	return out
+}
+
+// plus and minus add up terms; what may be is no fault to be missing.
+func plus(terms ...[]Term) []Term     { return slices.Concat(terms...) }
+func minus(a []Term, b []Term) []Term { return plus(a, times(-1, b)) }
+func maybe(terms []Term) []Term {
+	out := slices.Clone(terms)
+	for i := range out {
+		out[i].Optional = true
+	}
+	return out
+}
+
+// peak is the largest value of a gauge.
+func peak(name, u, help, family string) Rule {
+	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Make: func(v *View) []Derived { return largest(v, family) }}
+}
+
+// largest is the largest value of a gauge: of the sum of several series only a
+// bound, as they need not have had it at the same time.
+func largest(v *View, family string) []Derived {
+	a := v.Amount(Term{Family: family, Part: Max})
+	if a.Series == 0 {
+		return nil
+	}
+	d := Derived{Value: a.Value, Shown: a.Value, Families: []string{family}}
+	if a.Bound {
+		d.Status = Bound
+	}
+	return []Derived{d}
+}
+
+// rate is a sum by the seconds, ratio a share of 1, average the mean of a
+// histogram.
+func rate(name, u, help string, num []Term) Rule {
+	return Rule{Name: name, Unit: u, Help: help, Question: Throughput, Better: HigherBetter, Num: num}
+}
+
+func ratio(name, help string, num, den []Term) Rule {
+	return Rule{Name: name, Unit: "ratio", Help: help, Num: num, Den: den}
+}
+
+func meanOf(name, u, help, family string) Rule {
+	return Rule{Name: name, Unit: u, Help: help, Num: sumOf(family), Den: countOf(family)}
+}
+
+// latency is the mean of a histogram of times.
+func latency(name, help, family string) Rule {
+	return meanOf(name, "seconds", help, family).about(Latency, LowerBetter)
+}
+
+// level is the mean of a gauge over time.
+func level(name, u, help, family string, where ...string) Rule {
+	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Num: over(family, where...)}
+}
+
+func (r Rule) about(q Question, b Direction) Rule { r.Question, r.Better = q, b; return r }
+
+// head makes a rule one of the dozen that explain a run, as its canonical id.
+func (r Rule) head(canonical string) Rule { r.Headline, r.Canonical = true, canonical; return r }
+
+// same gives a rule its canonical id.
+func (r Rule) same(canonical string) Rule { r.Canonical = canonical; return r }
+
+func (r Rule) by(names ...string) Rule { r.By = names; return r }
+
+func (r Rule) atMost(s Status) Rule { r.Status = s; return r }
+
+func (r Rule) or(num, den []Term, s Status) Rule {
+	r.Else = append(slices.Clone(r.Else), Alternative{Num: num, Den: den, Status: s})
+	return r
+}
+
+// shares makes a rule that is one result for each combination of values of the
+// labels among the series of num: what num has there by what den has in all.
+func (r Rule) shares(names ...string) Rule {
+	num, den := r.Num[0], r.Den
+	r.Formula = num.Family + " by " + strings.Join(names, ", ")
+	r.Make = func(v *View) []Derived {
+		all := v.part(metric.Labels{})
+		all.byName[""] = v.Series(num.Family, num.Where...)
+		var out []Derived
+		for _, g := range all.split(names) {
+			mine := num
+			mine.Where = append(slices.Clone(num.Where), pairs(g.Scope)...)
+			if d, some := v.divide([]Term{mine}, den); some {
+				out = append(out, label([]Derived{d}, g.Scope)...)
+			}
+		}
+		slices.SortStableFunc(out, func(a, b Derived) int { return compareLabels(a.Labels, b.Labels) })
+		return out
+	}
+	return r
+}
+
+// busy is a counter of seconds by the time, for each of the processes that count
+// them: 1 when all of them did nothing else.
+func busy(name, help, family string, names ...string) Rule {
+	r := Rule{Name: name, Unit: "ratio", Help: help, Question: TimeSpent, Formula: family + " / (time x processes)"}
+	r.Make = func(v *View) []Derived {
+		all := v.part(metric.Labels{})
+		all.byName[""] = v.Series(family)
+		var out []Derived
+		for _, g := range all.split(names) {
+			a := v.Amount(Term{Family: family, Where: pairs(g.Scope)})
+			if a.Series == 0 {
+				continue
+			}
+			d := divided(a.Value, v.Seconds*float64(a.Series), family)
+			if a.Resets > 0 {
+				d.atBest(ResetCorrected)
+			}
+			out = append(out, label([]Derived{d}, g.Scope)...)
+		}
+		return out
+	}
+	return r
+}
+
+// divided makes a quotient of two numbers.
+func divided(num, den float64, families ...string) Derived {
+	d := Derived{Numerator: num, Denominator: den, HasParts: true, Families: families}
+	if den == 0 {
+		d.Status = ZeroDenominator
+		return d
+	}
+	d.Value = num / den
+	d.Shown = d.Value
+	return d
+}
+
+// overflow is the share of the observations above the largest finite bound: above
+// 1-q of it the quantile q cannot be known.
+func overflow(name, family string) Rule {
+	return Rule{Name: name, Unit: "ratio", Question: Check, Better: LowerBetter, Formula: "1 - largest finite bucket / count of " + family,
+		Help: "Share above the largest bound; the quantiles within it cannot be known.",
+		Make: func(v *View) []Derived {
+			var above, all float64
+			for _, g := range v.Series(family) {
+				n := len(g.Buckets)
+				if n < 2 {
+					return nil
+				}
+				above += g.Count - g.Buckets[n-2].Count
+				all += g.Count
+			}
+			if len(v.Series(family)) == 0 {
+				return nil
+			}
+			return []Derived{divided(above, all, family)}
+		}}
+}
+
+// identity checks that two sums are the same: their difference by the first.
+func identity(name, help string, a, b []Term) Rule {
+	return Rule{Name: name, Unit: "ratio", Help: help, Question: Check, Better: LowerBetter, Num: minus(a, b), Den: a}
+}
+
+// skew is the largest of the sums by a label by their mean: 1 is an even load. A
+// single value has none.
+func skew(name, help, label string, p Part, family string) Rule {
+	return Rule{Name: name, Help: help, Question: Saturation, Better: LowerBetter, Formula: "largest / mean of " + family + " by " + label,
+		Make: func(v *View) []Derived {
+			all := v.part(metric.Labels{})
+			all.byName[family] = v.Series(family)
+			groups := all.split([]string{label})
+			most, total := 0.0, 0.0
+			for _, g := range groups {
+				x := g.Amount(Term{Family: family, Part: p}).Value
+				most, total = max(most, x), total+x
+			}
+			if len(groups) < 2 {
+				return nil
+			}
+			return []Derived{divided(most, total/float64(len(groups)), family)}
+		}}
+}
+
+// perGPU is a speed that a server estimates of one GPU, of several the mean. When
+// it is zero while tokens come out the estimate is not switched on.
+func perGPU(name, u, help string, factor float64, tokens []Term, families ...string) Rule {
+	return Rule{Name: name, Unit: u, Help: help, Question: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
+		Make: func(v *View) []Derived {
+			sum, series, resets := 0.0, 0, 0
+			for _, f := range families {
+				a := v.Amount(Term{Family: f})
+				if a.Series == 0 {
+					return nil
+				}
+				sum, series, resets = sum+a.Value, a.Series, resets+a.Resets
+			}
+			d := divided(sum*factor, v.Seconds*float64(series), families...)
+			if resets > 0 {
+				d.atBest(ResetCorrected)
+			}
+			if sum == 0 && v.sum(tokens).sum > 0 {
+				d = Derived{Status: Missing, Families: families, Flags: []string{"not_enabled"}}
+			}
+			return []Derived{d}
+		}}
+}
