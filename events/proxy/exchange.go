@@ -18,6 +18,7 @@ import (
 // What may go wrong with a request, as type of its error.
 const (
 	clientGone     = "client_disconnected"
+	requestBroken  = "request_broken" // its body could not be read
 	upstreamBroken = "upstream_broken"
 	streamCut      = "stream_cut"   // ended without finish_reason and [DONE]
 	streamError    = "stream_error" // the server said so inside the stream
@@ -45,6 +46,32 @@ type exchange struct {
 	sentNS   int64
 	done     bool
 	kind     string // of the first error
+	bodyErr  error  // of reading the request
+}
+
+// question is the body of a request on its way to the upstream.
+type question struct {
+	io.ReadCloser
+	x *exchange
+}
+
+// Read notes why the body cannot be read, which the transport does not tell from
+// a fault of the upstream.
+func (q *question) Read(b []byte) (int, error) {
+	n, err := q.ReadCloser.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		q.x.mu.Lock()
+		defer q.x.mu.Unlock()
+		q.x.bodyErr = err
+	}
+	return n, err
+}
+
+// unread says that the request could not be read to its end.
+func (x *exchange) unread() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.bodyErr != nil
 }
 
 type exchangeKey struct{}
@@ -189,7 +216,7 @@ func (x *exchange) finish() {
 	x.p.counts.end(kind)
 	if kind != "" {
 		name := events.ErrorGeneric
-		if kind == clientGone {
+		if kind == clientGone || kind == requestBroken {
 			name = events.ErrorClient
 		}
 		data, err := json.Marshal([]string{"ErrorData", kind, errorTexts[kind]})
@@ -229,6 +256,7 @@ func (x *exchange) verdict(kind string) string {
 // errorTexts are the messages of errors, by type.
 var errorTexts = map[string]string{
 	clientGone:             "the client went away",
+	requestBroken:          "the request did not come whole",
 	upstreamBroken:         "the connection of the server broke",
 	streamCut:              "the stream ended without finish_reason and [DONE]",
 	streamError:            "the server reported an error inside the stream",

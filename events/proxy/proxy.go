@@ -162,7 +162,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.gone = func() bool { return r.Context().Err() != nil }
 	x.issued(p.now())
 	defer x.finish() // also when the copy panics with http.ErrAbortHandler
-	r.Body = http.MaxBytesReader(w, r.Body, p.o.MaxRequest)
+	r.Body = &question{ReadCloser: http.MaxBytesReader(w, r.Body, p.o.MaxRequest), x: x}
 	if p.o.ForceUsage {
 		if err := forceUsage(r); err != nil {
 			p.failed(w, r.WithContext(x.in(r.Context())), err)
@@ -206,13 +206,17 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		kind = clientGone
 	}
-	if x := exchangeOf(r.Context()); x != nil {
+	text := "scrapestat proxy: the upstream cannot be reached"
+	x := exchangeOf(r.Context())
+	if x != nil && x.unread() && large == nil {
+		status, kind, text = http.StatusBadRequest, requestBroken, "scrapestat proxy: the request did not come whole"
+	}
+	if x != nil {
 		x.fail(kind)
 		if kind != clientGone { // who saw no status
 			x.status = status
 		}
 	}
-	text := "scrapestat proxy: the upstream cannot be reached"
 	if large != nil {
 		text = fmt.Sprintf("scrapestat proxy: the request is larger than %d bytes (--max-request)", large.Limit)
 	}
