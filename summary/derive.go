@@ -90,19 +90,33 @@ func deriveEndpoint(c *catalog.Catalog, endpoint int, dict *metric.Dict, series 
 	return out
 }
 
-// spanOf is the time between the polls that the gains are counted between.
+// spanOf is the time between the polls that the gains are counted between; of
+// gauges alone, between their first and last sample.
 func spanOf(series []*normalize.Series) float64 {
-	var from, to int64
+	gains, gauges := span{}, span{}
 	for _, s := range series {
-		if s.Gauge != nil || s.Samples == 0 {
-			continue
+		switch {
+		case s.Samples == 0:
+		case s.Gauge != nil:
+			gauges.see(s.FirstNS, s.LastNS)
+		default:
+			gains.see(s.RefNS, s.LastNS)
 		}
-		if from == 0 || s.RefNS < from {
-			from = s.RefNS
-		}
-		to = max(to, s.LastNS)
 	}
-	return float64(to-from) / 1e9
+	if gains.to == 0 {
+		gains = gauges
+	}
+	return float64(gains.to-gains.from) / 1e9
+}
+
+// span is a stretch of time in nanoseconds; the zero value is none.
+type span struct{ from, to int64 }
+
+func (w *span) see(from, to int64) {
+	if w.from == 0 || from < w.from {
+		w.from = from
+	}
+	w.to = max(w.to, to)
 }
 
 // slicesOf returns the slices of the window.
@@ -136,16 +150,22 @@ func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
 		v := s.Gauge
 		g.TimeAvg, g.Min, g.Max, g.First, g.Last = v.TimeAvg, v.Min, v.Max, v.Ref, v.Last
 		return g, v.N > 0
+	case s.Summary != nil:
+		m := s.Summary
+		g.Count, g.Sum, g.HasSum = float64(m.Count), m.Sum, !m.NoSum
+		return g, m.Defined && !m.NoCount
+	case s.Histogram != nil:
+		h := s.Histogram
+		g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !h.NoSum
+		for i := range h.Slices {
+			g.Slices = append(g.Slices, float64(h.Slices[i].Count))
+		}
+		for _, b := range h.Buckets {
+			g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.Upper, Count: float64(b.Count)})
+		}
+		return g, true
 	}
-	h := s.Histogram
-	g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !h.NoSum
-	for i := range h.Slices {
-		g.Slices = append(g.Slices, float64(h.Slices[i].Count))
-	}
-	for _, b := range h.Buckets {
-		g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.Upper, Count: float64(b.Count)})
-	}
-	return g, true
+	return g, false
 }
 
 func emptyGain(dict *metric.Dict, s *normalize.Series) catalog.Gain {
@@ -173,6 +193,10 @@ func sliceGain(dict *metric.Dict, s *normalize.Series, k int, start int64) (cata
 			g.TimeAvg, g.Min, g.Max, g.Last = v.Avg, v.Min, v.Max, v.Avg
 		}
 		return g, ok
+	case s.Summary != nil && k < len(s.Summary.Slices):
+		m := &s.Summary.Slices[k]
+		g.Count, g.Sum, g.HasSum = float64(m.Count), m.Sum, !s.Summary.NoSum
+		return g, !s.Summary.NoCount
 	case s.Histogram != nil && k < len(s.Histogram.Slices):
 		h := &s.Histogram.Slices[k]
 		g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !s.Histogram.NoSum
