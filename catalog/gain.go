@@ -12,6 +12,7 @@ type Gain struct {
 	Family string // as the recording names it
 	Type   metric.Type
 	Labels metric.Labels
+	Source int // the endpoint, where a stretch has gains of several: equal labels do not make one series of them
 	Resets int // restarts that the gain was corrected for
 
 	// Total is the increase of a counter. Exact is the same as an integer where

@@ -25,7 +25,7 @@ func (c *Catalog) view(s Stretch) *View {
 		if g = c.newest(f, g); f.repeats(g.Labels) {
 			continue
 		}
-		key := spelt{f, g.Labels}
+		key := spelt{f, g.Labels, g.Source}
 		if before, twice := seen[key]; twice && before.rank != rank {
 			// A server that shows hidden metrics has the old name beside the new one.
 			if rank < before.rank {
@@ -49,6 +49,7 @@ func (c *Catalog) view(s Stretch) *View {
 type spelt struct {
 	family *Family
 	labels metric.Labels
+	source int
 }
 
 // spelling is where a series was put, and how new its name is: 0 is the newest.

@@ -29,6 +29,8 @@ type Options struct {
 	SliceQuantiles bool
 	// Mergeable keeps in each result what [MergeHistograms] needs.
 	Mergeable bool
+	// MergeableFamily, where not nil, names families to which that applies anyway.
+	MergeableFamily func(name string) bool
 }
 
 // AIPerfQuantiles returns the nine quantiles that AIPerf exports.

@@ -63,7 +63,7 @@ func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, trac
 		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
 			out.Quantiles = q
 		}
-		if f.o.Mergeable {
+		if f.o.Mergeable || f.o.MergeableFamily != nil && f.o.MergeableFamily(f.dict.FamilyOf(int(h.series)).Name) {
 			out.Gain = histest.NewGain(h.est, d)
 		}
 	}

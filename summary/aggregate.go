@@ -2,124 +2,89 @@ package summary
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// ByEndpoint is the name in Options.By that stands for the endpoint, by its URL.
-// A label of that name is then not seen.
-const ByEndpoint = "endpoint"
-
 // Aggregate is the series of a metric that agree in the labels of Options.By,
-// taken together: the replicas of a server, say. Counter, Summary or Histogram is
-// set, by the type of the metric, unless the series could not be merged.
+// taken together: the replicas of a server, say. Counter, Gauge, Summary or
+// Histogram is set, by the type of the metric, unless the series could not be
+// merged.
 type Aggregate struct {
-	Metric int           // into Run.Metrics
-	Labels metric.Labels // those of Options.By that the series have
-	Series int           // how many there are
+	Metric int // into Run.Metrics
+	// Labels are those of Options.By that the series or their targets have, and
+	// those by which series of the family must be kept apart.
+	Labels metric.Labels
+	Series int // how many there are
+	// LeftOut is how many more there are that would have counted twice: those of
+	// ranks other than 0, parts beside their total.
+	LeftOut int
 	// Counter has the sums of totals and rates of the series where those are
 	// defined; it has no slices.
 	Counter *normalize.Counter
+	// Gauge follows the rule of the catalog for the family.
+	Gauge *GaugeAggregate
 	// Summary has the sums of counts and sums; a server's quantiles cannot be merged.
 	Summary *normalize.Summary
 	// Histogram pools the observations of all series; it has no slices.
 	Histogram *normalize.Histogram
+	Skew      *Skew  // of the increases, counts or means of gauges; nil for less than two replicas
 	Resets    int    // of all series
-	Refused   string // why all of these are nil
+	Refused   string // why there are no numbers
 	Warnings  []metric.Warning
 }
 
-// checkBy refuses label names that cannot be meant.
-func (o *Options) checkBy() error {
-	for i, name := range o.By {
-		if name == "" {
-			return errors.New("aggregate by label: its name is empty")
-		}
-		if slices.Contains(o.By[:i], name) {
-			return fmt.Errorf("aggregate by label %q: it is named twice", name)
-		}
-	}
-	return nil
-}
-
-// aggregate fills Aggregates: by metric, then by labels. Gauges have none.
+// aggregate fills Aggregates: by metric, then by labels.
 func (r *Run) aggregate() {
 	if r.Options.By == nil {
 		return
 	}
-	gauges := 0
 	var members [][]*Series
+	var unruled []string
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		switch first := &m.Series[0]; {
 		case first.Counter != nil, first.Summary != nil, first.Histogram != nil:
-		case first.Gauge != nil:
-			gauges++
-			continue
-		default:
+		case first.Gauge == nil:
 			continue // infos, states and what is as of now
+		case r.rule(m) == catalog.AggregateByType:
+			unruled = append(unruled, m.Name)
+			continue
 		}
-		for _, g := range r.groups(m) {
-			r.Aggregates = append(r.Aggregates, Aggregate{Metric: i, Labels: g.labels, Series: len(g.series)})
+		for _, g := range r.groups(m, r.Options.By) {
+			r.Aggregates = append(r.Aggregates, Aggregate{Metric: i, Labels: g.labels, Series: len(g.series), LeftOut: g.leftOut})
 			members = append(members, g.series)
 		}
 	}
 	_ = parallel(context.Background(), len(members), func(_ context.Context, i int) error { // cannot fail
-		r.Aggregates[i].merge(members[i], r.Options.Quantiles)
+		a := &r.Aggregates[i]
+		a.merge(members[i], r.rule(&r.Metrics[a.Metric]), r.Options.Quantiles)
 		return nil
 	})
-	if gauges > 0 {
+	if len(unruled) > 0 {
 		r.Warnings = append(r.Warnings, metric.Warning{Code: "gauges_not_aggregated",
-			Text: fmt.Sprintf("%d gauge metrics have no aggregates: some gauges are to be added up (queue lengths), others not (shares)", gauges)})
+			Text: fmt.Sprintf("%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest (%s)", len(unruled), someOf(unruled, 3))})
 	}
 }
 
-// group is the series that agree in their labels.
-type group struct {
-	labels metric.Labels
-	series []*Series
+// someOf names the first n of a list.
+func someOf(list []string, n int) string {
+	if len(list) <= n {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list[:n], ", ") + ", ..."
 }
 
-// groups returns the groups of a metric in the order of their labels; their
-// series keep their order.
-func (r *Run) groups(m *Metric) []*group {
-	var out []*group
-	at := map[metric.Labels]*group{}
-	for i := range m.Series {
-		s := &m.Series[i]
-		labels := r.kept(s)
-		g := at[labels]
-		if g == nil {
-			g = &group{labels: labels}
-			at[labels] = g
-			out = append(out, g)
-		}
-		g.series = append(g.series, s)
+func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []float64) {
+	if rule == catalog.AggregateNever {
+		a.Refused = "no number of several of these means anything"
+		return
 	}
-	slices.SortFunc(out, func(a, b *group) int { return a.labels.Compare(b.labels) })
-	return out
-}
-
-// kept returns the labels of a series that are named in Options.By.
-func (r *Run) kept(s *Series) metric.Labels {
-	if !slices.Contains(r.Options.By, ByEndpoint) {
-		return s.Labels.Only(r.Options.By...)
-	}
-	pairs := []metric.Label{{Name: ByEndpoint, Value: r.Endpoints[s.Endpoint].URL}}
-	for name, value := range s.Labels.Only(r.Options.By...).All() {
-		if name != ByEndpoint {
-			pairs = append(pairs, metric.Label{Name: name, Value: value})
-		}
-	}
-	return metric.NewLabels(pairs...)
-}
-
-func (a *Aggregate) merge(series []*Series, quantiles []float64) {
 	var counters []*normalize.Counter
 	var histograms []*normalize.Histogram
 	for _, s := range series {
@@ -129,24 +94,26 @@ func (a *Aggregate) merge(series []*Series, quantiles []float64) {
 			counters = append(counters, s.Counter)
 		case s.Summary != nil:
 			a.addSummary(s.Summary)
-		default:
+		case s.Histogram != nil:
 			histograms = append(histograms, s.Histogram)
 		}
 	}
-	if a.Summary != nil {
-		return
-	}
-	if len(counters) > 0 {
+	a.Skew = skewOf(series)
+	switch {
+	case a.Summary != nil:
+	case len(counters) > 0:
 		a.addUp(counters)
-		return
+	case len(histograms) > 0:
+		h, warnings, err := normalize.MergeHistograms(histograms, quantiles)
+		if err != nil {
+			a.Refused = err.Error()
+			return
+		}
+		h.Gain = nil // it holds what the estimators learned
+		a.Histogram, a.Warnings = h, warnings
+	default:
+		a.takeGauges(series, rule)
 	}
-	h, warnings, err := normalize.MergeHistograms(histograms, quantiles)
-	if err != nil {
-		a.Refused = err.Error()
-		return
-	}
-	h.Gain = nil // it holds what the estimators learned
-	a.Histogram, a.Warnings = h, warnings
 }
 
 // addSummary adds one summary to the aggregate.
@@ -195,6 +162,92 @@ func (a *Aggregate) addUp(counters []*normalize.Counter) {
 		a.Warnings = append(a.Warnings, metric.Warning{Code: "single_sample",
 			Text: fmt.Sprintf("%d of %d series have a single sample and are left out", undefined, len(counters))})
 	}
+}
+
+// GaugeAggregate is gauges taken together.
+type GaugeAggregate struct {
+	Rule string // sum, max or mean, as the catalog has it
+	// TimeAvg is the time-weighted mean: of the sum, of all series, or for max of
+	// the series where it is highest. A series that was there for part of the time
+	// counts for that part.
+	TimeAvg float64
+	// Min and Max are of all series; for a sum they are bounds: the sum was at no
+	// time outside of them.
+	Min, Max float64
+}
+
+// takeGauges applies the rule of a family of gauges.
+func (a *Aggregate) takeGauges(series []*Series, rule catalog.Aggregate) {
+	var there []*Series
+	var first, last int64
+	for _, s := range series {
+		if s.Gauge == nil || s.Gauge.N == 0 {
+			continue
+		}
+		if there == nil || s.FirstNS < first {
+			first = s.FirstNS
+		}
+		last = max(last, s.LastNS)
+		there = append(there, s)
+	}
+	if there == nil {
+		a.Refused = "no series has a sample"
+		return
+	}
+	g := &GaugeAggregate{Rule: rule.String(), Min: math.Inf(1), Max: math.Inf(-1)}
+	if rule == catalog.AggregateSum {
+		g.Min, g.Max = 0, 0
+	}
+	weight := 0.0
+	for i, s := range there {
+		v, w := s.Gauge, presence(&s.Series, last-first)
+		switch rule {
+		case catalog.AggregateSum:
+			g.TimeAvg += w * v.TimeAvg
+			if w == 1 {
+				g.Min, g.Max = g.Min+v.Min, g.Max+v.Max
+			} else { // while it was not there it added nothing
+				g.Min, g.Max = g.Min+min(0, v.Min), g.Max+max(0, v.Max)
+			}
+			continue
+		case catalog.AggregateMax:
+			if i == 0 || v.TimeAvg > g.TimeAvg {
+				g.TimeAvg = v.TimeAvg
+			}
+		default:
+			weight += w
+			g.TimeAvg += w * v.TimeAvg
+		}
+		g.Min, g.Max = min(g.Min, v.Min), max(g.Max, v.Max)
+	}
+	if weight > 0 {
+		g.TimeAvg /= weight
+	}
+	if n := len(series) - len(there); n > 0 {
+		a.Warnings = append(a.Warnings, metric.Warning{Code: "no_sample",
+			Text: fmt.Sprintf("%d of %d series have no finite sample and are left out", n, len(series))})
+	}
+	for _, v := range []float64{g.TimeAvg, g.Min, g.Max} {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			a.Refused = "the sum is too large for a number"
+			return
+		}
+	}
+	a.Gauge = g
+}
+
+// presence is the part of a stretch of time for which a series was there: 1 when
+// what is missing at the ends is no more than two polls of it.
+func presence(s *normalize.Series, stretch int64) float64 {
+	span := s.LastNS - s.FirstNS
+	gap := int64(0)
+	if s.Samples > 1 {
+		gap = span / int64(s.Samples-1)
+	}
+	if stretch <= 0 || span+2*gap >= stretch {
+		return 1
+	}
+	return max(float64(span), 1) / float64(stretch)
 }
 
 // forget drops what only aggregation needs.

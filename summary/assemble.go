@@ -94,8 +94,11 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Metrics = r.merge(mains, exemplars)
 	r.Warmup = r.merge(warms, nil)
 	r.warnConflicts()
-	r.Derived = derive(o.Catalog, mains)
+	sources := sourcesOf(o.Catalog, mains)
+	r.Derived = derive(o.Catalog, sources)
+	r.fleet(sources)
 	r.aggregate()
+	r.latencies()
 	forget(r.Metrics)
 	return r
 }

@@ -227,6 +227,7 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 	}
 	o := b.o.fold(p.window.StartNS, end)
 	o.Mergeable = b.o.By != nil
+	o.MergeableFamily = func(name string) bool { return isLatency(b.o.Catalog, name) }
 	t.main, err = normalize.NewFold(o)
 	return err
 }

@@ -25,16 +25,23 @@ type DerivedSlice struct {
 	Numerator, Denominator float64
 }
 
-// derive applies the rules of package catalog to each endpoint; results are by
+// source is the series of an endpoint that quantities are made of.
+type source struct {
+	endpoint int
+	dict     *metric.Dict
+	series   []*normalize.Series
+}
+
+// sourcesOf returns the series that packs read, by endpoint; results are by
 // endpoint, nil where there is none.
-func derive(c *catalog.Catalog, results []*normalize.Result) []Derived {
+func sourcesOf(c *catalog.Catalog, results []*normalize.Result) []source {
 	reads := map[string]bool{}
-	var out []Derived
+	var out []source
 	for endpoint, res := range results {
 		if res == nil {
 			continue
 		}
-		var series []*normalize.Series
+		from := source{endpoint: endpoint, dict: res.Dict}
 		for i := range res.Series {
 			name := res.Dict.FamilyOf(res.Series[i].Index).Name
 			yes, known := reads[name]
@@ -43,26 +50,37 @@ func derive(c *catalog.Catalog, results []*normalize.Result) []Derived {
 				reads[name] = yes
 			}
 			if yes {
-				series = append(series, &res.Series[i])
+				from.series = append(from.series, &res.Series[i])
 			}
 		}
-		if len(series) > 0 {
-			out = append(out, deriveEndpoint(c, endpoint, res.Dict, series)...)
+		if len(from.series) > 0 {
+			out = append(out, from)
 		}
 	}
 	return out
 }
 
-func deriveEndpoint(c *catalog.Catalog, endpoint int, dict *metric.Dict, series []*normalize.Series) []Derived {
-	cuts := slicesOf(series)
-	window := catalog.Stretch{Seconds: spanOf(series), SliceSeconds: make([]float64, len(cuts))}
+// derive applies the rules of package catalog to each endpoint.
+func derive(c *catalog.Catalog, sources []source) []Derived {
+	var out []Derived
+	for i := range sources {
+		out = append(out, deriveTogether(c, sources[i:i+1], sources[i].endpoint)...)
+	}
+	return out
+}
+
+// deriveTogether applies the rules to endpoints taken together.
+func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derived {
+	cuts := slicesOf(sources)
+	window := catalog.Stretch{Seconds: spanOf(sources), SliceSeconds: make([]float64, len(cuts))}
 	for k, slice := range cuts {
 		window.SliceSeconds[k] = float64(slice.EndNS-slice.StartNS) / 1e9
 	}
-	for _, s := range series {
-		if g, ok := gainOf(dict, s); ok {
-			window.Gains = append(window.Gains, g)
-		}
+	for i := range sources {
+		window.Gains = append(window.Gains, sources[i].gains()...)
+	}
+	if len(sources) > 1 {
+		weigh(c, window.Gains, sources)
 	}
 	var out []Derived
 	type key struct {
@@ -76,9 +94,12 @@ func deriveEndpoint(c *catalog.Catalog, endpoint int, dict *metric.Dict, series 
 	}
 	for k, slice := range cuts {
 		part := catalog.Stretch{Seconds: window.SliceSeconds[k]}
-		for _, s := range series {
-			if g, ok := sliceGain(dict, s, k, slice.StartNS); ok {
-				part.Gains = append(part.Gains, g)
+		for i := range sources {
+			from := &sources[i]
+			for _, s := range from.series {
+				if g, ok := sliceGain(from, s, k, slice.StartNS); ok {
+					part.Gains = append(part.Gains, g)
+				}
 			}
 		}
 		for _, d := range c.Derive(part, catalog.Slice) {
@@ -90,17 +111,45 @@ func deriveEndpoint(c *catalog.Catalog, endpoint int, dict *metric.Dict, series 
 	return out
 }
 
+// weigh makes the means of gauges that are to be added up those of all the time
+// that the endpoints were watched for together: a replica that was there for half
+// of it counts half.
+func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
+	all := span{}
+	for i := range sources {
+		for _, s := range sources[i].series {
+			if s.Gauge != nil && s.Gauge.N > 0 {
+				all.see(s.FirstNS, s.LastNS)
+			}
+		}
+	}
+	at := 0
+	for i := range sources {
+		for _, s := range sources[i].series {
+			if _, ok := sources[i].gain(s); !ok {
+				continue
+			}
+			if f, known := c.Family(gains[at].Family); known && s.Gauge != nil && (f.Aggregate == catalog.AggregateSum || f.Aggregate == catalog.AggregateRank0) {
+				gains[at].TimeAvg *= presence(s, all.to-all.from)
+			}
+			at++
+		}
+	}
+}
+
 // spanOf is the time between the polls that the gains are counted between; of
 // gauges alone, between their first and last sample.
-func spanOf(series []*normalize.Series) float64 {
+func spanOf(sources []source) float64 {
 	gains, gauges := span{}, span{}
-	for _, s := range series {
-		switch {
-		case s.Samples == 0:
-		case s.Gauge != nil:
-			gauges.see(s.FirstNS, s.LastNS)
-		default:
-			gains.see(s.RefNS, s.LastNS)
+	for i := range sources {
+		for _, s := range sources[i].series {
+			switch {
+			case s.Samples == 0:
+			case s.Gauge != nil:
+				gauges.see(s.FirstNS, s.LastNS)
+			default:
+				gains.see(s.RefNS, s.LastNS)
+			}
 		}
 	}
 	if gains.to == 0 {
@@ -119,24 +168,42 @@ func (w *span) see(from, to int64) {
 	w.to = max(w.to, to)
 }
 
-// slicesOf returns the slices of the window.
-func slicesOf(series []*normalize.Series) []normalize.Slice {
-	for _, s := range series {
-		if s.Counter != nil && len(s.Counter.Slices) > 0 {
-			out := make([]normalize.Slice, len(s.Counter.Slices))
-			for i := range out {
-				out[i] = s.Counter.Slices[i].Slice
+// slicesOf returns the slices of the window; none where those of the endpoints
+// do not begin together.
+func slicesOf(sources []source) []normalize.Slice {
+	var out []normalize.Slice
+	for i := range sources {
+		for _, s := range sources[i].series {
+			if s.Counter == nil || len(s.Counter.Slices) == 0 {
+				continue
 			}
-			return out
+			if out != nil && s.Counter.Slices[0].StartNS != out[0].StartNS {
+				return nil
+			}
+			for k := len(out); k < len(s.Counter.Slices); k++ {
+				out = append(out, s.Counter.Slices[k].Slice)
+			}
+			break
 		}
 	}
-	return nil
+	return out
 }
 
-// gainOf returns what a series gained over the window; false when that is not
+// gains returns what the series gained over the window.
+func (from *source) gains() []catalog.Gain {
+	out := make([]catalog.Gain, 0, len(from.series))
+	for _, s := range from.series {
+		if g, ok := from.gain(s); ok {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// gain returns what a series gained over the window; false when that is not
 // defined.
-func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
-	g := emptyGain(dict, s)
+func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
+	g := from.emptyGain(s)
 	switch {
 	case s.Counter != nil:
 		c := s.Counter
@@ -164,13 +231,16 @@ func gainOf(dict *metric.Dict, s *normalize.Series) (catalog.Gain, bool) {
 			g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.Upper, Count: float64(b.Count)})
 		}
 		return g, true
+	case s.Info != nil: // it is for its labels
+		g.Type, g.TimeAvg, g.Min, g.Max, g.First, g.Last = metric.Gauge, 1, 1, 1, 1, 1
+		return g, true
 	}
 	return g, false
 }
 
-func emptyGain(dict *metric.Dict, s *normalize.Series) catalog.Gain {
-	f := dict.FamilyOf(s.Index)
-	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: dict.Series[s.Index].Labels, Resets: s.Resets}
+func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
+	f := from.dict.FamilyOf(s.Index)
+	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint, Resets: s.Resets}
 	if s.Gauge != nil {
 		g.Type = metric.Gauge
 	}
@@ -179,8 +249,8 @@ func emptyGain(dict *metric.Dict, s *normalize.Series) catalog.Gain {
 
 // sliceGain returns what a series gained in slice k, which begins at start. The
 // last value of a gauge is not known there; its mean stands for it.
-func sliceGain(dict *metric.Dict, s *normalize.Series, k int, start int64) (catalog.Gain, bool) {
-	g := emptyGain(dict, s)
+func sliceGain(from *source, s *normalize.Series, k int, start int64) (catalog.Gain, bool) {
+	g := from.emptyGain(s)
 	g.Resets = 0 // slices do not tell where they were
 	switch {
 	case s.Counter != nil && k < len(s.Counter.Slices):

@@ -30,11 +30,17 @@ type Run struct {
 	Metrics   []Metric // sorted by name, then type
 	Warmup    []Metric // the same over the warm-up; nil when there was none
 	// Aggregates are those that Options.By asks for, in the order of Metrics, then
-	// by labels; none of gauges.
+	// by labels; of gauges only those of which the catalog knows how.
 	Aggregates []Aggregate
+	// Latencies are the times that the catalog knows across engines, taken together
+	// per engine, in the order of a request; always there.
+	Latencies []Latency
 	// Derived are the quantities that package catalog derives, by endpoint, then
 	// in the order of the catalog.
-	Derived  []Derived
+	Derived []Derived
+	// Fleet has the same of all endpoints of an engine together, first, then of the
+	// groups that Options.By asks for; nil where nothing is derived.
+	Fleet    []Together
 	Warnings []metric.Warning
 }
 
