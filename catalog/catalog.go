@@ -2,13 +2,16 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -27,10 +30,9 @@ type Catalog struct {
 	inputs   Inputs
 }
 
-// New returns the catalog of the embedded tables and of extra ones, in the same
-// form (docs/derived.md), whose families replace ours of the same name. Errors
-// name the line; a reader with a method Name, such as a file, is named too.
-func New(extra ...io.Reader) (*Catalog, error) {
+// embedded is the catalog of our own tables. They are a constant that takes some
+// 40 ms to read, so they are read once, by the first who asks.
+var embedded = sync.OnceValues(func() (*Catalog, error) {
 	c := &Catalog{byName: map[string]*Family{}, relabel: map[string][][2]string{}}
 	names, err := fs.Glob(tables, "families/*.yaml")
 	if err != nil {
@@ -41,35 +43,51 @@ func New(extra ...io.Reader) (*Catalog, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read catalog %s: %w", name, err)
 		}
-		t, err := readTable(name, bytes.NewReader(data))
-		if err == nil {
-			err = c.add(name, t, true)
-		}
-		if err != nil {
+		if _, err := c.read(name, bytes.NewReader(data), true); err != nil {
 			return nil, err
 		}
 	}
+	c.sort()
+	return c, nil
+})
+
+// New returns the catalog of the embedded tables and of extra ones, in the same
+// form (docs/derived.md), whose families replace ours of the same name. Errors
+// name the line; a reader with a method Name, such as a file, is named too.
+func New(extra ...io.Reader) (*Catalog, error) {
+	ours, err := embedded()
+	if err != nil || len(extra) == 0 {
+		return ours, err
+	}
+	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName), relabel: maps.Clone(ours.relabel)}
 	for i, r := range extra {
-		name := fmt.Sprintf("%d", i+1)
+		name := strconv.Itoa(i + 1)
 		if f, ok := r.(interface{ Name() string }); ok {
 			name = f.Name()
 		}
-		t, err := readTable(name, r)
-		if err == nil {
-			err = c.add(name, t, false)
-		}
+		t, err := c.read(name, r, false)
 		if err != nil {
 			return nil, err
 		}
 		c.inputs.merge(&t.Inputs)
 	}
-	slices.SortFunc(c.families, func(a, b *Family) int {
-		if x := strings.Compare(a.Engine, b.Engine); x != 0 {
-			return x
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	c.sort()
 	return c, nil
+}
+
+// read enters the families of a table of ours or of a user.
+func (c *Catalog) read(name string, r io.Reader, own bool) (*table, error) {
+	t, err := readTable(name, r)
+	if err != nil {
+		return nil, err
+	}
+	return t, c.add(name, t, own)
+}
+
+func (c *Catalog) sort() {
+	slices.SortFunc(c.families, func(a, b *Family) int {
+		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // merge takes what a later table says.
@@ -110,6 +128,15 @@ func (c *Catalog) Family(name string) (*Family, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Levels returns Family.Above of the family of that name, nil when it has none.
+func (c *Catalog) Levels(family string) []float64 {
+	f, ok := c.Family(family)
+	if !ok || len(f.Above) == 0 || f.Scales[family] != 0 {
+		return nil
+	}
+	return f.Above
 }
 
 // Families returns all families, sorted by engine and name. They are only to be

@@ -17,6 +17,7 @@ type Status uint8
 const (
 	OK             Status = iota
 	ResetCorrected        // counters of it were reset; each restart counted from zero
+	BornInWindow          // a series of it appeared in the window, and counts from zero
 	Partial               // part of the input is missing, and the value says so
 	Estimate              // not exact
 	Bound                 // a bound of the quantity
@@ -24,7 +25,7 @@ const (
 	Missing // part of the input does not exist
 )
 
-var statusNames = [...]string{"ok", "reset_corrected", "partial", "estimate", "bound", "zero_denominator", "missing"}
+var statusNames = [...]string{"ok", "reset_corrected", "born_in_window", "partial", "estimate", "bound", "zero_denominator", "missing"}
 
 // String returns the name of the status as exports spell it.
 func (s Status) String() string {
@@ -277,6 +278,9 @@ func (v *View) divide(n, d []Term) (out Derived, any bool) {
 		if num.resets+den.resets > 0 {
 			out.Status = ResetCorrected
 		}
+		if num.born || den.born {
+			out.atBest(BornInWindow)
+		}
 		if num.bound || den.bound {
 			out.atBest(Bound)
 		}
@@ -287,10 +291,10 @@ func (v *View) divide(n, d []Term) (out Derived, any bool) {
 
 // total is the value of several terms.
 type total struct {
-	sum            float64
-	series, resets int
-	missing, bound bool
-	families       []string
+	sum                  float64
+	series, resets       int
+	missing, bound, born bool
+	families             []string
 }
 
 func (v *View) sum(terms []Term) total {
@@ -303,6 +307,7 @@ func (v *View) sum(terms []Term) total {
 		t.resets += a.Resets
 		t.missing = t.missing || a.Series == 0 && !term.Optional
 		t.bound = t.bound || a.Bound
+		t.born = t.born || a.Born
 	}
 	return t
 }

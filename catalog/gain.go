@@ -34,6 +34,14 @@ type Gain struct {
 	// know only a mean, which is then Last, and no First.
 	First, Last float64
 
+	// Above is the share of the time that a gauge was above each level of
+	// [Family] Above; nil when not known.
+	Above []float64
+	// Born says that a counter or histogram appeared within the stretch, at its
+	// first event. What a counter showed then is part of the gain if other series
+	// of its family were there before.
+	Born bool
+
 	// Slices has what a counter, or the count of a histogram, gained in each slice
 	// of Stretch.SliceSeconds; nil when not known.
 	Slices []float64
@@ -113,6 +121,7 @@ type Amount struct {
 	// Bound says that Value can only be too large: the sum of the largest values
 	// of several gauges, which need not have had them at the same time.
 	Bound bool
+	Born  bool // see Gain.Born
 }
 
 // View is the gains of one scope, by the newest names of their families. Series
@@ -181,6 +190,7 @@ func (v *View) Amount(t Term) Amount {
 		a.Bound = a.Bound || isGauge(g) && t.Part == Max && rule != AggregateMax && a.Series > 0
 		a.Series++
 		a.Resets += g.Resets
+		a.Born = a.Born || g.Born
 	}
 	if rule == AggregateMean && a.Series > 1 {
 		a.Value /= float64(a.Series)

@@ -133,10 +133,13 @@ func sloIDs() []string { return []string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "
 
 // add enters the families of a table. One of a user replaces ours of its name.
 func (c *Catalog) add(name string, t *table, own bool) error {
-	for from, to := range t.Relabel {
-		c.relabel[t.Engine] = append(c.relabel[t.Engine], [2]string{from, to})
+	if len(t.Relabel) > 0 {
+		renames := slices.Clone(c.relabel[t.Engine])
+		for _, from := range slices.Sorted(maps.Keys(t.Relabel)) {
+			renames = append(renames, [2]string{from, t.Relabel[from]})
+		}
+		c.relabel[t.Engine] = renames
 	}
-	slices.SortFunc(c.relabel[t.Engine], func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	for i := range t.Families {
 		in := &t.Families[i]
 		fail := func(err error) error {

@@ -27,6 +27,9 @@ type Options struct {
 	// SliceQuantiles asks for the quantiles of every histogram slice, estimated
 	// from the slice's own gain alone.
 	SliceQuantiles bool
+	// Levels returns the levels of a family of gauges such that the time above
+	// them is worth knowing; nil is none of any family.
+	Levels func(family string) []float64
 	// Mergeable keeps in each result what [MergeHistograms] needs.
 	Mergeable bool
 	// MergeableFamily, where not nil, names families to which that applies anyway.

@@ -99,6 +99,29 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	return out, t
 }
 
+// above returns the share of the time above each level, as timeAverage weights
+// the samples.
+func (g *gauge) above(v *view, levels []float64) []float64 {
+	var out []float64
+	for _, level := range levels {
+		runs := append(v.runs[:0], g.runs...)
+		v.runs = runs
+		runs[len(runs)-1].to = min(runs[len(runs)-1].to, v.polls.to)
+		plain, n := Spread{}, 0.0
+		for i, r := range runs {
+			w := float64(r.to - r.from)
+			runs[i].value, n = 0, n+w
+			if r.value > level {
+				runs[i].value, plain.Max = 1, 1
+				plain.Avg += w
+			}
+		}
+		plain.Avg /= n
+		out = append(out, timeAverage(runs, v.times, plain))
+	}
+	return out
+}
+
 // timeAverage weights each sample with the time until the next one. The last
 // sample, and the last before a gap, stand for no time; without any time the
 // plain mean is all there is.

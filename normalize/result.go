@@ -88,6 +88,9 @@ type Gauge struct {
 	// Quantiles is parallel to Options.Quantiles: numpy's linear interpolation.
 	Quantiles []float64
 	TimeAvg   float64 // mean weighted by the time each sample stood
+	// Above is the share of the time above each of Options.Levels, as TimeAvg
+	// counts it.
+	Above []float64
 	First     float64
 	Last      float64
 	// Ref is the last sample before the window, where a counter is counted from,

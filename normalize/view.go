@@ -234,7 +234,9 @@ func (f *Fold) gaugeOf(s *Series, g *gauge, v *view) (t track) {
 	case metric.StateSet:
 		s.State, t = g.state(v)
 	default:
-		s.Gauge, t = g.result(v, f.o.Quantiles)
+		if s.Gauge, t = g.result(v, f.o.Quantiles); s.Gauge != nil && f.o.Levels != nil {
+			s.Gauge.Above = g.above(v, f.o.Levels(f.dict.FamilyOf(s.Index).Name))
+		}
 	}
 	return t
 }

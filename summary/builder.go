@@ -98,7 +98,7 @@ func (o Options) check() (Options, error) {
 
 func (o *Options) fold(start, end int64) normalize.Options {
 	return normalize.Options{StartNS: start, EndNS: end, Slice: o.Slice, Resets: o.Resets,
-		Estimator: o.Estimator, Quantiles: o.Quantiles, SliceQuantiles: o.SliceQuantiles}
+		Estimator: o.Estimator, Quantiles: o.Quantiles, Levels: o.Catalog.Levels, SliceQuantiles: o.SliceQuantiles}
 }
 
 // Mark tells the builder of a mark as it is recorded.

@@ -30,6 +30,29 @@ type source struct {
 	endpoint int
 	dict     *metric.Dict
 	series   []*normalize.Series
+	begins   int64           // the first of the polls that gains are counted from
+	older    map[string]bool // families that had series then
+}
+
+// settle notes what was there when the window began.
+func (from *source) settle() {
+	whole := span{}
+	for _, s := range from.series {
+		if s.Samples > 0 && s.Gauge == nil && s.Info == nil {
+			whole.see(s.RefNS, s.LastNS)
+		}
+	}
+	from.begins, from.older = whole.from, map[string]bool{}
+	for _, s := range from.series {
+		if !from.born(s) {
+			from.older[from.dict.FamilyOf(s.Index).Name] = true
+		}
+	}
+}
+
+// born says that a series that can gain appeared within the window.
+func (from *source) born(s *normalize.Series) bool {
+	return s.Gauge == nil && s.Info == nil && !s.HasRef && s.FirstNS > from.begins
 }
 
 // sourcesOf returns the series that packs read, by endpoint; results are by
@@ -54,6 +77,7 @@ func sourcesOf(c *catalog.Catalog, results []*normalize.Result) []source {
 			}
 		}
 		if len(from.series) > 0 {
+			from.settle()
 			out = append(out, from)
 		}
 	}
@@ -145,7 +169,7 @@ func spanOf(sources []source) float64 {
 		for _, s := range sources[i].series {
 			switch {
 			case s.Samples == 0:
-			case s.Gauge != nil:
+			case s.Gauge != nil, s.Info != nil:
 				gauges.see(s.FirstNS, s.LastNS)
 			default:
 				gains.see(s.RefNS, s.LastNS)
@@ -212,10 +236,14 @@ func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 		for i := range c.Slices {
 			g.Slices = append(g.Slices, c.Slices[i].Total)
 		}
+		if g.Born && from.older[g.Family] {
+			g.Total += c.First // it came with its first events
+			return g, true
+		}
 		return g, c.Defined
 	case s.Gauge != nil:
 		v := s.Gauge
-		g.TimeAvg, g.Min, g.Max, g.First, g.Last = v.TimeAvg, v.Min, v.Max, v.Ref, v.Last
+		g.TimeAvg, g.Min, g.Max, g.First, g.Last, g.Above = v.TimeAvg, v.Min, v.Max, v.Ref, v.Last, v.Above
 		return g, v.N > 0
 	case s.Summary != nil:
 		m := s.Summary
@@ -240,7 +268,7 @@ func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 
 func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
 	f := from.dict.FamilyOf(s.Index)
-	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint, Resets: s.Resets}
+	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint, Resets: s.Resets, Born: from.born(s)}
 	if s.Gauge != nil {
 		g.Type = metric.Gauge
 	}
@@ -251,7 +279,7 @@ func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
 // last value of a gauge is not known there; its mean stands for it.
 func sliceGain(from *source, s *normalize.Series, k int, start int64) (catalog.Gain, bool) {
 	g := from.emptyGain(s)
-	g.Resets = 0 // slices do not tell where they were
+	g.Resets, g.Born = 0, false // slices do not tell where they were
 	switch {
 	case s.Counter != nil && k < len(s.Counter.Slices):
 		g.Total = s.Counter.Slices[k].Total
