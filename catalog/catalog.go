@@ -28,12 +28,13 @@ type Catalog struct {
 	byName   map[string]*Family
 	relabel  map[string][][2]string // by engine
 	inputs   Inputs
+	packs    []Pack
 }
 
 // embedded is the catalog of our own tables. They are a constant that takes some
 // 40 ms to read, so they are read once, by the first who asks.
 var embedded = sync.OnceValues(func() (*Catalog, error) {
-	c := &Catalog{byName: map[string]*Family{}, relabel: map[string][][2]string{}}
+	c := &Catalog{byName: map[string]*Family{}, relabel: map[string][][2]string{}, packs: Packs()}
 	names, err := fs.Glob(tables, "families/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list catalogs: %w", err)
@@ -59,7 +60,7 @@ func New(extra ...io.Reader) (*Catalog, error) {
 	if err != nil || len(extra) == 0 {
 		return ours, err
 	}
-	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName), relabel: maps.Clone(ours.relabel)}
+	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName), relabel: maps.Clone(ours.relabel), packs: ours.packs}
 	for i, r := range extra {
 		name := strconv.Itoa(i + 1)
 		if f, ok := r.(interface{ Name() string }); ok {
@@ -111,6 +112,14 @@ func (c *Catalog) Inputs() Inputs {
 		return Inputs{}
 	}
 	return c.inputs
+}
+
+// rules returns the packs.
+func (c *Catalog) rules() []Pack {
+	if c == nil {
+		return Packs()
+	}
+	return c.packs
 }
 
 // Family returns the family of a name or alias, with or without "_total". The

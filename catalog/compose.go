@@ -236,7 +236,9 @@ func perGPU(name, u, help string, factor float64, tokens []Term, families ...str
 				if a.Series == 0 {
 					return nil
 				}
-				sum, series, resets = sum+a.Value, a.Series, resets+a.Resets
+				if sum, series, resets = sum+a.Value, a.Series, resets+a.Resets; v.rule(f) == AggregateMean {
+					series = 1
+				}
 			}
 			d := divided(sum*factor, v.Seconds*float64(series), families...)
 			if resets > 0 {

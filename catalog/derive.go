@@ -135,7 +135,7 @@ const (
 // Packs returns all packs, in the order in which Derive applies them: one or
 // more of each engine, in files of their names.
 func Packs() []Pack {
-	return slices.Concat(vllmPacks(), sglangPacks(), tritonPacks())
+	return slices.Concat(genericPacks(), vllmPacks(), sglangPacks(), tritonPacks())
 }
 
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
@@ -146,7 +146,7 @@ func (c *Catalog) Reads(family string) bool {
 	if f, ok := c.Family(family); ok {
 		family = f.Name
 	}
-	return slices.ContainsFunc(Packs(), func(p Pack) bool { return p.reads(family) })
+	return slices.ContainsFunc(c.rules(), func(p Pack) bool { return p.reads(family) })
 }
 
 // Derive applies all packs to what one endpoint gained. The results are sorted:
@@ -154,7 +154,7 @@ func (c *Catalog) Reads(family string) bool {
 func (c *Catalog) Derive(s Stretch, span Span) []Derived {
 	var out []Derived
 	everything := c.view(s)
-	for _, p := range Packs() {
+	for _, p := range c.rules() {
 		all := everything.part(metric.Labels{})
 		for name, gains := range everything.byName {
 			if p.reads(name) {

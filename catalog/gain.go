@@ -55,6 +55,7 @@ type Bucket struct{ Upper, Count float64 }
 // read.
 type Stretch struct {
 	Seconds float64
+	EndNS   int64 // when it ended; 0 is not known
 	Gains   []Gain
 	// SliceSeconds are the lengths of the slices of the stretch; nil without any.
 	SliceSeconds []float64
@@ -128,6 +129,7 @@ type Amount struct {
 // that repeat what others say are left out: see [Family] Aggregate and Only.
 type View struct {
 	Seconds      float64
+	EndNS        int64 // see Stretch
 	SliceSeconds []float64
 	Scope        metric.Labels
 	catalog      *Catalog
@@ -139,7 +141,7 @@ func (v *View) Inputs() Inputs { return v.catalog.Inputs() }
 
 // part is an empty view of the same stretch.
 func (v *View) part(scope metric.Labels) *View {
-	return &View{Seconds: v.Seconds, SliceSeconds: v.SliceSeconds, Scope: scope, catalog: v.catalog, byName: map[string][]*Gain{}}
+	return &View{Seconds: v.Seconds, EndNS: v.EndNS, SliceSeconds: v.SliceSeconds, Scope: scope, catalog: v.catalog, byName: map[string][]*Gain{}}
 }
 
 // Series returns the series of a family that have the labels, in their order.
@@ -170,10 +172,7 @@ func has(l metric.Labels, where []metric.Label) bool {
 // the rule of its family says.
 func (v *View) Amount(t Term) Amount {
 	var a Amount
-	rule := AggregateByType
-	if f, ok := v.catalog.Family(t.Family); ok {
-		rule = f.Aggregate
-	}
+	rule := v.rule(t.Family)
 	for _, g := range v.byName[t.Family] {
 		x, ok := t.Part.of(g)
 		if !ok || !has(g.Labels, t.Where) || hasAny(g.Labels, t.Except) {
@@ -199,6 +198,14 @@ func (v *View) Amount(t Term) Amount {
 		a.Value *= t.Factor
 	}
 	return a
+}
+
+// rule returns how the series of a family become one number.
+func (v *View) rule(family string) Aggregate {
+	if f, ok := v.catalog.Family(family); ok {
+		return f.Aggregate
+	}
+	return AggregateByType
 }
 
 func isGauge(g *Gain) bool {

@@ -12,7 +12,7 @@ var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "ep_rank"}
 
 // view indexes the gains of a stretch by the newest names of their families.
 func (c *Catalog) view(s Stretch) *View {
-	v := &View{Seconds: s.Seconds, SliceSeconds: s.SliceSeconds, catalog: c, byName: map[string][]*Gain{}}
+	v := &View{Seconds: s.Seconds, EndNS: s.EndNS, SliceSeconds: s.SliceSeconds, catalog: c, byName: map[string][]*Gain{}}
 	seen := map[spelt]spelling{}
 	for i := range s.Gains {
 		g := &s.Gains[i]

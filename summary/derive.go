@@ -102,6 +102,9 @@ func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derive
 	}
 	for i := range sources {
 		window.Gains = append(window.Gains, sources[i].gains()...)
+		for _, s := range sources[i].series {
+			window.EndNS = max(window.EndNS, s.LastNS)
+		}
 	}
 	if len(sources) > 1 {
 		weigh(c, window.Gains, sources)
