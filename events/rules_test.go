@@ -148,3 +148,26 @@ func TestSteady(t *testing.T) {
 	nearValue(t, "duration", r.Duration, 60)
 	nearValue(t, "QPS", r.QPS, 1)
 }
+
+// TestWarmup: where nothing says what is tracked, the marks of the run say what was
+// warm-up.
+func TestWarmup(t *testing.T) {
+	list := []metric.Event{ev(10, events.SampleIssued, "a", ""), ev(15, events.SampleComplete, "a", ""),
+		ev(20, events.SampleIssued, "b", ""), ev(30, events.SampleComplete, "b", "")}
+	check := func(want string, marks ...metric.Mark) {
+		t.Helper()
+		got := ""
+		for _, r := range assemble(t, list, events.Rules{Marks: marks}).Requests {
+			if r.Tracked {
+				got += r.ID
+			}
+		}
+		equal(t, "tracked", got, want)
+	}
+	warm, profiling := metric.Mark{Name: metric.PhaseWarmup, AtNS: 1}, metric.Mark{Name: metric.PhaseProfiling, AtNS: 20}
+	check("ab")
+	check("b", warm, profiling)
+	check("ab", profiling)
+	check("ab", warm)
+	check("ab", warm, metric.Mark{Name: metric.PhaseProfiling, AtNS: 1000}) // a clock of its own
+}

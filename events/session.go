@@ -24,8 +24,8 @@ type Rules struct {
 	Tokenizer string
 	// MaxRequests limits memory, about 400 bytes for each; 0 is 5 million.
 	MaxRequests int
-	// Marks are those of the run. A request whose source names no phase is of the
-	// phase that the latest mark before its issue began.
+	// Marks are those of the run, in order of time. A request whose source names no
+	// phase is of the phase that the latest mark before its issue began.
 	Marks []metric.Mark
 }
 
@@ -380,12 +380,17 @@ func phaseAt(marks []metric.Mark, atNS int64) (phase string) {
 }
 
 // implicitBlock tracks from the first issue to the first stop where no event
-// says that tracking started, as in recordings of other tools.
+// says that tracking started, as in recordings of other tools. What was issued in
+// the warm-up of the run is not tracked, unless nothing would be.
 func (a *assembly) implicitBlock() {
 	b := Block{StopNS: a.StopNS}
 	found := false
+	warm := warmUntil(a.rules.Marks)
+	if !slices.ContainsFunc(a.Requests, func(r Request) bool { return r.IssuedNS >= warm }) {
+		warm = math.MinInt64
+	}
 	for i := range a.Requests {
-		if r := &a.Requests[i]; !a.Stopped || r.IssuedNS < a.StopNS {
+		if r := &a.Requests[i]; r.IssuedNS >= warm && (!a.Stopped || r.IssuedNS < a.StopNS) {
 			if r.Block = 0; !found || r.IssuedNS < b.StartNS {
 				b.StartNS, found = r.IssuedNS, true
 			}
@@ -394,6 +399,18 @@ func (a *assembly) implicitBlock() {
 	if found {
 		a.Blocks = []Block{b}
 	}
+}
+
+// warmUntil is the end of the warm-up, by the marks of the run.
+func warmUntil(marks []metric.Mark) int64 {
+	warm := false
+	for _, m := range marks {
+		if warm && m.Name == metric.PhaseProfiling {
+			return m.AtNS
+		}
+		warm = warm || m.Name == metric.PhaseWarmup
+	}
+	return math.MinInt64
 }
 
 // countChunks takes chunks for tokens where nothing better is known.

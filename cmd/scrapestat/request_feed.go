@@ -11,19 +11,15 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/events/proxy"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// drainRequests is how long the end of a run waits for the rest of the lines and
-// for the disk.
-const drainRequests = 10 * time.Second
-
-// requestFeed records lines about requests into a run until they end or it is
+// requestFeed tells a recorder of the requests in lines until they end or it is
 // stopped.
 type requestFeed struct {
-	dir, source string
-	rec         *events.Recorder
+	source      string
 	pipe        *io.PipeWriter
 	done        chan struct{} // the lines have ended
 	first, last atomic.Int64  // the range of times, 0 without events
@@ -32,25 +28,12 @@ type requestFeed struct {
 	err   error            // of reading, after done
 }
 
-// startFeed begins to read a file, a FIFO or, for "-", in. Nothing waits for a FIFO
-// that nobody opens. onFirst is told of the time of the first event.
-func startFeed(ctx context.Context, dir, source string, in io.Reader, create *rundb.Meta, onFirst func(atNS int64)) (*requestFeed, error) {
-	live := source == "-"
-	if source != "-" {
-		info, err := os.Stat(source)
-		if err != nil {
-			return nil, fmt.Errorf("read requests: %w", err)
-		}
-		live = !info.Mode().IsRegular()
-	} else if in == nil {
-		return nil, usagef("requests from -: there is no stdin")
-	}
-	rec, err := events.NewRecorder(ctx, dir, events.RecorderOptions{Source: "jsonl", Create: create})
-	if err != nil {
-		return nil, err
-	}
+// startFeed begins to read a file, a FIFO or, for "-", in, and tells to. Nothing
+// waits for a FIFO that nobody opens. live says that lines come as things happen:
+// then rec places times of other clocks.
+func startFeed(ctx context.Context, to recording, rec *events.Recorder, source string, in io.Reader, live bool) *requestFeed {
 	r, w := io.Pipe()
-	f := &requestFeed{dir: dir, source: source, rec: rec, pipe: w, done: make(chan struct{})}
+	f := &requestFeed{source: source, pipe: w, done: make(chan struct{})}
 	// Reading may block for ever, in open or in read, and nothing can end that but
 	// the end of the process. So what reads is not waited for: its pipe is closed.
 	go func() { w.CloseWithError(copyRequests(w, source, in)) }()
@@ -62,18 +45,15 @@ func startFeed(ctx context.Context, dir, source string, in io.Reader, create *ru
 	go func() {
 		defer close(f.done)
 		f.stats, f.err = events.ReadLines(ctx, r, o, func(e metric.Event) {
-			if f.last.Load() == 0 && onFirst != nil {
-				onFirst(e.AtNS)
-			}
 			if first := f.first.Load(); first == 0 || e.AtNS < first {
 				f.first.Store(e.AtNS)
 			}
 			f.last.Store(max(f.last.Load(), e.AtNS))
-			rec.Record(e)
+			to.Record(e)
 		})
 		r.Close() // what still comes has no reader
 	}()
-	return f, nil
+	return f
 }
 
 func copyRequests(w io.Writer, source string, in io.Reader) error {
@@ -89,18 +69,8 @@ func copyRequests(w io.Writer, source string, in io.Reader) error {
 	return err
 }
 
-// fedRequests says what a feed brought.
-type fedRequests struct {
-	lines   events.LineStats
-	stats   rundb.EventStats
-	pending int
-	failed  bool            // the rest says how much is there
-	session *events.Session // nil when the table of requests could not be made
-}
-
-// stop waits up to grace for the end of the lines, writes what waits, and makes the
-// table of requests.
-func (f *requestFeed) stop(ctx context.Context, grace time.Duration) (fedRequests, error) {
+// stop waits up to grace for the end of the lines.
+func (f *requestFeed) stop(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-f.done:
 	case <-time.After(grace):
@@ -108,22 +78,45 @@ func (f *requestFeed) stop(ctx context.Context, grace time.Duration) (fedRequest
 	}
 	f.pipe.Close()
 	<-f.done
-	out := fedRequests{lines: f.stats}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRequests)
-	defer cancel()
-	var err error
-	if out.pending, err = f.rec.Close(drain); err == nil {
-		out.session, err = events.Rebuild(context.WithoutCancel(ctx), f.dir, events.Rules{Lenient: true})
+	if f.err != nil && ctx.Err() == nil {
+		return fmt.Errorf("read requests from %s: %w", f.source, f.err)
 	}
-	out.stats = f.rec.Stats()
-	if err == nil && f.err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("read requests from %s: %w", f.source, f.err)
-	}
-	return out, err
+	return nil
+}
+
+// fedRequests says what the client's side of a run brought.
+type fedRequests struct {
+	fed         bool // from lines
+	lines       events.LineStats
+	first, last int64        // the range of times in lines
+	proxy       *proxy.Stats // nil without a proxy
+	stats       rundb.EventStats
+	pending     int
+	failed      bool            // the rest says how much is there
+	session     *events.Session // nil when the table of requests could not be made
 }
 
 // lost is how much of what was told is not in the run as it was.
-func (r *fedRequests) lost() int64 { return int64(r.lines.Bad) + r.stats.Lost() + int64(r.pending) }
+func (r *fedRequests) lost() int64 {
+	n := int64(r.lines.Bad) + r.stats.Lost() + int64(r.pending)
+	if r.proxy != nil {
+		n += r.proxy.Lost()
+	}
+	return n
+}
+
+// lossText is what was lost, in parts.
+func (r *fedRequests) lossText() string {
+	var parts []string
+	if r.fed || r.proxy == nil {
+		parts = append(parts, fmt.Sprintf("%d lines bad", r.lines.Bad))
+	}
+	parts = append(parts, fmt.Sprintf("%d events lost", r.stats.Lost()+int64(r.pending)))
+	if r.proxy != nil {
+		parts = append(parts, fmt.Sprintf("%d requests or answers lost by the proxy", r.proxy.Lost()))
+	}
+	return strings.Join(parts, ", ")
+}
 
 // summary is one line for a person.
 func (r *fedRequests) summary() string {
@@ -139,8 +132,13 @@ func (r *fedRequests) summary() string {
 		}
 		requests = len(r.session.Requests)
 	}
-	return fmt.Sprintf("requests: %d (%d failed, %d in flight), %d events of %d lines, %d lines bad, %d events lost", requests, failed, flying,
-		r.stats.Recorded, r.lines.Lines, r.lines.Bad, r.stats.Lost()+int64(r.pending))
+	from := "the proxy"
+	if r.fed {
+		if from = fmt.Sprintf("%d lines", r.lines.Lines); r.proxy != nil {
+			from += " and the proxy"
+		}
+	}
+	return fmt.Sprintf("requests: %d (%d failed, %d in flight), %d events of %s, %s", requests, failed, flying, r.stats.Recorded, from, r.lossText())
 }
 
 // notes are what is doubtful.
@@ -161,6 +159,10 @@ func (r *fedRequests) notes() []metric.Warning {
 	if len(r.lines.Unknown) > 0 {
 		add("request_keys_unknown", "keys of the lines about requests that are not known and were left out: %q", strings.Join(r.lines.Unknown, ", "))
 	}
+	if p := r.proxy; p != nil && p.Lost() > 0 {
+		add("proxy_incomplete", "the proxy refused %d requests beyond its limit (--max-streams); of answers %d could not be scanned, %d were larger than a limit, %d unreadable: their tokens are unknown",
+			p.Refused, p.Unscanned, p.Oversized, p.Unreadable)
+	}
 	if r.session != nil {
 		out = append(out, r.session.Warnings...)
 	}
@@ -170,19 +172,41 @@ func (r *fedRequests) notes() []metric.Warning {
 // lineGrace is how long the end of a collection waits for lines that are under way.
 const lineGrace = 2 * time.Second
 
-// stopFeed ends what --requests began and notes what is doubtful.
-func (s *session) stopFeed(ctx context.Context) []metric.Warning {
-	if s.feed == nil {
+// stopSide ends the client's side, if there is one, and notes what is doubtful.
+func (s *session) stopSide(ctx context.Context) []metric.Warning {
+	if s.side == nil {
 		return nil
 	}
 	err := s.db.Flush() // the phases of requests are those of the marks
 	var stopped error
-	s.fed, stopped = s.feed.stop(ctx, lineGrace)
+	s.fed, stopped = s.side.stop(ctx, lineGrace)
+	s.fed.tellProxy(func(text string) { s.say.say("%s", text) })
 	s.manifest.Options["request-counts"] = s.fed.counts()
 	notes := s.fed.notes()
 	if err = errors.Join(err, stopped); err != nil {
 		s.fed.failed = true
-		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: err.Error()})
+		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: "request events are incomplete: " + err.Error()})
 	}
 	return notes
+}
+
+// startSide starts what --requests and --proxy ask for; without them the client has
+// no side.
+func (s *session) startSide(ctx context.Context) (err error) {
+	if s.o.requests == "" && s.o.proxy == "" {
+		return nil
+	}
+	o := sideOptions{dir: s.o.out, lines: s.o.requests, in: s.in}
+	if s.o.proxy != "" {
+		flags := s.o.proxyFlags
+		if o.listen, flags.options.Upstream, err = proxyPair(s.o.proxy); err != nil {
+			return err
+		}
+		flags.options.Untracked = true // the phases of the run say what is
+		o.proxy = &flags
+	}
+	if s.side, err = startSide(ctx, o); err == nil && s.side.proxy != nil {
+		s.say.say("proxy on http://%s", s.side.proxy.addr)
+	}
+	return err
 }

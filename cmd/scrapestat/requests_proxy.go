@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/proxy"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -47,9 +46,16 @@ func (p *proxyFlags) validate() error {
 	return nil
 }
 
+// requestsProxyOptions is the command line of requests proxy.
+type requestsProxyOptions struct {
+	flags       proxyFlags
+	listen, out string
+	warmup      time.Duration
+	strict      bool
+}
+
 func newRequestsProxyCmd(std stdio) *cobra.Command {
-	var p proxyFlags
-	var listen, out string
+	var o requestsProxyOptions
 	cmd := &cobra.Command{
 		Use:     "proxy --upstream URL",
 		Short:   "Record the requests that pass through a proxy",
@@ -57,70 +63,90 @@ func newRequestsProxyCmd(std stdio) *cobra.Command {
 		Example: "  scrapestat requests proxy --listen 127.0.0.1:9000 --upstream http://127.0.0.1:8000 -o run1",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if p.options.Upstream == "" {
+			switch {
+			case o.flags.options.Upstream == "":
 				return usagef("missing --upstream, for example http://127.0.0.1:8000")
+			case o.warmup < 0:
+				return usagef("--warmup %v is negative", o.warmup)
+			case o.out == "":
+				o.out = defaultRunDir(time.Now())
 			}
-			if err := p.validate(); err != nil {
+			if err := o.flags.validate(); err != nil {
 				return err
 			}
-			if out == "" {
-				out = defaultRunDir(time.Now())
-			}
-			return requestsProxy(cmd.Context(), p, listen, out, std)
+			return requestsProxy(cmd.Context(), o, std)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; a port alone is on loopback, 0 chooses one")
-	f.StringVar(&p.options.Upstream, "upstream", "", "`URL` of the server")
-	f.StringVarP(&out, "out", "o", "", "run `directory`, new or of a run that is or was recorded (default runs/<UTC time>)")
-	p.register(f, "")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9000", "`address` to listen on; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.flags.options.Upstream, "upstream", "", "`URL` of the server")
+	f.StringVarP(&o.out, "out", "o", "", "run `directory`, new or of a run that is or was recorded (default runs/<UTC time>)")
+	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the session: recorded, not tracked, so that reports leave it out")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was lost")
+	o.flags.register(f, "")
 	return cmd
 }
 
-func requestsProxy(ctx context.Context, p proxyFlags, listen, out string, std stdio) error {
+func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	var create *rundb.Meta
-	if _, err := os.Stat(filepath.Join(out, "run.db")); errors.Is(err, os.ErrNotExist) {
-		o := collectOptions{out: out}
-		meta := o.meta(time.Now(), nil)
-		create = &meta
+	so := sideOptions{dir: o.out, proxy: &o.flags, listen: o.listen}
+	if _, err := os.Stat(filepath.Join(o.out, rundb.FileName)); errors.Is(err, os.ErrNotExist) {
+		co := collectOptions{out: o.out}
+		meta := co.meta(time.Now(), nil)
+		so.create = &meta
 	}
-	r, err := startProxy(ctx, p, listen, out, create)
+	o.flags.options.Untracked = o.warmup > 0
+	side, err := startSide(ctx, so)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "http://%s\n", r.addr)
-	fmt.Fprintf(std.err, "recording requests to %s into %s\n", p.options.Upstream, out)
-	<-ctx.Done()
-	return r.stop(func(text string) { fmt.Fprintln(std.err, text) })
+	fmt.Fprintf(std.out, "http://%s\n", side.proxy.addr)
+	fmt.Fprintf(std.err, "recording requests to %s into %s\n", o.flags.options.Upstream, o.out)
+	select {
+	case <-timerIf(o.warmup):
+		side.phase(metric.PhaseProfiling)
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	got, err := side.stop(ctx, 0)
+	say := func(text string) { fmt.Fprintln(std.err, text) }
+	got.tellProxy(say)
+	for _, w := range got.notes() {
+		say("warning: " + w.Text)
+	}
+	say(got.summary())
+	if err == nil && o.strict && got.lost() > 0 {
+		err = &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.lossText())}
+	}
+	return err
 }
 
 // runningProxy is a proxy that records into a run.
 type runningProxy struct {
 	addr  net.Addr
+	ln    net.Listener
 	p     *proxy.Proxy
-	rec   *events.Recorder
+	to    *lateRecorder
 	end   context.CancelFunc
 	ended chan error
 }
 
-// source is a recorder that is opened when everything else is known to work,
+// lateRecorder is a recorder that is opened when everything else is known to work,
 // before the first event.
-type source struct{ *events.Recorder }
+type lateRecorder struct{ recording }
 
-// startProxy measures the proxy and lets it listen.
-func startProxy(ctx context.Context, flags proxyFlags, listen, dir string, create *rundb.Meta) (*runningProxy, error) {
+// newProxy measures the proxy and lets it listen.
+func newProxy(ctx context.Context, flags proxyFlags, listen string) (*runningProxy, error) {
 	address, err := listenAddress(listen)
 	if err != nil {
 		return nil, err
 	}
-	r := &runningProxy{ended: make(chan error, 1)}
-	to := &source{}
-	flags.options.Recorder = to
+	r := &runningProxy{ended: make(chan error, 1), to: &lateRecorder{}}
+	flags.options.Recorder = r.to
 	if r.p, err = proxy.New(flags.options); err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -129,38 +155,45 @@ func startProxy(ctx context.Context, flags proxyFlags, listen, dir string, creat
 			return nil, err
 		}
 	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
+	if r.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", address); err != nil {
 		return nil, usagef("listen for the proxy: %w", err)
 	}
-	r.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: "proxy", Create: create})
-	if err != nil {
-		return nil, errors.Join(err, ln.Close())
-	}
-	to.Recorder = r.rec
-	ctx, r.end = context.WithCancel(context.WithoutCancel(ctx))
-	r.addr = ln.Addr()
-	go func() { r.ended <- r.p.Serve(ctx, ln) }()
+	r.addr = r.ln.Addr()
 	return r, nil
 }
 
-// stop ends the proxy, writes what is recorded and says what it was.
-func (r *runningProxy) stop(say func(string)) error {
+// discard closes a proxy that was not started; nil is none.
+func (r *runningProxy) discard() error {
+	if r == nil {
+		return nil
+	}
+	return r.ln.Close()
+}
+
+// start lets it serve until stop is called.
+func (r *runningProxy) start(ctx context.Context, to recording) {
+	r.to.recording = to
+	ctx, r.end = context.WithCancel(context.WithoutCancel(ctx))
+	go func() { r.ended <- r.p.Serve(ctx, r.ln) }()
+}
+
+// stop ends the proxy and waits for it.
+func (r *runningProxy) stop() error {
 	r.end()
-	err := <-r.ended
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	pending, closeErr := r.rec.Close(ctx)
-	s, stats := r.p.Stats(), r.rec.Stats()
-	say(fmt.Sprintf("proxy: %d requests (%d failed), %d passed unrecorded, %d events (%d lost)", s.Requests, s.Failed, s.Passed, stats.Recorded, stats.Lost()))
+	return <-r.ended
+}
+
+// tellProxy says what the proxy did and cost, if there was one.
+func (r *fedRequests) tellProxy(say func(string)) {
+	s := r.proxy
+	if s == nil {
+		return
+	}
+	say(fmt.Sprintf("proxy: %d requests (%d failed), %d passed unrecorded", s.Requests, s.Failed, s.Passed))
 	say(fmt.Sprintf("proxy: added per request p50 %v, p99 %v, most %v (a slow client counts too)", s.Added.P50, s.Added.P99, s.Added.Max))
 	if n := s.Null; n != nil {
 		say(fmt.Sprintf("proxy: in front of a server that does nothing, p50 rose by %v and p99 by %v in %d requests", n.AddedP50, n.AddedP99, n.N))
 	}
-	if pending > 0 {
-		say(fmt.Sprintf("proxy: %d events could not be written", pending))
-	}
-	return errors.Join(err, closeErr)
 }
 
 // proxyPair reads the value of collect --proxy.
@@ -178,43 +211,10 @@ func proxyPair(text string) (listen, upstream string, err error) {
 	return listen, upstream, nil
 }
 
-// startProxy starts the proxy of --proxy; nil without.
-func (s *session) startProxy(ctx context.Context) (*runningProxy, error) {
-	if s.o.proxy == "" {
-		return nil, nil
-	}
-	listen, upstream, err := proxyPair(s.o.proxy)
-	if err != nil {
-		return nil, err
-	}
-	flags := s.o.proxyFlags
-	flags.options.Upstream = upstream
-	r, err := startProxy(ctx, flags, listen, s.o.out, nil)
-	if err == nil {
-		s.say.say("proxy on http://%s", r.addr)
-	}
-	return r, err
-}
-
-// notes stops the proxy of a collection and returns what is to be said about it in
-// the recording. It may be called on nil.
-func (r *runningProxy) notes(s *session) []metric.Warning {
-	if r == nil {
-		return nil
-	}
-	if err := r.stop(func(text string) { s.say.say("%s", text) }); err != nil {
-		return []metric.Warning{{Code: "proxy_failed", Text: "request events are incomplete: " + err.Error()}}
-	}
-	return nil
-}
-
 // validateProxy checks --proxy and its flags.
 func (o *collectOptions) validateProxy() error {
 	if o.proxy == "" {
 		return nil
-	}
-	if o.requests != "" {
-		return usagef("--proxy and --requests: one of them, as a run has one recorder of requests")
 	}
 	if _, _, err := proxyPair(o.proxy); err != nil {
 		return err

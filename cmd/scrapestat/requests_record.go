@@ -88,22 +88,20 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 			return err
 		}
 	}
-	abort, cancel := context.WithCancel(ctx)
-	defer cancel()
 	first, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	feed, err := startFeed(abort, dir, o.source, std.in, nil, nil)
+	side, err := startSide(ctx, sideOptions{dir: dir, lines: o.source, in: std.in})
 	if err != nil {
 		return errors.Join(err, run.discard())
 	}
 	say.say("recording requests from %s into %s", o.source, dir)
 	select {
-	case <-feed.done:
+	case <-side.feed.done:
 	case <-first.Done():
 	}
-	got, err := feed.stop(ctx, 0)
+	got, err := side.stop(ctx, 0)
 	if run != nil {
-		err = errors.Join(err, run.close(feed, &got))
+		err = errors.Join(err, run.close(&got))
 	}
 	for _, w := range got.notes() {
 		say.say("warning: %s", w.Text)
@@ -117,7 +115,7 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	case got.stats.Recorded == 0:
 		return &codeError{exitNothing, fmt.Errorf("no request was recorded from %s", o.source)}
 	case o.strict && got.lost() > 0:
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d lines bad, %d events lost (--strict)", got.lines.Bad, got.stats.Lost()+int64(got.pending))}
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.lossText())}
 	}
 	return nil
 }
@@ -153,10 +151,10 @@ func (r *requestsRun) discard() error {
 }
 
 // close sets the phase that the events span and ends the run.
-func (r *requestsRun) close(f *requestFeed, got *fedRequests) error {
+func (r *requestsRun) close(got *fedRequests) error {
 	var err error
-	if first := f.first.Load(); first != 0 {
-		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: first}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: f.last.Load()}))
+	if got.first != 0 {
+		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.first}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.last}))
 	}
 	for _, w := range got.notes() {
 		err = errors.Join(err, r.db.Warn(w))
@@ -167,10 +165,14 @@ func (r *requestsRun) close(f *requestFeed, got *fedRequests) error {
 	return errors.Join(err, r.db.Close(), rundb.WriteManifest(r.dir, r.manifest))
 }
 
-// counts is what the manifest says of a feed.
+// counts is what the manifest says of the client's side.
 func (r *fedRequests) counts() map[string]int64 {
 	out := map[string]int64{"lines": int64(r.lines.Lines), "lines_bad": int64(r.lines.Bad), "events": r.stats.Recorded, "dropped": r.stats.Dropped,
 		"late": r.stats.Late, "encode_errors": r.stats.EncodeErrors, "pending": int64(r.pending)}
+	if p := r.proxy; p != nil {
+		out["proxied"], out["proxy_failed"], out["proxy_passed"], out["proxy_refused"] = p.Requests, p.Failed, p.Passed, p.Refused
+		out["proxy_unscanned"], out["proxy_oversized"], out["proxy_unreadable"] = p.Unscanned, p.Oversized, p.Unreadable
+	}
 	if r.session != nil {
 		out["requests"] = int64(len(r.session.Requests))
 	}

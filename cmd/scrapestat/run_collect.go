@@ -183,7 +183,7 @@ func finish(ctx context.Context, o collectOptions, s *session, std stdio) error 
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}
-	if s.feed != nil && !o.quiet {
+	if s.side != nil && !o.quiet {
 		if _, err := fmt.Fprintln(std.out, s.fed.summary()); err != nil {
 			return fmt.Errorf("print summary: %w", err)
 		}
@@ -208,7 +208,7 @@ func (s *session) verdict(r *summary.Run) error {
 	case s.child != nil && s.child.code != 0 && !s.child.stopped:
 		return &codeError{s.child.code, nil}
 	case s.o.strict && (s.fed.failed || s.fed.lost() > 0):
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %d lines bad, %d events lost (--strict)", s.fed.lines.Bad, s.fed.lost()-int64(s.fed.lines.Bad))}
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", s.fed.lossText())}
 	case s.o.strict && !t.lossless():
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.failed, t.dropped)}
 	}

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"scrapestat": main})
+	testscript.Main(m, map[string]func(){"scrapestat": main, "askllm": askLLM})
 }
 
 // TestScripts runs the command line as a user does, against real servers on
@@ -91,6 +91,18 @@ func startServers(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	serve("TSIDLE", idle)
+	// Servers that only the requests of a script use, and one that answers in text.
+	for _, name := range []string{"LLM", "LLM2"} {
+		serve(name, simulated(t, "vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 3, AbortShare: -1, ErrorShare: -1}))
+	}
+	serve("TEXTLLM", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "up 1\n") }))
+	for i := range 6 {
+		front, err := freeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env["FRONT"+strconv.Itoa(i)] = front
+	}
 	body := func(contentType, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)

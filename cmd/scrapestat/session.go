@@ -32,7 +32,7 @@ type session struct {
 	hunt      *hunt
 	say       *progress
 	manifest  rundb.Manifest // as of the start
-	feed      *requestFeed   // nil without --requests
+	side      *requestSide   // nil without --requests and --proxy
 	fed       fedRequests    // what it brought
 	in        io.Reader      // stdin
 	ended     time.Time
@@ -134,6 +134,7 @@ func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan s
 			return s.settle(ctx, first, done)
 		case m := <-s.marks:
 			s.phase = m.Name
+			s.side.phase(m.Name)
 			s.collector.Boundary(ctx)
 			if m.Name == metric.MarkEnd {
 				return s.settle(ctx, first, done)
@@ -181,6 +182,7 @@ func (s *session) sayNews() {
 
 func (s *session) mark(name string, atNS int64) error {
 	s.phase = name
+	s.side.phase(name)
 	if err := s.db.Mark(metric.Mark{Name: name, AtNS: atNS}); err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
 	}
@@ -203,14 +205,7 @@ func (s *session) startOutputs(ctx context.Context, targets []scrape.Target) (st
 	if err != nil {
 		return nil, err
 	}
-	if s.o.requests != "" {
-		if s.feed, err = startFeed(context.Background(), s.o.out, s.o.requests, s.in, nil, nil); err != nil {
-			srv.stop()
-			return nil, err
-		}
-	}
-	px, err := s.startProxy(ctx)
-	if err != nil {
+	if err := s.startSide(ctx); err != nil {
 		srv.stop()
 		return nil, err
 	}
@@ -220,8 +215,7 @@ func (s *session) startOutputs(ctx context.Context, targets []scrape.Target) (st
 		s.self.mirror(m.w)
 	}
 	return func(ctx context.Context) {
-		notes := append(px.notes(s), append(srv.stop(), m.stop(ctx)...)...)
-		notes = append(notes, s.stopFeed(ctx)...)
+		notes := append(s.stopSide(ctx), append(srv.stop(), m.stop(ctx)...)...)
 		for _, w := range notes {
 			s.say.say("warning: %s", w.Text)
 			if err := s.db.Warn(w); err != nil {

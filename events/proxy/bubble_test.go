@@ -215,8 +215,8 @@ func TestReport(t *testing.T) {
 		for _, ev := range l.events {
 			types = append(types, ev.Type)
 		}
-		want := []string{events.SessionStarted, events.SampleIssued, events.SampleUpstream, events.SampleFirstByte, events.SampleFirst,
-			events.SampleDetail, events.SampleComplete, events.SessionEnded}
+		want := []string{events.SessionStarted, events.StartTracking, events.SampleIssued, events.SampleUpstream, events.SampleFirstByte, events.SampleFirst,
+			events.SampleDetail, events.SampleComplete, events.StopTracking, events.SessionEnded}
 		if !slices.Equal(types, want) {
 			t.Errorf("events %q, want %q", types, want)
 		}
@@ -299,4 +299,55 @@ func TestFailures(t *testing.T) {
 			t.Errorf("status %d, %+v", code, r)
 		}
 	})
+}
+
+// TestTrack: what is issued while tracking is off is warm-up.
+func TestTrack(t *testing.T) {
+	check := func(o proxy.Options, phases []bool, want string) {
+		t.Helper()
+		l := &log{}
+		o.Recorder, o.Upstream = l, "http://x"
+		o.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+		})
+		p, err := proxy.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		front := newPipes()
+		go func() { ended <- p.Serve(ctx, front) }()
+		client := &http.Client{Transport: front.transport()}
+		send := func() {
+			resp, err := client.Post("http://p/v1/completions", "application/json", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		send()
+		for _, on := range phases {
+			p.Track(on)
+			p.Track(on) // says nothing new
+			send()
+		}
+		client.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, r := range l.requests(t) {
+			got += map[bool]string{true: "t", false: "-"}[r.Tracked]
+		}
+		if got != want {
+			t.Errorf("tracked %q, want %q", got, want)
+		}
+	}
+	check(proxy.Options{}, nil, "t")
+	check(proxy.Options{Untracked: true}, nil, "-")
+	check(proxy.Options{Untracked: true}, []bool{true}, "-t")
+	check(proxy.Options{Untracked: true}, []bool{false, true, false, true}, "--t-t")
 }

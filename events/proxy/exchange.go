@@ -134,7 +134,7 @@ func (x *exchange) headers(resp *http.Response) {
 	if c := resp.Header.Get("Content-Encoding"); c != "" && c != "identity" {
 		x.scanned = false
 	}
-	if !x.scanned {
+	if !x.scanned && resp.StatusCode < 400 {
 		x.p.counts.unscanned.Add(1)
 	}
 	x.scan = scanner{p: x.p, stream: x.stream}

@@ -32,6 +32,10 @@ type Stats struct {
 	Null *NullDelay `json:"null_upstream,omitempty"`
 }
 
+// Lost is how many requests and answers, or parts of them, are not in the recording
+// as they were: refused, not scanned, beyond a limit, unreadable.
+func (s *Stats) Lost() int64 { return s.Refused + s.Unscanned + s.Oversized + s.Unreadable }
+
 // Delay is the distribution of a time that the proxy took. Percentiles are those
 // of a histogram whose buckets are 5 % wide.
 type Delay struct {

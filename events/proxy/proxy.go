@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,9 @@ type Options struct {
 	// ForceUsage adds stream_options.include_usage to streaming requests that do
 	// not have it. The answer then has a chunk that the client did not ask for.
 	ForceUsage bool
+	// Untracked leaves it to Track to say when performance is tracked. Otherwise it
+	// is from the start of Serve to its end.
+	Untracked bool
 
 	MaxRequest   int64 // bytes of the body of a request; 0 is 64 MiB
 	MaxScan      int   // bytes of a line, or of an answer that is no stream; 0 is 1 MiB
@@ -62,6 +66,9 @@ type Proxy struct {
 	counts  counts
 	added   delays
 	sent    delays
+
+	mu                sync.Mutex
+	tracking, tracked bool // now, and ever
 }
 
 // New returns a proxy. It fails when the upstream is no http or https address.
@@ -135,6 +142,23 @@ func (p *Proxy) now() int64 { return p.origin.UnixNano() + int64(time.Since(p.or
 // Record tells the recorder of an event of the session at the present.
 func (p *Proxy) Record(name string, data []byte) {
 	p.rec.Record(metric.Event{Type: name, AtNS: p.now(), Data: data})
+}
+
+// Track tells the recorder that from now on performance is tracked, or is not any
+// more. Requests that are issued while it is not are warm-up: reports leave them
+// out. To say again what is so already tells nothing.
+func (p *Proxy) Track(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case on == p.tracking:
+		return
+	case on:
+		p.Record(events.StartTracking, nil)
+	default:
+		p.Record(events.StopTracking, nil)
+	}
+	p.tracking, p.tracked = on, true
 }
 
 // recorded says whether a request is one for an answer of a model.
@@ -233,9 +257,13 @@ func headerID(h http.Header) string {
 	return id
 }
 
-// End tells the recorder that the session has ended, with what the proxy itself
-// cost. All requests must have ended: call it after Serve.
-func (p *Proxy) End() {
+// end tells the recorder that the session has ended, with what the proxy itself
+// cost.
+func (p *Proxy) end() {
+	if !p.tracked { // an empty stretch says that all was warm-up
+		p.Track(true)
+	}
+	p.Track(false)
 	p.Record(events.SessionEnded, p.Stats().json())
 }
 

@@ -39,6 +39,9 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		ErrorLog:          p.reverse.ErrorLog,
 	}
 	p.Record(events.SessionStarted, nil)
+	if !p.o.Untracked {
+		p.Track(true)
+	}
 	ended := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() { ended <- srv.Serve(ln) })
@@ -58,7 +61,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	if p.own != nil {
 		p.own.CloseIdleConnections()
 	}
-	p.End()
+	p.end()
 	return err
 }
 
