@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -16,8 +15,7 @@ import (
 // streams to the end.
 func askLLM() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: askllm ADDRESS N")
-		os.Exit(2)
+		panic("usage: askllm ADDRESS N")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -29,8 +27,7 @@ func askLLM() {
 		err = askOnce(ctx, os.Args[1], i)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "askllm:", err)
-		os.Exit(1)
+		panic(err) // ends the program, not as it should
 	}
 }
 

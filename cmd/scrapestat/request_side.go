@@ -35,8 +35,8 @@ type requestSide struct {
 	feed  *requestFeed  // nil without lines
 	proxy *runningProxy // nil without a proxy
 	// shared says that the session is not that of one source alone, as there are
-	// others, or events from before: then none says when it starts and ends, and a
-	// proxy not what is tracked.
+	// others, or events from before: then none says when it starts and ends, and
+	// beside lines a proxy not what is tracked.
 	shared bool
 }
 
@@ -67,7 +67,7 @@ func startSide(ctx context.Context, o sideOptions) (*requestSide, error) {
 		return nil, errors.Join(err, s.proxy.discard())
 	}
 	if s.proxy != nil {
-		s.proxy.start(ctx, s.recorder(false))
+		s.proxy.start(ctx, s.recorder(o.lines == ""))
 	}
 	if o.lines != "" {
 		s.feed = startFeed(context.WithoutCancel(ctx), s.recorder(true), s.rec, o.lines, o.in, live)
@@ -135,10 +135,10 @@ func (o oneOfSeveral) Record(ev metric.Event) {
 	o.Recorder.Record(ev)
 }
 
-// phase tells a proxy that is alone which requests are tracked: those of the
-// profiling phase. It may be called on nil.
+// phase tells a proxy which requests are tracked: those of the profiling phase. It
+// may be called on nil.
 func (s *requestSide) phase(name string) {
-	if s == nil || s.proxy == nil || s.shared {
+	if s == nil || s.proxy == nil {
 		return
 	}
 	switch name {
