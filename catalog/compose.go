@@ -250,3 +250,43 @@ func perGPU(name, u, help string, factor float64, tokens []Term, families ...str
 			return []Derived{d}
 		}}
 }
+
+// notZero is the last value of a gauge for which 0 means that there is none.
+func notZero(v *View, gauge string) []Derived {
+	a := v.Amount(Term{Family: gauge})
+	if a.Series == 0 || a.Value == 0 {
+		return nil
+	}
+	return []Derived{{Value: a.Value, Shown: a.Value, Status: Estimate, Families: []string{gauge}}}
+}
+
+// addMeans adds up quotients; one that is missing makes the sum missing.
+func addMeans(v *View, means [][2][]Term) []Derived {
+	var out Derived
+	any := false
+	for _, m := range means {
+		d, some := v.divide(m[0], m[1])
+		any = any || some
+		out.Value += d.Value
+		out.Status = max(out.Status, d.Status)
+		out.Families = append(out.Families, d.Families...)
+	}
+	if !any {
+		return nil
+	}
+	out.Shown = out.Value
+	return []Derived{out}
+}
+
+// remainder is a quotient that makes no sense below zero. It gives nothing unless
+// all of its input is there.
+func remainder(v *View, num, den []Term) []Derived {
+	d, _ := v.divide(num, den)
+	if d.Status == Missing {
+		return nil
+	}
+	if d.Shown = max(0, d.Value); d.Value < 0 {
+		d.Flag("negative")
+	}
+	return []Derived{d}
+}

@@ -85,8 +85,8 @@ func TestSpans(t *testing.T) {
 	if find(known(t).Derive(s, catalog.Window), "triton_pa_request_us", "m") == nil || find(known(t).Derive(s, catalog.Slice), "triton_pa_request_us", "m") != nil {
 		t.Error("perf_analyzer's numbers are those of the window, and only those")
 	}
-	if !known(t).Reads("triton_stats_requests_total") || known(t).Reads("nv_inference_count") {
-		t.Error("the packs read triton_stats_ families")
+	if !known(t).Reads("triton_stats_requests_total") || known(t).Reads("node_load1") {
+		t.Error("the packs read families of engines, and no others")
 	}
 }
 

@@ -162,11 +162,7 @@ func sglangAcceptance(v *View) []Derived {
 	if some && d.Status != Missing {
 		return []Derived{d}
 	}
-	gauge := sglang + "spec_accept_length"
-	if a := v.Amount(Term{Family: gauge, Part: Mean}); a.Series > 0 && a.Value > 0 {
-		return []Derived{{Value: a.Value, Shown: a.Value, Status: Estimate, Families: []string{gauge}}}
-	}
-	return nil
+	return notZero(v, sglang+"spec_accept_length")
 }
 
 func sglangGraphs(v *View) []Derived {
