@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -70,5 +72,81 @@ func (p *progress) end() {
 	if p.open {
 		fmt.Fprintln(p.w)
 		p.open = false
+	}
+}
+
+// bar shows how far a piece of work is, on a terminal only, and only once it has
+// taken a while. It is safe for concurrent use. A nil bar shows nothing.
+type bar struct {
+	p    *progress
+	what string
+
+	mu      sync.Mutex
+	of, n   int64
+	started time.Time
+	drawn   time.Time
+}
+
+// The times of a bar: a short piece of work shows none.
+const (
+	barAfter = 500 * time.Millisecond
+	barEvery = 150 * time.Millisecond
+	barWidth = 30
+)
+
+// bar begins a piece of work; nil when nobody would see it.
+func (p *progress) bar(what string) *bar {
+	if p.quiet || !p.term {
+		return nil
+	}
+	return &bar{p: p, what: what, started: time.Now()}
+}
+
+// total says how much there is to do.
+func (b *bar) total(n int64) {
+	if b != nil {
+		b.mu.Lock()
+		b.of = n
+		b.mu.Unlock()
+	}
+}
+
+// add says that n more are done.
+func (b *bar) add(n int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.n += n
+	now := time.Now()
+	if b.of <= 0 || now.Sub(b.started) < barAfter || now.Sub(b.drawn) < barEvery {
+		return
+	}
+	b.drawn = now
+	b.p.show(b.text(now))
+}
+
+// text is the line: what is done, how much of it, and how long it will take.
+func (b *bar) text(now time.Time) string {
+	part := min(float64(b.n)/float64(b.of), 1)
+	full := int(part * barWidth)
+	text := fmt.Sprintf("%s  [%s%s] %3.0f %%", b.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100)
+	if took := now.Sub(b.started); part > 0.05 {
+		text += fmt.Sprintf("  %v left", time.Duration(float64(took)*(1-part)/part).Round(time.Second))
+	}
+	return text
+}
+
+// done takes the bar away.
+func (b *bar) done() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p.open {
+		fmt.Fprint(b.p.w, "\r\x1b[K")
+		b.p.open = false
 	}
 }

@@ -39,6 +39,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newCollectCmd(std),
 		newExportCmd(std),
 		newShowCmd(std),
+		newReportCmd(std),
 		newMarkCmd(std),
 		newRequestsCmd(std),
 		newImportCmd(std),

@@ -24,6 +24,7 @@ var layers = map[string][]string{
 	"export":              {"summary", "normalize", "catalog", "metric", "internal/atomicfile"},
 	"compare":             {"summary", "catalog", "metric"},
 	"report":              {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "internal/texttab"},
+	"report/html":         {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "events", "internal/texttab"},
 	"simulate":            {"metric"},
 	"doctor":              {"metric", "scrape", "catalog", "internal/texttab"},
 	"cmd/scrapestat":      {everything},

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/report/html"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+const reportLong = `Writes one HTML file that shows a run, or several beside each other: what matters
+of each engine, series and distributions over time, how each target answered, and
+a table of every family. The file needs no network and no other file. The first
+RUN is the base of all comparison. Works on a run whose collector was killed.`
+
+// reportOptions is the command line of report.
+type reportOptions struct {
+	runs     []string
+	out      string
+	title    string
+	quiet    bool
+	window   windowFlags
+	analysis analysisFlags
+}
+
+func newReportCmd(std stdio) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:     "report [NAME=]RUN... [flags]",
+		Short:   "Write the report of a run as one HTML file",
+		Long:    reportLong,
+		Example: "  scrapestat report run1 -o report.html\n  scrapestat report before=run1 after=run2 -o report.html",
+		Args:    atLeast(1, "RUN, a run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.runs = args
+			if err := o.analysis.validate(); err != nil {
+				return err
+			}
+			return writeReport(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "output `file`, or - for stdout (default report.html in the first RUN)")
+	f.StringVar(&o.title, "title", "", "`headline` of the page (default the names of the runs)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
+	o.window.register(cmd)
+	o.analysis.registerNumbers(cmd)
+	return cmd
+}
+
+func writeReport(ctx context.Context, o reportOptions, std stdio) error {
+	so := o.analysis.options()
+	if err := o.window.apply(&so); err != nil {
+		return err
+	}
+	say := newProgress(std.err, o.quiet)
+	defer say.end()
+	var ins []html.Input
+	for i, arg := range o.runs {
+		name, dir := namedRun(arg)
+		in, err := reportInput(ctx, name, dir, o.analysis, so, say.bar(fmt.Sprintf("reading %s (%d of %d)", name, i+1, len(o.runs))))
+		if err != nil {
+			return err
+		}
+		ins = append(ins, in)
+		if i == 0 && o.out == "" {
+			o.out = filepath.Join(dir, reportName)
+		}
+	}
+	ho := html.Options{Title: o.title, Generated: time.Now()}
+	if o.out == "-" {
+		w := bufio.NewWriter(std.out)
+		if err := errors.Join(html.Write(w, ins, ho), w.Flush()); err != nil {
+			return fmt.Errorf("write report to stdout: %w", err)
+		}
+		return nil
+	}
+	size, err := saveReport(o.out, ins, ho)
+	if err != nil {
+		return err
+	}
+	say.say("wrote %s (%d bytes)", o.out, size)
+	return nil
+}
+
+// reportName is the report in a run directory.
+const reportName = "report.html"
+
+// saveReport writes the page into a file, whole or not at all.
+func saveReport(path string, ins []html.Input, ho html.Options) (int64, error) {
+	f, err := atomicfile.Create(path, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("write report: %w", err)
+	}
+	defer f.Abort()
+	c := &countingWriter{w: f}
+	if err := html.Write(c, ins, ho); err != nil {
+		return 0, fmt.Errorf("write report %s: %w", path, err)
+	}
+	if err := f.Commit(); err != nil {
+		return 0, fmt.Errorf("write report: %w", err)
+	}
+	return c.n, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// namedRun splits NAME=RUN. A folder that exists is never split.
+func namedRun(arg string) (name, dir string) {
+	if name, dir, ok := strings.Cut(arg, "="); ok && name != "" {
+		if _, err := os.Stat(arg); err != nil {
+			return name, dir
+		}
+	}
+	return filepath.Base(filepath.Clean(arg)), arg
+}
+
+// reportInput reads a run once, for its result and for its pictures.
+func reportInput(ctx context.Context, name, dir string, a analysisFlags, so summary.Options, b *bar) (html.Input, error) {
+	runs, closeAll, err := openRuns([]string{dir})
+	if err != nil {
+		return html.Input{}, err
+	}
+	defer closeAll()
+	run := runs[0]
+	meta := run.Meta()
+	end, err := endOf(ctx, run)
+	if err != nil {
+		return html.Input{}, err
+	}
+	if !a.sliceFlag.Changed {
+		if so.Slice = meta.Slice; so.Slice == 0 {
+			so.Slice = reportSlice(time.Duration(end - meta.OriginNS))
+		}
+	}
+	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: len(run.Targets())})
+	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
+	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, origin: meta.OriginNS, bar: b}}, so)
+	b.done()
+	if err != nil {
+		if errors.Is(err, summary.ErrNoPhase) {
+			err = usagef("%w", err)
+		}
+		return html.Input{}, err
+	}
+	in := html.Input{Name: name, Run: result, Timeline: t, Open: meta.EndNS == 0}
+	if run.HasEvents() {
+		s, err := events.Assemble(run.Events(ctx), events.Rules{Lenient: true})
+		if err != nil {
+			return html.Input{}, fmt.Errorf("read request events of %s: %w", dir, err)
+		}
+		in.Requests = s.Requests
+	}
+	return in, nil
+}
+
+// watched is a recording whose polls are drawn while they are read.
+type watched struct {
+	*rundb.Run
+	timeline *html.Timeline
+	origin   int64
+	bar      *bar
+}
+
+// Snapshots implements summary.Recording.
+func (w *watched) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+	return func(yield func(*metric.Snapshot, error) bool) {
+		last := w.origin
+		for s, err := range w.Run.Snapshots(ctx, target) {
+			if err == nil {
+				err = w.timeline.Add(s)
+			}
+			if !yield(s, err) {
+				return
+			}
+			if err == nil && s.AtNS() > last {
+				w.bar.add(s.AtNS() - last)
+				last = s.AtNS()
+			}
+		}
+	}
+}
+
+// endOf is when a recording ended: by its mark, by when it was closed, or by the
+// last poll of a target in one that was never closed.
+func endOf(ctx context.Context, run *rundb.Run) (int64, error) {
+	meta := run.Meta()
+	end := meta.EndNS
+	for _, m := range run.Marks() {
+		if m.Name == metric.MarkEnd {
+			return max(m.AtNS, meta.OriginNS), nil
+		}
+	}
+	if end == 0 && len(run.Targets()) > 0 {
+		for s, err := range run.Snapshots(ctx, 0) {
+			if err != nil {
+				return 0, fmt.Errorf("find end of run %q: %w", meta.ID, err)
+			}
+			end = max(end, s.AtNS())
+		}
+	}
+	return max(end, meta.OriginNS), nil
+}
+
+// reportSlice is the width of slices for a run of that length: about a hundred, of
+// a round number of seconds.
+func reportSlice(length time.Duration) time.Duration {
+	for _, d := range []time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600} {
+		if length <= 100*d*time.Second {
+			return d * time.Second
+		}
+	}
+	return (length / 100).Round(time.Hour) + time.Hour
+}

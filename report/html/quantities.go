@@ -1,0 +1,262 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// The limits of what is shown of derived quantities.
+const (
+	maxTileGroups = 16
+	maxTiles      = 24 // of a group
+	maxDerived    = 2000
+)
+
+// tileGroup is the quantities of one target that people ask for first.
+type tileGroup struct {
+	Target, Engine string
+	Tiles          []tile
+}
+
+// tile is one quantity, in each run.
+type tile struct {
+	Name, Help, Labels string
+	Values             []tileValue
+	Families           string
+}
+
+type tileValue struct {
+	Run, Text, Note, Change string
+	Spark                   template.HTML
+}
+
+// quantity identifies a derived quantity of a target over runs.
+type quantity struct{ target, pack, name, labels string }
+
+func keyOf(r *summary.Run, d *summary.Derived) quantity {
+	return quantity{endpointLabel(r, d.Endpoint), d.Pack, d.Name, d.Labels.String()}
+}
+
+// tiles fills in the quantities at the top of the page: by the targets of the
+// first run, then those that only later runs have.
+func (p *page) tiles() {
+	type place struct{ group, tile int }
+	places := map[quantity]place{}
+	groups := map[string]int{}
+	for run, in := range p.ins {
+		for i := range in.Run.Derived {
+			d := &in.Run.Derived[i]
+			if !headline(d) {
+				continue
+			}
+			k := keyOf(in.Run, d)
+			at, ok := places[k]
+			if !ok {
+				group, known := groups[k.target]
+				if !known {
+					if len(p.Tiles) == maxTileGroups {
+						continue
+					}
+					group = len(p.Tiles)
+					groups[k.target] = group
+					p.Tiles = append(p.Tiles, p.newTileGroup(run, d.Endpoint))
+				}
+				if len(p.Tiles[group].Tiles) == maxTiles {
+					continue
+				}
+				at = place{group, len(p.Tiles[group].Tiles)}
+				places[k] = at
+				p.Tiles[group].Tiles = append(p.Tiles[group].Tiles, tile{Name: title(d.Name), Help: helpOf(d),
+					Labels: clip(labelText(d), 80), Families: clip(strings.Join(d.Families, ", "), 300)})
+			}
+			t := &p.Tiles[at.group].Tiles[at.tile]
+			t.Values = append(t.Values, p.tileValue(run, d))
+		}
+	}
+}
+
+func (p *page) newTileGroup(run, endpoint int) tileGroup {
+	in := &p.ins[run]
+	g := tileGroup{Target: endpointLabel(in.Run, endpoint)}
+	if in.Timeline != nil {
+		g.Engine = clip(in.Timeline.engines(endpoint), 80)
+	}
+	return g
+}
+
+// tileValue is the quantity in one run, with how it changed from the base.
+func (p *page) tileValue(run int, d *summary.Derived) tileValue {
+	v := tileValue{Run: p.runName(run), Text: derivedText(d), Note: noteOf(d)}
+	var ys []float64
+	for _, s := range d.Slices {
+		y := math.NaN()
+		if s.Status.Defined() {
+			y = s.Shown
+		}
+		ys = append(ys, y)
+	}
+	v.Spark = spark(ys)
+	return v
+}
+
+// labelText is what tells a quantity from others of its target.
+func labelText(d *summary.Derived) string {
+	var parts []string
+	for name, val := range d.Labels.All() {
+		if val != "" {
+			parts = append(parts, name+"="+val)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// title writes a name of the catalog for people: "prompt_tokens_per_s".
+func title(name string) string { return clip(strings.ReplaceAll(name, "_", " "), 80) }
+
+// derivedText is the value as people read it, a dash where there is none.
+func derivedText(d *summary.Derived) string {
+	if !d.Status.Defined() {
+		return "–"
+	}
+	return unitText(d.Shown, d.Unit)
+}
+
+// unitText writes a value with the unit of a derived quantity.
+func unitText(v float64, unit string) string {
+	if strings.HasSuffix(unit, "/s") || unit == "count" {
+		return strings.TrimSpace(plain(v) + " " + strings.TrimPrefix(unit, "count"))
+	}
+	return units.Format(v, unit)
+}
+
+// noteOf is the status where it is not plain, and the flags.
+func noteOf(d *summary.Derived) string {
+	var words []string
+	if d.Status != catalog.OK {
+		words = append(words, strings.ReplaceAll(d.Status.String(), "_", " "))
+	}
+	return clip(strings.Join(append(words, d.Flags...), ", "), 120)
+}
+
+// derivedRow is a derived quantity in the full table.
+type derivedRow struct{ Run, Target, Pack, Name, Labels, Value, Parts, Note, Families string }
+
+func (p *page) derived() {
+	left := 0
+	for run, in := range p.ins {
+		for i := range in.Run.Derived {
+			if len(p.Derived) == maxDerived {
+				left++
+				continue
+			}
+			d := &in.Run.Derived[i]
+			row := derivedRow{p.runName(run), endpointLabel(in.Run, d.Endpoint), clip(d.Pack, 40), clip(d.Name, 80),
+				clip(labelText(d), 160), derivedText(d), "", noteOf(d), clip(strings.Join(d.Families, ", "), 300)}
+			if d.HasParts && d.Status.Defined() {
+				row.Parts = plain(d.Numerator) + " / " + plain(d.Denominator)
+			}
+			p.Derived = append(p.Derived, row)
+		}
+	}
+	if left > 0 {
+		p.Omitted = append(p.Omitted, fmt.Sprintf("%d derived quantities are not in this page; the exports have them.", left))
+	}
+}
+
+// overview draws the quantities at the top over their slices.
+func (p *page) overview(g *gallery) {
+	charts := map[string]*chart{}
+	for run, in := range p.ins {
+		width := in.Run.Options.Slice
+		if width <= 0 {
+			continue
+		}
+		n := int((in.Run.Window.EndNS - in.Run.Window.StartNS + int64(width) - 1) / int64(width))
+		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(), N: min(max(n, 1), 5000)})
+		for i := range in.Run.Derived {
+			d := &in.Run.Derived[i]
+			if !headline(d) || len(d.Slices) < 2 {
+				continue
+			}
+			id := fmt.Sprint(at, d.Name)
+			c := charts[id]
+			if c == nil {
+				c = &chart{key: famKey{name: d.Name}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview}
+				charts[id] = c
+				g.charts = append(g.charts, c)
+			}
+			if len(c.lines) == maxLines {
+				c.left++
+				continue
+			}
+			c.lines = append(c.lines, sliceLine(run, in.Run, d, width, g.grids[at].N))
+		}
+	}
+}
+
+func sliceLine(run int, r *summary.Run, d *summary.Derived, width time.Duration, n int) line {
+	l := line{run: run, target: d.Endpoint, label: seriesLabel(endpointLabel(r, d.Endpoint), labelText(d)), avg: blank(n)}
+	for _, s := range d.Slices {
+		if j := int((s.StartNS - r.Window.StartNS) / int64(width)); s.Status.Defined() && !s.Partial && j >= 0 && j < n {
+			l.avg[j] = float32(s.Shown)
+		}
+	}
+	return l
+}
+
+// gridOf returns the number of a grid, adding it when it is new. Runs of nearly
+// the same length share the longer one.
+func (g *gallery) gridOf(want grid) int {
+	for i := 1; i < len(g.grids); i++ {
+		if have := &g.grids[i]; have.Start == want.Start && have.Width == want.Width && have.N >= want.N {
+			return i
+		}
+	}
+	g.grids = append(g.grids, want)
+	return len(g.grids) - 1
+}
+
+// health draws how long each target took to answer.
+func (p *page) health(g *gallery, shift []int) {
+	c := &chart{key: famKey{name: "scrape time"}, unit: "seconds", group: groupHealth,
+		help: "How long a target took to answer a scrape, from the request to the last byte: mean, lowest and highest."}
+	for run, in := range p.ins {
+		if in.Timeline == nil || g.grids[0].N == 0 {
+			continue
+		}
+		in.Timeline.mu.Lock()
+		tracks := append([]*track(nil), in.Timeline.targets...)
+		in.Timeline.mu.Unlock()
+		for target, k := range tracks {
+			if k == nil {
+				continue
+			}
+			k.mu.Lock()
+			at := painter{k: k, shift: shift[run], n: g.grids[0].N}
+			if len(p.Strips) < maxStrips {
+				p.Strips = append(p.Strips, p.strip(run, target, &at))
+			}
+			if k.took.n > 0 && len(c.lines) < maxLines {
+				l := line{run: run, target: target, label: seriesLabel(p.runName(run), endpointLabel(in.Run, target))}
+				l.avg, l.lo, l.hi = at.level(&k.took)
+				c.lines, c.bands = append(c.lines, l), true
+			} else if k.took.n > 0 {
+				c.left++
+			}
+			k.mu.Unlock()
+		}
+	}
+	if len(c.lines) > 0 {
+		g.charts = append(g.charts, c)
+	}
+}
+
+// rated says that the lines of a chart are rates of a counter.
+func (c *chart) rated() bool { return c.group == groupFamily && c.key.typ.String() == "counter" }
