@@ -14,7 +14,7 @@ import (
 
 const demoLong = `Runs the main job on a machine without any server: simulates a vLLM and a
 vLLM-Omni server, collects from both with a warm-up, writes all four exports and
-prints the summary and what to open next.`
+the HTML report, and prints the summary and what to open next.`
 
 func newDemoCmd(std stdio) *cobra.Command {
 	var out string
@@ -79,11 +79,21 @@ func demo(ctx context.Context, out string, duration, warmup time.Duration, std s
 	if code := run(ctx, args, std); code != exitDone {
 		return &codeError{code, nil}
 	}
+	if code := run(ctx, []string{"report", out, "--quiet"}, std); code != exitDone {
+		return &codeError{code, nil}
+	}
+	page := filepath.Join(out, reportName)
+	if absolute, err := filepath.Abs(page); err == nil {
+		page = absolute
+	}
 	fmt.Fprintf(std.out, `
+Open this in a browser, it needs no network:
+  file://%[2]s
+
 Now try:
   scrapestat show %[1]s --metric latency
   scrapestat export %[1]s --warmup 10s --percentiles 50,99,99.9 -o %[1]s-late
   duckdb -c "select metric_name, count(*) from '%[1]s/server_metrics_export.parquet' group by 1"
-`, out)
+`, out, page)
 	return nil
 }

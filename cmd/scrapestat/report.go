@@ -152,9 +152,7 @@ func reportInput(ctx context.Context, name, dir string, a analysisFlags, so summ
 		return html.Input{}, err
 	}
 	if !a.sliceFlag.Changed {
-		if so.Slice = meta.Slice; so.Slice == 0 {
-			so.Slice = reportSlice(time.Duration(end - meta.OriginNS))
-		}
+		so.Slice = reportSlice(time.Duration(end - meta.OriginNS))
 	}
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: len(run.Targets())})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))

@@ -15,7 +15,7 @@ import (
 // them and nothing else.
 var runFiles = []string{"run.db", "run.db-wal", "run.db-shm", rundb.EventLockName, "manifest.json",
 	"server_metrics_export.json", "server_metrics_export.csv", "server_metrics_export.jsonl",
-	"server_metrics_export.parquet", "server_metrics_tidy.parquet"}
+	"server_metrics_export.parquet", "server_metrics_tidy.parquet", reportName}
 
 // defaultRunDir is where a run goes without --out.
 func defaultRunDir(now time.Time) string {

@@ -19,6 +19,7 @@ type runView struct {
 	Name    string
 	Index   int
 	Facts   []fact
+	Limits  string // that were in force while recording
 	Targets []targetView
 }
 
@@ -69,11 +70,11 @@ func viewRun(in *Input, index int) runView {
 	sort.Strings(tags)
 	add("Tags", strings.Join(tags[:min(len(tags), 30)], "  "), true)
 	add("Command", clip(strings.Join(r.Command, " "), 600), true)
-	add("Percentiles", r.Options.Estimator+" estimator, bounds that provably hold", false)
-	add("Limits", limitsText(r.Limits), false)
+	add("Percentiles", r.Options.Estimator+" estimator, with bounds", false)
 	if in.Open {
 		add("State", "not closed: its collector was killed or still records; this is what it has committed", false)
 	}
+	v.Limits = limitsText(r.Limits)
 	for i := range r.Endpoints {
 		if i == maxTargets {
 			break

@@ -256,29 +256,46 @@ const (
 )
 
 // rank sorts the charts: those of quantities, of clients and of health first, then
-// families by how much the quantities rest on them, then by name.
+// families by what is known of them, then by name.
 func (p *page) rank(g *gallery) {
-	used := map[string]int{}
+	used := map[string]bool{}
 	for _, in := range p.ins {
 		for i := range in.Run.Derived {
 			for _, f := range in.Run.Derived[i].Families {
-				used[f]++
+				used[f] = used[f] || in.Run.Derived[i].Headline
 			}
 		}
 	}
 	order := map[string]int{groupOverview: 0, groupClients: 1, groupHealth: 2, groupFamily: 3}
+	worth := map[*chart]int{}
 	for _, c := range g.charts {
 		if c.group == "" {
 			c.group = groupFamily
+			worth[c] = p.worth(c.key.name, used)
 		}
 	}
 	slices.SortStableFunc(g.charts, func(a, b *chart) int {
 		if c := cmp.Compare(order[a.group], order[b.group]); c != 0 || a.group != groupFamily {
 			return c
 		}
-		return cmp.Or(cmp.Compare(min(used[b.key.name], 1), min(used[a.key.name], 1)),
-			cmp.Compare(a.key.name, b.key.name), cmp.Compare(a.key.typ, b.key.typ))
+		return cmp.Or(cmp.Compare(worth[a], worth[b]), cmp.Compare(a.key.name, b.key.name), cmp.Compare(a.key.typ, b.key.typ))
 	})
+}
+
+// worth is how soon a family is drawn: one that engines have in common before one
+// that a quantity at the top is made of, before others of an engine.
+func (p *page) worth(name string, used map[string]bool) int {
+	c := p.ins[0].Run.Options.Catalog
+	f, known := c.Family(name)
+	switch {
+	case known && f.Canonical != "":
+		return 0
+	case used[name]:
+		return 1
+	case known && f.Engine != "generic":
+		return 2
+	}
+	return 3
 }
 
 // runData is a run for the script.

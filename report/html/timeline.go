@@ -63,10 +63,11 @@ func NewTimeline(o TimelineOptions) *Timeline {
 	return &Timeline{o: o}
 }
 
-// width is the length of a stretch at first: long enough for a few polls.
+// width is the length of a stretch at first: no shorter than the time between two
+// polls.
 func (o *TimelineOptions) width() int64 {
 	w := int64(250 * time.Millisecond)
-	for w < 2*int64(o.Interval) {
+	for w < int64(o.Interval) {
 		w *= 2
 	}
 	return w

@@ -96,7 +96,7 @@
   // ---- zoom and cursor, shared by all pictures --------------------------------
   function extent() {
     let lo = Infinity, hi = -Infinity;
-    for (const g of S.data.grids) if (g.n) { lo = Math.min(lo, g.start); hi = Math.max(hi, g.start + g.n * g.width); }
+    for (const g of S.data.grids[0].n ? S.data.grids.slice(0, 1) : S.data.grids) if (g.n) { lo = Math.min(lo, g.start); hi = Math.max(hi, g.start + g.n * g.width); }
     return [lo, hi];
   }
   function zoomTo(z) {

@@ -1,0 +1,3 @@
+module github.com/scrapestat/scrapestat/internal/browser
+
+go 1.26.0
