@@ -152,18 +152,23 @@ func (p *process) busy() (time.Duration, error) {
 }
 
 // peak is the peak memory of a running process so far, in bytes.
-func (p *process) peak() (int64, error) {
+func (p *process) peak() (int64, error) { return p.memory("VmHWM:") }
+
+// resident is what a running process has in memory now, in bytes.
+func (p *process) resident() (int64, error) { return p.memory("VmRSS:") }
+
+func (p *process) memory(field string) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if value, ok := strings.CutPrefix(line, field); ok {
 			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
 			return kb * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("read memory of %s: no VmHWM", p.name)
+	return 0, fmt.Errorf("read memory of %s: no %s", p.name, field)
 }
 
 // stolen is the share of the time since the beginning of the machine that the
@@ -211,7 +216,7 @@ func build(ctx context.Context, c config) (string, error) {
 		return bin, nil
 	}
 	root := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/scrapestat/scrapestat")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/scrapestat")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/scrapestat")
 	cmd.Dir = root // with the versions of the main module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build scrapestat: %w: %s", err, out)

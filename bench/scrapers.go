@@ -119,12 +119,13 @@ type scrapeRun struct {
 	cost
 	requests int // in all
 	window   punctuality
-	// peak is the peak memory, and polling the milliseconds of processor time per
-	// request, a second before the end: nothing of the analysis is in them.
-	checked int64 // when that was
-	soFar   time.Duration
-	peak    int64
-	polling float64
+	// What follows is of a second before the end, without the analysis: the memory
+	// then, the most so far, and milliseconds of processor time per request.
+	checked  int64 // when that was
+	soFar    time.Duration
+	peak     int64
+	resident int64
+	polling  float64
 }
 
 // scrapeWith runs s on the fleet and takes its measure. The first seconds and the
@@ -173,6 +174,9 @@ func follow(ctx context.Context, s scraper, p *process, length time.Duration) (o
 	out.checked = time.Now().UnixNano()
 	if out.soFar, err = p.busy(); err == nil {
 		out.peak, err = p.peak()
+	}
+	if err == nil {
+		out.resident, err = p.resident()
 	}
 	if err != nil {
 		return out, errors.Join(err, p.kill())

@@ -86,7 +86,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 // recordingGC is by how many percent the heap may grow between two collections
 // while a run is recorded. Polling hardly allocates, so collections are rare all
 // the same, and a collector that runs beside a server should be small.
-const recordingGC = 20
+const recordingGC = 10
 
 // tightenGC lets the heap grow less until the returned function is called. Who
 // sets GOGC has decided otherwise.
