@@ -62,7 +62,8 @@ func maybe(terms []Term) []Term {
 
 // peak is the largest value of a gauge.
 func peak(name, u, help, family string) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Make: func(v *View) []Derived { return largest(v, family) }}
+	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Formula: "max of " + family,
+		Make: func(v *View) []Derived { return largest(v, family) }}
 }
 
 // largest is the largest value of a gauge: of the sum of several series only a
@@ -185,7 +186,11 @@ func overflow(name, family string) Rule {
 		Help: "Share above the largest bound; the quantiles within it cannot be known.",
 		Make: func(v *View) []Derived {
 			var above, all float64
+			status := OK
 			for _, g := range v.Series(family) {
+				if g.Resets > 0 {
+					status = ResetCorrected
+				}
 				n := len(g.Buckets)
 				if n < 2 {
 					return nil
@@ -196,7 +201,9 @@ func overflow(name, family string) Rule {
 			if len(v.Series(family)) == 0 {
 				return nil
 			}
-			return []Derived{divided(above, all, family)}
+			d := divided(above, all, family)
+			d.atBest(status)
+			return []Derived{d}
 		}}
 }
 

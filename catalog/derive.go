@@ -302,7 +302,9 @@ func (v *View) sum(terms []Term) total {
 	var t total
 	for _, term := range terms {
 		a := v.Amount(term)
-		t.families = append(t.families, term.Family)
+		if a.Series > 0 || !term.Optional {
+			t.families = append(t.families, term.Family)
+		}
 		t.sum += a.Value
 		t.series += a.Series
 		t.resets += a.Resets

@@ -88,7 +88,7 @@ func kvTokens(v *View) []Derived {
 func cacheConfig(configs []*Gain, g *Gain) (blocks, size float64, ok bool) {
 	engine, _ := g.Labels.Get("engine")
 	for _, c := range configs {
-		if of, named := c.Labels.Get("engine"); named && of != engine || c.Source != g.Source {
+		if of, _ := c.Labels.Get("engine"); of != engine && of != "" && engine != "" || c.Source != g.Source {
 			continue
 		}
 		n, _ := c.Labels.Get("num_gpu_blocks")
