@@ -57,7 +57,8 @@ type EventWriter struct {
 	insert  inserter
 	stats   int64 // row of event_stats
 	created bool
-	seen    time.Time // when the lock row was last brought up to date
+	seen    time.Time                      // when the lock row was last brought up to date
+	before  struct{ events, clocks int64 } // the last rows that others have written
 }
 
 // foreignLock is how long the lock row of another machine, or of one without file
@@ -150,6 +151,10 @@ func (w *EventWriter) claim(ctx context.Context) error {
 		case err == nil && (other != host || !fileLocks) && now.Sub(time.Unix(0, seen)) < foreignLock:
 			return fmt.Errorf("%w (process %d on %s)", ErrEventWriter, pid, other)
 		}
+		const last = "SELECT (SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM clock)"
+		if err := w.c.QueryRowContext(ctx, last).Scan(&w.before.events, &w.before.clocks); err != nil {
+			return err
+		}
 		if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO event_writer VALUES (1, ?, ?, ?, ?)", host, os.Getpid(), now.UnixNano(), now.UnixNano()); err != nil {
 			return err
 		}
@@ -160,6 +165,24 @@ func (w *EventWriter) claim(ctx context.Context) error {
 		w.stats, err = r.LastInsertId()
 		return err
 	})
+}
+
+// Discard takes back all events and anchors that this writer has written, and its
+// row of statistics, and closes as Close does. It is for a source that turned out
+// to be no good: the recording is then as it was before.
+func (w *EventWriter) Discard(ctx context.Context) error {
+	err := inTransaction(ctx, w.c, func() error {
+		for table, after := range map[string]int64{"events": w.before.events, "clock": w.before.clocks, "event_stats": w.stats - 1} {
+			if _, err := w.c.ExecContext(ctx, "DELETE FROM "+table+" WHERE id > ?", after); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(err, w.Close(ctx)); err != nil {
+		return fmt.Errorf("discard events of %s: %w", w.path, err)
+	}
+	return nil
 }
 
 // inTransaction runs f in a transaction that waits for other writers.

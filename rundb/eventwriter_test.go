@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -248,4 +249,51 @@ func TestEventCancel(t *testing.T) {
 	if got := readEvents(t, dir); len(got) != len(someEvents()) {
 		t.Errorf("%d events", len(got))
 	}
+}
+
+// TestDiscard: what a writer took back was never there; what others wrote stays.
+func TestDiscard(t *testing.T) {
+	dir := t.TempDir()
+	write := func(n int, end func(*rundb.EventWriter) error) {
+		t.Helper()
+		w, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{Source: fmt.Sprint(n), Create: &rundb.Meta{ID: "d"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.Anchor(t.Context(), rundb.Clock{Source: "c", UnixNS: int64(n)})
+		for range 3 {
+			err = errors.Join(err, w.Write(t.Context(), make([]metric.Event, n), rundb.EventStats{Recorded: int64(n)}))
+		}
+		if err = errors.Join(err, end(w)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := func(w *rundb.EventWriter) error { return w.Close(t.Context()) }
+	discarded := func(w *rundb.EventWriter) error { return w.Discard(t.Context()) }
+	check := func(events, anchors int) {
+		t.Helper()
+		r, err := rundb.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		n := 0
+		for _, err := range r.Events(t.Context()) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		clocks, err1 := r.Clocks(t.Context())
+		stats, err2 := r.EventStats(t.Context())
+		if n != events || len(clocks) != anchors || len(stats) != anchors || err1 != nil || err2 != nil {
+			t.Errorf("%d events, %d clocks, %d statistics, want %d, %d of both (%v, %v)", n, len(clocks), len(stats), events, anchors, err1, err2)
+		}
+	}
+	write(40, discarded)
+	check(0, 0)
+	write(2, closed)
+	write(40, discarded)
+	check(6, 1)
+	write(1, closed)
+	check(9, 2)
 }

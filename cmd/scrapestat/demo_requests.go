@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/simulate"
 )
 
@@ -35,7 +38,8 @@ func demoRequests(ctx context.Context, out string, duration time.Duration, std s
 	load := simulate.Clients{URL: "http://" + front, Rate: 10, For: max(duration-3*time.Second, duration/2), Seed: 1}
 	var sent simulate.LoadResult
 	wg.Go(func() {
-		if waitForListener(serving, front) {
+		// What comes before the first scrape is counted by the clients alone.
+		if waitForListener(serving, front) && waitForProfiling(serving, out) {
 			sent, loadErr = load.Run(serving)
 		}
 	})
@@ -66,7 +70,29 @@ func freeAddress() (string, error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// waitForListener waits until somebody listens, after the first scrapes.
+// waitForProfiling waits until the run in dir has taken its first scrapes.
+func waitForProfiling(ctx context.Context, dir string) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	begun := func() bool {
+		run, err := rundb.Open(dir)
+		if err != nil {
+			return false
+		}
+		defer run.Close()
+		return slices.ContainsFunc(run.Marks(), func(m metric.Mark) bool { return m.Name == metric.PhaseProfiling })
+	}
+	for !begun() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+// waitForListener waits until somebody listens.
 func waitForListener(ctx context.Context, address string) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

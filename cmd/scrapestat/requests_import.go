@@ -187,9 +187,6 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 	}
 	defer unlock()
 	s, err := o.store(ctx, f)
-	if err == nil && f.Events == 0 {
-		err = &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no event was found", o.path)}
-	}
 	if err != nil {
 		if created { // a run that holds nothing, or half of a file, is no run
 			err = errors.Join(err, os.RemoveAll(o.out))
@@ -243,7 +240,15 @@ func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.S
 	if err == nil && f.Clock != events.ClockMonotonic && f.Events > 0 {
 		err = w.Anchor(ctx, clockOf(f))
 	}
-	if err = errors.Join(err, w.Close(ctx)); err != nil {
+	if err == nil && f.Events == 0 {
+		err = &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no event was found", o.path)}
+	}
+	if err != nil { // a run that holds half of a file is worse than one without
+		err = errors.Join(err, w.Discard(context.WithoutCancel(ctx)))
+	} else {
+		err = w.Close(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("import requests: %w", err)
 	}
 	return s, s.Store(ctx, o.out)
