@@ -135,7 +135,7 @@ const (
 // Packs returns all packs, in the order in which Derive applies them: one or
 // more of each engine, in files of their names.
 func Packs() []Pack {
-	return slices.Concat(genericPacks(), vllmPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(), tritonServerPacks(), torchservePacks(),
+	return slices.Concat(genericPacks(), vllmPacks(), omniPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(), tritonServerPacks(), torchservePacks(),
 		tgiPacks(), llamaPacks(), rayPacks(), lmcachePacks(), dcgmPacks(), tritonPacks())
 }
 

@@ -134,6 +134,7 @@ type View struct {
 	Scope        metric.Labels
 	catalog      *Catalog
 	byName       map[string][]*Gain
+	omni         *omniRun // made when first asked for
 }
 
 // Inputs returns what the user told.

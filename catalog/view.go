@@ -42,6 +42,7 @@ func (c *Catalog) view(s Stretch) *View {
 			v.byName[name] = wholes(gains, f.Only)
 		}
 	}
+	v.numberStages()
 	return v
 }
 

@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"slices"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// The families of transfers, one observation a chunk.
+const (
+	omniTx       = omniPrefix + "transfer_tx_s"
+	omniInFlight = omniPrefix + "transfer_in_flight_s"
+	omniRx       = omniPrefix + "transfer_rx_s"
+	omniSize     = omniPrefix + "transfer_size_bytes"
+)
+
+// edgeFamilies are those that have an observation for each chunk.
+func edgeFamilies() []string { return []string{omniSize, omniTx, omniInFlight, omniRx} }
+
+// hopTerms are the time on a hop. A part that is not there adds nothing.
+func hopTerms(where ...metric.Label) []Term {
+	var out []Term
+	for _, family := range edgeFamilies()[1:] {
+		out = append(out, Term{Family: family, Part: Sum, Where: where, Optional: true})
+	}
+	return out
+}
+
+// edge is the way between two stages.
+type edge struct{ from, to string }
+
+func (e edge) labels() []metric.Label {
+	return []metric.Label{{Name: "from_stage", Value: e.from}, {Name: "to_stage", Value: e.to}}
+}
+
+// edges are the pairs of stages between which there were transfers, in order.
+func (o *omniRun) edges() []edge {
+	var out []edge
+	for _, family := range edgeFamilies() {
+		for _, g := range o.v.Series(family) {
+			from, okFrom := g.Labels.Get("from_stage")
+			to, okTo := g.Labels.Get("to_stage")
+			if e := (edge{from, to}); okFrom && okTo && !slices.Contains(out, e) {
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b edge) int {
+		if c := compareNumbers(a.from, b.from); c != 0 {
+			return c
+		}
+		return compareNumbers(a.to, b.to)
+	})
+	return out
+}
+
+// part is one sum of a family of the edge.
+func (o *omniRun) part(e edge, family string, p Part) total {
+	return o.v.total(Term{Family: family, Part: p, Where: e.labels()})
+}
+
+// omniEdgeRules are the rules of each pair of stages, over all pairs of their
+// replicas.
+func omniEdgeRules() []Rule {
+	per := func(name, unit, help string, q Question, better Direction, formula string, of func(*omniRun, edge) []Derived) Rule {
+		return Rule{Name: name, Unit: unit, Help: help, Question: q, Better: better, Formula: formula, Make: perRun(func(o *omniRun) []Derived {
+			var out []Derived
+			for _, e := range o.edges() {
+				out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
+			}
+			return out
+		})}
+	}
+	chunk := func(name, family, help string) Rule {
+		return per(name, "seconds", help+", for one chunk.", TimeSpent, LowerBetter, "d(sum) / d(count)", func(o *omniRun, e edge) []Derived {
+			return o.part(e, family, Sum).some(o.part(e, family, Count))
+		})
+	}
+	return []Rule{
+		per("edge_hop_mean", "seconds", "Time of all chunks of a request on the hop, one after the other.", TimeSpent, LowerBetter,
+			"d(tx_sum + in_flight_sum + rx_sum) / N", (*omniRun).hopMean),
+		per("edge_chunks_per_request", "chunks", "Chunks that a request sends over the hop.", Throughput, Neutral, "d(transfer_tx_s_count) / N",
+			func(o *omniRun, e edge) []Derived { return o.part(e, omniTx, Count).some(o.n) }),
+		chunk("edge_tx_mean", omniTx, "Serialise and submit"),
+		chunk("edge_in_flight_mean", omniInFlight, "On the way"),
+		chunk("edge_rx_mean", omniRx, "Receive and deserialise"),
+		per("edge_chunk_bytes", "bytes", "Size of a chunk.", Throughput, Neutral, "d(size_sum) / d(size_count)",
+			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.part(e, omniSize, Count)) }),
+		per("edge_throughput", "bytes/s", "What goes over the hop.", Throughput, Neutral, "d(size_sum) / T",
+			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.v.seconds()) }),
+		per("edge_bandwidth", "bytes/s", "Bytes by their time on the way.", Efficiency, HigherBetter, "d(size_sum) / d(in_flight_sum)",
+			func(o *omniRun, e edge) []Derived { return o.rate(e, omniInFlight) }),
+		per("edge_serialisation_rate", "bytes/s", "Bytes by the time of the sender.", Efficiency, HigherBetter, "d(size_sum) / d(tx_sum)",
+			func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
+		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter, "hop sum / d(e2e_sum)",
+			func(o *omniRun, e edge) []Derived { return o.v.total(hopTerms(e.labels()...)...).some(o.e2e) }),
+		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Question: TimeSpent, Better: LowerBetter,
+			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(func(o *omniRun) []Derived { return o.hops().some(o.e2e) })},
+	}
+}
+
+// hopMean is partial when parts of the hop are missing, or were not observed for
+// every chunk: an observation whose replica cannot be told is left out.
+func (o *omniRun) hopMean(e edge) []Derived {
+	d := o.v.total(hopTerms(e.labels()...)...).some(o.n)
+	if len(d) == 0 || !d[0].Status.Defined() {
+		return d
+	}
+	for _, family := range edgeFamilies()[1:] {
+		if o.part(e, family, Sum).series == 0 {
+			d[0].Flag("hop_part_missing")
+			d[0].atBest(Partial)
+		}
+	}
+	if most, fewest := o.chunkCounts(e); most > fewest {
+		d[0].Flag("counts_differ")
+		d[0].atBest(Partial)
+	}
+	return d
+}
+
+// rate is bytes by a time. Pairs of sums whose counts differ are of different
+// chunks.
+func (o *omniRun) rate(e edge, family string) []Derived {
+	d := o.part(e, omniSize, Sum).some(o.part(e, family, Sum))
+	if len(d) > 0 && d[0].Status.Defined() && differ(o.part(e, omniSize, Count).sum, o.part(e, family, Count).sum) {
+		d[0].Flag("counts_differ")
+		d[0].atBest(Partial)
+	}
+	return d
+}
+
+func differ(a, b float64) bool { return a-b > 0.5 || b-a > 0.5 }
+
+// chunkCounts are the most and the fewest observations that a family of the edge
+// has.
+func (o *omniRun) chunkCounts(e edge) (most, fewest float64) {
+	first := true
+	for _, family := range edgeFamilies() {
+		a := o.part(e, family, Count)
+		if a.series == 0 {
+			continue
+		}
+		if most = max(most, a.sum); first || a.sum < fewest {
+			fewest, first = a.sum, false
+		}
+	}
+	return most, fewest
+}
+
+func (o *omniRun) edgeCounts() []Derived {
+	var out []Derived
+	for _, e := range o.edges() {
+		most, fewest := o.chunkCounts(e)
+		out = append(out, label(counted(most-fewest, edgeFamilies()...), metric.NewLabels(e.labels()...))...)
+	}
+	return out
+}

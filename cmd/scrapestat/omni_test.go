@@ -1,0 +1,255 @@
+package main
+
+import (
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// served lets a handler answer without a network.
+type served struct{ http.Handler }
+
+func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	answer := w.Result()
+	answer.Request = r
+	return answer, nil
+}
+
+// omniChain goes the whole way in simulated time: a server, a collector that polls
+// it every second, a recording on disk, its analysis. The load lasts until load,
+// and the recording until all requests have ended. The warm-up is half a minute;
+// quiet lets the load pause around its end, so that no request is on both sides.
+func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration) (result *summary.Run, truth simulate.Truth) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		o.KeepTruth = true
+		if quiet {
+			o.Load = []simulate.LoadStep{{At: 20 * time.Second}, {At: 35 * time.Second, Rate: o.Rate}}
+		}
+		o.Load = append(o.Load, simulate.LoadStep{At: load})
+		server, err := simulate.New("vllm-omni", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		origin := time.Now()
+		db, err := rundb.Create(dir, rundb.Meta{ID: "omni", OriginNS: origin.UnixNano(), Interval: time.Second, Warmup: 30 * time.Second},
+			rundb.WriterOptions{CommitEvery: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := scrape.Target{URL: "http://omni/metrics", RoundTripper: served{server}}
+		if _, err := db.AddTarget(target.Public()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := scrape.New([]scrape.Target{target}, scrape.Options{Interval: time.Second, Origin: origin, MaxScrapeShare: -1}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		time.AfterFunc(load+30*time.Second, func() { close(stop) })
+		if err := c.Run(t.Context(), stop); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: time.Now().UnixNano()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		truth = server.Truth()
+	})
+	run, err := rundb.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	if result, err = summary.Build(t.Context(), []summary.Recording{run}, summary.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return result, truth
+}
+
+// quantity is a derived quantity of vLLM-Omni with labels, which are names and
+// values in turn.
+func quantity(r *summary.Run, name string, labels ...string) *summary.Derived {
+	want := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		want[labels[i]] = labels[i+1]
+	}
+	for i := range r.Derived {
+		if d := &r.Derived[i]; d.Pack == catalog.OmniPack && d.Name == name && d.Labels == metric.LabelsFromMap(want) {
+			return d
+		}
+	}
+	return nil
+}
+
+func fixedOmni(overlap bool) simulate.Options {
+	plan := simulate.FixedPlan(2, overlap)
+	return simulate.Options{Seed: 4, Rate: 6, Plan: &plan, AbortShare: -1, ErrorShare: -1}
+}
+
+// omniSpread is the standard error of the mean of what each request of the window
+// met.
+func omniSpread(truth *simulate.Truth, from time.Duration, of func(*simulate.Request) float64) (mean, se float64) {
+	var n, sum, squares float64
+	for i := range truth.Requests {
+		if r := &truth.Requests[i]; r.Last > from && r.Reason == "stop" {
+			x := of(r)
+			n, sum, squares = n+1, sum+x, squares+x*x
+		}
+	}
+	mean = sum / n
+	return mean, math.Sqrt(max(0, squares/n-mean*mean) / n)
+}
+
+// inStage and onHop are what a request met.
+func inStage(stage int) func(*simulate.Request) float64 {
+	return func(r *simulate.Request) (sum float64) {
+		for _, v := range r.Pipeline.Stages {
+			if v.Stage == stage || stage < 0 {
+				sum += (v.Finished - v.Submitted).Seconds()
+			}
+		}
+		return sum
+	}
+}
+
+func onHop(from int) func(*simulate.Request) float64 {
+	return func(r *simulate.Request) (sum float64) {
+		for _, h := range r.Pipeline.Hops {
+			if h.From == from || from < 0 {
+				sum += (h.Tx + h.InFlight + h.Rx).Seconds()
+			}
+		}
+		return sum
+	}
+}
+
+// omniSplit checks every part of the split against what requests really met: up to
+// four standard errors of the mean, and what those have that were in the pipeline
+// when the window began, whose times are partly before it. Without any it is exact.
+func omniSplit(t *testing.T, r *summary.Run, truth *simulate.Truth) {
+	t.Helper()
+	from := time.Duration(r.Window.StartNS - truth.Origin.UnixNano())
+	edges := 0.0
+	for i := range truth.Plan.Stages {
+		d := quantity(r, "check_stage_count", "stage", strconv.Itoa(i))
+		edges = max(edges, math.Abs(d.Value))
+	}
+	n := quantity(r, "omni_e2e_mean").Denominator
+	if n < 300 || edges > 0.03*n {
+		t.Fatalf("%v requests, %v at the edge", n, edges)
+	}
+	total := quantity(r, "omni_stages_mean").Value
+	check := func(name string, of func(*simulate.Request) float64, labels ...string) {
+		t.Helper()
+		d := quantity(r, name, labels...)
+		if d == nil || d.Status != catalog.OK {
+			t.Fatalf("%s%v is %+v", name, labels, d)
+		}
+		want, se := omniSpread(truth, from, of)
+		allowed := 4*se + 2*edges/n*total
+		if edges == 0 {
+			allowed = 0
+		}
+		if allowed += 1e-9 * total; math.Abs(d.Value-want) > allowed {
+			t.Errorf("%s%v is %v, want %v within %v", name, labels, d.Value, want, allowed)
+		}
+	}
+	e2e := func(r *simulate.Request) float64 { return (r.Last - r.Arrival).Seconds() }
+	queue := func(r *simulate.Request) float64 { return (r.Scheduled - r.Arrival).Seconds() }
+	slack := func(r *simulate.Request) float64 { return e2e(r) - inStage(-1)(r) }
+	check("omni_e2e_mean", e2e)
+	check("omni_queue_mean", queue)
+	check("omni_stages_mean", inStage(-1))
+	check("omni_hops_mean", onHop(-1))
+	check("omni_slack_mean", slack)
+	check("omni_residual_mean", func(r *simulate.Request) float64 { return slack(r) - onHop(-1)(r) - queue(r) })
+	if truth.Plan.Overlap {
+		check("omni_overlap_mean", func(r *simulate.Request) float64 { return -slack(r) })
+	} else if d := quantity(r, "omni_overlap_mean"); d.Value != 0 {
+		t.Errorf("overlap %v without any", d.Value)
+	}
+	for i := range truth.Plan.Stages {
+		check("stage_time_mean", inStage(i), "stage", strconv.Itoa(i))
+		if i+1 < len(truth.Plan.Stages) {
+			check("edge_hop_mean", onHop(i), "from_stage", strconv.Itoa(i), "to_stage", strconv.Itoa(i+1))
+		}
+	}
+}
+
+// TestOmniSplitIsThePlan goes from a server whose plan is known to the split of the
+// end-to-end time, which must be the plan: here nothing varies but the phase of the
+// step that a request finds.
+func TestOmniSplitIsThePlan(t *testing.T) {
+	t.Parallel()
+	for _, overlap := range []bool{false, true} {
+		r, truth := omniChain(t, fixedOmni(overlap), true, 3*time.Minute)
+		omniSplit(t, r, &truth)
+		for i, s := range truth.Plan.Stages {
+			stage := quantity(r, "stage_time_mean", "stage", strconv.Itoa(i))
+			step := 0.0
+			if s.Kind == simulate.Autoregressive {
+				step = s.Service.Seconds() / float64(s.Tokens)
+			}
+			if d := stage.Value - s.Service.Seconds(); !overlap && (d < -1e-9 || d > step) {
+				t.Errorf("stage %d takes %v, the plan says %v and at most %v more", i, stage.Value, s.Service, step)
+			}
+			if n := quantity(r, "stage_replicas", "stage", strconv.Itoa(i)); n.Value != 2 {
+				t.Errorf("stage %d has %v replicas", i, n.Value)
+			}
+			if skew := quantity(r, "replica_skew", "of", "requests", "stage", strconv.Itoa(i)); skew.Value < 1 || skew.Value > 1.1 {
+				t.Errorf("stage %d: skew %v", i, skew.Value)
+			}
+			if i+1 == len(truth.Plan.Stages) {
+				continue
+			}
+			at := []string{"from_stage", strconv.Itoa(i), "to_stage", strconv.Itoa(i + 1)}
+			if hop, want := quantity(r, "edge_hop_mean", at...), s.Hop.Mean().Seconds(); math.Abs(hop.Value-want) > 0.01*want {
+				t.Errorf("hop %d takes %v, the plan says %v", i, hop.Value, want)
+			}
+			if bytes := quantity(r, "edge_chunk_bytes", at...); bytes.Value != float64(s.Hop.Bytes) {
+				t.Errorf("hop %d has chunks of %v bytes, the plan says %d", i, bytes.Value, s.Hop.Bytes)
+			}
+		}
+		if d := quantity(r, "omni_residual_mean"); !overlap && math.Abs(d.Value-truth.Plan.Overhead.Seconds()) > 1e-6 {
+			t.Errorf("residual %v, the plan has an overhead of %v", d.Value, truth.Plan.Overhead)
+		}
+		if b := quantity(r, "bottleneck_stage", "stage", "1"); b == nil {
+			t.Error("the bottleneck is not the slowest stage")
+		}
+	}
+}
+
+// TestOmniSplitIsTheTruth has everything that the fixed plan has not: variation,
+// batches that slow down, a queue before the pipeline.
+func TestOmniSplitIsTheTruth(t *testing.T) {
+	t.Parallel()
+	check := func(overlap, quiet bool) {
+		t.Helper()
+		plan := simulate.StandardPlan(2)
+		plan.Overlap, plan.MaxInFlight, plan.SkipShare = overlap, 20, -1
+		r, truth := omniChain(t, simulate.Options{Seed: 9, Rate: 5, Plan: &plan, AbortShare: -1, ErrorShare: -1}, quiet, 3*time.Minute)
+		omniSplit(t, r, &truth)
+		if d := quantity(r, "omni_queue_mean"); d.Value < 0.001 {
+			t.Errorf("the queue is empty: %v", d.Value)
+		}
+	}
+	check(false, true)
+	check(true, false)
+}
