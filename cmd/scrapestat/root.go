@@ -40,6 +40,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newExportCmd(std),
 		newShowCmd(std),
 		newReportCmd(std),
+		newCompareCmd(std),
 		newMarkCmd(std),
 		newRequestsCmd(std),
 		newImportCmd(std),

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/report"
+)
+
+const compareLong = `Compares runs and says what changed, how sure that is, and what could not be
+compared. The first NAME is the base; runs that share a NAME are repeats of one
+side. A RUN is a run directory or a server_metrics_export.json, AIPerf's or ours.
+
+With repeats a row is tested (Mann-Whitney, corrected for the number of rows);
+five a side are a good start. With one run a side the change carries an interval
+of what varies within the runs, labelled within-run. See docs/compare.md.`
+
+const compareExample = `  scrapestat compare run1 run2
+  scrapestat compare main=a1 main=a2 main=a3 main=a4 main=a5 pr=b1 pr=b2 pr=b3 pr=b4 pr=b5
+  scrapestat compare main=old pr=new --profile vllm-omni --by stage,replica
+  scrapestat compare base=main pr=run --fail-on worse --format markdown -o comment.md
+  scrapestat compare aiperf/server_metrics_export.json run2 --metric 'e2e|ttft'`
+
+// compareFormats are the values of compare --format.
+var compareFormats = []string{"text", "markdown", "json", "csv", "html"}
+
+// compareOptions is the command line of compare.
+type compareOptions struct {
+	runs      []string
+	metric    string
+	profile   string
+	alpha     float64
+	minEffect string
+	failOn    []string
+	format    string
+	out       string
+	all       bool
+	rows      int
+	window    windowFlags
+	analysis  analysisFlags
+}
+
+func newCompareCmd(std stdio) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:     "compare [NAME=]RUN [NAME=]RUN... [flags]",
+		Short:   "Compare runs: what changed, and is it real",
+		Long:    compareLong,
+		Example: compareExample,
+		Args:    atLeast(2, "two RUNs, run directories or JSON exports"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.runs = args
+			if err := o.analysis.validate(); err != nil {
+				return err
+			}
+			return compareRuns(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.metric, "metric", "", "compare only families and derived quantities whose name, of any run, matches this `regexp`")
+	f.StringVar(&o.profile, "profile", "", "compare only what matters first of this `engine`: vllm, vllm-omni, sglang, ...")
+	f.Float64Var(&o.alpha, "alpha", compare.DefaultAlpha, "accepted `share` of false findings, more than 0 and less than 0.5")
+	f.StringVar(&o.minEffect, "min-effect", "2%", "least relative `change` worth a verdict: 2% or 0.02")
+	f.StringSliceVar(&o.failOn, "fail-on", nil, "exit with 3 when a row has one of these `verdicts`: worse, changed, incomparable, needs-repeats")
+	f.StringVar(&o.format, "format", "text", "`format` of the result: "+strings.Join(compareFormats, ", "))
+	f.StringVarP(&o.out, "out", "o", "-", "write the result to this `file`, - is stdout")
+	f.BoolVar(&o.all, "all", false, "also list rows that are the same or need repeats")
+	f.IntVar(&o.rows, "rows", 25, "`number` of rows to list without --all")
+	o.window.register(cmd)
+	o.analysis.registerNumbers(cmd)
+	o.analysis.registerBy(cmd)
+	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: 1/100 of the window, at least 2 intervals)"
+	f.Lookup("percentiles").Usage = "percentiles of histograms to compare, 0 to 100 (default 50,99)"
+	f.Lookup("by").Usage = "take series together that agree in these `labels`, endpoint among them; '' takes all of a family (default: each series by itself)"
+	return cmd
+}
+
+// options checks the flags.
+func (o *compareOptions) options() (compare.Options, error) {
+	out := compare.Options{Alpha: o.alpha, Profile: o.profile, Catalog: o.analysis.catalog, Quantiles: o.analysis.quantiles,
+		By: o.analysis.options().By}
+	if !(o.alpha > 0 && o.alpha < 0.5) {
+		return out, usagef("--alpha %v: want more than 0 and less than 0.5", o.alpha)
+	}
+	effect, err := parseShare(o.minEffect)
+	if err != nil {
+		return out, usagef("--min-effect %s: want a change such as 2%% or 0.02", o.minEffect)
+	}
+	if out.MinEffect = effect; effect == 0 {
+		out.MinEffect = -1 // none, where 0 is the default
+	}
+	if out.Metric, err = regexp.Compile(o.metric); err != nil {
+		return out, usagef("--metric: %w", err)
+	}
+	if !slices.Contains(compareFormats, o.format) {
+		return out, usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(compareFormats, ", "))
+	}
+	if o.rows < 1 {
+		return out, usagef("--rows %d: want at least 1", o.rows)
+	}
+	return out, nil
+}
+
+// parseShare reads 2% or 0.02, not negative.
+func parseShare(s string) (float64, error) {
+	number, perCent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if perCent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 10) {
+		return 0, fmt.Errorf("%q is no share", s)
+	}
+	return v, nil
+}
+
+// failVerdicts are the verdicts of --fail-on.
+func (o *compareOptions) failVerdicts() ([]compare.Verdict, error) {
+	var out []compare.Verdict
+	for _, name := range o.failOn {
+		v, ok := compare.ParseVerdict(name)
+		if !ok {
+			return nil, usagef("--fail-on: unknown verdict %q (known: worse, better, changed, incomparable, needs-repeats)", name)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
+	co, err := o.options()
+	if err != nil {
+		return err
+	}
+	failOn, err := o.failVerdicts()
+	if err != nil {
+		return err
+	}
+	so := o.analysis.options()
+	if err := o.window.apply(&so); err != nil {
+		return err
+	}
+	if err := checkProfile(&co); err != nil {
+		return err
+	}
+	var inputs []compare.Input
+	for _, a := range sidesOf(o.runs) {
+		in, err := readInput(ctx, a, &o, so)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, in)
+	}
+	result, err := compare.Compare(inputs, co)
+	if err != nil {
+		return usagef("compare: %w", err)
+	}
+	if err := o.write(result, std.out); err != nil {
+		return err
+	}
+	return hits(result, failOn)
+}
+
+// write writes the result in the chosen format.
+func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
+	var b bytes.Buffer
+	if err := o.render(&b, r); err != nil {
+		return err
+	}
+	if o.out == "-" {
+		if _, err := stdout.Write(b.Bytes()); err != nil {
+			return fmt.Errorf("write stdout: %w", err)
+		}
+		return nil
+	}
+	if err := atomicfile.WriteFile(filepath.Clean(o.out), b.Bytes(), 0); err != nil {
+		return fmt.Errorf("comparison: %w", err)
+	}
+	return nil
+}
+
+func (o *compareOptions) render(w io.Writer, r *compare.Result) error {
+	view := report.ComparisonOptions{All: o.all, Rows: o.rows}
+	switch o.format {
+	case "markdown":
+		return report.ComparisonMarkdown(w, r, view)
+	case "json":
+		return compare.JSON(w, r)
+	case "csv":
+		return compare.CSV(w, r)
+	case "html":
+		return report.ComparisonHTML(w, r)
+	default:
+		return report.ComparisonText(w, r, view)
+	}
+}
+
+// hits says whether a row has one of the verdicts, by the exit code.
+func hits(r *compare.Result, verdicts []compare.Verdict) error {
+	for _, v := range verdicts {
+		n := 0
+		for i := range r.Rows {
+			for side := 1; side < len(r.Sides); side++ {
+				if r.Rows[i].Against[side].Verdict == v {
+					n++
+				}
+			}
+		}
+		if n > 0 {
+			return &codeError{exitBad, fmt.Errorf("compare: %d rows are %s (--fail-on)", n, v)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// sideArg is an argument of compare.
+type sideArg struct{ side, path string }
+
+// sidesOf splits arguments into names and paths. Without a name a run is a side by
+// itself, called as its path is; a path that occurs again is another side.
+func sidesOf(args []string) []sideArg {
+	var out []sideArg
+	seen := map[string]int{}
+	for _, arg := range args {
+		name, path, named := strings.Cut(arg, "=")
+		if _, err := os.Stat(arg); err == nil || !named || name == "" {
+			named, path, name = false, arg, strings.TrimSuffix(filepath.ToSlash(filepath.Clean(arg)), "/server_metrics_export.json")
+		}
+		if !named {
+			if seen[name]++; seen[name] > 1 {
+				name = fmt.Sprintf("%s#%d", name, seen[name])
+			}
+		}
+		out = append(out, sideArg{name, path})
+	}
+	return out
+}
+
+// checkProfile refuses a profile that the catalog does not know, with the names it
+// does.
+func checkProfile(o *compare.Options) error {
+	if o.Catalog == nil {
+		var err error
+		if o.Catalog, err = catalog.New(); err != nil {
+			return err
+		}
+	}
+	if known := compare.Profiles(o.Catalog); o.Profile != "" && !slices.Contains(known, o.Profile) {
+		return usagef("--profile: unknown profile %q (known: %s)", o.Profile, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// readInput reads a run directory, or a JSON export where there is no recording.
+func readInput(ctx context.Context, a sideArg, o *compareOptions, so summary.Options) (compare.Input, error) {
+	info, err := os.Stat(a.path)
+	if err != nil {
+		return compare.Input{}, fmt.Errorf("read run %s: %w", a.path, err)
+	}
+	if !info.IsDir() && filepath.Base(a.path) != "run.db" {
+		return readJSON(a, a.path, o)
+	}
+	if info.IsDir() {
+		export := filepath.Join(a.path, "server_metrics_export.json")
+		if _, err := os.Stat(filepath.Join(a.path, "run.db")); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(export); err == nil {
+				return readJSON(a, export, o)
+			}
+		}
+	}
+	return readRecording(ctx, a, o, so)
+}
+
+// readJSON reads a JSON export. It is what it is: another window cannot be had.
+func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) {
+	if o.window != (windowFlags{}) {
+		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --phase, --from, --to, --warmup and --cooldown, or give the run directory", a.path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return compare.Input{}, fmt.Errorf("read run: %w", err)
+	}
+	defer f.Close()
+	run, doc, err := export.ReadJSON(f)
+	if err != nil {
+		return compare.Input{}, fmt.Errorf("%s: %w", path, err)
+	}
+	in := compare.Input{Side: a.side, Path: a.path, Format: compare.FormatAIPerf, Run: run}
+	if doc.Ours {
+		in.Format = compare.FormatScrapestat
+	}
+	in.Settings = append(in.Settings, compare.Setting{Kind: "schema", Name: "of the export", Value: doc.Schema})
+	return in, nil
+}
+
+// readRecording analyses a recorded run.
+func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary.Options) (compare.Input, error) {
+	runs, closeAll, err := openRuns([]string{a.path})
+	if err != nil {
+		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
+	}
+	defer closeAll()
+	meta := runs[0].Meta()
+	if so.Slice == 0 {
+		so.Slice = noiseSlice(meta, runs[0].Marks())
+	}
+	if so.Quantiles == nil {
+		so.Quantiles = []float64{0.5, 0.9, 0.95, 0.99}
+	}
+	run, err := summary.Build(ctx, []summary.Recording{runs[0]}, so)
+	if err != nil {
+		if errors.Is(err, summary.ErrNoPhase) {
+			return compare.Input{}, usagef("run %s: %w", a.path, err)
+		}
+		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
+	}
+	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run, Interval: meta.Interval.Seconds(),
+		Settings: settingsOf(a.path, meta)}, nil
+}
+
+// noiseSlice is the width of the slices from which the noise within a run is
+// estimated: a hundredth of the run, at least two intervals.
+func noiseSlice(meta rundb.Meta, marks []metric.Mark) time.Duration {
+	end := meta.EndNS
+	start := meta.OriginNS
+	for _, m := range marks {
+		if m.Name == metric.PhaseProfiling {
+			start = m.AtNS
+		}
+		end = max(end, m.AtNS)
+	}
+	least := 2 * meta.Interval
+	if least <= 0 {
+		least = time.Second // of an import, whose interval nobody knows
+	}
+	slice := max(least, time.Duration(end-start)/100)
+	return slice.Round(time.Millisecond)
+}
+
+// settingsOf are the facts of a run that may explain a difference: its command and
+// what its manifest says.
+func settingsOf(dir string, meta rundb.Meta) []compare.Setting {
+	var out []compare.Setting
+	if i := slices.Index(meta.Command, "--"); i >= 0 {
+		out = append(out, compare.Setting{Kind: "command", Name: "of the load", Value: strings.Join(meta.Command[i+1:], " ")})
+	}
+	if filepath.Base(dir) == "run.db" {
+		dir = filepath.Dir(dir)
+	}
+	m, err := rundb.ReadManifest(dir)
+	if err != nil {
+		return out // a recording without a manifest is a recording
+	}
+	out = append(out, compare.Setting{Kind: "host", Name: "name", Value: m.Host.Hostname},
+		compare.Setting{Kind: "host", Name: "system", Value: strings.TrimSpace(m.Host.OS + " " + m.Host.Arch)})
+	if m.Host.CPUs > 0 {
+		out = append(out, compare.Setting{Kind: "host", Name: "processors", Value: fmt.Sprint(m.Host.CPUs)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Options)) {
+		if slices.Contains(recordingOptions, name) {
+			out = append(out, compare.Setting{Kind: "option", Name: name, Value: fmt.Sprint(m.Options[name])})
+		}
+	}
+	return out
+}
+
+// recordingOptions are the options of a recording that change what is measured.
+var recordingOptions = []string{"interval", "timeout", "duration", "warmup", "cooldown", "settle", "keep", "drop", "compress", "max-scrape-share"}

@@ -1,0 +1,182 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// schemaVersion is that of the JSON document: fields are added, never renamed.
+const schemaVersion = 1
+
+// JSON writes the whole result, with two spaces of indent and a newline at the end.
+// Numbers that do not exist are null. The same result gives the same bytes.
+func JSON(w io.Writer, r *Result) error {
+	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile, Tested: r.Tested, Left: r.Left,
+		Counts: map[string]int{}, Sides: []jsonSide{}, Differences: []jsonDifference{}, Rows: make([]jsonRow, len(r.Rows))}
+	for v := range Verdicts {
+		doc.Counts[strings.ReplaceAll(Verdict(v).String(), " ", "_")] = 0
+	}
+	for _, s := range r.Sides {
+		side := jsonSide{Name: s.Name}
+		for _, run := range s.Runs {
+			side.Runs = append(side.Runs, jsonRun(run))
+		}
+		doc.Sides = append(doc.Sides, side)
+	}
+	for _, d := range r.Differences {
+		doc.Differences = append(doc.Differences, jsonDifference(d))
+	}
+	for i := range r.Rows {
+		doc.Counts[strings.ReplaceAll(r.Rows[i].Verdict().String(), " ", "_")]++
+		doc.Rows[i] = newJSONRow(&r.Rows[i], r.Sides)
+	}
+	for _, warning := range r.Warnings {
+		doc.Warnings = append(doc.Warnings, jsonWarning(warning))
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(doc); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+type jsonDocument struct {
+	Schema      int              `json:"schema_version"`
+	Alpha       float64          `json:"alpha"`
+	MinEffect   float64          `json:"min_effect"`
+	By          []string         `json:"by,omitempty"`
+	Profile     string           `json:"profile,omitempty"`
+	Tested      int              `json:"rows_tested"`
+	Left        int              `json:"rows_left_out"`
+	Counts      map[string]int   `json:"verdicts"`
+	Sides       []jsonSide       `json:"sides"`
+	Differences []jsonDifference `json:"differences"`
+	Rows        []jsonRow        `json:"rows"`
+	Warnings    []jsonWarning    `json:"warnings,omitempty"`
+}
+
+type jsonSide struct {
+	Name string    `json:"name"`
+	Runs []jsonRun `json:"runs"`
+}
+
+type jsonRun struct {
+	Path     string  `json:"path"`
+	ID       string  `json:"run_id"`
+	Version  string  `json:"version"`
+	Format   string  `json:"format"`
+	Seconds  float64 `json:"window_seconds"`
+	Interval float64 `json:"interval_seconds"`
+	Targets  int     `json:"targets"`
+}
+
+type jsonDifference struct {
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+type jsonWarning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+type jsonRow struct {
+	Kind     string            `json:"kind"`
+	Family   string            `json:"family"`
+	Names    []string          `json:"names"`
+	Type     string            `json:"type,omitempty"`
+	Stat     string            `json:"stat,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Target   string            `json:"target,omitempty"`
+	Series   int               `json:"series,omitempty"`
+	Unit     string            `json:"unit,omitempty"`
+	Better   string            `json:"better"`
+	Headline bool              `json:"headline,omitempty"`
+	Question string            `json:"question,omitempty"`
+	Meaning  string            `json:"meaning,omitempty"`
+	Verdict  string            `json:"verdict"`
+	Cells    []jsonCell        `json:"sides"`
+	Notes    []string          `json:"notes,omitempty"`
+}
+
+type jsonCell struct {
+	Side    string       `json:"side"`
+	Value   *float64     `json:"value"`
+	Values  []float64    `json:"values,omitempty"`
+	Low     *float64     `json:"median_low,omitempty"`
+	High    *float64     `json:"median_high,omitempty"`
+	From    *float64     `json:"bound_low,omitempty"`
+	To      *float64     `json:"bound_high,omitempty"`
+	Missing string       `json:"missing,omitempty"`
+	Against *jsonAgainst `json:"against_base,omitempty"`
+}
+
+type jsonAgainst struct {
+	Verdict    string    `json:"verdict"`
+	Evidence   string    `json:"evidence"`
+	Change     *float64  `json:"change"`
+	Difference *float64  `json:"difference"`
+	Low        *float64  `json:"difference_low,omitempty"`
+	High       *float64  `json:"difference_high,omitempty"`
+	P          *float64  `json:"p,omitempty"`
+	Q          *float64  `json:"q,omitempty"`
+	Effect     *float64  `json:"cliffs_delta,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Distance   *jsonDist `json:"distance,omitempty"`
+}
+
+type jsonDist struct {
+	Max    float64     `json:"max"`
+	At     float64     `json:"at"`
+	Moved  float64     `json:"moved"`
+	Shares []jsonShare `json:"shares"`
+}
+
+type jsonShare struct {
+	Bound float64 `json:"bound"`
+	Base  float64 `json:"base"`
+	Other float64 `json:"other"`
+}
+
+// finite is nil for what JSON has no number for.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func newJSONRow(r *Row, sides []Side) jsonRow {
+	out := jsonRow{Kind: r.Kind.String(), Family: r.Family, Names: r.Names, Stat: r.Stat, Labels: r.Labels.Map(), Target: r.Target, Series: r.Series,
+		Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline, Question: r.Question, Meaning: r.Meaning, Verdict: r.Verdict().String(), Notes: r.Notes}
+	if r.Kind == FamilyRow {
+		out.Type = r.Type.String()
+	}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		cell := jsonCell{Side: sides[i].Name, Value: finite(c.Value), Values: c.Values, Low: finite(c.Low), High: finite(c.High),
+			From: finite(c.BoundLow), To: finite(c.BoundHigh), Missing: c.Missing}
+		if i > 0 {
+			cell.Against = newJSONAgainst(&r.Against[i])
+		}
+		out.Cells = append(out.Cells, cell)
+	}
+	return out
+}
+
+func newJSONAgainst(a *Comparison) *jsonAgainst {
+	out := &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change), Difference: finite(a.Difference),
+		Low: finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q), Effect: finite(a.Effect), Reason: a.Reason}
+	if d := a.Distance; d != nil {
+		out.Distance = &jsonDist{Max: d.Max, At: d.At, Moved: d.Moved}
+		for _, s := range d.Shares {
+			out.Distance.Shares = append(out.Distance.Shares, jsonShare(s))
+		}
+	}
+	return out
+}

@@ -1,0 +1,313 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/scrapestat/scrapestat/catalog"
+)
+
+// judge gives every row and side its verdict.
+func (c *comparer) judge(rows []*draft) {
+	var p []float64
+	for _, d := range rows {
+		c.cells(d)
+		for side := 1; side < len(c.sides); side++ {
+			c.weigh(d, side)
+			if v := d.Against[side].P; !math.IsNaN(v) && c.selected(d) {
+				p = append(p, v)
+			}
+		}
+	}
+	q := adjust(p)
+	c.result.Tested = len(p)
+	for _, d := range rows {
+		for side := 1; side < len(c.sides); side++ {
+			a := &d.Against[side]
+			if !math.IsNaN(a.P) && c.selected(d) {
+				a.Q, q = q[0], q[1:]
+			}
+			c.decide(d, side)
+		}
+	}
+}
+
+// weigh computes what there is to know of a side against the base.
+func (c *comparer) weigh(d *draft, side int) {
+	nan := math.NaN()
+	a := &d.Against[side]
+	*a = Comparison{Verdict: Incomparable, Change: nan, Difference: nan, Low: nan, High: nan, P: nan, Q: nan, Effect: nan}
+	base, other := &d.Cells[0], &d.Cells[side]
+	if a.Reason = c.reason(d, side); a.Reason != "" {
+		return
+	}
+	a.Difference = other.Value - base.Value
+	if base.Value*other.Value > 0 {
+		a.Change = other.Value/base.Value - 1
+	}
+	x, y := base.Values, other.Values
+	if len(x) > 1 || len(y) > 1 {
+		a.Effect = cliff(x, y)
+	}
+	mx, my := d.measures[0], d.measures[side]
+	if len(mx) == 1 && len(my) == 1 {
+		a.Distance = distance(mx[0].counts, my[0].counts)
+	} else {
+		a.Distance = distance(together(mx), together(my))
+	}
+	switch {
+	case allEqual(x, y):
+		a.Evidence = Exact
+	case leastP(len(x), len(y)) <= c.o.Alpha:
+		a.Evidence = Repeats
+		a.P = mannWhitney(x, y, c.o.Alpha)
+	default:
+		c.withinRun(d, side)
+	}
+}
+
+// reason says why a row has no comparison; "" when it has one.
+func (c *comparer) reason(d *draft, side int) string {
+	switch base, other := &d.Cells[0], &d.Cells[side]; {
+	case d.fixed != "":
+		return d.fixed
+	case base.Missing != "" && other.Missing != "" && base.Missing == other.Missing:
+		return base.Missing
+	case base.Missing != "":
+		return fmt.Sprintf("%s has none: %s", c.sides[0], base.Missing)
+	case other.Missing != "":
+		return fmt.Sprintf("%s has none: %s", c.sides[side], other.Missing)
+	}
+	return c.estimates(d, side)
+}
+
+// estimates says why percentiles cannot be compared: they come from different
+// estimators, or from different buckets and their provable intervals meet, so that
+// the layouts alone may make the difference.
+func (c *comparer) estimates(d *draft, side int) string {
+	first := d.measures[0][0]
+	for _, m := range slices.Concat(d.measures[0], d.measures[side]) {
+		if m.estimator != first.estimator {
+			return fmt.Sprintf("percentiles of different estimators: %s and %s", first.estimator, m.estimator)
+		}
+		if !slices.Equal(m.layout, first.layout) && !disjoint(d.measures[0], d.measures[side]) {
+			return fmt.Sprintf("bucket layouts differ (%d and %d bounds): see the mean, and the shares at common bounds", len(first.layout), len(m.layout))
+		}
+	}
+	return ""
+}
+
+// disjoint says that all provable intervals of one side lie below all of the other.
+func disjoint(a, b []*measure) bool {
+	below := func(a, b []*measure) bool {
+		for _, x := range a {
+			for _, y := range b {
+				if !(x.high < y.low) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return below(a, b) || below(b, a)
+}
+
+// together pools the distributions of repeats; nil when their bounds differ.
+func together(list []*measure) *counts {
+	var out *counts
+	for _, m := range list {
+		switch {
+		case m.counts == nil || out != nil && !slices.Equal(out.bounds, m.counts.bounds):
+			return nil
+		case out == nil:
+			out = &counts{m.counts.bounds, slices.Clone(m.counts.cum)}
+		default:
+			for i, n := range m.counts.cum {
+				out.cum[i] += n
+			}
+		}
+	}
+	return out
+}
+
+// withinRun adds the interval of the difference by what varies within the runs.
+func (c *comparer) withinRun(d *draft, side int) {
+	a := &d.Against[side]
+	base, ok1 := d.spread(0)
+	other, ok2 := d.spread(side)
+	if !ok1 || !ok2 {
+		return
+	}
+	a.Evidence = WithinRun
+	half := halfWidth(base, other, c.o.Alpha)
+	resampled := d.linear(side) - d.linear(0)
+	a.Low, a.High = min(a.Difference, resampled)-half, max(a.Difference, resampled)+half
+}
+
+// linear is the value of a side by what is resampled. For percentiles that is
+// the linear estimate from the bucket counts alone, and the interval reaches from it
+// to the difference of the better estimates: what those read out of sums has no
+// noise that slices could show, least of all when one bucket holds everything.
+func (d *draft) linear(side int) float64 {
+	m := d.measures[side]
+	if m[0].trace.counts == nil {
+		return d.Cells[side].Value
+	}
+	var values []float64
+	for _, x := range m {
+		sums := x.trace.prefix()
+		values = append(values, x.trace.value(sums[x.trace.len()]))
+	}
+	center, _, _ := median(values, 0.5)
+	return center
+}
+
+// spread is that of the median of the runs of a side. The median of more than two
+// varies more than their mean, at most by the factor sqrt(pi/2) of the normal
+// distribution.
+func (d *draft) spread(side int) (spread, bool) {
+	sum, df := 0.0, 0.0
+	n := float64(len(d.measures[side]))
+	for i, m := range d.measures[side] {
+		if m.trace == nil {
+			return spread{}, false
+		}
+		s := m.trace.bootstrap(seedOf(d.seeds[side][i], d.key, d.Stat, d.Target, d.Labels.String()))
+		if !s.ok {
+			return spread{}, false
+		}
+		sum += s.err * s.err
+		df += s.df
+	}
+	if n > 2 {
+		sum *= math.Pi / 2
+	}
+	return spread{err: math.Sqrt(sum) / n, df: df, ok: true}, true
+}
+
+// decide turns what is known into the verdict.
+func (c *comparer) decide(d *draft, side int) {
+	a := &d.Against[side]
+	switch {
+	case a.Reason != "":
+		a.Verdict = Incomparable
+	case a.Evidence == Exact || relative(d.Cells[0].Value, d.Cells[side].Value) < c.o.MinEffect:
+		a.Verdict = Same
+	case a.Evidence == Repeats && a.Q <= c.o.Alpha:
+		a.Verdict = d.toward(a.Difference)
+	case a.Evidence == Repeats:
+		a.Verdict = Same
+	default:
+		c.decideFew(d, side)
+	}
+}
+
+// decideFew is for too few runs for a test.
+func (c *comparer) decideFew(d *draft, side int) {
+	a := &d.Against[side]
+	x, y := d.measures[0], d.measures[side]
+	need := c.needed()
+	switch {
+	case a.Evidence == None:
+		a.Verdict = NeedsRepeats
+		a.Reason = fmt.Sprintf("no timeslices to tell noise from: give %d runs a side", need)
+	case a.Low <= 0 && a.High >= 0:
+		a.Verdict = NeedsRepeats
+		a.Reason = fmt.Sprintf("within the noise of the runs: give %d runs a side", need)
+	case len(x)+len(y) > 2 && math.Abs(a.Effect) < 1:
+		a.Verdict = NeedsRepeats
+		a.Reason = fmt.Sprintf("the runs of both sides overlap: give %d runs a side", need)
+	default:
+		a.Verdict = d.toward(a.Difference)
+	}
+}
+
+// toward is the verdict of a change that is one.
+func (d *draft) toward(difference float64) Verdict {
+	switch {
+	case d.Better == catalog.Neutral:
+		return Changed
+	case (d.Better == catalog.HigherBetter) == (difference > 0):
+		return Better
+	}
+	return Worse
+}
+
+// relative is the change relative to the smaller of both values, so that it is the
+// same from either side; +Inf when one is 0 or their signs differ.
+func relative(a, b float64) float64 {
+	if a == b {
+		return 0
+	}
+	if !(a*b > 0) {
+		return math.Inf(1)
+	}
+	return math.Abs(b-a) / math.Min(math.Abs(a), math.Abs(b))
+}
+
+// median returns the median and its interval by order statistics, NaN where there
+// are too few values for one.
+func median(values []float64, confidence float64) (center, low, high float64) {
+	s := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds) // sorts what it is given
+	sum := benchmath.AssumeNothing.Summary(s, confidence)
+	low, high = sum.Lo, sum.Hi
+	if math.IsInf(low, 0) || math.IsInf(high, 0) {
+		low, high = math.NaN(), math.NaN()
+	}
+	return sum.Center, low, high
+}
+
+// mannWhitney is the p-value of Mann-Whitney's test, exact for few values without
+// ties.
+func mannWhitney(x, y []float64, alpha float64) float64 {
+	t := &benchmath.Thresholds{CompareAlpha: alpha}
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(x), t), benchmath.NewSample(slices.Clone(y), t)).P
+}
+
+// leastP is the smallest p-value that the test can have with so many values: 2
+// divided by the number of ways to choose n of n+m.
+func leastP(n, m int) float64 {
+	ways := 1.0
+	for i := range n {
+		ways *= float64(m+i+1) / float64(i+1)
+	}
+	return min(1, 2/ways)
+}
+
+// needed is how many runs a side the test needs to reach alpha.
+func (c *comparer) needed() int {
+	n := 2
+	for leastP(n, n) > c.o.Alpha {
+		n++
+	}
+	return n
+}
+
+// cliff is Cliff's delta.
+func cliff(x, y []float64) float64 {
+	sum := 0
+	for _, a := range x {
+		for _, b := range y {
+			switch {
+			case b > a:
+				sum++
+			case b < a:
+				sum--
+			}
+		}
+	}
+	return float64(sum) / float64(len(x)*len(y))
+}
+
+// allEqual says that all values are the same number.
+func allEqual(x, y []float64) bool {
+	for _, v := range slices.Concat(x, y) {
+		if math.Float64bits(v) != math.Float64bits(x[0]) && !(v == 0 && x[0] == 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,79 @@
+package compare
+
+import (
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// facts is what the catalog says of a family or derived quantity. The zero value
+// is that nothing is known.
+type facts struct {
+	family    *catalog.Family // nil when the catalog has none, and for derived quantities
+	engine    string          // or pack
+	better    catalog.Direction
+	meaning   string
+	unit      string
+	rule      catalog.Aggregate
+	scale     float64 // of the spelling the run has, to unit; 0 for none
+	headline  bool
+	question  catalog.Question
+	canonical string
+}
+
+func (c *comparer) family(name string) facts {
+	f, ok := c.o.Catalog.Family(name)
+	if !ok {
+		return facts{}
+	}
+	return facts{family: f, engine: f.Engine, better: f.Better, meaning: f.Meaning, unit: f.Unit, rule: f.Aggregate,
+		scale: f.Scales[name], canonical: f.Canonical, headline: f.Canonical != ""}
+}
+
+func rule(d *summary.Derived) facts {
+	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline, question: d.Question, canonical: d.Canonical}
+}
+
+// volatileLabels name a process or a place and differ between runs of the same
+// thing (design document derived-metrics.md, section 8).
+var volatileLabels = []string{"pid", "WorkerId", "actor_id", "SessionName", "NodeAddress", "Version", "Hostname", "hostname",
+	"instance", "pod", "container", "namespace", "router_id", "worker_id", "UUID", "gpu_uuid"}
+
+// labelNames are older names of labels, for families that the catalog does not
+// know.
+var labelNames = map[string]string{"stage_id": "stage", "replica_id": "replica"}
+
+// stable returns the labels by which a series is found again in another run: by
+// their newest names, with those that its name implies, without those that name a
+// process or a place.
+func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
+	l = l.Without(volatileLabels...)
+	if f.family == nil {
+		return rename(l)
+	}
+	l = rename(c.o.Catalog.Labels(f.family, l).Without(f.family.Volatile...))
+	implied := f.family.Implied[name]
+	if len(implied) == 0 {
+		return l
+	}
+	pairs := append([]metric.Label{}, implied...)
+	for name, value := range l.All() {
+		pairs = append(pairs, metric.Label{Name: name, Value: value})
+	}
+	return metric.NewLabels(pairs...)
+}
+
+func rename(l metric.Labels) metric.Labels {
+	var pairs []metric.Label
+	renamed := false
+	for name, value := range l.All() {
+		if to, ok := labelNames[name]; ok {
+			name, renamed = to, true
+		}
+		pairs = append(pairs, metric.Label{Name: name, Value: value})
+	}
+	if !renamed {
+		return l
+	}
+	return metric.NewLabels(pairs...)
+}

@@ -1,0 +1,74 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/catalog"
+)
+
+// severity orders verdicts, the worst first.
+func severity(v Verdict) int {
+	return slices.Index([]Verdict{Worse, Better, Changed, NeedsRepeats, Incomparable, Same}, v)
+}
+
+// sortRows puts the worst first: by verdict, what the catalog holds for important,
+// then the size of the change.
+func sortRows(rows []Row) {
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(
+			cmp.Compare(severity(a.Verdict()), severity(b.Verdict())),
+			compareBool(b.Headline, a.Headline),
+			cmp.Compare(b.largest(), a.largest()),
+			cmp.Compare(a.Family, b.Family),
+			cmp.Compare(a.Stat, b.Stat),
+			cmp.Compare(a.Target, b.Target),
+			a.Labels.Compare(b.Labels),
+		)
+	})
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// largest is the largest change of the row relative to the smaller value; 0 where
+// there is none.
+func (r *Row) largest() float64 {
+	out := 0.0
+	for side := 1; side < len(r.Cells); side++ {
+		if a, b := r.Cells[0].Value, r.Cells[side].Value; !math.IsNaN(a) && !math.IsNaN(b) {
+			out = max(out, relative(a, b))
+		}
+	}
+	return out
+}
+
+// Profiles returns the names that Options.Profile knows: the engines of the
+// catalog and its packs of derived quantities, sorted.
+func Profiles(c *catalog.Catalog) []string {
+	names := map[string]bool{}
+	for _, f := range c.Families() {
+		names[f.Engine] = true
+	}
+	for _, p := range catalog.Packs() {
+		names[p.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// selected says that a row is asked for.
+func (c *comparer) selected(d *draft) bool {
+	if c.o.Metric != nil && !slices.ContainsFunc(append(d.Names, d.Family, d.key), c.o.Metric.MatchString) {
+		return false
+	}
+	return c.o.Profile == "" || d.facts.engine == c.o.Profile && d.facts.headline
+}

@@ -1,0 +1,353 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// ComparisonOptions says how much of a comparison is shown to people.
+type ComparisonOptions struct {
+	// All also lists rows that are the same, need repeats or cannot be compared, and
+	// all of the others; without it they are counted.
+	All bool
+	// Rows is how many rows are listed without All; 0 means 25.
+	Rows int
+}
+
+// defaultRows is what a person reads in ten seconds.
+const defaultRows = 25
+
+// comparison is what all forms for people show of a result, as text that is not yet
+// escaped.
+type comparison struct {
+	*compare.Result
+	all    bool
+	listed []*compare.Row // shown as lines
+	counts [compare.Verdicts]int
+	beyond int // changed rows that are not listed
+	groups []reasonGroup
+}
+
+// reasonGroup is the rows that cannot be compared for one reason.
+type reasonGroup struct {
+	reason string
+	names  []string
+	rows   int
+}
+
+func newComparison(r *compare.Result, o ComparisonOptions) *comparison {
+	c := &comparison{Result: r, all: o.All}
+	limit := cmp.Or(o.Rows, defaultRows)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		v := row.Verdict()
+		c.counts[v]++
+		change := v == compare.Worse || v == compare.Better || v == compare.Changed
+		switch {
+		case v == compare.Incomparable:
+			c.addReason(row)
+		case o.All || change && len(c.listed) < limit:
+			c.listed = append(c.listed, row)
+		case change:
+			c.beyond++
+		}
+	}
+	slices.SortStableFunc(c.groups, func(a, b reasonGroup) int { return cmp.Compare(b.rows, a.rows) })
+	return c
+}
+
+// addReason counts a row that cannot be compared under its reason.
+func (c *comparison) addReason(row *compare.Row) {
+	reason := ""
+	for side := 1; side < len(row.Against); side++ {
+		if a := &row.Against[side]; a.Verdict == compare.Incomparable {
+			reason = a.Reason
+			break
+		}
+	}
+	i := slices.IndexFunc(c.groups, func(g reasonGroup) bool { return g.reason == reason })
+	if i < 0 {
+		i = len(c.groups)
+		c.groups = append(c.groups, reasonGroup{reason: reason})
+	}
+	g := &c.groups[i]
+	g.rows++
+	if name := quantityName(row); !slices.Contains(g.names, name) {
+		g.names = append(g.names, name)
+	}
+}
+
+// title says what is compared.
+func (c *comparison) title() string {
+	var sides []string
+	for _, s := range c.Sides {
+		sides = append(sides, s.Name+" ("+count(len(s.Runs), "run")+")")
+	}
+	return strings.Join(sides, " against ")
+}
+
+// count is "1 run" or "3 runs".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// terms says by which rules.
+func (c *comparison) terms() string {
+	out := fmt.Sprintf("alpha %s, minimum effect %s", perCent(c.Alpha), perCent(c.MinEffect))
+	if c.By != nil {
+		out += ", by " + cmp.Or(strings.Join(c.By, ","), "all series")
+	}
+	if c.Profile != "" {
+		out += ", profile " + c.Profile
+	}
+	if c.Tested > 0 {
+		out += fmt.Sprintf("; %s tested, p corrected for that (Benjamini-Hochberg)", count(c.Tested, "row"))
+	}
+	return out
+}
+
+// totals counts the verdicts.
+func (c *comparison) totals() string {
+	n := c.counts
+	out := fmt.Sprintf("%d worse, %d better, %d changed", n[compare.Worse], n[compare.Better], n[compare.Changed])
+	var hidden []string
+	if c.beyond > 0 {
+		hidden = append(hidden, fmt.Sprintf("%d of these", c.beyond))
+	}
+	if !c.all {
+		hidden = append(hidden, fmt.Sprintf("%d the same", n[compare.Same]), fmt.Sprintf("%d that need repeats", n[compare.NeedsRepeats]))
+		out += "; not listed: " + strings.Join(hidden, ", ")
+	} else {
+		out += fmt.Sprintf(", %d the same, %d need repeats", n[compare.Same], n[compare.NeedsRepeats])
+	}
+	out += fmt.Sprintf("; %d cannot be compared", n[compare.Incomparable])
+	if c.Left > 0 {
+		out += fmt.Sprintf("; %d left out by the selection", c.Left)
+	}
+	return out
+}
+
+// header names the columns of the table.
+func (c *comparison) header() []string {
+	out := []string{"VERDICT", "QUANTITY"}
+	for _, s := range c.Sides {
+		out = append(out, s.Name)
+	}
+	if len(c.Sides) == 2 {
+		out = append(out, "CHANGE", "EVIDENCE")
+	}
+	return append(out, "NOTE")
+}
+
+// line is the cells of a row, as header names them.
+func (c *comparison) line(row *compare.Row) []string {
+	out := []string{row.Verdict().String(), rowName(row)}
+	for side := range row.Cells {
+		out = append(out, c.cell(row, side))
+	}
+	if len(c.Sides) == 2 {
+		out = append(out, changeText(&row.Against[1], row), evidenceText(&row.Against[1], row))
+	}
+	return append(out, noteText(row))
+}
+
+// cell is the value of a side, with its change when there are several sides.
+func (c *comparison) cell(row *compare.Row, side int) string {
+	cell := &row.Cells[side]
+	if cell.Missing != "" {
+		return "-"
+	}
+	out := units.Format(cell.Value, row.Unit)
+	if !math.IsNaN(cell.Low) {
+		out += fmt.Sprintf(" [%s, %s]", units.Format(cell.Low, row.Unit), units.Format(cell.High, row.Unit))
+	}
+	if side > 0 && len(c.Sides) > 2 {
+		a := &row.Against[side]
+		out += fmt.Sprintf(" (%s, %s)", changeText(a, row), a.Verdict)
+	}
+	return out
+}
+
+// quantityName is the name of a row without its series.
+func quantityName(row *compare.Row) string {
+	if row.Stat == "" || row.Stat == "value" {
+		return row.Family
+	}
+	return row.Family + " " + row.Stat
+}
+
+func rowName(row *compare.Row) string {
+	out := quantityName(row) + row.Labels.String()
+	if row.Stat != "" && row.Stat != "value" {
+		out = row.Family + row.Labels.String() + " " + row.Stat
+	}
+	if row.Target != "" {
+		out += " @ " + row.Target
+	}
+	return out
+}
+
+// changeText is the change in per cent, or in the unit of the row where there is
+// no such thing.
+func changeText(a *compare.Comparison, row *compare.Row) string {
+	switch {
+	case a.Verdict == compare.Incomparable:
+		return "-"
+	case !math.IsNaN(a.Change):
+		return signedPerCent(a.Change)
+	case a.Difference == 0:
+		return "0"
+	default:
+		return signed(units.Format(a.Difference, row.Unit), a.Difference)
+	}
+}
+
+func signed(text string, v float64) string {
+	if v > 0 {
+		return "+" + text
+	}
+	return text
+}
+
+func signedPerCent(v float64) string { return signed(perCent(v), v) }
+
+// perCent writes a share with two or three digits.
+func perCent(v float64) string {
+	p := v * 100
+	decimals := 1
+	switch a := math.Abs(p); {
+	case a >= 100 || a == math.Trunc(a):
+		decimals = 0
+	case a < 1:
+		decimals = 2
+	}
+	return strconv.FormatFloat(p, 'f', decimals, 64) + " %"
+}
+
+// evidenceText says what a verdict rests on.
+func evidenceText(a *compare.Comparison, row *compare.Row) string {
+	switch a.Evidence {
+	case compare.Repeats:
+		return fmt.Sprintf("p=%s q=%s n=%d+%d", pText(a.P), pText(a.Q), len(row.Cells[0].Values), len(row.Cells[1].Values))
+	case compare.WithinRun:
+		base := row.Cells[0].Value
+		if math.IsNaN(a.Change) || base == 0 {
+			return fmt.Sprintf("within-run [%s, %s]", signed(units.Format(a.Low, row.Unit), a.Low), signed(units.Format(a.High, row.Unit), a.High))
+		}
+		low, high := a.Low/base, a.High/base
+		return fmt.Sprintf("within-run [%s, %s]", signedPerCent(min(low, high)), signedPerCent(max(low, high)))
+	case compare.Exact:
+		return "equal"
+	}
+	return "-"
+}
+
+func pText(p float64) string {
+	if p < 0.001 {
+		return "<0.001"
+	}
+	return strconv.FormatFloat(p, 'f', 3, 64)
+}
+
+// noteText is what is to be known of a row in a few words.
+func noteText(row *compare.Row) string {
+	var out []string
+	for side := 1; side < len(row.Against); side++ {
+		a := &row.Against[side]
+		if a.Reason != "" {
+			out = append(out, a.Reason)
+		}
+		if d := a.Distance; d != nil && d.Max >= 0.01 && len(row.Against) == 2 {
+			i := slices.IndexFunc(d.Shares, func(s compare.Share) bool { return s.Bound == d.At })
+			s := d.Shares[max(0, i)]
+			out = append(out, fmt.Sprintf("at most %s: %s -> %s", units.Format(d.At, row.Unit), perCent(round(s.Base)), perCent(round(s.Other))))
+		}
+	}
+	return strings.Join(append(out, row.Notes...), "; ")
+}
+
+// round keeps four digits of a share.
+func round(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// ComparisonText prints a comparison as an aligned table, the worst first. Rows
+// that are the same, need repeats or cannot be compared are counted unless asked
+// for; reasons are always listed. Everything from runs is escaped.
+func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
+	c := newComparison(r, o)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", texttab.Escape(c.title()), texttab.Escape(c.terms()))
+	c.differencesText(&b)
+	fmt.Fprintf(&b, "\n%s\n", c.totals())
+	if len(c.listed) > 0 {
+		var tab texttab.Table
+		tab.Header(c.header()...)
+		for i := range c.Sides {
+			tab.Right(2 + i)
+		}
+		if len(c.Sides) == 2 {
+			tab.Right(4)
+		}
+		for _, row := range c.listed {
+			tab.Row(c.line(row)...)
+		}
+		_, _ = tab.WriteTo(&b) // a builder takes everything
+	}
+	c.reasonsText(&b)
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s: %s\n", texttab.Escape(warning.Code), texttab.Escape(warning.Text))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+func (c *comparison) differencesText(b *strings.Builder) {
+	if len(c.Differences) == 0 {
+		return
+	}
+	b.WriteString("\ndiffers besides the measurements\n")
+	var tab texttab.Table
+	for _, d := range c.Differences {
+		cells := []string{d.Kind, d.Name}
+		for _, v := range d.Values {
+			cells = append(cells, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), 60))
+		}
+		tab.Row(cells...)
+	}
+	_, _ = tab.WriteTo(b)
+}
+
+// namesShown is how many names of rows that cannot be compared are listed under
+// each reason.
+const namesShown = 4
+
+func (c *comparison) reasonsText(b *strings.Builder) {
+	if len(c.groups) == 0 {
+		return
+	}
+	b.WriteString("\ncannot be compared\n")
+	for _, g := range c.groups {
+		fmt.Fprintf(b, "  %s (%d): %s\n", texttab.Escape(g.reason), g.rows, texttab.Escape(c.namesOf(g)))
+	}
+}
+
+func (c *comparison) namesOf(g reasonGroup) string {
+	names := g.names
+	if len(names) > namesShown && !c.all {
+		names = append(slices.Clone(names[:namesShown]), "…")
+	}
+	return strings.Join(names, ", ")
+}
