@@ -109,7 +109,7 @@ func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	defer endPolls()
 
 	r := roster{c: c, stop: stop, abort: abort, ended: make(chan *stint)}
-	begin := time.Now()
+	begin := c.now()
 	done := make(chan struct{})
 	var watcher sync.WaitGroup
 	for i, l := range c.loops {
@@ -192,7 +192,9 @@ func (c *Collector) closeIdle() {
 }
 
 // nowNS is the time on the axis of the run.
-func (c *Collector) nowNS() int64 { return c.at(time.Now()) }
+func (c *Collector) nowNS() int64 { return c.at(c.now()) }
+
+func (c *Collector) now() time.Time { return c.options.Now() }
 
 func (c *Collector) at(t time.Time) int64 {
 	return c.options.Origin.UnixNano() + int64(t.Sub(c.options.Origin))

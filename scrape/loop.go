@@ -32,6 +32,7 @@ type loop struct {
 	seq      uint64
 
 	triedFallback bool
+	skewed        bool // the clocks were said to differ
 	initial       bool // a target of New
 	based         bool // its baseline is recorded
 }
@@ -86,13 +87,13 @@ func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due,
 		case <-stop:
 			return l.final(ctx)
 		case recorded := <-l.extra:
-			if _, err := l.poll(polls, metric.Boundary, time.Now(), l.timeout); err != nil {
+			if _, err := l.poll(polls, metric.Boundary, l.c.now(), l.timeout); err != nil {
 				return err
 			}
 			close(recorded)
 		case <-timer.C:
 			// A collector that was suspended does not catch up.
-			late, err := l.skip(due, ticks, time.Now().Add(-l.step(ticks)), "the collector was suspended or starved")
+			late, err := l.skip(due, ticks, l.c.now().Add(-l.step(ticks)), "the collector was suspended or starved")
 			if err != nil {
 				return err
 			}
@@ -116,7 +117,7 @@ func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due,
 		}
 		// A boundary poll may have run over a tick.
 		var err error
-		if due, err = l.skip(due, ticks, time.Now(), overlapText); err != nil {
+		if due, err = l.skip(due, ticks, l.c.now(), overlapText); err != nil {
 			return err
 		}
 		timer.Reset(time.Until(due))
@@ -136,7 +137,7 @@ func (l *loop) step(ticks int) time.Duration { return time.Duration(ticks) * l.i
 // next returns the tick after a poll that was due. Ticks of the old pace that
 // went by meanwhile were scheduled: they are recorded as skipped.
 func (l *loop) next(due time.Time, old, ticks int) (time.Time, error) {
-	now := time.Now()
+	now := l.c.now()
 	missed, err := l.skip(due.Add(l.step(old)), old, now, overlapText)
 	if err != nil {
 		return due, err
@@ -173,7 +174,7 @@ func (l *loop) skip(due time.Time, ticks int, now time.Time, why string) (time.T
 
 // final takes the last poll of the run.
 func (l *loop) final(ctx context.Context) error {
-	_, err := l.poll(ctx, metric.Final, time.Now(), min(l.timeout, l.c.options.FinalTimeout-l.c.grace()))
+	_, err := l.poll(ctx, metric.Final, l.c.now(), min(l.timeout, l.c.options.FinalTimeout-l.c.grace()))
 	return err
 }
 
@@ -200,7 +201,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.buf = l.c.buffers.take(l.size)
 	a, few := l.ask(ctx)
 	l.buf = a.body
-	l.readAt = time.Now()
+	l.readAt = l.c.now()
 	before := len(l.decoder.present)
 	if s.Outcome == metric.OK {
 		l.decode(a)
@@ -209,6 +210,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 		l.fallback(ctx)
 	} else {
 		l.names.stored(l.decoder, few, before, s)
+		l.skew(a)
 		l.fetcher.pin(l.decoder.format)
 		if a.final != nil {
 			l.fetcher.now = a.final
@@ -248,11 +250,34 @@ func (l *loop) ask(ctx context.Context) (a answer, few bool) {
 	return f.fetch(ctx, f.now, a.body, s), false
 }
 
+// The clock of a server tells whole seconds; a difference below maxSkew says
+// nothing and harms nothing.
+const maxSkew = 5 * time.Second
+
+// skew tells once that the clock of the server is not ours. Nothing is computed
+// from it: who lays logs of the server beside our times must know.
+func (l *loop) skew(a answer) {
+	if l.skewed || a.header == nil {
+		return
+	}
+	at, err := http.ParseTime(a.header.Get("Date"))
+	if err != nil {
+		return // it does not say
+	}
+	now := time.Unix(0, l.c.nowNS())
+	off := at.Sub(now).Round(time.Second)
+	if l.skewed = off.Abs() >= maxSkew; l.skewed {
+		l.snapshot.Warnings = append(l.snapshot.Warnings, metric.Warning{Code: "clock_skew", Text: fmt.Sprintf(
+			"the server's clock says %s, that of this machine %s: %v apart; times here are of this machine",
+			at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), off)})
+	}
+}
+
 // pollSource does one poll of a source that is no exposition.
 func (l *loop) pollSource(ctx context.Context) (ticks int, err error) {
 	s := &l.snapshot
 	l.target.Source.Poll(ctx, l.c.nowNS, s)
-	l.readAt = time.Now()
+	l.readAt = l.c.now()
 	ticks, warning := l.pace.after(s, 0)
 	if warning != nil {
 		s.Warnings = append(s.Warnings, *warning)

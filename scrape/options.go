@@ -28,6 +28,9 @@ type Options struct {
 	// time since. It needs a monotonic reading, as time.Now gives. The zero value
 	// is the time of New.
 	Origin time.Time
+	// Now tells the time; nil is time.Now. Of what it tells after New only the
+	// monotonic reading counts, so that a clock that is set costs nothing.
+	Now    func() time.Time
 	Limits Limits
 	// Compress asks targets for gzip. That saves bytes and costs the measured
 	// server CPU time.
@@ -130,8 +133,11 @@ func (o Options) withDefaults() Options {
 	o.FinalTimeout = orDefault(o.FinalTimeout, defaultFinalTimeout)
 	o.MaxScrapeShare = orDefault(o.MaxScrapeShare, defaultScrapeShare)
 	o.Limits = o.Limits.withDefaults()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Origin.IsZero() {
-		o.Origin = time.Now()
+		o.Origin = o.Now()
 	}
 	if o.Version == "" {
 		o.Version = "dev"

@@ -136,7 +136,7 @@ func (r *roster) add(ctx, polls context.Context, index int, t Target) error {
 		fresh.continues(old)
 	}
 	c.loops[index] = fresh
-	now := time.Now()
+	now := c.now()
 	r.start(ctx, polls, fresh, now, now.Add(fresh.interval))
 	return nil
 }

@@ -53,7 +53,7 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	if p.warmup != nil {
 		e.InWarmup = l.fetches(p.warmup.StartNS, p.warmup.EndNS-1)
 	}
-	e.Warnings = l.allWarnings()
+	e.Warnings = append(l.health(), l.allWarnings()...)
 	if r.main != nil {
 		e.Warnings = append(e.Warnings, r.main.Warnings...)
 	}

@@ -114,7 +114,7 @@ func TestBounded(t *testing.T) {
 	}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	last := e.Warnings[len(e.Warnings)-1]
-	if len(e.Warnings) != 51 || last != (metric.Warning{Code: "more_warnings", Text: "251 more warnings were not kept"}) {
+	if len(e.Warnings) != 52 || e.Warnings[0].Code != "stale_target" || last != (metric.Warning{Code: "more_warnings", Text: "251 more warnings were not kept"}) {
 		t.Errorf("%d warnings, last %v", len(e.Warnings), last)
 	}
 	if len(e.Gaps) != 100 || e.GapsN != 300 {

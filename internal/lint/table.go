@@ -34,13 +34,14 @@ var layers = map[string][]string{
 	"internal/timeline":   {"metric"},
 	"internal/sourcetest": {"metric"},
 	"internal/badserver":  {},
+	"internal/faults":     {everything},
 }
 
 // everything in a row of layers stands for all our packages.
 const everything = "*"
 
 // testSupport is what any test may import.
-var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver"}
+var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver", "internal/faults"}
 
 // home is where a third party may be imported.
 type home struct {
