@@ -75,7 +75,7 @@ func (l *loop) continues(old *loop) {
 // run makes the baseline poll, and then periodic ones on the grid. Polls are made
 // under polls, the final one under ctx. There is no final one after leave.
 func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due, grid time.Time) error {
-	timer := time.NewTimer(time.Until(due))
+	timer := time.NewTimer(due.Sub(l.c.now()))
 	defer timer.Stop()
 	kind, ticks := metric.Baseline, 1
 	for {
@@ -112,7 +112,7 @@ func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due,
 			if due, err = l.next(due, old, ticks); err != nil {
 				return err
 			}
-			timer.Reset(time.Until(due))
+			timer.Reset(due.Sub(l.c.now()))
 			continue
 		}
 		// A boundary poll may have run over a tick.
@@ -120,7 +120,7 @@ func (l *loop) run(ctx, polls context.Context, stop, leave <-chan struct{}, due,
 		if due, err = l.skip(due, ticks, l.c.now(), overlapText); err != nil {
 			return err
 		}
-		timer.Reset(time.Until(due))
+		timer.Reset(due.Sub(l.c.now()))
 	}
 }
 

@@ -94,6 +94,7 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Metrics = r.merge(mains, exemplars)
 	r.Warmup = r.merge(warms, nil)
 	r.warnConflicts()
+	r.warnProcesses()
 	sources := sourcesOf(o.Catalog, mains)
 	r.Derived = derive(o.Catalog, sources)
 	r.fleet(sources)

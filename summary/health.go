@@ -46,3 +46,34 @@ func (l *ledger) health() (out []metric.Warning) {
 	}
 	return out
 }
+
+// warnProcesses tells of families that have a series for each process, as
+// Python's prometheus_client in multiprocess mode: which of them to look at is
+// not obvious, and most of them may stand still.
+func (r *Run) warnProcesses() {
+	var names []string
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		seen := map[string]bool{}
+		for j := range m.Series {
+			if _, ok := m.Series[j].Labels.Get("pid"); !ok {
+				continue
+			}
+			key := fmt.Sprint(m.Series[j].Endpoint, m.Series[j].Labels.Without("pid"))
+			if seen[key] {
+				names = append(names, m.Name)
+				break
+			}
+			seen[key] = true
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	text := names[0]
+	if len(names) > 1 {
+		text = fmt.Sprintf("%s and %d more", names[0], len(names)-1)
+	}
+	r.Warnings = append(r.Warnings, metric.Warning{Code: "process_series", Text: text +
+		": series differ in the label pid only, one for each process of the server; --by with its other labels takes counters and histograms together, of gauges the latest process counts"})
+}

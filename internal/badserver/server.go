@@ -134,6 +134,7 @@ func (s *Server) serve(c net.Conn) {
 		a := s.o.Script(n)
 		if a.Path == "" || a.Path == req.URL.Path {
 			s.n++
+			a.lines = max(a.lines, sampleLines(a.Body))
 		} else {
 			a = Answer{Status: http.StatusNotFound, Type: "text/plain"}
 		}
@@ -320,6 +321,13 @@ func (s *Server) Ledger() Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append(Ledger(nil), s.served...)
+}
+
+// Answers is how many answers of the script were begun.
+func (s *Server) Answers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
 }
 
 // Good counts the whole answers with status 200, and their sample lines.

@@ -49,8 +49,11 @@ func (s *tee) Record(p *metric.Snapshot) error {
 func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so summary.Options, between func(i int)) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
-	origin := time.Now()
-	w, err := rundb.Create(s.dir, rundb.Meta{ID: "fault", Version: "test", OriginNS: origin.UnixNano(), Interval: time.Second}, rundb.WriterOptions{})
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	origin := o.Now()
+	w, err := rundb.Create(s.dir, metaAt(origin), rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +72,7 @@ func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so s
 	go func() {
 		defer close(stop)
 		<-c.Ready()
-		marked <- w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: origin.UnixNano() + int64(time.Since(origin))})
+		marked <- w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: origin.UnixNano() + int64(o.Now().Sub(origin))})
 		for i := 1; i < n-1; i++ {
 			if between != nil {
 				between(i)
@@ -242,4 +245,8 @@ func (s *scene) lasts(name string, want ...float64) {
 	if !slices.Equal(got, want) {
 		s.t.Errorf("%s: got %v, want %v", name, got, want)
 	}
+}
+
+func metaAt(origin time.Time) rundb.Meta {
+	return rundb.Meta{ID: "fault", Version: "test", OriginNS: origin.UnixNano(), Interval: time.Second}
 }
