@@ -3,7 +3,6 @@ package catalog_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -15,10 +14,8 @@ func captured(t *testing.T, name string) []catalog.Derived {
 	w := &watch{}
 	w.see(capture(t, name), 0)
 	s := w.stretch()
-	for _, g := range s.Gains {
-		if _, ok := known(t).Family(g.Family); !ok && !slices.ContainsFunc([]string{"go_", "python_", "process_"}, func(p string) bool { return strings.HasPrefix(g.Family, p) }) {
-			t.Errorf("%s: %s is not in the catalog", name, g.Family)
-		}
+	for _, family := range unknown(known(t), s) {
+		t.Errorf("%s: %s is not in the catalog", name, family)
 	}
 	return known(t).Derive(s, catalog.Window)
 }

@@ -156,10 +156,7 @@ func busy(name, help, family string, names ...string) Rule {
 			if a.Series == 0 {
 				continue
 			}
-			d := divided(a.Value, v.Seconds*float64(a.Series), family)
-			if a.Resets > 0 {
-				d.atBest(ResetCorrected)
-			}
+			d := divided(a.Value, v.Seconds*float64(a.Series), family).after(a.Resets)
 			out = append(out, label([]Derived{d}, g.Scope)...)
 		}
 		return out
@@ -179,6 +176,14 @@ func divided(num, den float64, families ...string) Derived {
 	return d
 }
 
+// after says that counters were reset so many times.
+func (d Derived) after(resets int) Derived {
+	if resets > 0 {
+		d.atBest(ResetCorrected)
+	}
+	return d
+}
+
 // overflow is the share of the observations above the largest finite bound: above
 // 1-q of it the quantile q cannot be known.
 func overflow(name, family string) Rule {
@@ -186,24 +191,20 @@ func overflow(name, family string) Rule {
 		Help: "Share above the largest bound; the quantiles within it cannot be known.",
 		Make: func(v *View) []Derived {
 			var above, all float64
-			status := OK
+			resets := 0
 			for _, g := range v.Series(family) {
-				if g.Resets > 0 {
-					status = ResetCorrected
-				}
 				n := len(g.Buckets)
 				if n < 2 {
 					return nil
 				}
 				above += g.Count - g.Buckets[n-2].Count
 				all += g.Count
+				resets += g.Resets
 			}
 			if len(v.Series(family)) == 0 {
 				return nil
 			}
-			d := divided(above, all, family)
-			d.atBest(status)
-			return []Derived{d}
+			return []Derived{divided(above, all, family).after(resets)}
 		}}
 }
 
@@ -220,15 +221,15 @@ func skew(name, help, label string, p Part, family string) Rule {
 			all := v.part(metric.Labels{})
 			all.byName[family] = v.Series(family)
 			groups := all.split([]string{label})
-			most, total := 0.0, 0.0
+			most, total, resets := 0.0, 0.0, 0
 			for _, g := range groups {
-				x := g.Amount(Term{Family: family, Part: p}).Value
-				most, total = max(most, x), total+x
+				a := g.Amount(Term{Family: family, Part: p})
+				most, total, resets = max(most, a.Value), total+a.Value, resets+a.Resets
 			}
 			if len(groups) < 2 {
 				return nil
 			}
-			return []Derived{divided(most, total/float64(len(groups)), family)}
+			return []Derived{divided(most, total/float64(len(groups)), family).after(resets)}
 		}}
 }
 
@@ -247,10 +248,7 @@ func perGPU(name, u, help string, factor float64, tokens []Term, families ...str
 					series = 1
 				}
 			}
-			d := divided(sum*factor, v.Seconds*float64(series), families...)
-			if resets > 0 {
-				d.atBest(ResetCorrected)
-			}
+			d := divided(sum*factor, v.Seconds*float64(series), families...).after(resets)
 			if sum == 0 && v.sum(tokens).sum > 0 {
 				d = Derived{Status: Missing, Families: families, Flags: []string{"not_enabled"}}
 			}

@@ -105,7 +105,10 @@ func (w *watch) stretch() catalog.Stretch {
 		id := x.family + x.labels.String()
 		g := gains[id]
 		if g == nil {
-			g = &catalog.Gain{Family: strings.TrimSuffix(x.family, "_total"), Type: last.types[x.family], Labels: x.labels}
+			g = &catalog.Gain{Family: x.family, Type: last.types[x.family], Labels: x.labels}
+			if g.Type == metric.Counter {
+				g.Family = strings.TrimSuffix(x.family, "_total")
+			}
 			gains[id] = g
 			order = append(order, id)
 		}
@@ -170,6 +173,18 @@ func slicesSort(b []catalog.Bucket) {
 // warmup is from the start of a simulated server to the first look at it.
 const warmup = 60 * time.Second
 
+// unknown returns the families that the catalog does not have, but for those of
+// every Go or Python program.
+func unknown(c *catalog.Catalog, s catalog.Stretch) (out []string) {
+	for _, g := range s.Gains {
+		general := strings.HasPrefix(g.Family, "go_") || strings.HasPrefix(g.Family, "python_") || strings.HasPrefix(g.Family, "process_")
+		if _, ok := c.Family(g.Family); !ok && !general {
+			out = append(out, g.Family)
+		}
+	}
+	return out
+}
+
 // simulated watches a simulated server from one minute after its start, and tells
 // what really happened meanwhile.
 func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Stretch, simulate.Totals, simulate.Truth) {
@@ -186,6 +201,9 @@ func simulated(t *testing.T, profile string, o simulate.Options, seconds, every 
 		now = start.Add(warmup + time.Duration(at)*time.Second)
 		w.see(string(s.AppendBody(nil)), float64(at))
 	}
-	truth := s.Truth()
-	return w.stretch(), truth.Totals(warmup, warmup+time.Duration(seconds)*time.Second), truth
+	truth, stretch := s.Truth(), w.stretch()
+	for _, family := range unknown(known(t), stretch) {
+		t.Errorf("%s: %s is not in the catalog", profile, family)
+	}
+	return stretch, truth.Totals(warmup, warmup+time.Duration(seconds)*time.Second), truth
 }

@@ -168,13 +168,14 @@ func sglangAcceptance(v *View) []Derived {
 func sglangGraphs(v *View) []Derived {
 	family := sglang + "cuda_graph_passes"
 	var graphs, all float64
-	seen := false
+	seen, resets := false, 0
 	for _, g := range v.Series(family) {
 		mode, _ := g.Labels.Get("mode")
 		if !strings.HasPrefix(mode, "decode_") {
 			continue
 		}
 		seen = true
+		resets += g.Resets
 		if all += g.Total; mode == "decode_cuda_graph" {
 			graphs += g.Total
 		}
@@ -182,7 +183,7 @@ func sglangGraphs(v *View) []Derived {
 	if !seen {
 		return nil
 	}
-	return []Derived{divided(graphs, all, family)}
+	return []Derived{divided(graphs, all, family).after(resets)}
 }
 
 func sglangTransfers() []Rule {
