@@ -142,9 +142,13 @@ func (b *tab) asked(own string) []string {
 	return out
 }
 
-// open loads a page and waits until its script has run.
+// open loads a page and waits until its script has run. What was said before is
+// forgotten.
 func (b *tab) open(url string) {
 	b.t.Helper()
+	b.mu.Lock()
+	b.console, b.requests = nil, nil
+	b.mu.Unlock()
 	b.call("Page.navigate", map[string]any{"url": url})
 	b.until("document.documentElement?.dataset.ready === 'true'")
 }
@@ -254,11 +258,12 @@ func (b *tab) shot(name string, whole bool) image.Image {
 	return img
 }
 
-// drawAll scrolls through the page so that every picture is drawn.
+// drawAll makes the window as tall as the page, so that every picture is drawn.
 func (b *tab) drawAll() {
 	b.t.Helper()
-	eval[any](b, `(async () => { for (const c of document.querySelectorAll(".card")) { c.scrollIntoView({behavior: "instant"});
-		await new Promise((ok) => requestAnimationFrame(() => requestAnimationFrame(ok))); } scrollTo({top: 0, behavior: "instant"}); })()`)
+	for range 2 {
+		b.size(1400, eval[int](b, "document.documentElement.scrollHeight")+300)
+	}
 	b.until(`[...document.querySelectorAll(".card")].every((c) => c.querySelector("canvas"))`)
 	b.frames()
 }
@@ -281,7 +286,9 @@ func (b *tab) quiet(own string) {
 func (b *tab) inked() map[string]int {
 	b.t.Helper()
 	return eval[map[string]int](b, `Object.fromEntries([...document.querySelectorAll(".card")].map((card) => {
-		const c = card.querySelector("canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; let n = 0;
+		const c = card.querySelector("canvas"); if (!c) return [card.dataset.name, 0];
+		const x = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true}); x.drawImage(c, 0, 0);
+		const d = x.getImageData(0, 0, c.width, c.height).data; let n = 0;
 		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 100 && Math.max(d[i], d[i + 1], d[i + 2]) - Math.min(d[i], d[i + 1], d[i + 2]) > 45) n++;
 		return [card.dataset.name, n]; }))`)
 }
