@@ -1,42 +1,84 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/internal/texttab"
-	"github.com/scrapestat/scrapestat/units"
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
-// aggregates prints the series taken together: how many they are, and the labels
-// they have in common.
-func (t *text) aggregates() {
-	title := "all series"
-	if by := t.run.Options.By; len(by) > 0 {
-		title = texttab.Escape(strings.Join(by, ", "))
+// aggregates tells the series taken together: how many they are, the labels they
+// have in common, and how unevenly replicas were used.
+func (t *teller) aggregates() {
+	if t.run.Options.By == nil {
+		return
 	}
-	var counters, histograms texttab.Table
-	counters.Header("COUNTER", "TOTAL", "PER SECOND", "RESETS", "SERIES", "OF")
-	counters.Right(1, 2, 3, 4)
-	t.histogramHead(&histograms, "SERIES", "OF")
-	histograms.Right(3 + len(t.shownQuantiles()))
-	nc, nh := 0, 0
+	title := t.byTitle()
+	of := func(head string, columns ...column) []column {
+		all := append([]column{words("name", head), hidden("labels"), hidden("unit")}, columns...)
+		return append(all, number("series", "SERIES"), hidden("left_out"), number("skew", "SKEW"), words("skewed_to", "MOST AT"), face("OF"))
+	}
+	counters := &table{id: "aggregated_counters", title: "counters by " + title, columns: of("COUNTER", number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"))}
+	gauges := &table{id: "aggregated_gauges", title: "gauges by " + title, columns: of("GAUGE", words("rule", "RULE"), number("time_avg", "AVG"), number("min", "MIN"), number("max", "MAX"))}
+	histograms := &table{id: "aggregated_histograms", title: "histograms by " + title, columns: of("HISTOGRAM", t.histogramColumns()...)}
+	summaries := &table{id: "aggregated_summaries", title: "summaries by " + title, columns: of("SUMMARY", number("count", "COUNT"), number("rate", "PER SECOND"), number("avg", "AVG"))}
+	var flags histest.Flags
 	for i := range t.run.Aggregates {
 		a := &t.run.Aggregates[i]
 		m := &t.run.Metrics[a.Metric]
 		if t.o.Metric != nil && !t.o.Metric.MatchString(m.Name) {
 			continue
 		}
-		switch c, h := a.Counter, a.Histogram; {
-		case c != nil && (t.o.All || c.Total != 0):
-			nc++
-			counters.Row(m.Name, dashIf(!c.Defined, units.Format(c.Total, unitOf(m))), dashIf(!c.Defined, number(c.Rate)),
-				resets(a.Resets), itoa(a.Series), a.Labels.String())
-		case h != nil && (t.o.All || h.Count != 0):
-			nh++
-			histograms.Row(append(t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles), itoa(a.Series), a.Labels.String())...)
+		row := func(tab *table, cells ...cell) {
+			tab.row(append(append([]cell{str(m.Name), raw(a.Labels), raw(unitOf(m))}, cells...), t.aggregateOf(a)...)...)
+		}
+		all, u := t.o.All || t.o.Metric != nil, unitOf(m)
+		switch c, g, h, s := a.Counter, a.Gauge, a.Histogram, a.Summary; {
+		case c != nil && (all || c.Total != 0):
+			row(counters, in(c.Total, c.Defined, u), float(c.Rate, c.Defined, digits(c.Rate)), resets(a.Resets))
+		case g != nil && (all || g.Max != g.Min):
+			row(gauges, str(g.Rule), in(g.TimeAvg, true, u), in(g.Min, true, u), in(g.Max, true, u))
+		case h != nil && (all || h.Count != 0):
+			row(histograms, t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
+		case s != nil && (all || s.Count != 0):
+			row(summaries, count(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
 		}
 	}
-	t.table("counters by "+title, &counters, nc)
-	t.table("histograms by "+title, &histograms, nh)
-	t.legend()
+	histograms.notes = legend(flags)
+	for _, tab := range []*table{counters, gauges, histograms, summaries} {
+		t.add(tab)
+	}
+}
+
+// aggregateOf are the last cells of an aggregate.
+func (t *teller) aggregateOf(a *summary.Aggregate) []cell {
+	skew, at := cell{}, cell{}
+	if s := a.Skew; s != nil {
+		skew = cell{digits(s.Ratio), s.Ratio}
+		at = str(t.replica(s.Endpoint, s.Labels))
+	}
+	n := count(a.Series)
+	if a.LeftOut > 0 {
+		n.text += fmt.Sprintf(" (and %d repeats)", a.LeftOut)
+	}
+	return []cell{n, raw(int64(a.LeftOut)), skew, at, only(a.Labels.String())}
+}
+
+// replica names a replica.
+func (t *teller) replica(endpoint int, labels metric.Labels) string {
+	name := labels.String()
+	if len(t.run.Endpoints) > 1 || labels.Len() == 0 {
+		name = strings.TrimSpace(endpointName(&t.run.Endpoints[endpoint]) + " " + name)
+	}
+	return name
+}
+
+// byTitle names the labels that aggregates are made by.
+func (t *teller) byTitle() string {
+	if by := t.run.Options.By; len(by) > 0 {
+		return strings.Join(by, ", ")
+	}
+	return "all series"
 }

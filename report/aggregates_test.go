@@ -27,7 +27,7 @@ func TestAggregates(t *testing.T) {
 		Metrics:    []summary.Metric{{Name: "things", Type: metric.Counter}, {Name: "score", Type: metric.Histogram}},
 		Aggregates: []summary.Aggregate{counter, idle, pooled, refused},
 	}
-	check := func(o report.TextOptions, want string) {
+	check := func(o report.Options, want string) {
 		t.Helper()
 		var b strings.Builder
 		if err := report.Text(&b, run, o); err != nil {
@@ -42,14 +42,14 @@ func TestAggregates(t *testing.T) {
 	const histograms = "histograms by model, endpoint\n" +
 		"HISTOGRAM  COUNT   AVG               P99  SERIES  OF\n" +
 		"score          8  0.28  0.31 [0.25, 0.5]       4  {model=\"x\"}\n"
-	check(report.TextOptions{}, "counters by model, endpoint\n"+
-		"COUNTER  TOTAL  PER SECOND  RESETS  SERIES  OF\n"+
-		"things      30         1.5               2  {model=\"x\"}\n\n"+histograms+warning)
-	check(report.TextOptions{All: true, Metric: regexp.MustCompile("score")}, histograms+warning)
+	check(report.Options{}, "counters by model, endpoint\n"+
+		"COUNTER  TOTAL  PER SECOND  SERIES  OF\n"+
+		"things      30         1.5       2  {model=\"x\"}\n\n"+histograms+warning)
+	check(report.Options{All: true, Metric: regexp.MustCompile("score")}, histograms+warning)
 
 	// Letters for the flags, and what they mean below the table.
 	run.Aggregates[2].Histogram.Quantiles[0] = histest.Estimate{Value: 4, Low: 3, High: math.NaN(), Flags: histest.Overflow | histest.Few}
-	check(report.TextOptions{All: true, Metric: regexp.MustCompile("score")}, "histograms by model, endpoint\n"+
+	check(report.Options{All: true, Metric: regexp.MustCompile("score")}, "histograms by model, endpoint\n"+
 		"HISTOGRAM  COUNT   AVG          P99  SERIES  OF\n"+
 		"score          8  0.28  4 [3, ?] of       4  {model=\"x\"}\n"+
 		"o: beyond the last finite bound\nf: few observations: one or two of them decide\n"+warning)

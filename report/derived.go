@@ -4,72 +4,86 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
-	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
-	"github.com/scrapestat/scrapestat/units"
 )
 
-// derived prints a compact table per kind of server, or with TextOptions.Derived
-// every quantity.
-func (t *text) derived() {
-	t.tritonModels()
-	t.tritonPerfAnalyzer()
-	if !t.o.Derived {
+// derived lists every quantity with its status, where that was asked for: of each
+// endpoint, and of the endpoints of an engine together.
+func (t *teller) derived() {
+	tab := &table{id: "derived", title: "derived", columns: []column{hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"), hidden("unit"), hidden("question"),
+		number("value", "VALUE"), words("status", "STATUS"), hidden("flags"), hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF")}}
+	add := func(d *summary.Derived, target string) {
+		switch {
+		case d.Pack == catalog.TritonPerfAnalyzerPack:
+		case t.o.Metric != nil && !t.o.Metric.MatchString(d.Name), t.o.Metric == nil && !t.o.Derived:
+		default:
+			of := d.Labels.String()
+			if len(t.run.Endpoints) > 1 {
+				of = strings.TrimSpace(target + " " + of)
+			}
+			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)), raw(d.Question.String()), derivedCell(d),
+				{strings.Join(append([]string{d.Status.String()}, d.Flags...), " "), d.Status.String()}, raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
+		}
+	}
+	for i := range t.run.Derived {
+		add(&t.run.Derived[i], endpointName(&t.run.Endpoints[t.run.Derived[i].Endpoint]))
+	}
+	if len(t.run.Fleet) > 0 && len(t.run.Fleet[0].Endpoints) > 1 {
+		for i := range t.run.Fleet[0].Derived {
+			add(&t.run.Fleet[0].Derived[i], "all")
+		}
+	}
+	t.add(tab)
+}
+
+// groups tells the headline quantities by the labels that were asked for, every
+// quantity with Options.Derived.
+func (t *teller) groups() {
+	if len(t.run.Fleet) < 2 {
 		return
 	}
-	var tab texttab.Table
-	tab.Header("DERIVED", "VALUE", "STATUS", "OF")
-	tab.Right(1)
-	rows := 0
-	for i := range t.run.Derived {
-		d := &t.run.Derived[i]
-		if d.Pack == catalog.TritonPerfAnalyzerPack || t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
-			continue
+	tab := &table{id: "groups", title: "quantities by " + t.byTitle(), columns: []column{hidden("pack"), words("name", "QUANTITY"), words("group", "GROUP"), hidden("labels"), hidden("targets"),
+		hidden("unit"), number("value", "VALUE"), words("status", "NOTE"), face("OF")}}
+	var order []string
+	seen := map[string]bool{}
+	for _, q := range questionOrder {
+		for _, g := range t.run.Fleet[1:] {
+			for _, d := range g.Derived {
+				if d.Question == q && !seen[d.Pack+"\xff"+d.Name] {
+					seen[d.Pack+"\xff"+d.Name] = true
+					order = append(order, d.Pack+"\xff"+d.Name)
+				}
+			}
 		}
-		rows++
-		tab.Row(d.Name, derivedCell(d), derivedNote(d), t.derivedOf(d))
 	}
-	t.table("derived", &tab, rows)
+	for _, name := range order {
+		for i := range t.run.Fleet[1:] {
+			g := &t.run.Fleet[1+i]
+			for k := range g.Derived {
+				d := &g.Derived[k]
+				if d.Pack+"\xff"+d.Name != name || !d.Headline && !t.o.Derived || t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
+					continue
+				}
+				rest := d.Labels
+				for name := range g.Labels.All() {
+					rest = rest.Without(name)
+				}
+				of := ""
+				if rest.Len() > 0 {
+					of = rest.String()
+				}
+				tab.row(raw(d.Pack), str(d.Name), cell{g.Labels.String(), g.Labels}, raw(d.Labels), raw(int64(len(g.Endpoints))), raw(optional(d.Unit)), derivedCell(d),
+					cell{derivedNote(d), d.Status.String()}, only(of))
+			}
+		}
+	}
+	t.add(tab)
 }
 
-// derivedOf names what a quantity is of.
-func (t *text) derivedOf(d *summary.Derived) string {
-	labels := d.Labels.String()
-	if len(t.run.Endpoints) < 2 {
-		return labels
-	}
-	return endpointName(&t.run.Endpoints[d.Endpoint]) + " " + labels
-}
-
-// derivedCell is the value as people read it, a dash where there is none.
-func derivedCell(d *summary.Derived) string {
-	if d == nil || !d.Status.Defined() {
-		return "-"
-	}
-	unit := d.Unit
-	switch unit {
-	case "requests", "instances", "inferences", "count":
-		return number(d.Shown)
-	}
-	if strings.HasSuffix(unit, "/s") {
-		return number(d.Shown)
-	}
-	return units.Format(d.Shown, unit)
-}
-
-// derivedNote is the status where it is not ok, and the flags.
-func derivedNote(d *summary.Derived) string {
-	var words []string
-	if d.Status != catalog.OK {
-		words = append(words, d.Status.String())
-	}
-	return strings.Join(append(words, d.Flags...), " ")
-}
-
-// scopes walks the derived quantities of a pack by endpoint, model and version,
-// in their order.
-func (t *text) scopes(pack string, each func(endpoint int, model metric.Labels, named map[string]*summary.Derived)) {
+// scopes walks the derived quantities of a pack by endpoint, model and version, in
+// their order.
+func (t *teller) scopes(pack string, each func(endpoint int, model metric.Labels, named map[string]*summary.Derived)) {
 	type key struct {
 		endpoint int
 		model    metric.Labels
@@ -109,42 +123,45 @@ var tritonColumns = [...]struct{ head, name string }{
 	{"NEXT", "next_response_seconds"},
 }
 
-// tritonModels prints a row per model and version of Triton's statistics.
-// Columns without any value are left out.
-func (t *text) tritonModels() {
-	var rows [][]string
-	used := make([]bool, len(tritonColumns))
+// tritonModels has a row per model and version of Triton's statistics.
+func (t *teller) tritonModels(e *engine) *table {
+	tab := &table{id: "triton_models", title: "models (Triton statistics)", columns: []column{hidden("engine"), hidden("target"), hidden("labels"), face("MODEL")}}
+	t.limit(tab, firstQuantities, "--all")
+	for _, c := range tritonColumns {
+		tab.columns = append(tab.columns, number(strings.ReplaceAll(c.name, " ", "_"), c.head))
+	}
+	tab.columns = append(tab.columns, words("doubts", "NOTES"))
 	t.scopes(catalog.TritonPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {
 		if named["triton_derived_request_rate"] == nil {
 			return
 		}
-		row := []string{t.modelName(endpoint, model)}
-		for i, c := range tritonColumns {
-			cell := derivedCell(named["triton_derived_"+c.name])
-			used[i] = used[i] || cell != "-"
-			row = append(row, cell)
-		}
-		rows = append(rows, append(row, tritonDoubts(named)))
-	})
-	var tab texttab.Table
-	head := []string{"MODEL"}
-	for i, c := range tritonColumns {
-		if used[i] {
-			tab.Right(len(head))
-			head = append(head, c.head)
-		}
-	}
-	tab.Header(append(head, "NOTES")...)
-	for _, row := range rows {
-		cells := row[:1:1]
-		for i := range tritonColumns {
-			if used[i] {
-				cells = append(cells, row[i+1])
+		row := []cell{raw(e.title), raw(endpointName(&t.run.Endpoints[endpoint])), raw(model), only(t.modelName(endpoint, model))}
+		for _, c := range tritonColumns {
+			d := named["triton_derived_"+c.name]
+			value := derivedCell(d)
+			if strings.HasSuffix(c.name, "_rate") && value.value != nil { // the head has the unit
+				value.text = digits(d.Shown)
 			}
+			row = append(row, value)
 		}
-		tab.Row(append(cells, row[len(row)-1])...)
+		tab.row(append(row, opt(tritonDoubts(named)))...)
+	})
+	for i := len(tab.columns) - 2; i >= 4; i-- { // those without any value
+		if !tab.has(i) {
+			tab.columns[i].head = ""
+		}
 	}
-	t.table("models (Triton statistics)", &tab, len(rows))
+	return tab
+}
+
+// has says that some row has a value in a column.
+func (t *table) has(column int) bool {
+	for _, row := range t.rows {
+		if row[column].value != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // tritonDoubts says what is wrong with the statistics of a model.
@@ -152,7 +169,7 @@ func tritonDoubts(named map[string]*summary.Derived) string {
 	var words []string
 	for _, what := range []string{"resets", "invariant_violations", "torn_reads", "implausible"} {
 		if d := named["triton_derived_"+what]; d != nil && d.Value > 0 {
-			words = append(words, strings.ReplaceAll(what, "_", " ")+" "+number(d.Value))
+			words = append(words, strings.ReplaceAll(what, "_", " ")+" "+digits(d.Value))
 		}
 	}
 	if d := named["triton_derived_avg_overhead_seconds"]; d != nil && len(d.Flags) > 0 {
@@ -161,7 +178,7 @@ func tritonDoubts(named map[string]*summary.Derived) string {
 	return strings.Join(words, ", ")
 }
 
-func (t *text) modelName(endpoint int, model metric.Labels) string {
+func (t *teller) modelName(endpoint int, model metric.Labels) string {
 	name, _ := model.Get("model")
 	if version, _ := model.Get("version"); version != "" {
 		name += " v" + version
@@ -172,34 +189,30 @@ func (t *text) modelName(endpoint int, model metric.Labels) string {
 	return name
 }
 
-// tritonPerfAnalyzer prints what perf_analyzer would, when it was asked for.
-func (t *text) tritonPerfAnalyzer() {
+// perfAnalyzer tells what perf_analyzer would, when it was asked for.
+func (t *teller) perfAnalyzer() {
 	if !t.o.PACompat {
 		return
 	}
 	columns := []string{"request", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss", "compute", "overhead"}
-	var tab texttab.Table
-	head := []string{"MODEL"}
-	for i, c := range columns {
-		tab.Right(i + 1)
-		head = append(head, strings.ToUpper(strings.ReplaceAll(c, "_", " ")))
+	tab := &table{id: "perf_analyzer", title: "perf_analyzer's whole microseconds", columns: []column{hidden("target"), hidden("labels"), face("MODEL")}}
+	for _, c := range columns {
+		tab.columns = append(tab.columns, number(c+"_us", strings.ToUpper(strings.ReplaceAll(c, "_", " "))))
 	}
-	tab.Header(append(head, "NOTES")...)
-	rows := 0
+	tab.columns = append(tab.columns, words("note", "NOTES"))
 	t.scopes(catalog.TritonPerfAnalyzerPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {
-		row := []string{t.modelName(endpoint, model)}
+		row := []cell{raw(endpointName(&t.run.Endpoints[endpoint])), raw(model), only(t.modelName(endpoint, model))}
 		note := ""
 		for _, c := range columns {
 			d := named["triton_pa_"+c+"_us"]
 			if d == nil {
-				row = append(row, "-")
+				row = append(row, only("-"))
 				continue
 			}
-			row = append(row, itoa(int(d.Value)))
+			row = append(row, count(int64(d.Value)))
 			note = derivedNote(d)
 		}
-		rows++
-		tab.Row(append(row, note)...)
+		tab.row(append(row, opt(note))...)
 	})
-	t.table("perf_analyzer's whole microseconds", &tab, rows)
+	t.add(tab)
 }

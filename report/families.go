@@ -2,93 +2,121 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/scrapestat/scrapestat/histest"
-	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
 )
 
-func (t *text) counters() {
-	var tab texttab.Table
-	tab.Header("COUNTER", "TOTAL", "PER SECOND", "RESETS", "SERIES")
-	tab.Right(1, 2, 3)
-	rows := 0
-	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
-		func(m *summary.Metric, s *summary.Series) {
-			c := s.Counter
-			if c == nil {
-				return
-			}
-			rows++
-			unit := unitOf(m)
-			tab.Row(m.Name, dashIf(!c.Defined, units.Format(c.Total, unit)), dashIf(!c.Defined, number(c.Rate)), resets(s.Resets), t.where(s))
-		})
-	t.table("counters", &tab, rows)
+// listed says that the families of an endpoint are told.
+func (t *teller) listed(m *summary.Metric, endpoint int) bool {
+	if t.o.Metric != nil {
+		return t.o.Metric.MatchString(m.Name)
+	}
+	return t.o.Families || t.o.All || !t.explained[endpoint]
 }
 
-func (t *text) gauges() {
-	var tab texttab.Table
-	tab.Header("GAUGE", "AVG", "MIN", "MAX", "P50", "P99", "LAST", "SERIES")
-	tab.Right(1, 2, 3, 4, 5, 6)
-	rows := 0
+// shown walks the series of one type that the options let through.
+func (t *teller) shown(typ metric.Type, moved func(*summary.Series) bool, row func(*summary.Metric, *summary.Series)) {
+	for i := range t.run.Metrics {
+		m := &t.run.Metrics[i]
+		if m.Type != typ && !(typ == metric.Gauge && m.Type == metric.Unknown) {
+			continue
+		}
+		for j := range m.Series {
+			s := &m.Series[j]
+			switch {
+			case !t.listed(m, s.Endpoint):
+			case t.o.All || t.o.Metric != nil || moved(s):
+				row(m, s)
+			default:
+				t.quiet++
+			}
+		}
+	}
+}
+
+// identity are the columns that begin a table of families, head that of people.
+func identity(head string) []column {
+	return []column{words("name", head), hidden("target"), hidden("labels"), hidden("unit")}
+}
+
+func (t *teller) identify(m *summary.Metric, s *summary.Series) []cell {
+	return []cell{str(m.Name), raw(endpointName(&t.run.Endpoints[s.Endpoint])), raw(s.Labels), raw(unitOf(m))}
+}
+
+func (t *teller) counters() {
+	tab := &table{id: "counters", title: "counters",
+		columns: append(identity("COUNTER"), number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))}
+	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
+		func(m *summary.Metric, s *summary.Series) {
+			if c := s.Counter; c != nil {
+				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, unitOf(m)), float(c.Rate, c.Defined, digits(c.Rate)), resets(s.Resets), only(t.where(s)))...)
+			}
+		})
+	t.add(tab)
+}
+
+func (t *teller) gauges() {
+	tab := &table{id: "gauges", title: "gauges", columns: append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"), number("max", "MAX"),
+		number("p50", "P50"), number("p99", "P99"), number("last", "LAST"), face("SERIES"))}
 	t.shown(metric.Gauge, func(s *summary.Series) bool { return s.Gauge != nil && s.Gauge.Min != s.Gauge.Max },
 		func(m *summary.Metric, s *summary.Series) {
 			g := s.Gauge
 			if g == nil {
 				return
 			}
-			rows++
-			u, none := unitOf(m), g.N == 0
-			cell := func(v float64) string { return dashIf(none || math.IsNaN(v), units.Format(v, u)) }
-			tab.Row(m.Name, cell(g.Avg), cell(g.Min), cell(g.Max), cell(t.quantile(g.Quantiles, 0.5)),
-				cell(t.quantile(g.Quantiles, 0.99)), cell(g.Last), t.where(s))
+			u, there := unitOf(m), g.N > 0
+			tab.row(append(t.identify(m, s), in(g.Avg, there, u), in(g.TimeAvg, there, u), in(g.Min, there, u), in(g.Max, there, u), in(t.quantile(g.Quantiles, 0.5), there, u),
+				in(t.quantile(g.Quantiles, 0.99), there, u), in(g.Last, there, u), only(t.where(s)))...)
 		})
-	t.table("gauges", &tab, rows)
+	t.add(tab)
 }
 
-func (t *text) histograms() {
-	var tab texttab.Table
-	t.histogramHead(&tab, "SERIES")
-	rows := 0
+func (t *teller) histograms() {
+	tab := &table{id: "histograms", title: "histograms", columns: append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))}
+	var flags histest.Flags
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
-			h := s.Histogram
-			if h == nil {
-				return
+			if h := s.Histogram; h != nil {
+				tab.row(append(append(t.identify(m, s), t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
-			rows++
-			tab.Row(append(t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles), t.where(s))...)
 		})
-	t.table("histograms", &tab, rows)
-	t.legend()
+	tab.notes = legend(flags)
+	t.add(tab)
 }
 
-// histogramHead sets the columns of a table of histograms; last are those after
-// the numbers.
-func (t *text) histogramHead(tab *texttab.Table, last ...string) {
-	head := []string{"HISTOGRAM", "COUNT", "AVG"}
+// histogramColumns are count, mean and percentiles with what bounds them.
+func (t *teller) histogramColumns() []column {
+	out := []column{number("count", "COUNT"), number("avg", "AVG")}
 	for _, q := range t.shownQuantiles() {
-		head = append(head, "P"+strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64))
+		name := "p" + strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64)
+		out = append(out, number(name, "P"+name[1:]), hidden(name+"_low"), hidden(name+"_high"), hidden(name+"_flags"))
 	}
-	for i := 1; i < len(head); i++ {
-		tab.Right(i)
-	}
-	tab.Header(append(head, last...)...)
+	return out
 }
 
-// histogramCells are the cells under those of histogramHead; avg is NaN where
-// there is none.
-func (t *text) histogramCells(m *summary.Metric, count int64, avg float64, quantiles []histest.Estimate) []string {
+// histogramCells are the cells under those of histogramColumns; avg is NaN where
+// there is none. The flags of the estimates are added to flags.
+func (t *teller) histogramCells(m *summary.Metric, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
 	u := unitOf(m)
-	row := []string{m.Name, strconv.FormatInt(count, 10), dashIf(count == 0 || math.IsNaN(avg), units.Format(avg, u))}
-	for _, q := range t.shownQuantiles() {
-		row = append(row, t.estimate(quantiles, q, u))
+	row := []cell{count(n), in(avg, n != 0, u)}
+	for _, i := range t.shownQuantiles() {
+		if i >= len(quantiles) || math.IsNaN(quantiles[i].Value) {
+			row = append(row, only("-"), cell{}, cell{}, cell{})
+			continue
+		}
+		e := quantiles[i]
+		*flags |= e.Flags
+		row = append(row, cell{estimate(e, u), e.Value}, bound(e.Low), bound(e.High), raw(summary.FlagNames(e.Flags)))
 	}
 	return row
 }
+
+func bound(v float64) cell { return cell{value: float(v, true, "").value} }
 
 // nanIf is NaN where a number is missing.
 func nanIf(missing bool, v float64) float64 {
@@ -100,7 +128,7 @@ func nanIf(missing bool, v float64) float64 {
 
 // shownQuantiles picks the columns of the histogram table: those that were
 // asked for, or p50, p90 and p99 of the usual nine.
-func (t *text) shownQuantiles() []int {
+func (t *teller) shownQuantiles() []int {
 	var idx []int
 	for i, q := range t.run.Options.Quantiles {
 		if len(t.run.Options.Quantiles) <= 5 || q == 0.5 || q == 0.9 || q == 0.99 || q > 0.99 {
@@ -110,33 +138,28 @@ func (t *text) shownQuantiles() []int {
 	return idx
 }
 
-// estimate prints a percentile with the interval the true one lies in and the
+// estimate is a percentile with the interval the true one lies in and the
 // first letters of its flags: 0.31 [0.25, 0.5] f. A question mark stands for
 // what is not known.
-func (t *text) estimate(qs []histest.Estimate, i int, unit string) string {
-	if i >= len(qs) || math.IsNaN(qs[i].Value) {
-		return "-"
-	}
-	bound := func(v float64) string {
+func estimate(e histest.Estimate, unit string) string {
+	end := func(v float64) string {
 		if math.IsNaN(v) {
 			return "?"
 		}
 		return units.Format(v, unit)
 	}
-	e := qs[i]
-	t.flags |= e.Flags
-	cell := units.Format(e.Value, unit) + " [" + bound(e.Low) + ", " + bound(e.High) + "]"
+	text := units.Format(e.Value, unit) + " [" + end(e.Low) + ", " + end(e.High) + "]"
 	if e.Flags != 0 {
-		cell += " "
+		text += " "
 	}
 	for _, name := range summary.FlagNames(e.Flags) {
-		cell += name[:1]
+		text += name[:1]
 	}
-	return cell
+	return text
 }
 
-// legend explains the letters of the estimates printed since the last one.
-func (t *text) legend() {
+// legend explains the letters of estimates.
+func legend(flags histest.Flags) (out []string) {
 	for _, f := range [...]struct {
 		flag histest.Flags
 		text string
@@ -145,24 +168,22 @@ func (t *text) legend() {
 		{histest.Overflow, "beyond the last finite bound"},
 		{histest.Few, "few observations: one or two of them decide"},
 	} {
-		if t.flags&f.flag != 0 {
-			t.printf("%s: %s\n", summary.FlagNames(f.flag)[0][:1], f.text)
+		if flags&f.flag != 0 {
+			out = append(out, summary.FlagNames(f.flag)[0][:1]+": "+f.text)
 		}
 	}
-	t.flags = 0
+	return out
 }
 
-func (t *text) quantile(qs []float64, q float64) float64 {
-	for i, have := range t.run.Options.Quantiles {
-		if have == q && i < len(qs) {
-			return qs[i]
-		}
+func (t *teller) quantile(qs []float64, q float64) float64 {
+	if i := slices.Index(t.run.Options.Quantiles, q); i >= 0 && i < len(qs) {
+		return qs[i]
 	}
 	return math.NaN()
 }
 
 // where names a series: its target when there are several, and its labels.
-func (t *text) where(s *summary.Series) string {
+func (t *teller) where(s *summary.Series) string {
 	labels := s.Labels.String()
 	if len(t.run.Endpoints) < 2 {
 		return labels
@@ -177,12 +198,12 @@ func unitOf(m *summary.Metric) string {
 	return m.Unit
 }
 
-func resets(n int) string {
+func resets(n int) cell {
 	if n == 0 {
-		return ""
+		return cell{value: int64(0)}
 	}
-	return itoa(n)
+	return count(n)
 }
 
-// number prints a rate with four significant digits.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+// digits prints a rate with four significant digits.
+func digits(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }

@@ -1,31 +1,27 @@
 package report
 
-import (
-	"github.com/scrapestat/scrapestat/internal/texttab"
-	"github.com/scrapestat/scrapestat/summary"
-)
+import "github.com/scrapestat/scrapestat/summary"
 
 // lives lists the targets that came or went during the run, a row for each time
 // they were there. Times count from the start of the recording.
-func (t *text) lives() {
-	var tab texttab.Table
-	tab.Header("TARGET", "FROM..TO", "WHY")
-	rows := 0
+func (t *teller) lives() {
+	tab := &table{id: "came_and_went", title: "came and went", columns: []column{words("target", "TARGET"), face("FROM..TO"), hidden("from_ns"), hidden("to_ns"), words("why", "WHY")}}
+	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		for _, r := range stays(e) {
 			from, to := "start", "end"
+			var fromNS, toNS any
 			if r.from != 0 {
-				from = seconds(r.from - t.run.OriginNS)
+				from, fromNS = seconds(r.from-t.run.OriginNS), r.from
 			}
 			if r.to != 0 {
-				to = seconds(r.to - t.run.OriginNS)
+				to, toNS = seconds(r.to-t.run.OriginNS), r.to
 			}
-			tab.Row(endpointName(e), from+".."+to, r.why)
-			rows++
+			tab.row(str(endpointName(e)), only(from+".."+to), raw(fromNS), raw(toNS), str(r.why))
 		}
 	}
-	t.table("came and went", &tab, rows)
+	t.add(tab)
 }
 
 // stay is a time a target was there; 0 is the start or the end of the run.

@@ -1,45 +1,91 @@
-// Package report writes results for people: today as text for a terminal.
+// Package report writes results for people, and for programs that want what
+// people see: as text for a terminal, as Markdown for GitHub, as JSON and as CSV.
 //
-// Everything that came from a target is escaped on the way out, so a hostile
-// label or error text cannot move the cursor. Missing is never printed as 0:
-// a number that does not exist is a dash.
+//	err := report.Write(os.Stdout, run, report.FormatText, report.Options{Title: "run1"})
+//
+// The first screen says per engine what the throughput, the latency and the
+// saturation was and where the time went, in the quantities of package catalog;
+// families, endpoints and everything derived are there for the asking.
+//
+// Everything that came from a target is escaped on the way out, so a hostile label
+// or error text cannot move the cursor, nor begin a link. Missing is never printed
+// as 0: a number that does not exist is a dash, in JSON null, in CSV nothing.
 package report
 
 import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/scrapestat/scrapestat/histest"
-	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// TextOptions says what Text prints.
-type TextOptions struct {
+// Options says what is told of a run. The zero value is the first screen.
+type Options struct {
 	Title  string         // name of the run, usually its directory
-	Metric *regexp.Regexp // only families whose name matches; nil is all
-	All    bool           // also series that did not change
-	// Derived lists every derived quantity; without it there is a compact table
-	// per kind of server.
+	Metric *regexp.Regexp // the families and derived quantities whose name matches; nil is none in particular
+	// Families lists what every family did; without it those of targets that no
+	// pack of the catalog explains.
+	Families bool
+	// All also lists series that did not change, and targets and quantities beyond
+	// what fits on the first screen.
+	All bool
+	// Derived lists every derived quantity with its status.
 	Derived bool
 	// PACompat adds the whole microseconds that Triton's perf_analyzer prints.
 	PACompat bool
 }
 
-// Text prints a result as aligned tables: the run, its targets and what was
-// lost, then derived quantities, counters, gauges and histograms, aggregates, then
-// warnings.
-func Text(w io.Writer, r *summary.Run, o TextOptions) error {
-	t := &text{w: w, run: r, o: o}
-	t.head()
+// Text writes a result as aligned tables.
+func Text(w io.Writer, r *summary.Run, o Options) error { return Write(w, r, FormatText, o) }
+
+// Write writes a result in one of the formats.
+func Write(w io.Writer, r *summary.Run, format string, o Options) error {
+	t := &teller{run: r, o: o}
+	t.tell()
+	var err error
+	switch format {
+	case FormatText, "":
+		err = t.text(w, t.head())
+	case FormatMarkdown:
+		err = t.markdown(w, t.head())
+	case FormatJSON:
+		err = t.json(w, t.about())
+	case FormatCSV:
+		err = t.csv(w)
+	default:
+		return fmt.Errorf("write summary: unknown format %q (known: %s)", format, strings.Join(Formats(), ", "))
+	}
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// teller makes the page of a run.
+type teller struct {
+	page
+	run   *summary.Run
+	o     Options
+	packs []catalog.Pack
+	quiet int // series left out because they did not change
+	// explained are the endpoints that a pack tells something of.
+	explained map[int]bool
+}
+
+func (t *teller) tell() {
+	t.packs = catalog.Packs()
 	t.targets()
 	t.lives()
 	t.losses()
+	t.engines()
+	t.crossEngine()
+	t.groups()
+	t.perfAnalyzer()
 	t.derived()
 	t.counters()
 	t.gauges()
@@ -50,168 +96,145 @@ func Text(w io.Writer, r *summary.Run, o TextOptions) error {
 	t.infos()
 	t.distributions()
 	t.aggregates()
-	t.hidden()
 	t.warnings()
-	return t.err
+	t.closing()
 }
 
-// text is one printing. The first write error sticks and ends it.
-type text struct {
-	w     io.Writer
-	run   *summary.Run
-	o     TextOptions
-	quiet int           // series left out because they did not change
-	flags histest.Flags // of the estimates printed since the last legend
-	err   error
-}
-
-func (t *text) printf(format string, args ...any) {
-	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.w, format, args...)
-	}
-}
-
-func (t *text) table(title string, tab *texttab.Table, rows int) {
-	if rows == 0 || t.err != nil {
-		return
-	}
-	t.printf("\n%s\n", title)
-	if t.err == nil {
-		_, t.err = tab.WriteTo(t.w)
-	}
-}
-
-func (t *text) head() {
+// head are the first lines of a page for people.
+func (t *teller) head() []string {
 	win := t.run.Window
 	name := win.Phase
 	if name == "" {
 		name = "window"
 	}
-	t.printf("run %s  (scrapestat %s)\n", texttab.Escape(t.o.Title), texttab.Escape(t.run.Version))
-	t.printf("%s %s from %s", texttab.Escape(name), seconds(win.EndNS-win.StartNS),
-		time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z"))
+	line := name + " " + seconds(win.EndNS-win.StartNS) + " from " + time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z")
 	if n := len(t.run.Phases); n > 1 {
 		var parts []string
 		for _, p := range t.run.Phases {
-			parts = append(parts, texttab.Escape(p.Name)+" "+seconds(p.EndNS-p.StartNS))
+			parts = append(parts, p.Name+" "+seconds(p.EndNS-p.StartNS))
 		}
-		t.printf("  (phases: %s)", strings.Join(parts, ", "))
+		line += "  (phases: " + strings.Join(parts, ", ") + ")"
 	}
-	t.printf("\n")
+	return []string{"run " + t.o.Title + "  (scrapestat " + t.run.Version + ")", line}
 }
 
-func (t *text) targets() {
-	var tab texttab.Table
-	tab.Header("TARGET", "SCRAPES", "OK", "PARTIAL", "SKIPPED", "FAILED", "SERIES", "SAMPLES", "DROPPED", "SCRAPE", "LATE P99")
-	tab.Right(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+// about is the run for programs.
+func (t *teller) about() object {
+	r := t.run
+	phases := []object{}
+	for _, p := range r.Phases {
+		phases = append(phases, object{{"name", p.Name}, {"start_ns", p.StartNS}, {"end_ns", p.EndNS}})
+	}
+	tags := r.Tags
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	return object{{"title", t.o.Title}, {"id", r.ID}, {"version", r.Version}, {"host", r.Host}, {"tags", tags}, {"command", r.Command},
+		{"window", object{{"phase", r.Window.Phase}, {"start_ns", r.Window.StartNS}, {"end_ns", r.Window.EndNS}}}, {"phases", phases},
+		{"estimator", r.Options.Estimator}, {"by", r.Options.By}}
+}
+
+// firstTargets is how many targets the first screen lists.
+const firstTargets = 8
+
+func (t *teller) targets() {
+	tab := &table{id: "targets", title: "targets", columns: []column{
+		words("target", "TARGET"), hidden("url"), hidden("labels"), number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"),
+		number("skipped", "SKIPPED"), number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
+		number("scrape_seconds_avg", "SCRAPE"), number("late_seconds_p99", "LATE P99")}}
+	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		l := &e.Ledger
 		stored := l.StoredPolls()
 		skipped := l.Outcomes[metric.SkippedOverlap]
-		tab.Row(endpointName(e), itoa(l.Scheduled), itoa(l.Outcomes[metric.OK]), itoa(l.Outcomes[metric.Partial]),
-			itoa(skipped), itoa(l.Scheduled-stored-skipped), itoa(l.SeriesN),
-			strconv.FormatInt(l.Stored, 10), strconv.FormatInt(l.Lines-l.Stored, 10),
-			dashIf(stored == 0, e.Fetches.AvgLatency.Round(10*time.Microsecond).String()),
-			dashIf(l.Scheduled == 0, l.Late.P99.Round(10*time.Microsecond).String()))
+		scrape, late := e.Fetches.AvgLatency, l.Late.P99
+		tab.row(str(endpointName(e)), raw(e.URL), raw(e.Labels), count(l.Scheduled), count(l.Outcomes[metric.OK]), count(l.Outcomes[metric.Partial]),
+			count(skipped), count(l.Scheduled-stored-skipped), count(l.SeriesN), count(l.Stored), count(l.Lines-l.Stored),
+			float(scrape.Seconds(), stored > 0, scrape.Round(10*time.Microsecond).String()),
+			float(late.Seconds(), l.Scheduled > 0, late.Round(10*time.Microsecond).String()))
 	}
-	t.table("targets", &tab, len(t.run.Endpoints))
+	t.add(tab)
+}
+
+// limit lets people see the first rows of a table only, unless they want all.
+func (t *teller) limit(tab *table, n int, flag string) {
+	if !t.o.All {
+		tab.most, tab.more = n, " ("+flag+" shows them)"
+	}
 }
 
 // losses names what did not arrive: polls that were not ok by kind, dropped lines
-// by reason. It prints nothing when nothing was lost.
-func (t *text) losses() {
-	var tab texttab.Table
-	rows := 0
-	add := func(e *summary.Endpoint, n int, what, first string) {
-		tab.Row("  "+endpointName(e), itoa(n), what, first)
-		rows++
-	}
+// by reason. It tells nothing when nothing was lost.
+func (t *teller) losses() {
+	tab := &table{id: "lost", title: "lost", columns: []column{words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"), words("first", "FIRST CASE")}}
+	t.limit(tab, 3*firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		for o, n := range e.Ledger.Outcomes {
 			if n > 0 && metric.Outcome(o) != metric.OK {
-				add(e, n, metric.Outcome(o).String(), e.Ledger.FirstOf[o].Text)
+				tab.row(str(endpointName(e)), count(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
 			}
 		}
 		for _, d := range e.Ledger.Dropped {
 			if d.Reason == metric.DropFiltered {
 				continue // as asked
 			}
-			add(e, d.Lines, "lines: "+d.Reason, d.First)
+			tab.row(str(endpointName(e)), count(d.Lines), str("lines: "+d.Reason), opt(d.First))
 		}
 	}
-	t.table("lost", &tab, rows)
+	t.add(tab)
 }
 
-// shown walks the series of one type that the options let through.
-func (t *text) shown(typ metric.Type, moved func(*summary.Series) bool, row func(*summary.Metric, *summary.Series)) {
-	for i := range t.run.Metrics {
-		m := &t.run.Metrics[i]
-		if (m.Type != typ && !(typ == metric.Gauge && m.Type == metric.Unknown)) || (t.o.Metric != nil && !t.o.Metric.MatchString(m.Name)) {
-			continue
-		}
-		for j := range m.Series {
-			if s := &m.Series[j]; t.o.All || moved(s) {
-				row(m, s)
-			} else {
-				t.quiet++
-			}
-		}
-	}
-}
-
-func (t *text) hidden() {
-	if t.quiet > 0 {
-		t.printf("\n%d series did not change and are not shown (--all shows them).\n", t.quiet)
-	}
-}
-
-// maxWarnings bounds how many warnings of one code are printed; the exports have
+// maxWarnings bounds how many warnings of one code are told; the exports have
 // them all.
 const maxWarnings = 5
 
-func (t *text) warnings() {
-	count := map[string]int{}
+func (t *teller) warnings() {
+	tab := &table{id: "warnings", title: "warnings", list: true, columns: []column{words("where", "WHERE"), words("code", "CODE"), words("text", "TEXT")}}
+	seen := map[string]int{}
 	var order []string
 	say := func(where string, ws []metric.Warning) {
 		for _, w := range ws {
-			if len(order) == 0 {
-				t.printf("\nwarnings\n")
-			}
-			if count[w.Code]++; count[w.Code] == 1 {
+			if seen[w.Code]++; seen[w.Code] == 1 {
 				order = append(order, w.Code)
 			}
-			if count[w.Code] <= maxWarnings {
-				t.printf("  %s%s: %s\n", where, texttab.Escape(w.Code), texttab.Escape(w.Text))
+			if seen[w.Code] <= maxWarnings {
+				tab.row(opt(where), str(w.Code), str(w.Text))
 			}
 		}
 	}
 	say("", t.run.Warnings)
-	for i := range t.run.Aggregates {
-		a := &t.run.Aggregates[i]
-		name := texttab.Escape(t.run.Metrics[a.Metric].Name) + texttab.Escape(a.Labels.String())
+	aggregate := func(a *summary.Aggregate) {
+		name := "aggregate " + t.run.Metrics[a.Metric].Name + a.Labels.String()
 		if a.Refused != "" {
-			say("aggregate "+name+": ", []metric.Warning{{Code: "not_merged", Text: a.Refused}})
+			say(name, []metric.Warning{{Code: "not_merged", Text: a.Refused}})
 		}
-		say("aggregate "+name+": ", a.Warnings)
+		say(name, a.Warnings)
+	}
+	for i := range t.run.Latencies {
+		aggregate(&t.run.Latencies[i].Aggregate)
+	}
+	for i := range t.run.Aggregates {
+		aggregate(&t.run.Aggregates[i])
 	}
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
-		say(texttab.Escape(endpointName(e))+": ", e.Warnings)
+		say(endpointName(e), e.Warnings)
 	}
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {
 			s := &m.Series[j]
-			say(texttab.Escape(endpointName(&t.run.Endpoints[s.Endpoint])+" "+m.Name+s.Labels.String())+": ", s.Warnings)
+			say(endpointName(&t.run.Endpoints[s.Endpoint])+" "+m.Name+s.Labels.String(), s.Warnings)
 		}
 	}
 	for _, code := range order {
-		if more := count[code] - maxWarnings; more > 0 {
-			t.printf("  %s: %d more, listed in the exports\n", texttab.Escape(code), more)
+		if more := seen[code] - maxWarnings; more > 0 {
+			tab.row(cell{}, str(code), str(fmt.Sprintf("%d more, listed in the exports", more)))
 		}
 	}
+	t.add(tab)
 }
 
 func endpointName(e *summary.Endpoint) string {
@@ -219,15 +242,6 @@ func endpointName(e *summary.Endpoint) string {
 		return e.Name
 	}
 	return e.URL
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func dashIf(missing bool, s string) string {
-	if missing {
-		return "-"
-	}
-	return s
 }
 
 // seconds formats a span of nanoseconds for the head line.

@@ -43,7 +43,7 @@ func run(series func(typ metric.Type, s *summary.Series)) *summary.Run {
 	return r
 }
 
-func text(t *testing.T, r *summary.Run, o report.TextOptions) string {
+func text(t *testing.T, r *summary.Run, o report.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := report.Text(&b, r, o); err != nil {
@@ -68,7 +68,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	t.Run("numbers", func(t *testing.T) {
-		got := text(t, run(nil), report.TextOptions{Title: "run1"})
+		got := text(t, run(nil), report.Options{Title: "run1"})
 		has(got, `run run1  \(scrapestat 1\.2\.3\)`, `profiling 2s from 2001-09-09`, `c +1,500 tokens +750`,
 			`h +4 +250 ms +300 ms \[250 ms, 500 ms\] +7 s`)
 	})
@@ -80,7 +80,7 @@ func TestText(t *testing.T) {
 			if s.Histogram != nil {
 				s.Histogram.NoSum, s.Histogram.Quantiles = true, nil
 			}
-		}), report.TextOptions{All: true})
+		}), report.Options{All: true})
 		has(got, `(?m)^c +- +-`, `(?m)^h +4 +- +- +-`, `(?m)^g .* - `)
 	})
 	t.Run("quiet series are counted", func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestText(t *testing.T) {
 				s.Counter.Total = 0
 			}
 		})
-		has(text(t, r, report.TextOptions{}), `1 series did not change`)
-		hasNot(text(t, r, report.TextOptions{Metric: regexp.MustCompile("^g$")}), "HISTOGRAM")
+		has(text(t, r, report.Options{}), `1 series did not change`)
+		hasNot(text(t, r, report.Options{Metric: regexp.MustCompile("^g$")}), "HISTOGRAM")
 	})
 	t.Run("hostile text stays text", func(t *testing.T) {
 		r := run(func(_ metric.Type, s *summary.Series) {
@@ -98,7 +98,7 @@ func TestText(t *testing.T) {
 			s.Warnings = []metric.Warning{{Code: "w", Text: "\x1b[2J"}}
 		})
 		r.Endpoints[0].Name = "\x1b[31mred"
-		got := text(t, r, report.TextOptions{Title: "\x1b[0m"})
+		got := text(t, r, report.Options{Title: "\x1b[0m"})
 		for _, bad := range []string{"\x1b", "\a", "\u202e"} {
 			hasNot(got, bad)
 		}
@@ -110,7 +110,7 @@ func TestText(t *testing.T) {
 		l.Outcomes[metric.OK], l.Outcomes[metric.Partial], l.Outcomes[metric.SkippedOverlap], l.Outcomes[metric.Timeout] = 3, 1, 2, 3
 		l.FirstOf[metric.Timeout] = summary.PollError{Outcome: metric.Timeout, Text: "deadline passed"}
 		l.Dropped = []metric.Drop{{Reason: "parse", Lines: 4, First: "line 7"}, {Reason: metric.DropFiltered, Lines: 50}}
-		got := text(t, r, report.TextOptions{})
+		got := text(t, r, report.Options{})
 		has(got, `(?m)^a +9 +3 +1 +2 +3 `, `a +3 +timeout +deadline passed`, `a +4 +lines: parse +line 7`)
 		hasNot(got, "filtered")
 	})
@@ -119,7 +119,7 @@ func TestText(t *testing.T) {
 		for i := range 30 {
 			r.Warnings = append(r.Warnings, metric.Warning{Code: "gap", Text: fmt.Sprint("number ", i)})
 		}
-		got := text(t, r, report.TextOptions{})
+		got := text(t, r, report.Options{})
 		has(got, `gap: 25 more, listed in the exports`)
 		hasNot(got, "number 29")
 	})

@@ -68,7 +68,7 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 // registerBy adds the flag for aggregates.
 func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&a.by, "by", nil, "also take counters and histograms together that agree in these `labels`, endpoint among them; '' takes all of a family")
+	f.StringSliceVar(&a.by, "by", nil, "also take together what agrees in these `labels`, of series or targets, endpoint and target among them; '' takes all of a family")
 	a.byFlag = f.Lookup("by")
 }
 

@@ -179,7 +179,7 @@ func finish(ctx context.Context, o collectOptions, s *session, std stdio) error 
 		exportErr = errors.Join(exportErr, err)
 	}
 	if !o.quiet {
-		if err := report.Text(std.out, result, report.TextOptions{Title: o.out}); err != nil {
+		if err := report.Text(std.out, result, report.Options{Title: o.out}); err != nil {
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,31 +16,48 @@ type showOptions struct {
 	runs     []string
 	metric   string
 	all      bool
+	families bool
 	derived  bool
+	format   string
 	paCompat bool
 	window   windowFlags
 	analysis analysisFlags
 }
+
+const showLong = `Prints what a run measured: per engine the dozen quantities that explain it (throughput, latency, saturation, where the
+time went) over all its targets, with the lowest and the highest target, then warnings and what was lost. What a server
+does not expose is named, with the flag that turns it on. Targets of no known engine have their families listed.`
+
+const showExample = `  scrapestat show run1
+  scrapestat show run1 --metric 'latency|queue' --percentiles 50,99,99.9
+  scrapestat show run1 --by role --derived
+  scrapestat show run1 --format markdown >> $GITHUB_STEP_SUMMARY
+  scrapestat show run1 --format json | jq '.quantities[] | {name, value, unit, status}'`
 
 func newShowCmd(std stdio) *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
 		Use:     "show RUN... [flags]",
 		Short:   "Print the summary of a run",
-		Long:    "Prints what a run measured: targets and what was lost, then the families that moved.",
-		Example: "  scrapestat show run1\n  scrapestat show run1 --metric 'latency|queue' --percentiles 50,99,99.9\n  scrapestat show run1 --by model_name --estimator refined",
+		Long:    showLong,
+		Example: showExample,
 		Args:    atLeast(1, "RUN, a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.runs = args
 			if err := o.analysis.validate(); err != nil {
 				return err
 			}
+			if !slices.Contains(report.Formats(), o.format) {
+				return usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(report.Formats(), ", "))
+			}
 			return show(cmd.Context(), o, std)
 		},
 	}
-	cmd.Flags().StringVar(&o.metric, "metric", "", "show only families whose name matches this `regexp`")
-	cmd.Flags().BoolVar(&o.all, "all", false, "also show series that did not change")
-	cmd.Flags().BoolVar(&o.derived, "derived", false, "list every derived quantity with its status")
+	cmd.Flags().StringVar(&o.metric, "metric", "", "show families and derived quantities whose name matches this `regexp`")
+	cmd.Flags().BoolVar(&o.families, "families", false, "list what every family did")
+	cmd.Flags().BoolVar(&o.all, "all", false, "list everything: also series that did not change, and all targets")
+	cmd.Flags().BoolVar(&o.derived, "derived", false, "list every derived quantity with its status, by target and over all")
+	cmd.Flags().StringVar(&o.format, "format", report.FormatText, "`format`: "+strings.Join(report.Formats(), ", "))
 	cmd.Flags().BoolVar(&o.paCompat, "pa-compat", false, "also print the whole microseconds that Triton's perf_analyzer prints")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
@@ -51,15 +70,18 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 	if err := o.window.apply(&so); err != nil {
 		return err
 	}
-	match, err := regexp.Compile(o.metric)
-	if err != nil {
-		return usagef("--metric: %w", err)
+	var match *regexp.Regexp
+	if o.metric != "" {
+		var err error
+		if match, err = regexp.Compile(o.metric); err != nil {
+			return usagef("--metric: %w", err)
+		}
 	}
 	result, _, closeAll, err := load(ctx, o.runs, o.analysis, so, newProgress(std.err, false))
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	return report.Text(std.out, result, report.TextOptions{Title: o.runs[0], Metric: match, All: o.all || o.metric != "",
+	return report.Write(std.out, result, o.format, report.Options{Title: o.runs[0], Metric: match, Families: o.families, All: o.all,
 		Derived: o.derived, PACompat: o.paCompat})
 }

@@ -1,0 +1,369 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// The first screen of an engine has at most 40 lines: so many rows of its tables,
+// and what stands around them.
+const (
+	firstQuantities = 20
+	firstLatencies  = 8
+)
+
+// engine is what the first screen tells of an engine.
+type engine struct {
+	title     string
+	id        string // as the tables of the catalog name it
+	packs     []catalog.Pack
+	fleet     []summary.Derived // over all its endpoints
+	endpoints []int
+	scopes    []metric.Labels // models, say, that results are kept apart by
+}
+
+// questionOrder is the order of the first screen.
+var questionOrder = [...]catalog.Question{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
+	catalog.Efficiency, catalog.Check, catalog.Other}
+
+// inRun returns the engines that the run has quantities of, in the order of the
+// packs.
+func (t *teller) inRun() []*engine {
+	if len(t.run.Fleet) == 0 {
+		return nil
+	}
+	var out []*engine
+	for _, p := range t.packs {
+		title := cmp.Or(p.Title, p.Name)
+		i := slices.IndexFunc(out, func(e *engine) bool { return e.title == title })
+		if i < 0 {
+			i = len(out)
+			out = append(out, &engine{title: title})
+		}
+		out[i].packs = append(out[i].packs, p)
+	}
+	for _, e := range out {
+		of := func(pack string) bool {
+			return slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == pack })
+		}
+		for _, d := range t.run.Fleet[0].Derived {
+			if !of(d.Pack) {
+				continue
+			}
+			e.fleet = append(e.fleet, d)
+			if scope := d.Labels.Only(e.scopeNames()...); !slices.Contains(e.scopes, scope) {
+				e.scopes = append(e.scopes, scope)
+			}
+			if e.id == "" {
+				e.id = t.engineOf(d.Families)
+			}
+		}
+		for _, d := range t.run.Derived {
+			if of(d.Pack) && !slices.Contains(e.endpoints, d.Endpoint) {
+				e.endpoints = append(e.endpoints, d.Endpoint)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(e *engine) bool { return len(e.fleet) == 0 })
+}
+
+// engineOf is the engine that the catalog says the first known family is of.
+func (t *teller) engineOf(families []string) string {
+	for _, name := range families {
+		if f, ok := t.run.Options.Catalog.Family(name); ok {
+			return f.Engine
+		}
+	}
+	return ""
+}
+
+func (e *engine) scopeNames() []string {
+	var out []string
+	for _, p := range e.packs {
+		out = append(append(out, p.Scope...), p.Split...)
+	}
+	return out
+}
+
+// heading names an engine, where it was found, and what of it there is only one.
+func (t *teller) heading(e *engine) string {
+	line := e.title
+	if n := len(e.endpoints); n > 1 {
+		line += fmt.Sprintf("  %d targets", n)
+	} else if len(t.run.Endpoints) > 1 {
+		line += "  " + endpointName(&t.run.Endpoints[e.endpoints[0]])
+	}
+	if len(e.scopes) == 1 {
+		for name, value := range e.scopes[0].All() {
+			line += "  " + name + " " + value
+		}
+	}
+	return line
+}
+
+// engines tells the first screen of each engine.
+func (t *teller) engines() {
+	t.explained = map[int]bool{}
+	for _, e := range t.inRun() {
+		for _, i := range e.endpoints {
+			t.explained[i] = true
+		}
+		first := len(t.tables)
+		latencies, ids := t.latencies(e)
+		t.add(t.quantities(e, ids))
+		t.add(latencies)
+		for _, tab := range t.special(e) {
+			t.add(tab)
+		}
+		t.add(t.missing(e))
+		t.add(t.notes(e))
+		if len(t.tables) > first {
+			t.tables[first].heading = t.heading(e)
+		}
+	}
+}
+
+// special are tables that only one engine has.
+func (t *teller) special(e *engine) []*table {
+	if slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == catalog.TritonPack }) {
+		return []*table{t.tritonModels(e)}
+	}
+	return nil
+}
+
+// quantities are the headline quantities of an engine. What a table of latencies
+// says already is left out.
+func (t *teller) quantities(e *engine, latencyIDs []string) *table {
+	tab := &table{id: "quantities", columns: []column{hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"), hidden("labels"), hidden("canonical"),
+		hidden("better"), hidden("unit"), number("value", "VALUE"), hidden("status"), hidden("flags"), hidden("numerator"), hidden("denominator"),
+		number("lowest", "LOWEST"), hidden("lowest_target"), number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"), face("OF")}}
+	t.limit(tab, firstQuantities, "--derived")
+	last := ""
+	for _, q := range questionOrder {
+		for i := range e.fleet {
+			d := &e.fleet[i]
+			if !d.Headline || d.Question != q || slices.Contains(latencyIDs, strings.TrimSuffix(d.Canonical, "_mean_s")+"_s") || d.Status == catalog.Missing {
+				continue
+			}
+			question := str(strings.ReplaceAll(q.String(), "_", " "))
+			if question.value = q.String(); question.text == last {
+				question.text = ""
+			} else {
+				last = question.text
+			}
+			low, lowAt, high, highAt := t.spread(e, d)
+			tab.row(append([]cell{raw(e.title), question, str(d.Name), raw(d.Labels), raw(optional(d.Canonical)), raw(d.Better.String()), raw(optional(d.Unit)),
+				derivedCell(d), raw(d.Status.String()), raw(d.Flags)}, append(parts(d), low, lowAt, high, highAt, opt(derivedNote(d)), opt(d.Help), only(t.beyondScope(e, d)))...)...)
+		}
+	}
+	return tab
+}
+
+// optional is nil for "".
+func optional(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// parts are numerator and denominator.
+func parts(d *summary.Derived) []cell {
+	if !d.HasParts {
+		return []cell{{}, {}}
+	}
+	return []cell{bound(d.Numerator), bound(d.Denominator)}
+}
+
+// beyondScope are the labels of a quantity that the heading does not have.
+func (t *teller) beyondScope(e *engine, d *summary.Derived) string {
+	labels := d.Labels
+	if len(e.scopes) == 1 {
+		labels = labels.Without(e.scopeNames()...)
+	}
+	if labels.Len() == 0 {
+		return ""
+	}
+	return labels.String()
+}
+
+// spread is the lowest and highest value among the endpoints of an engine, and at
+// which; empty for one endpoint, or where they are the same.
+func (t *teller) spread(e *engine, of *summary.Derived) (low, lowAt, high, highAt cell) {
+	if len(e.endpoints) < 2 {
+		return
+	}
+	var least, most *summary.Derived
+	for i := range t.run.Derived {
+		d := &t.run.Derived[i]
+		if d.Pack != of.Pack || d.Name != of.Name || d.Labels != of.Labels || !d.Status.Defined() {
+			continue
+		}
+		if least == nil || d.Shown < least.Shown {
+			least = d
+		}
+		if most == nil || d.Shown > most.Shown {
+			most = d
+		}
+	}
+	if least == nil || least == most {
+		return
+	}
+	at := func(d *summary.Derived) (cell, cell) {
+		c, name := derivedCell(d), endpointName(&t.run.Endpoints[d.Endpoint])
+		c.text += " (" + name + ")"
+		return c, raw(name)
+	}
+	low, lowAt = at(least)
+	high, highAt = at(most)
+	return
+}
+
+// latencies are the histograms of times that engines have in common, and which
+// these are.
+func (t *teller) latencies(e *engine) (*table, []string) {
+	tab := &table{id: "latencies", columns: append(append([]column{hidden("engine"), words("canonical", "LATENCY"), hidden("name"), hidden("labels"), hidden("unit")},
+		t.histogramColumns()...), number("series", "SERIES"), words("note", "NOTE"), face("OF"))}
+	t.limit(tab, firstLatencies, "--all")
+	var flags histest.Flags
+	var ids []string
+	for i := range t.run.Latencies {
+		l := &t.run.Latencies[i]
+		if l.Engine != e.id {
+			continue
+		}
+		m := &t.run.Metrics[l.Metric]
+		h := l.Histogram
+		row := []cell{raw(e.title), str(l.ID), raw(m.Name), raw(l.Labels), raw(optional(unitOf(m)))}
+		switch {
+		case h == nil:
+			row = append(row, t.histogramCells(m, 0, 0, nil, &flags)...)
+			row[5] = only("-")
+		case h.Count == 0:
+			continue // nothing was observed: the means say so
+		default:
+			row = append(row, t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
+		}
+		ids = append(ids, l.ID)
+		of := ""
+		if rest := l.Labels; len(e.scopes) != 1 && rest.Len() > 0 {
+			of = rest.String()
+		}
+		series := count(l.Series)
+		if l.Series < 2 {
+			series.text = ""
+		}
+		tab.row(append(row, series, opt(l.Refused), only(of))...)
+	}
+	if len(tab.rows) > 0 {
+		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."}, legend(flags)...)
+	}
+	return tab, ids
+}
+
+// missing lists the headline quantities that the servers gave no input for, and
+// how to get it.
+func (t *teller) missing(e *engine) *table {
+	tab := &table{id: "missing", title: "missing", list: true, columns: []column{hidden("engine"), words("name", "NAME"), words("reason", "REASON"), words("hint", "HINT")}}
+	t.limit(tab, 4, "--derived")
+	there := t.present()
+	add := func(name string, families []string) {
+		var lacking []string
+		hint := ""
+		for _, f := range families {
+			if !there[f] {
+				lacking = append(lacking, f)
+				hint = cmp.Or(hint, catalog.Hint(f))
+			}
+		}
+		reason := "no number was to be had"
+		if len(lacking) > 0 {
+			reason = "no " + strings.Join(lacking[:min(3, len(lacking))], ", ")
+		}
+		tab.row(raw(e.title), str(name), str(reason), opt(hint))
+	}
+	for _, p := range e.packs {
+		for i := range p.Rules {
+			r := &p.Rules[i]
+			if !r.Headline || r.Name == "" {
+				continue
+			}
+			found, defined := false, false
+			var families []string
+			for k := range e.fleet {
+				if d := &e.fleet[k]; d.Pack == p.Name && d.Name == r.Name {
+					found, defined = true, defined || d.Status != catalog.Missing
+					families = append(families, d.Families...)
+				}
+			}
+			switch {
+			case !found:
+				add(r.Name, r.Families())
+			case !defined:
+				slices.Sort(families)
+				add(r.Name, slices.Compact(families))
+			}
+		}
+	}
+	return tab
+}
+
+// present are the families of the run by their newest names.
+func (t *teller) present() map[string]bool {
+	out := map[string]bool{}
+	for i := range t.run.Metrics {
+		name := t.run.Metrics[i].Name
+		out[name] = true
+		if f, ok := t.run.Options.Catalog.Family(name); ok {
+			out[f.Name] = true
+		}
+	}
+	return out
+}
+
+// derivedCell is the value as people read it, a dash where there is none.
+func derivedCell(d *summary.Derived) cell {
+	if d == nil || !d.Status.Defined() {
+		return only("-")
+	}
+	text := ""
+	switch d.Unit {
+	case "count", "":
+		text = digits(d.Shown)
+	default:
+		text = units.Format(d.Shown, d.Unit)
+	}
+	return cell{text, d.Shown}
+}
+
+// derivedNote is the status where it is not ok, and the flags.
+func derivedNote(d *summary.Derived) string {
+	var words []string
+	if d.Status != catalog.OK {
+		words = append(words, strings.ReplaceAll(d.Status.String(), "_", " "))
+	}
+	for _, f := range d.Flags {
+		words = append(words, strings.ReplaceAll(f, "_", " "))
+	}
+	return strings.Join(words, ", ")
+}
+
+// closing tells people where the rest is.
+func (t *teller) closing() {
+	tab := &table{list: true, columns: []column{face("LINE")}}
+	if t.quiet > 0 {
+		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))
+	}
+	if len(t.explained) > 0 && t.o.Metric == nil && !t.o.All && !t.o.Families && !t.o.Derived {
+		tab.row(only("--derived lists every quantity, --families what every family did, --metric REGEX some of both, --by LABELS groups."))
+	}
+	t.add(tab)
+}
