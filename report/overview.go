@@ -59,7 +59,8 @@ func (t *teller) inRun() []*engine {
 				continue
 			}
 			e.fleet = append(e.fleet, d)
-			if scope := d.Labels.Only(e.scopeNames()...); !slices.Contains(e.scopes, scope) {
+			// What a server says of itself has no model; that is no scope beside others.
+			if scope := d.Labels.Only(e.scopeNames()...); scope.Len() > 0 && !slices.Contains(e.scopes, scope) {
 				e.scopes = append(e.scopes, scope)
 			}
 			if e.id == "" {
@@ -186,7 +187,7 @@ func parts(d *summary.Derived) []cell {
 // beyondScope are the labels of a quantity that the heading does not have.
 func (t *teller) beyondScope(e *engine, d *summary.Derived) string {
 	labels := d.Labels
-	if len(e.scopes) == 1 {
+	if len(e.scopes) < 2 {
 		labels = labels.Without(e.scopeNames()...)
 	}
 	if labels.Len() == 0 {
@@ -254,7 +255,7 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 		}
 		ids = append(ids, l.ID)
 		of := ""
-		if rest := l.Labels; len(e.scopes) != 1 && rest.Len() > 0 {
+		if rest := l.Labels; len(e.scopes) > 1 && rest.Len() > 0 {
 			of = rest.String()
 		}
 		series := count(l.Series)
@@ -305,6 +306,7 @@ func (t *teller) missing(e *engine) *table {
 				}
 			}
 			switch {
+			case !found && r.Make != nil: // it may need what the user did not tell
 			case !found:
 				add(r.Name, r.Families())
 			case !defined:
