@@ -43,7 +43,7 @@ func (t *teller) aggregates() {
 		case h != nil && (all || h.Count != 0):
 			row(histograms, t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		case s != nil && (all || s.Count != 0):
-			row(summaries, count(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
+			row(summaries, tally(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
 		}
 	}
 	histograms.notes = legend(flags)
@@ -59,7 +59,7 @@ func (t *teller) aggregateOf(a *summary.Aggregate) []cell {
 		skew = cell{digits(s.Ratio), s.Ratio}
 		at = str(t.replica(s.Endpoint, s.Labels))
 	}
-	n := count(a.Series)
+	n := tally(a.Series)
 	if a.LeftOut > 0 {
 		n.text += fmt.Sprintf(" (and %d repeats)", a.LeftOut)
 	}

@@ -209,7 +209,7 @@ func (t *teller) perfAnalyzer() {
 				row = append(row, only("-"))
 				continue
 			}
-			row = append(row, count(int64(d.Value)))
+			row = append(row, tally(int64(d.Value)))
 			note = derivedNote(d)
 		}
 		tab.row(append(row, opt(note))...)

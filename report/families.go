@@ -103,7 +103,7 @@ func (t *teller) histogramColumns() []column {
 // there is none. The flags of the estimates are added to flags.
 func (t *teller) histogramCells(m *summary.Metric, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
 	u := unitOf(m)
-	row := []cell{count(n), in(avg, n != 0, u)}
+	row := []cell{tally(n), in(avg, n != 0, u)}
 	for _, i := range t.shownQuantiles() {
 		if i >= len(quantiles) || math.IsNaN(quantiles[i].Value) {
 			row = append(row, only("-"), cell{}, cell{}, cell{})
@@ -202,7 +202,7 @@ func resets(n int) cell {
 	if n == 0 {
 		return cell{value: int64(0)}
 	}
-	return count(n)
+	return tally(n)
 }
 
 // digits prints a rate with four significant digits.

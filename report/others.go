@@ -23,7 +23,7 @@ func (t *teller) summaries() {
 				return
 			}
 			u := unitOf(m)
-			n := count(x.Count)
+			n := tally(x.Count)
 			if !x.Defined || x.NoCount {
 				n = only("-")
 			}
@@ -58,7 +58,7 @@ func (t *teller) states() {
 			if s.State.Last {
 				now = cell{"yes", true}
 			}
-			tab.row(append(t.identify(m, s), cell{units.Format(100*s.State.Share, "percent"), s.State.Share}, now, count(s.State.Changes), only(t.where(s)))...)
+			tab.row(append(t.identify(m, s), cell{units.Format(100*s.State.Share, "percent"), s.State.Share}, now, tally(s.State.Changes), only(t.where(s)))...)
 		})
 	t.add(tab)
 }
@@ -102,7 +102,7 @@ func (t *teller) distributions() {
 				continue
 			}
 			add := func(each string, e *normalize.Exact) {
-				row := append(t.identify(m, s), str(each), count(e.N))
+				row := append(t.identify(m, s), str(each), tally(e.N))
 				for _, v := range []float64{e.Avg, e.Min, e.P50, e.P90, e.P99, e.P999, e.Max} {
 					row = append(row, in(v, true, unitOf(m)))
 				}

@@ -258,7 +258,7 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 		if rest := l.Labels; len(e.scopes) > 1 && rest.Len() > 0 {
 			of = rest.String()
 		}
-		series := count(l.Series)
+		series := tally(l.Series)
 		if l.Series < 2 {
 			series.text = ""
 		}

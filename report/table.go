@@ -78,7 +78,7 @@ func only(text string) cell { return cell{text: text} }
 // raw is for programs.
 func raw(v any) cell { return cell{value: v} }
 
-func count[T int | int64](n T) cell { return cell{strconv.FormatInt(int64(n), 10), int64(n)} }
+func tally[T int | int64](n T) cell { return cell{strconv.FormatInt(int64(n), 10), int64(n)} }
 
 // float is a number with the text for it; a dash where it does not exist.
 func float(v float64, there bool, text string) cell {

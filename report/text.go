@@ -149,8 +149,8 @@ func (t *teller) targets() {
 		stored := l.StoredPolls()
 		skipped := l.Outcomes[metric.SkippedOverlap]
 		scrape, late := e.Fetches.AvgLatency, l.Late.P99
-		tab.row(str(endpointName(e)), raw(e.URL), raw(e.Labels), count(l.Scheduled), count(l.Outcomes[metric.OK]), count(l.Outcomes[metric.Partial]),
-			count(skipped), count(l.Scheduled-stored-skipped), count(l.SeriesN), count(l.Stored), count(l.Lines-l.Stored),
+		tab.row(str(endpointName(e)), raw(e.URL), raw(e.Labels), tally(l.Scheduled), tally(l.Outcomes[metric.OK]), tally(l.Outcomes[metric.Partial]),
+			tally(skipped), tally(l.Scheduled-stored-skipped), tally(l.SeriesN), tally(l.Stored), tally(l.Lines-l.Stored),
 			float(scrape.Seconds(), stored > 0, scrape.Round(10*time.Microsecond).String()),
 			float(late.Seconds(), l.Scheduled > 0, late.Round(10*time.Microsecond).String()))
 	}
@@ -173,14 +173,14 @@ func (t *teller) losses() {
 		e := &t.run.Endpoints[i]
 		for o, n := range e.Ledger.Outcomes {
 			if n > 0 && metric.Outcome(o) != metric.OK {
-				tab.row(str(endpointName(e)), count(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
+				tab.row(str(endpointName(e)), tally(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
 			}
 		}
 		for _, d := range e.Ledger.Dropped {
 			if d.Reason == metric.DropFiltered {
 				continue // as asked
 			}
-			tab.row(str(endpointName(e)), count(d.Lines), str("lines: "+d.Reason), opt(d.First))
+			tab.row(str(endpointName(e)), tally(d.Lines), str("lines: "+d.Reason), opt(d.First))
 		}
 	}
 	t.add(tab)
