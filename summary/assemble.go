@@ -95,6 +95,7 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.Warmup = r.merge(warms, nil)
 	r.warnConflicts()
 	r.warnProcesses()
+	r.hintOmni()
 	sources := sourcesOf(o.Catalog, mains)
 	r.Derived = derive(o.Catalog, sources)
 	r.fleet(sources)
