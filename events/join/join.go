@@ -20,7 +20,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -43,6 +45,8 @@ type Options struct {
 	// Engine chooses the server by its name in Engines; "" is the first of Engines
 	// that has families in the run.
 	Engine string
+	// Catalog knows the families; nil is the one of the program.
+	Catalog *catalog.Catalog
 	// Tolerance is the share by which counts may differ; 0 is 0.01.
 	Tolerance float64
 }
@@ -132,14 +136,8 @@ func BuildOptions(o summary.Options) summary.Options {
 // with BuildOptions. It fails without a clock anchor, without requests and without
 // a known server.
 func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
-	if len(o.Clocks) == 0 {
-		return nil, fmt.Errorf("join requests: %w", ErrNoClock)
-	}
-	if len(s.Requests) == 0 {
-		return nil, errors.New("join requests: the run has no requests of clients")
-	}
-	if o.Tolerance == 0 {
-		o.Tolerance = 0.01
+	if err := o.check(s); err != nil {
+		return nil, fmt.Errorf("join requests: %w", err)
 	}
 	j := &joiner{s: s, run: run, o: o, r: &Result{FromNS: run.Window.StartNS, ToNS: run.Window.EndNS, Warnings: []metric.Warning{}}}
 	for _, c := range o.Clocks {
@@ -157,6 +155,37 @@ func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
 	return j.r, nil
 }
 
+// unixFrom tells Unix times from those of a monotonic clock: 2001, or 31 years after
+// a boot.
+const unixFrom = int64(1e18)
+
+// check fills in the defaults and refuses what cannot be joined. An anchor alone is
+// not enough: events of another source may have come without one.
+func (o *Options) check(s *events.Session) (err error) {
+	if len(o.Clocks) == 0 {
+		return ErrNoClock
+	}
+	if len(s.Requests) == 0 {
+		return errors.New("the run has no requests of clients")
+	}
+	bad := 0
+	for i := range s.Requests {
+		if s.Requests[i].IssuedNS < unixFrom {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d requests: %w", bad, len(s.Requests), ErrNoClock)
+	}
+	if o.Tolerance == 0 {
+		o.Tolerance = 0.01
+	}
+	if o.Catalog == nil {
+		o.Catalog, err = catalog.New()
+	}
+	return err
+}
+
 // joiner is a join in the making.
 type joiner struct {
 	s   *events.Session
@@ -169,8 +198,8 @@ type joiner struct {
 // choose finds the engine whose families the run has.
 func (j *joiner) choose() error {
 	var found []engine
-	for _, e := range engines {
-		if (j.has(e.e2e) || j.has(e.ttft)) && (j.o.Engine == "" || j.o.Engine == e.name) {
+	for _, e := range j.engines() {
+		if len(e.e2e.families)+len(e.ttft.families) > 0 && (j.o.Engine == "" || j.o.Engine == e.name) {
 			found = append(found, e)
 		}
 	}
@@ -184,18 +213,19 @@ func (j *joiner) choose() error {
 	return nil
 }
 
-func (j *joiner) has(q source) bool { return q.family != "" && j.metric(q.family) >= 0 }
-
 // metric is the index of a family that gains, or -1.
 func (j *joiner) metric(family string) int {
 	return slices.IndexFunc(j.run.Metrics, func(m summary.Metric) bool { return m.Name == family })
 }
 
-func (j *joiner) series(family string) []summary.Series {
-	if i := j.metric(family); i >= 0 {
-		return j.run.Metrics[i].Series
+func (j *joiner) series(families ...string) []summary.Series {
+	var out []summary.Series
+	for _, family := range families {
+		if i := j.metric(family); i >= 0 {
+			out = append(out, j.run.Metrics[i].Series...)
+		}
 	}
-	return nil
+	return out
 }
 
 // whole fills in what is said of the whole window.
@@ -325,7 +355,7 @@ func (j *joiner) slices() {
 	}{{j.e.ttft, func(s *Slice) *Quantity { return &s.TTFT }}, {j.e.e2e, func(s *Slice) *Quantity { return &s.E2E }}} {
 		j.eachSlice(q.src, func(s normalize.Slice, sum, count float64) {
 			to := &q.of(add(s)).Server
-			to.Family = q.src.family
+			to.Family = strings.Join(q.src.families, " + ")
 			to.Count += count
 			to.sum += sum
 			to.Mean = quotient(to.sum, to.Count)

@@ -19,11 +19,14 @@ import (
 
 const second = 1_000_000_000
 
+// epoch is where the seconds of the tests count from: real time.
+const epoch = 1_800_000_000 * second
+
 var clocks = []rundb.Clock{{Source: "test", UnixNS: 1}}
 
 // request is issued, has its first token and ends at these times in seconds.
 func request(id string, issued, first, end float64) events.Request {
-	ns := func(s float64) int64 { return int64(math.Round(s * second)) }
+	ns := func(s float64) int64 { return epoch + int64(math.Round(s*second)) }
 	return events.Request{ID: id, IssuedNS: ns(issued), FirstNS: ns(first), CompleteNS: ns(end), Status: events.Succeeded}
 }
 
@@ -34,22 +37,24 @@ func session() *events.Session {
 }
 
 func histogram(name string, count int64, sum float64, slices ...normalize.HistogramSlice) summary.Metric {
-	return summary.Metric{Name: name, Type: metric.Histogram, Series: []summary.Series{{Series: normalize.Series{RefNS: 10 * second, LastNS: 20 * second,
+	return summary.Metric{Name: name, Type: metric.Histogram, Series: []summary.Series{{Series: normalize.Series{RefNS: epoch + 10*second, LastNS: epoch + 20*second,
 		HasRef: true, Histogram: &normalize.Histogram{Count: count, Sum: sum, Slices: slices}}}}}
 }
 
 func part(from, to, count int64, sum float64) normalize.HistogramSlice {
-	return normalize.HistogramSlice{Slice: normalize.Slice{StartNS: from * second, EndNS: to * second}, Count: count, Sum: sum}
+	return normalize.HistogramSlice{Slice: normalize.Slice{StartNS: epoch + from*second, EndNS: epoch + to*second}, Count: count, Sum: sum}
 }
 
 func server(metrics ...summary.Metric) *summary.Run {
-	return &summary.Run{Window: summary.Window{StartNS: 10 * second, EndNS: 20 * second}, Metrics: metrics}
+	return &summary.Run{Window: summary.Window{StartNS: epoch + 10*second, EndNS: epoch + 20*second}, Metrics: metrics}
 }
 
 func near(t *testing.T, what string, got *float64, want float64) {
 	t.Helper()
-	if got == nil || math.Abs(*got-want) > 1e-9 {
-		t.Errorf("%s is %v, want %v", what, got, want)
+	if got == nil {
+		t.Errorf("%s is not known, want %v", what, want)
+	} else if math.Abs(*got-want) > 1e-9 {
+		t.Errorf("%s is %v, want %v", what, *got, want)
 	}
 }
 
@@ -124,10 +129,6 @@ func TestCounts(t *testing.T) {
 
 // TestCounters: a server that has sums and counts as counters.
 func TestCounters(t *testing.T) {
-	counter := func(name string, v float64) summary.Metric {
-		return summary.Metric{Name: name, Type: metric.Counter, Series: []summary.Series{{Series: normalize.Series{RefNS: 10 * second, LastNS: 20 * second,
-			Counter: &normalize.Counter{Defined: true, Total: v}}}}}
-	}
 	r, err := join.Join(session(), server(counter("nv_inference_request_duration_us", 4.2e6), counter("nv_inference_request_success", 3)), join.Options{Clocks: clocks})
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +152,10 @@ func TestRefused(t *testing.T) {
 	check(session(), server(), join.Options{Clocks: clocks}, join.ErrNoServer)
 	check(session(), vllm, join.Options{Clocks: clocks, Engine: "triton"}, join.ErrNoServer)
 	check(&events.Session{}, vllm, join.Options{Clocks: clocks}, nil)
+	// An anchor does not place the events of a source that has none.
+	early := session()
+	early.Requests[2].IssuedNS -= epoch
+	check(early, vllm, join.Options{Clocks: clocks}, join.ErrNoClock)
 }
 
 // logged is a recording with observations that name their requests.
@@ -163,9 +168,9 @@ func (logged) Snapshots(context.Context, int) iter.Seq2[*metric.Snapshot, error]
 		s := &metric.Snapshot{Growth: metric.Growth{Families: []metric.Family{{Name: "PredictionTime", Unit: "milliseconds"}},
 			Series: []metric.Series{{Family: 0}}}}
 		s.Observations = []metric.Observation{
-			{AtNS: 12 * second, Value: 900, Requests: []string{"a"}}, {AtNS: 13 * second, Value: 1300, Requests: []string{"from-header"}},
-			{AtNS: 14 * second, Value: 5, Requests: []string{"of others"}}, {AtNS: 5 * second, Value: 7, Requests: []string{"a"}},
-			{AtNS: 14 * second, Value: 5}, {AtNS: 14 * second, Series: 9, Requests: []string{"a"}}}
+			{AtNS: epoch + 12*second, Value: 900, Requests: []string{"a"}}, {AtNS: epoch + 13*second, Value: 1300, Requests: []string{"from-header"}},
+			{AtNS: epoch + 14*second, Value: 5, Requests: []string{"of others"}}, {AtNS: epoch + 5*second, Value: 7, Requests: []string{"a"}},
+			{AtNS: epoch + 14*second, Value: 5}, {AtNS: epoch + 14*second, Series: 9, Requests: []string{"a"}}}
 		yield(s, nil)
 	}
 }
@@ -174,7 +179,7 @@ func (logged) Snapshots(context.Context, int) iter.Seq2[*metric.Snapshot, error]
 func TestByName(t *testing.T) {
 	s := session()
 	s.Requests[2].RequestID = "from-header"
-	r := &join.Result{FromNS: 10 * second, ToNS: 20 * second}
+	r := &join.Result{FromNS: epoch + 10*second, ToNS: epoch + 20*second}
 	if err := r.Observe(t.Context(), s, logged{}); err != nil || len(r.Matched) != 1 {
 		t.Fatalf("%v, %+v", err, r.Matched)
 	}

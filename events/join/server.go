@@ -1,25 +1,22 @@
 package join
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// source is where a server has a time: a histogram or a summary, or two counters of a
-// sum and a count.
+// source is where a server has a time: histograms or summaries, or counters of a
+// sum with one of its count.
 type source struct {
-	family string
-	count  string  // of two counters: the family of the count
-	unit   float64 // seconds in a unit of the family; 0 is 1
-}
-
-func (s source) seconds(v float64) float64 {
-	if s.unit == 0 {
-		return v
-	}
-	return v * s.unit
+	families []string // as the run has them
+	count    string   // of counters: the family of the count
+	unit     float64  // seconds in a unit of the families
 }
 
 // engine is where a server has what is joined.
@@ -29,47 +26,83 @@ type engine struct {
 	underWay                  []string // gauges that add up to the requests under way
 }
 
-// engines are the known servers. A front end comes before what it stands in
-// front of, as it has the requests of the clients.
-var engines = []engine{
-	{name: "dynamo", ttft: source{family: "dynamo_frontend_time_to_first_token_seconds"}, e2e: source{family: "dynamo_frontend_request_duration_seconds"},
-		underWay: []string{"dynamo_frontend_inflight_requests"}},
-	{name: "vllm", ttft: source{family: "vllm:time_to_first_token_seconds"}, e2e: source{family: "vllm:e2e_request_latency_seconds"},
-		queue: source{family: "vllm:request_queue_time_seconds"}, prefill: source{family: "vllm:request_prefill_time_seconds"},
-		underWay: []string{"vllm:num_requests_running", "vllm:num_requests_waiting"}},
-	{name: "sglang", ttft: source{family: "sglang:time_to_first_token_seconds"}, e2e: source{family: "sglang:e2e_request_latency_seconds"},
-		queue: source{family: "sglang:queue_time_seconds"}, underWay: []string{"sglang:num_running_reqs", "sglang:num_queue_reqs"}},
-	{name: "trtllm", ttft: source{family: "trtllm_time_to_first_token_seconds"}, e2e: source{family: "trtllm_e2e_request_latency_seconds"},
-		queue: source{family: "trtllm_request_queue_time_seconds"}, prefill: source{family: "trtllm_request_prefill_time_seconds"},
-		underWay: []string{"trtllm_num_requests_running", "trtllm_num_requests_waiting"}},
-	{name: "tgi", e2e: source{family: "tgi_request_duration"}, queue: source{family: "tgi_request_queue_duration"}},
-	{name: "triton", ttft: source{family: "nv_inference_first_response_histogram_ms", unit: 1e-3},
-		e2e:      source{family: "nv_inference_request_duration_us", count: "nv_inference_request_success", unit: 1e-6},
-		queue:    source{family: "nv_inference_queue_duration_us", count: "nv_inference_request_success", unit: 1e-6},
-		underWay: []string{"nv_inference_pending_request_count"}},
-	{name: "torchserve", e2e: source{family: "ts_inference_latency_microseconds", count: "ts_inference_requests_total", unit: 1e-6},
-		queue: source{family: "ts_queue_latency_microseconds", count: "ts_inference_requests_total", unit: 1e-6}},
+// order is the known servers, those that are preferred first: a front end comes
+// before what it stands in front of, as it has the requests of the clients.
+var order = []string{"dynamo", "vllm-omni", "vllm", "sglang", "trtllm", "tgi", "triton", "torchserve", "ray", "llamacpp"}
+
+// counts are the families that count what the counters of time of an engine sum up.
+// TorchServe counts requests at their arrival and times at their end.
+var counts = map[string]string{"triton": "nv_inference_request_success", "torchserve": "ts_inference_requests"}
+
+// known are families of engines that the catalog does not tell, by their canonical
+// ids: those of vLLM-Omni, generation by generation.
+var known = map[string]catalog.Family{
+	"vllm_omni:e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
+	"vllm:omni_e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
+	"vllm:omni_e2e_request_latency_seconds": {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
 }
 
 // Engines returns the names of the known servers, those that are preferred first.
-func Engines() []string {
-	var names []string
-	for _, e := range engines {
-		names = append(names, e.name)
+func Engines() []string { return slices.Clone(order) }
+
+// engines finds, by the canonical ids of the catalog, where the servers of a run
+// have what is joined, in the order of preference.
+func (j *joiner) engines() []engine {
+	found := map[string]*engine{}
+	for i := range j.run.Metrics {
+		name := j.run.Metrics[i].Name
+		f, ok := known[name]
+		if !ok {
+			c, has := j.o.Catalog.Family(name)
+			if !has || !slices.Contains(order, c.Engine) {
+				continue
+			}
+			f = *c
+		}
+		e := found[f.Engine]
+		if e == nil {
+			e = &engine{name: f.Engine}
+			found[f.Engine] = e
+		}
+		e.add(name, &f)
 	}
-	return names
+	var out []engine
+	for _, name := range order {
+		if e := found[name]; e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+// add notes a family of the engine.
+func (e *engine) add(name string, f *catalog.Family) {
+	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue, "prefill_s": &e.prefill}[f.Canonical]
+	switch {
+	case f.Canonical == "waiting" && f.Engine == "dynamo": // they are among those that run
+	case f.Canonical == "running" || f.Canonical == "waiting":
+		e.underWay = append(e.underWay, name)
+	case ok:
+		unit := units[unitOf(name, f.Unit)]
+		if unit == 0 {
+			unit = 1 // tgi_request_duration says nothing, and means seconds
+		}
+		if unit *= cmp.Or(f.Scales[name], 1); to.unit == 0 || to.unit == unit {
+			to.families, to.unit, to.count = append(to.families, name), unit, counts[f.Engine]
+		}
+	}
 }
 
 // server adds up what all series of a source gained, with the polls that the
 // gain lies between.
 func (j *joiner) server(src source) (side ServerSide, fromNS, toNS int64) {
 	fromNS = math.MaxInt64
-	sum, some := 0.0, false
+	sum, some, counters := 0.0, false, false
 	edges := func(s summary.Series) {
 		some = true
 		fromNS, toNS = min(fromNS, s.RefNS), max(toNS, s.LastNS)
 	}
-	for _, s := range j.series(src.family) {
+	for _, s := range j.series(src.families...) {
 		switch {
 		case s.Histogram != nil && !s.Histogram.NoSum:
 			side.Count, sum = side.Count+float64(s.Histogram.Count), sum+s.Histogram.Sum
@@ -78,20 +111,20 @@ func (j *joiner) server(src source) (side ServerSide, fromNS, toNS int64) {
 			side.Count, sum = side.Count+float64(s.Summary.Count), sum+s.Summary.Sum
 			edges(s)
 		case s.Counter != nil && s.Counter.Defined && src.count != "":
-			sum += s.Counter.Total
+			sum, counters = sum+s.Counter.Total, true
 			edges(s)
 		}
 	}
 	for _, s := range j.series(src.count) {
-		if s.Counter != nil && s.Counter.Defined {
+		if counters && s.Counter != nil && s.Counter.Defined {
 			side.Count += s.Counter.Total
 		}
 	}
 	if !some {
 		return ServerSide{}, j.r.FromNS, j.r.ToNS
 	}
-	side.Family = src.family
-	side.Mean = quotient(src.seconds(sum), side.Count)
+	side.Family = strings.Join(src.families, " + ")
+	side.Mean = quotient(sum*src.unit, side.Count)
 	j.percentiles(src, &side)
 	return side, fromNS, toNS
 }
@@ -99,11 +132,11 @@ func (j *joiner) server(src source) (side ServerSide, fromNS, toNS int64) {
 // percentiles takes those of all series together.
 func (j *joiner) percentiles(src source, side *ServerSide) {
 	for _, a := range j.run.Aggregates {
-		if a.Histogram == nil || j.run.Metrics[a.Metric].Name != src.family || len(a.Histogram.Quantiles) != len(percentiles) {
+		if a.Histogram == nil || len(src.families) != 1 || j.run.Metrics[a.Metric].Name != src.families[0] || len(a.Histogram.Quantiles) != len(percentiles) {
 			continue
 		}
 		for i, e := range a.Histogram.Quantiles {
-			if v := src.seconds(e.Value); !math.IsNaN(v) && !math.IsInf(v, 0) && a.Histogram.Count > 0 {
+			if v := e.Value * src.unit; !math.IsNaN(v) && !math.IsInf(v, 0) && a.Histogram.Count > 0 {
 				side.p[i] = &v
 			}
 		}
@@ -112,20 +145,22 @@ func (j *joiner) percentiles(src source, side *ServerSide) {
 
 // eachSlice tells what the series of a source gained in each slice.
 func (j *joiner) eachSlice(src source, tell func(s normalize.Slice, sumSeconds, count float64)) {
-	for _, s := range j.series(src.family) {
+	counters := false
+	for _, s := range j.series(src.families...) {
 		switch {
 		case s.Histogram != nil && !s.Histogram.NoSum:
 			for _, h := range s.Histogram.Slices {
-				tell(h.Slice, src.seconds(h.Sum), float64(h.Count))
+				tell(h.Slice, h.Sum*src.unit, float64(h.Count))
 			}
 		case s.Counter != nil && src.count != "":
+			counters = true
 			for _, c := range s.Counter.Slices {
-				tell(c.Slice, src.seconds(c.Total), 0)
+				tell(c.Slice, c.Total*src.unit, 0)
 			}
 		}
 	}
 	for _, s := range j.series(src.count) {
-		if s.Counter != nil {
+		if counters && s.Counter != nil {
 			for _, c := range s.Counter.Slices {
 				tell(c.Slice, 0, c.Total)
 			}

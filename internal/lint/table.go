@@ -17,7 +17,7 @@ var layers = map[string][]string{
 	"rundb":               {"metric", "internal/atomicfile"},
 	"events":              {"metric", "rundb", "histest"},
 	"events/proxy":        {"metric", "events"},
-	"events/join":         {"metric", "events", "rundb", "summary", "normalize"},
+	"events/join":         {"metric", "events", "catalog", "rundb", "summary", "normalize"},
 	"normalize":           {"metric", "histest"},
 	"catalog":             {"metric", "units"},
 	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
