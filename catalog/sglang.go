@@ -151,7 +151,7 @@ func sglangEfficiency() []Rule {
 			Num: gained(sglang+"realtime_tokens", "mode", "decode"), Den: over(sglang + "num_running_reqs"), Else: []Alternative{{Num: generated, Den: over(sglang + "num_running_reqs")}}},
 		perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU.", 1e-12, generated, sglang+"estimated_flops_per_gpu"),
 		perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, sglang+"estimated_read_bytes_per_gpu", sglang+"estimated_write_bytes_per_gpu"),
-		{Name: "arithmetic_intensity", Unit: "flops/byte", Help: "Operations by bytes of memory traffic.", Question: Efficiency, Num: flops, Den: plus(read, write)},
+		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Operations by bytes of memory traffic.", Question: Efficiency, Num: flops, Den: plus(read, write)},
 	}
 }
 

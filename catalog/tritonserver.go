@@ -155,7 +155,7 @@ func nvTRTLLM() []Rule {
 		level("trtllm_active_mean", "requests", "Requests that are active in TensorRT-LLM.", requests, "request_type", "active"),
 		ratio("kv_usage_mean", "Share of the KV blocks in use.", meanOver(blocks, "kv_cache_block_type", "used"), meanOver(blocks, "kv_cache_block_type", "max")).
 			or(over(blocks, "kv_cache_block_type", "fraction"), nil, OK).about(Saturation, Neutral).same("kv_usage"),
-		Rule{Name: "kv_capacity", Unit: "tokens", Help: "Tokens that the KV cache holds.", Question: Saturation, Canonical: "kv_capacity", Make: nvCapacity},
+		Rule{Name: "kv_capacity", Unit: "tokens", Help: "Tokens that the KV cache holds.", Question: Saturation, Canonical: "kv_capacity", Formula: "max blocks * tokens per block", Make: nvCapacity},
 		Rule{Name: "kv_transfer_mean", Unit: "seconds", Help: "Of a KV transfer.", Num: times(1e-3, disaggregated("kv_cache_transfer_ms")), Den: disaggregated("request_count")}.
 			about(Latency, LowerBetter),
 	}

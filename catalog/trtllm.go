@@ -101,7 +101,7 @@ func trtllmEfficiency() []Rule {
 			gained(trtllm+"spec_decode_num_draft_tokens")).about(Efficiency, HigherBetter),
 		at.by("token_position").about(Efficiency, HigherBetter),
 		{Name: "spec_mean_acceptance_length", Unit: "tokens", Help: "Tokens per step of speculative decoding, as of the last request.", Question: Efficiency,
-			Better: HigherBetter, Canonical: "spec_acceptance_length", Make: func(v *View) []Derived {
+			Better: HigherBetter, Canonical: "spec_acceptance_length", Formula: "last " + trtllm + "spec_decode_acceptance_length", Make: func(v *View) []Derived {
 				return notZero(v, trtllm+"spec_decode_acceptance_length")
 			}},
 		rate("kv_offload_gb_s", "gb/s", "KV cache moved away from the GPU.", times(1e-9, gained(trtllm+"kv_cache_offload_bytes"))).about(Efficiency, Neutral),
