@@ -20,19 +20,44 @@ func (d *document) aggregates() {
 	d.open('[')
 	for i := range d.run.Aggregates {
 		d.elem()
+		d.open('{')
 		d.aggregate(&d.run.Aggregates[i])
+		d.close('}')
 	}
 	d.close(']')
 	d.close('}')
 }
 
+// latencies writes the times that engines have in common, over all endpoints of
+// an engine; nothing where no histogram is one.
+func (d *document) latencies() {
+	if len(d.run.Latencies) == 0 {
+		return
+	}
+	d.key("latencies")
+	d.open('[')
+	for i := range d.run.Latencies {
+		l := &d.run.Latencies[i]
+		d.elem()
+		d.open('{')
+		d.strField("canonical", l.ID)
+		d.strField("engine", l.Engine)
+		d.aggregate(&l.Aggregate)
+		d.close('}')
+	}
+	d.close(']')
+}
+
+// aggregate writes the fields of one, within an object.
 func (d *document) aggregate(a *summary.Aggregate) {
 	m := &d.run.Metrics[a.Metric]
-	d.open('{')
 	d.strField("metric", m.Name)
 	d.strField("type", m.Type.String())
 	d.labels(a.Labels)
 	d.intField("series", int64(a.Series))
+	if a.LeftOut > 0 {
+		d.intField("left_out", int64(a.LeftOut))
+	}
 	d.count("resets", a.Resets)
 	if a.Refused != "" {
 		d.strField("refused", a.Refused)
@@ -45,14 +70,28 @@ func (d *document) aggregate(a *summary.Aggregate) {
 			d.buf = strconv.AppendUint(d.buf, c.Exact, 10)
 		}
 	}
+	if g := a.Gauge; g != nil {
+		d.strField("rule", g.Rule)
+		d.floatField("time_avg", g.TimeAvg)
+		d.floatField("min", g.Min)
+		d.floatField("max", g.Max)
+	}
 	if a.Summary != nil {
 		d.summaryOf(a.Summary)
 	}
 	if a.Histogram != nil {
 		d.pooled(a.Histogram)
 	}
+	if s := a.Skew; s != nil {
+		d.key("skew")
+		d.open('{')
+		d.intField("replicas", int64(s.Replicas))
+		d.floatField("max_over_mean", s.Ratio)
+		d.intField("endpoint", int64(s.Endpoint))
+		d.labels(s.Labels)
+		d.close('}')
+	}
 	d.warnings(a.Warnings)
-	d.close('}')
 }
 
 // pooled writes the histogram of an aggregate.

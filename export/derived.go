@@ -1,20 +1,56 @@
 package export
 
 import (
+	"strconv"
+
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// derived writes the derived quantities; nothing when there are none. A quantity
-// without a value has none: its status says why.
+// derived writes the derived quantities of endpoints; nothing when there are
+// none. A quantity without a value has none: its status says why.
 func (d *document) derived() {
-	if len(d.run.Derived) == 0 {
+	if len(d.run.Derived) > 0 {
+		d.quantities("derived", d.run.Derived)
+	}
+}
+
+// fleet writes the quantities of several endpoints together, and of the groups
+// that were asked for; nothing where there is but one endpoint.
+func (d *document) fleet() {
+	if !hasFleet(d.run) {
 		return
 	}
-	d.key("derived")
+	d.key("fleet")
 	d.open('[')
-	for i := range d.run.Derived {
-		q := &d.run.Derived[i]
+	for i := range d.run.Fleet {
+		t := &d.run.Fleet[i]
+		d.elem()
+		d.open('{')
+		d.labels(t.Labels)
+		d.key("endpoints")
+		d.openInline('[')
+		for _, e := range t.Endpoints {
+			d.elem()
+			d.buf = strconv.AppendInt(d.buf, int64(e), 10)
+		}
+		d.close(']')
+		d.quantities("derived", t.Derived)
+		d.close('}')
+	}
+	d.close(']')
+}
+
+// hasFleet says that the fleet tells more than its one endpoint does.
+func hasFleet(r *summary.Run) bool {
+	return len(r.Fleet) > 1 || len(r.Fleet) == 1 && len(r.Fleet[0].Endpoints) > 1
+}
+
+func (d *document) quantities(name string, list []summary.Derived) {
+	d.key(name)
+	d.open('[')
+	for i := range list {
+		q := &list[i]
 		d.elem()
 		d.open('{')
 		d.strField("pack", q.Pack)
@@ -22,7 +58,22 @@ func (d *document) derived() {
 		if q.Unit != "" {
 			d.strField("unit", q.Unit)
 		}
-		d.intField("endpoint", int64(q.Endpoint))
+		if q.Canonical != "" {
+			d.strField("canonical", q.Canonical)
+		}
+		if q.Question != catalog.Other {
+			d.strField("question", q.Question.String())
+		}
+		if q.Better != catalog.Neutral {
+			d.strField("better", q.Better.String())
+		}
+		if q.Headline {
+			d.key("headline")
+			d.bool(true)
+		}
+		if q.Endpoint >= 0 {
+			d.intField("endpoint", int64(q.Endpoint))
+		}
 		d.labels(q.Labels)
 		d.strField("status", q.Status.String())
 		d.derivedValue(q.Status, q.Value, q.Shown)

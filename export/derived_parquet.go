@@ -4,12 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -36,6 +41,12 @@ const (
 	derivedDenominator
 	derivedFamilies
 	derivedFlags
+	derivedLevel
+	derivedStat
+	derivedLow
+	derivedHigh
+	derivedSeries
+	derivedCanonical
 )
 
 // derivedSchema gives the columns their names and order. Rows are written as
@@ -58,6 +69,12 @@ type derivedSchema struct {
 	Denominator float64           `parquet:"denominator,optional"`
 	Families    string            `parquet:"families,optional,dict"`
 	Flags       string            `parquet:"flags,optional,dict"`
+	Level       string            `parquet:"level,optional,dict"`
+	Stat        string            `parquet:"stat,optional,dict"`
+	Low         float64           `parquet:"low,optional"`
+	High        float64           `parquet:"high,optional"`
+	Series      int64             `parquet:"series,optional"`
+	Canonical   string            `parquet:"canonical,optional,dict"`
 }
 
 // someValue makes v a present value of an optional column.
@@ -76,11 +93,20 @@ func optionalText(column int, s string) parquet.Value {
 	return someValue(column, textValue(s))
 }
 
-// DerivedParquet writes the derived quantities of a run, one row for the window
-// and one for each slice:
+// The levels of a row: what it is of.
+const (
+	levelEndpoint  = "endpoint"  // a derived quantity of one endpoint
+	levelFleet     = "fleet"     // of all endpoints of an engine together
+	levelGroup     = "group"     // of those that agree in what was asked for
+	levelAggregate = "aggregate" // a statistic of series taken together, as was asked for
+	levelLatency   = "latency"   // of a time that engines have in common, over all endpoints
+)
+
+// DerivedParquet writes the derived quantities of a run and its aggregates, one
+// row for the window and one for each slice:
 //
-//	endpoint_url, endpoint_name, pack, name, unit   STRING
-//	labels                   MAP     labels['model']
+//	endpoint_url, endpoint_name, pack, name, unit   STRING; the name is that of the family for an aggregate
+//	labels                   MAP     labels['model']; of a group also those that make it one
 //	span                     STRING  window or slice
 //	start_ns, end_ns         INT64   since 1970
 //	complete                 BOOLEAN false for a slice that the window cuts short
@@ -89,9 +115,14 @@ func optionalText(column int, s string) parquet.Value {
 //	shown                    DOUBLE  value, or the nearest that makes sense
 //	numerator, denominator   DOUBLE  null for what is no quotient
 //	families, flags          STRING  words with spaces between
+//	level                    STRING  endpoint, fleet, group, aggregate or latency; only the first has an endpoint
+//	stat                     STRING  of an aggregate or latency: total, rate, count, sum, avg, time_avg, min, max, skew, p50, ...
+//	low, high                DOUBLE  what a percentile provably lies between
+//	series                   INT64   that were taken together
+//	canonical                STRING  the name of the quantity across engines
 //
 //	select labels['model'], value from 'derived.parquet'
-//	where name = 'triton_derived_avg_queue_seconds' and span = 'window'
+//	where name = 'triton_derived_avg_queue_seconds' and span = 'window' and level = 'endpoint'
 func DerivedParquet(w io.Writer, r *summary.Run, _ Options) error {
 	config := *parquet.DefaultWriterConfig()
 	config.CreatedBy = "scrapestat version " + cmp.Or(r.Version, "unknown")
@@ -99,61 +130,191 @@ func DerivedParquet(w io.Writer, r *summary.Run, _ Options) error {
 	config.KeyValueMetadata = map[string]string{"scrapestat.layout": "derived", "scrapestat.run": runFacts(r)}
 	config.Schema = parquet.SchemaOf(derivedSchema{})
 	file := parquet.NewGenericWriter[any](w, &config)
-	var row parquet.Row
+	var buf parquet.Row
+	var err error
+	write := func(row *derivedRow) {
+		if err == nil {
+			buf = row.append(buf[:0])
+			_, err = file.WriteRows([]parquet.Row{buf})
+		}
+	}
 	for i := range r.Derived {
 		q := &r.Derived[i]
-		e := &r.Endpoints[q.Endpoint]
-		window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Numerator: q.Numerator, Denominator: q.Denominator}
-		window.StartNS, window.EndNS = e.StartNS, e.EndNS
-		row = derivedRow(row[:0], e, q, &window, "window")
-		if _, err := file.WriteRows([]parquet.Row{row}); err != nil {
-			return fmt.Errorf("write derived Parquet: %w", err)
-		}
-		for k := range q.Slices {
-			row = derivedRow(row[:0], e, q, &q.Slices[k], "slice")
-			if _, err := file.WriteRows([]parquet.Row{row}); err != nil {
-				return fmt.Errorf("write derived Parquet: %w", err)
+		derivedRows(q, derivedRow{endpoint: &r.Endpoints[q.Endpoint], level: levelEndpoint, labels: q.Labels}, r, write)
+	}
+	if hasFleet(r) {
+		for i := range r.Fleet {
+			t := &r.Fleet[i]
+			for k := range t.Derived {
+				row := derivedRow{level: levelFleet, labels: t.Derived[k].Labels}
+				if i > 0 {
+					row.level, row.labels = levelGroup, united(t.Labels, t.Derived[k].Labels)
+				}
+				derivedRows(&t.Derived[k], row, r, write)
 			}
 		}
 	}
-	if err := file.Close(); err != nil {
+	for i := range r.Latencies {
+		aggregateRows(&r.Latencies[i].Aggregate, derivedRow{level: levelLatency, canonical: r.Latencies[i].ID}, r, write)
+	}
+	for i := range r.Aggregates {
+		aggregateRows(&r.Aggregates[i], derivedRow{level: levelAggregate}, r, write)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("write derived Parquet: %w", err)
 	}
 	return nil
 }
 
-func derivedRow(row parquet.Row, e *summary.Endpoint, q *summary.Derived, s *summary.DerivedSlice, span string) parquet.Row {
-	number := func(column int, v float64, there bool) parquet.Value {
-		if !there || !isFinite(v) {
+// united is the union of two sets of labels; b wins.
+func united(a, b metric.Labels) metric.Labels {
+	all := a.Map()
+	maps.Copy(all, b.Map())
+	return metric.LabelsFromMap(all)
+}
+
+// derivedRow is a row of the file. NaN stands for a number that does not exist.
+type derivedRow struct {
+	endpoint                *summary.Endpoint // nil for none
+	level, pack, name, unit string
+	labels                  metric.Labels
+	span                    string
+	slice                   normalize.Slice
+	status                  string
+	value, shown            float64
+	numerator, denominator  float64
+	families, flags, stat   string
+	low, high               float64
+	series                  int
+	canonical               string
+}
+
+// derivedRows writes a quantity, for the window and its slices.
+func derivedRows(q *summary.Derived, row derivedRow, r *summary.Run, write func(*derivedRow)) {
+	row.pack, row.name, row.unit, row.canonical = q.Pack, q.Name, q.Unit, q.Canonical
+	row.families, row.flags = strings.Join(q.Families, " "), strings.Join(q.Flags, " ")
+	row.low, row.high = math.NaN(), math.NaN()
+	fill := func(span string, s *summary.DerivedSlice) {
+		row.span, row.slice, row.status = span, s.Slice, s.Status.String()
+		row.value, row.shown, row.numerator, row.denominator = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		if s.Status.Defined() {
+			row.value, row.shown = s.Value, s.Shown
+		}
+		if q.HasParts && s.Status != catalog.Missing {
+			row.numerator, row.denominator = s.Numerator, s.Denominator
+		}
+		write(&row)
+	}
+	window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Numerator: q.Numerator, Denominator: q.Denominator}
+	window.StartNS, window.EndNS = r.Window.StartNS, r.Window.EndNS
+	if row.endpoint != nil {
+		window.StartNS, window.EndNS = row.endpoint.StartNS, row.endpoint.EndNS
+	}
+	fill("window", &window)
+	for k := range q.Slices {
+		fill("slice", &q.Slices[k])
+	}
+}
+
+// aggregateRows writes an aggregate, a row for each of its statistics.
+func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write func(*derivedRow)) {
+	m := &r.Metrics[a.Metric]
+	row.name, row.unit, row.labels, row.series, row.families = m.Name, cmp.Or(m.OwnUnit, m.Unit), a.Labels, a.Series, m.Name
+	row.span, row.slice.StartNS, row.slice.EndNS = "window", r.Window.StartNS, r.Window.EndNS
+	row.status = catalog.OK.String()
+	if a.Resets > 0 {
+		row.status = catalog.ResetCorrected.String()
+	}
+	nan := math.NaN()
+	row.numerator, row.denominator, row.low, row.high = nan, nan, nan, nan
+	add := func(stat string, v float64) {
+		row.stat, row.value, row.shown = stat, v, v
+		write(&row)
+	}
+	switch {
+	case a.Counter != nil && a.Counter.Defined:
+		add("total", a.Counter.Total)
+		add("rate", a.Counter.Rate)
+	case a.Gauge != nil:
+		add("time_avg", a.Gauge.TimeAvg)
+		add("min", a.Gauge.Min)
+		add("max", a.Gauge.Max)
+	case a.Summary != nil && a.Summary.Defined && !a.Summary.NoCount:
+		addDistribution(add, a.Summary.Count, a.Summary.Sum, a.Summary.CountRate, a.Summary.NoSum, a.Summary.HasRates)
+	case a.Histogram != nil:
+		h := a.Histogram
+		addDistribution(add, h.Count, h.Sum, h.CountRate, h.NoSum, h.HasRates)
+		for i, e := range h.Quantiles {
+			row.low, row.high, row.flags = e.Low, e.High, strings.Join(summary.FlagNames(e.Flags), " ")
+			add("p"+strconv.FormatFloat(100*r.Options.Quantiles[i], 'g', 6, 64), e.Value)
+		}
+		row.low, row.high, row.flags = nan, nan, ""
+	default:
+		row.status, row.flags = catalog.Missing.String(), "not_merged"
+		add("", nan)
+	}
+	if a.Skew != nil {
+		add("skew", a.Skew.Ratio)
+	}
+}
+
+func addDistribution(add func(string, float64), count int64, sum, rate float64, noSum, hasRates bool) {
+	add("count", float64(count))
+	if hasRates {
+		add("rate", rate)
+	}
+	if noSum {
+		return
+	}
+	add("sum", sum)
+	if count != 0 {
+		add("avg", sum/float64(count))
+	}
+}
+
+// append appends the values of a row in the order of the leaves.
+func (d *derivedRow) append(row parquet.Row) parquet.Row {
+	number := func(column int, v float64) parquet.Value {
+		if !isFinite(v) {
 			return noValue(column)
 		}
 		return someValue(column, parquet.DoubleValue(v))
 	}
-	row = append(row, optionalText(derivedURL, e.URL), optionalText(derivedEndpoint, e.Name), optionalText(derivedPack, q.Pack),
-		optionalText(derivedMetric, q.Name), optionalText(derivedUnit, q.Unit))
-	row = appendLabels(row, q)
-	parts := q.HasParts && s.Status != catalog.Missing
-	return append(row, optionalText(derivedSpan, span),
-		someValue(derivedStart, parquet.Int64Value(s.StartNS)), someValue(derivedEnd, parquet.Int64Value(s.EndNS)),
-		someValue(derivedComplete, parquet.BooleanValue(!s.Partial)), optionalText(derivedStatus, s.Status.String()),
-		number(derivedNumber, s.Value, s.Status.Defined()), number(derivedShown, s.Shown, s.Status.Defined()),
-		number(derivedNumerator, s.Numerator, parts), number(derivedDenominator, s.Denominator, parts),
-		optionalText(derivedFamilies, strings.Join(q.Families, " ")), optionalText(derivedFlags, strings.Join(q.Flags, " ")))
+	url, name := "", ""
+	if d.endpoint != nil {
+		url, name = d.endpoint.URL, d.endpoint.Name
+	}
+	row = append(row, optionalText(derivedURL, url), optionalText(derivedEndpoint, name), optionalText(derivedPack, d.pack),
+		optionalText(derivedMetric, d.name), optionalText(derivedUnit, d.unit))
+	row = appendLabels(row, d.labels)
+	series := noValue(derivedSeries)
+	if d.series > 0 {
+		series = someValue(derivedSeries, parquet.Int64Value(int64(d.series)))
+	}
+	return append(row, optionalText(derivedSpan, d.span),
+		someValue(derivedStart, parquet.Int64Value(d.slice.StartNS)), someValue(derivedEnd, parquet.Int64Value(d.slice.EndNS)),
+		someValue(derivedComplete, parquet.BooleanValue(!d.slice.Partial)), optionalText(derivedStatus, d.status),
+		number(derivedNumber, d.value), number(derivedShown, d.shown), number(derivedNumerator, d.numerator), number(derivedDenominator, d.denominator),
+		optionalText(derivedFamilies, d.families), optionalText(derivedFlags, d.flags), optionalText(derivedLevel, d.level), optionalText(derivedStat, d.stat),
+		number(derivedLow, d.low), number(derivedHigh, d.high), series, optionalText(derivedCanonical, d.canonical))
 }
 
 // appendLabels appends the map: all its keys, then all its values, as rows hold
 // the leaves of a column one after the other.
-func appendLabels(row parquet.Row, q *summary.Derived) parquet.Row {
-	if q.Labels.Len() == 0 {
+func appendLabels(row parquet.Row, labels metric.Labels) parquet.Row {
+	if labels.Len() == 0 {
 		return append(row, noValue(derivedLabelKey), noValue(derivedLabelValue))
 	}
 	n := 0
-	for name := range q.Labels.All() {
+	for name := range labels.All() {
 		row = append(row, textValue(name).Level(min(1, n), 1, derivedLabelKey))
 		n++
 	}
 	n = 0
-	for _, value := range q.Labels.All() {
+	for _, value := range labels.All() {
 		row = append(row, textValue(value).Level(min(1, n), 1, derivedLabelValue))
 		n++
 	}

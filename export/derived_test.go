@@ -3,13 +3,17 @@ package export_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -129,4 +133,111 @@ func TestWriteDerived(t *testing.T) {
 	check(derivedRun().Derived, 1, "json", "parquet")
 	check(derivedRun().Derived, 0, "json", "csv")
 	check(nil, 0, "parquet")
+}
+
+// togetherRun has a fleet of two endpoints with a group, a latency and aggregates.
+func togetherRun(t *testing.T) *summary.Run {
+	t.Helper()
+	r := derivedRun()
+	q := r.Derived[0]
+	q.Endpoint, q.Canonical, q.Question, q.Headline = -1, "output_tok_s", catalog.Throughput, true
+	role := metric.LabelsFromMap(map[string]string{"role": "decode"})
+	r.Fleet = []summary.Together{{Endpoints: []int{0, 1}, Derived: []summary.Derived{q}}, {Labels: role, Endpoints: []int{1}, Derived: []summary.Derived{q}}}
+	r.Options.By, r.Options.Quantiles = []string{"role"}, []float64{0.5}
+	h := &normalize.Histogram{Count: 4, Sum: 2, Avg: 0.5, CountRate: 1, HasRates: true, Quantiles: []histest.Estimate{{Value: 0.4, Low: 0.25, High: math.NaN(), Flags: histest.Few}}}
+	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Series: 2, Histogram: h, LeftOut: 3}}}
+	r.Aggregates = []summary.Aggregate{{Labels: role, Series: 2, Gauge: &summary.GaugeAggregate{Rule: "sum", TimeAvg: 3, Min: 1, Max: 5}, Skew: &summary.Skew{Replicas: 2, Ratio: 1.5}},
+		{Series: 2, Refused: "no"}}
+	return r
+}
+
+// Rows of fleets, groups, latencies and aggregates have no endpoint and say what
+// they are.
+func TestTogetherParquet(t *testing.T) {
+	var b bytes.Buffer
+	if err := export.DerivedParquet(&b, togetherRun(t), export.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		URL       *string           `parquet:"endpoint_url,optional"`
+		Labels    map[string]string `parquet:"labels"`
+		Span      string            `parquet:"span,optional"`
+		Status    string            `parquet:"status,optional"`
+		Value     *float64          `parquet:"value,optional"`
+		Level     string            `parquet:"level,optional"`
+		Stat      *string           `parquet:"stat,optional"`
+		Low       *float64          `parquet:"low,optional"`
+		High      *float64          `parquet:"high,optional"`
+		Series    *int64            `parquet:"series,optional"`
+		Canonical *string           `parquet:"canonical,optional"`
+	}
+	rows, err := parquet.Read[row](bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		if r.Level == "endpoint" {
+			continue
+		}
+		text := r.Level + " " + r.Labels["role"] + " " + r.Span + " " + r.Status
+		if r.Stat != nil {
+			text += " " + *r.Stat
+		}
+		if r.Value != nil {
+			text += fmt.Sprintf(" %g", *r.Value)
+		}
+		if r.Low != nil {
+			text += fmt.Sprintf(" from %g", *r.Low)
+		}
+		if r.Series != nil {
+			text += fmt.Sprintf(" of %d", *r.Series)
+		}
+		if r.Canonical != nil {
+			text += " " + *r.Canonical
+		}
+		if r.URL != nil || r.High != nil {
+			t.Errorf("%s: endpoint %v, high %v", text, r.URL, r.High)
+		}
+		got = append(got, text)
+	}
+	want := []string{"fleet  window reset_corrected 0.5 output_tok_s", "fleet  slice missing output_tok_s",
+		"group decode window reset_corrected 0.5 output_tok_s", "group decode slice missing output_tok_s",
+		"latency  window ok count 4 of 2 ttft_s", "latency  window ok rate 1 of 2 ttft_s", "latency  window ok sum 2 of 2 ttft_s", "latency  window ok avg 0.5 of 2 ttft_s",
+		"latency  window ok p50 0.4 from 0.25 of 2 ttft_s",
+		"aggregate decode window ok time_avg 3 of 2", "aggregate decode window ok min 1 of 2", "aggregate decode window ok max 5 of 2", "aggregate decode window ok skew 1.5 of 2",
+		"aggregate  window missing of 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTogetherJSON(t *testing.T) {
+	var doc struct {
+		Scrapestat struct {
+			Fleet []struct {
+				Labels    map[string]string
+				Endpoints []int
+				Derived   []map[string]any
+			}
+			Latencies  []map[string]any
+			Aggregates struct{ Groups []map[string]any }
+		}
+	}
+	if err := json.Unmarshal(jsonOf(t, togetherRun(t), inUTC), &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := doc.Scrapestat
+	if len(s.Fleet) != 2 || len(s.Fleet[0].Endpoints) != 2 || s.Fleet[1].Labels["role"] != "decode" {
+		t.Fatalf("fleet %+v", s.Fleet)
+	}
+	if d := s.Fleet[0].Derived[0]; d["endpoint"] != nil || d["canonical"] != "output_tok_s" || d["question"] != "throughput" || d["headline"] != true || d["value"] != 0.5 {
+		t.Errorf("derived of the fleet: %v", d)
+	}
+	if l := s.Latencies; len(l) != 1 || l[0]["canonical"] != "ttft_s" || l[0]["engine"] != "vllm" || l[0]["count"] != 4.0 || l[0]["left_out"] != 3.0 {
+		t.Errorf("latencies %v", l)
+	}
+	if g := s.Aggregates.Groups; len(g) != 2 || g[0]["rule"] != "sum" || g[0]["time_avg"] != 3.0 || g[0]["skew"].(map[string]any)["max_over_mean"] != 1.5 || g[1]["refused"] != "no" {
+		t.Errorf("aggregates %v", g)
+	}
 }

@@ -53,7 +53,9 @@ func (d *document) extras() {
 	}
 	d.close(']')
 	d.aggregates()
+	d.latencies()
 	d.derived()
+	d.fleet()
 	d.others("metrics", r.Metrics)
 	d.others("warmup_metrics", r.Warmup)
 	d.conflicts("conflicting_metrics", r.Metrics)

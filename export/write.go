@@ -27,7 +27,8 @@ func Formats() []string { return []string{"json", "csv", "jsonl", "parquet"} }
 
 // Write writes the chosen formats into dir as server_metrics_export.json, .csv,
 // .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Beside
-// a Parquet file derived.parquet is written when the run has derived quantities. Each
+// a Parquet file derived.parquet is written when the run has derived quantities or
+// aggregates. Each
 // file appears complete or not at all and replaces an older one. A format that
 // fails does not keep the others from being written: Write returns the files
 // that were, and the errors of all others, each naming its file. A format named
@@ -55,7 +56,7 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 		f.Format = format
 		files = append(files, f)
 	}
-	if len(r.Derived) > 0 && slices.Contains(formats, "parquet") {
+	if len(r.Derived)+len(r.Latencies)+len(r.Aggregates) > 0 && slices.Contains(formats, "parquet") {
 		f, err := writeFile(filepath.Join(dir, DerivedName), func(w io.Writer) error { return DerivedParquet(w, r, o) }, !o.Unhashed)
 		if err != nil {
 			return files, errors.Join(append(errs, err)...)

@@ -236,8 +236,22 @@ def check_derived(report, document, folder):
               duckdb.sql(f"select * from read_parquet('{path}')").arrow().read_all().to_pylist()]
     urls = [e["url"] for e in document["scrapestat"]["endpoints"]]
     wanted = document["scrapestat"].get("derived", [])
+    fleet = [d for t in document["scrapestat"].get("fleet", []) for d in t["derived"]]
+    taken = document["scrapestat"].get("latencies", []) + document["scrapestat"].get("aggregates", {}).get("groups", [])
+    report.check(len(wanted) > 0 or len(taken) > 0 or len(frames[1]) == 0, "derived.parquet has rows that the JSON does not have")
     for rows in frames:
         got = {}
+        together = [r for r in rows if r["level"] in ("fleet", "group")]
+        report.check(len(together) == sum(1 + len(d.get("timeslices", [])) for d in fleet), "rows of fleets", len(together), len(fleet))
+        report.check(all(r["low"] <= r["value"] + 1e-9 and r["value"] <= r["high"] + 1e-9 for r in rows
+                         if r["level"] in ("latency", "aggregate") and r["low"] is not pd.NA and r["low"] is not None
+                         and r["high"] is not pd.NA and r["high"] is not None), "percentiles lie within their bounds")
+        counts = {(r["level"], r["name"], as_map(r["labels"])): r["value"] for r in rows if r["stat"] == "count"}
+        for a in taken:
+            if "count" in a and a["type"] == "histogram":
+                level = "latency" if "canonical" in a else "aggregate"
+                report.check(counts.get((level, a["metric"], label_key(a.get("labels")))) == a["count"], "count of", a["metric"], level)
+        rows = [r for r in rows if r["level"] == "endpoint"]
         for r in rows:
             got[r["endpoint_url"], r["pack"], r["name"], as_map(r["labels"]), r["span"], r["start_ns"]] = {k: None if v is pd.NA else v for k, v in r.items()}
         report.check(len(got) == len(rows) == sum(1 + len(d.get("timeslices", [])) for d in wanted), "derived rows", len(got), len(rows))
