@@ -264,9 +264,14 @@ func TestLive(t *testing.T) {
 // feedLive delivers a run in the order of its times, each target's polls of a
 // second in a goroutine of its own.
 func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
-	b, err := summary.NewBuilder(f.meta, f.Targets(), o)
+	b, err := summary.NewBuilder(f.meta, f.Targets()[:1], o)
 	if err != nil {
 		return nil, err
+	}
+	for i, t := range f.Targets()[1:] { // as if they came later
+		if n := b.AddTarget(t); n != i+1 {
+			return nil, fmt.Errorf("target %d was added as %d", i+1, n)
+		}
 	}
 	next, marks := make([]int, len(f.targets)), f.marks
 	last := int64(0)

@@ -25,9 +25,9 @@ const markSlack = time.Second
 type Builder struct {
 	meta    rundb.Meta
 	o       Options
-	targets []*target
 
 	mu      sync.Mutex
+	targets []*target // only appended to
 	marks   []metric.Mark
 	started bool // plan.window.StartNS is settled and the folds may run
 	plan    plan
@@ -101,6 +101,15 @@ func (o *Options) fold(start, end int64) normalize.Options {
 		Estimator: o.Estimator, Quantiles: o.Quantiles, Levels: o.Catalog.Levels, SliceQuantiles: o.SliceQuantiles}
 }
 
+// AddTarget adds a target that came while the run is recorded and returns its
+// index, which follows those there were.
+func (b *Builder) AddTarget(t metric.Target) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.targets = append(b.targets, &target{Target: t})
+	return len(b.targets) - 1
+}
+
 // Mark tells the builder of a mark as it is recorded.
 func (b *Builder) Mark(m metric.Mark) {
 	b.mu.Lock()
@@ -133,10 +142,13 @@ func (b *Builder) start() {
 // Add takes a poll of one of the targets. The polls of a target come in time
 // order and one at a time. It keeps nothing of s.
 func (b *Builder) Add(s *metric.Snapshot) error {
-	if s.Target < 0 || s.Target >= len(b.targets) {
-		return fmt.Errorf("add poll: target %d of %d", s.Target, len(b.targets))
+	b.mu.Lock()
+	targets := b.targets
+	b.mu.Unlock()
+	if s.Target < 0 || s.Target >= len(targets) {
+		return fmt.Errorf("add poll: target %d of %d", s.Target, len(targets))
 	}
-	t := b.targets[s.Target]
+	t := targets[s.Target]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.count(s); err != nil {
@@ -265,7 +277,7 @@ func clone(s *metric.Snapshot) metric.Snapshot {
 // a mark moved the start of the window after polls of it were folded.
 func (b *Builder) Result(endNS int64) (*Run, error) {
 	b.mu.Lock()
-	marks, started, settled := slices.Clone(b.marks), b.started, b.plan
+	marks, targets, started, settled := slices.Clone(b.marks), b.targets, b.started, b.plan
 	b.mu.Unlock()
 	p, err := planRun(&b.meta, marks, &b.o, endNS)
 	if err != nil {
@@ -275,7 +287,7 @@ func (b *Builder) Result(endNS int64) (*Run, error) {
 		return nil, errors.New("make live result: a mark moved the start of the window after it began; analyse the recording")
 	}
 	pc := piece{meta: &b.meta, plan: p}
-	for _, t := range b.targets {
+	for _, t := range targets {
 		r, err := t.live(b, &p, &settled, started)
 		if err != nil {
 			return nil, err

@@ -198,6 +198,7 @@ func (s *session) take(ctx context.Context, f discover.Found) error {
 		}
 		s.hunt.index[f.ID] = n
 		s.self.name([]scrape.Target{f.Target})
+		s.fold.addTarget(f.Target.Public())
 		if w := s.o.remoteWriter; w != nil {
 			w.AddTarget(f.Target.Public())
 		}

@@ -42,7 +42,7 @@ func (s *session) listen() (*listener, error) {
 	if s.o.listen == "" {
 		return nil, nil
 	}
-	s.rec.after = append(s.rec.after, s.self)
+	s.rec.after = append(s.rec.after, s.self, s.fold)
 	address, err := listenAddress(s.o.listen)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *session) listen() (*listener, error) {
 		Handler:           s.routes(host),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      10 * time.Second,
+		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}}
@@ -94,7 +94,8 @@ func (l *listener) stop() []metric.Warning {
 func (s *session) routes(host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.self.handler())
-	mux.HandleFunc("GET /{$}", s.status)
+	mux.HandleFunc("GET /{$}", s.livePage)
+	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("POST /mark", s.postMark)
 	guarded := http.NewCrossOriginProtection().Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +104,11 @@ func (s *session) routes(host string) http.Handler {
 			return
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		if r.URL.Path != "/" { // that page has a policy of its own, by hashes
+			w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		}
+		w.Header().Set("X-Frame-Options", "DENY")
+		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
 		r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 		guarded.ServeHTTP(w, r)
@@ -123,6 +128,17 @@ func knownHost(header, own string) bool {
 		hostName() != "" && strings.EqualFold(host, hostName())
 }
 
+// livePage is the report of the run so far, which asks for a newer one by itself.
+func (s *session) livePage(w http.ResponseWriter, _ *http.Request) {
+	page, err := s.fold.report(s.now())
+	if err != nil {
+		http.Error(w, "the analysis has ended: "+err.Error()+"\nthe recording goes on; see /status", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(page) // the reader may have gone
+}
+
 // status is a plain page for a person.
 func (s *session) status(w http.ResponseWriter, _ *http.Request) {
 	t := s.rec.totals()
@@ -132,7 +148,7 @@ func (s *session) status(w http.ResponseWriter, _ *http.Request) {
 	for _, target := range s.manifest.Targets {
 		fmt.Fprintf(w, "target %s %q\n", target.URL, target.Name)
 	}
-	fmt.Fprintln(w, "\nGET  /metrics         of the collector itself\nPOST /mark?name=NAME  starts a phase; the name end ends the run")
+	fmt.Fprintln(w, "\nGET  /                the report so far\nGET  /metrics         of the collector itself\nPOST /mark?name=NAME  starts a phase; the name end ends the run")
 }
 
 // postMark sets a mark, by the rules of the command mark.

@@ -248,13 +248,22 @@ func TestListen(t *testing.T) {
 			t.Errorf("/metrics has no %s", name)
 		}
 	}
-	if code, body := ask("GET", "/", nil); code != http.StatusOK || !strings.Contains(body, engine.URL) {
+	if code, body := ask("GET", "/status", nil); code != http.StatusOK || !strings.Contains(body, engine.URL) {
 		t.Errorf("status page: %d, %s", code, body)
+	}
+	// The live page is the report of what was folded so far; nothing of it is cached
+	// or framed, and its policy lets it ask this server only.
+	if code, body := ask("GET", "/", nil); code != http.StatusOK || !strings.Contains(body, "<!DOCTYPE html>") || !strings.Contains(body, engine.URL) ||
+		!strings.Contains(body, "connect-src 'self'") || !strings.Contains(body, `class="chip live"`) {
+		t.Errorf("live page: %d, %.3000s", code, body)
 	}
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 	origin := func(o string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("Origin", o) } }
 	check("GET", "/", host("evil.example:80"), http.StatusMisdirectedRequest)
 	check("GET", "/", host("localhost"), http.StatusOK)
+	check("GET", "/status", host("evil.example"), http.StatusMisdirectedRequest)
+	check("POST", "/", nil, http.StatusMethodNotAllowed)
+	check("GET", "/../../etc/passwd", nil, http.StatusNotFound)
 	check("POST", "/mark?name=x", host("evil.example"), http.StatusMisdirectedRequest)
 	check("POST", "/mark?name=x", origin("http://evil.example"), http.StatusForbidden)
 	check("GET", "/mark?name=x", nil, http.StatusMethodNotAllowed)

@@ -58,11 +58,11 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	}
 	s.hunt = h
 	if err := s.tellWarnings(); err != nil {
-		return errors.Join(err, s.db.Close())
+		return s.abandon(err)
 	}
 	stopOutputs, err := s.startOutputs(ctx, targets)
 	if err != nil {
-		return errors.Join(err, s.db.Close())
+		return s.abandon(err)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -99,11 +99,19 @@ func tightenGC() (relax func()) {
 }
 
 // newSession opens the recording and makes the collector.
-func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (*session, error) {
+func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (_ *session, err error) {
 	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
 		hunt: &hunt{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
+	if err := s.startFold(meta, targets); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.fold.close()
+		}
+	}()
 	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit})
 	if err != nil {
 		return nil, err
@@ -156,6 +164,7 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 func (s *session) close(runErr error) error {
 	s.ended = time.Now()
 	err := errors.Join(runErr, s.db.Close())
+	s.endFold()
 	if errors.Is(err, errAborted) {
 		return &codeError{exitAborted, fmt.Errorf("aborted; the recording is kept: scrapestat export %s", s.o.out)}
 	}

@@ -29,6 +29,7 @@ type session struct {
 	child     *child           // nil without COMMAND
 	marks     chan metric.Mark // set by other processes
 	self      *selfMetrics
+	fold      *fold       // nil when nobody can look on
 	news      chan string // what hunt has to say
 	hunt      *hunt
 	say       *progress
@@ -190,11 +191,13 @@ func (s *session) mark(name string, atNS int64) error {
 	if err := s.db.Mark(metric.Mark{Name: name, AtNS: atNS}); err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
 	}
+	s.fold.mark(metric.Mark{Name: name, AtNS: atNS})
 	return nil
 }
 
 // tellMark wakes the run after a mark that came from outside.
 func (s *session) tellMark(m metric.Mark) {
+	s.fold.mark(m)
 	select {
 	case s.marks <- m:
 	default: // a flood of marks: they are recorded all the same

@@ -69,7 +69,9 @@ func hostileInput(text string) html.Input {
 	warnings := []metric.Warning{{Code: text, Text: text}}
 	line := html.NewTimeline(html.TimelineOptions{OriginNS: origin, Interval: time.Second})
 	var g metric.Gatherer
-	slot := func(name string, t metric.Type, s metric.Slot) int { return g.Slot(g.Series(g.Family(name, t, text, text), labels), s) }
+	slot := func(name string, t metric.Type, s metric.Slot) int {
+		return g.Slot(g.Series(g.Family(name, t, text, text), labels), s)
+	}
 	c, v := slot("c"+text, metric.Counter, metric.Slot{}), slot("g"+text, metric.Gauge, metric.Slot{})
 	q := slot("s"+text, metric.Summary, metric.Slot{Role: metric.RoleQuantile, Bound: 0.5, Text: text})
 	le, all := slot("h"+text, metric.Histogram, metric.Slot{Role: metric.RoleBucket, Bound: 1, Text: text}), slot("h"+text, metric.Histogram, metric.Slot{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})

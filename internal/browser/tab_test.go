@@ -86,7 +86,9 @@ func (b *tab) hear(method string, params json.RawMessage) {
 			b.console = append(b.console, string(params))
 		}
 	case "Log.entryAdded":
-		var e struct{ Entry struct{ Level, Text, URL string } }
+		var e struct {
+			Entry struct{ Level, Text, URL string }
+		}
 		if json.Unmarshal(params, &e) == nil && (e.Entry.Level == "error" || e.Entry.Level == "warning") {
 			b.console = append(b.console, e.Entry.Text+" "+e.Entry.URL)
 		}

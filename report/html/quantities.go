@@ -73,7 +73,7 @@ func (p *page) tiles() {
 				}
 				at = place{group, len(p.Tiles[group].Tiles)}
 				places[k] = at
-				p.Tiles[group].Tiles = append(p.Tiles[group].Tiles, tile{Name: title(d.Name), Help: helpOf(d),
+				p.Tiles[group].Tiles = append(p.Tiles[group].Tiles, tile{Name: title(d), Help: helpOf(d),
 					Labels: clip(labelText(d), 80), Families: clip(strings.Join(d.Families, ", "), 300)})
 			}
 			t := &p.Tiles[at.group].Tiles[at.tile]
@@ -117,8 +117,15 @@ func labelText(d *summary.Derived) string {
 	return strings.Join(parts, " ")
 }
 
-// title writes a name of the catalog for people: "prompt_tokens_per_s".
-func title(name string) string { return clip(strings.ReplaceAll(name, "_", " "), 80) }
+// title writes a name of the catalog for people: "output_tok_s" in tokens/s is
+// "output tok".
+func title(d *summary.Derived) string {
+	name := d.Name
+	if strings.HasSuffix(d.Unit, "/s") {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_s"), "_per")
+	}
+	return clip(strings.ReplaceAll(name, "_", " "), 80)
+}
 
 // derivedText is the value as people read it, a dash where there is none.
 func derivedText(d *summary.Derived) string {
@@ -188,7 +195,7 @@ func (p *page) overview(g *gallery) {
 			id := fmt.Sprint(at, d.Name)
 			c := charts[id]
 			if c == nil {
-				c = &chart{key: famKey{name: d.Name}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview}
+				c = &chart{key: famKey{name: title(d)}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview}
 				charts[id] = c
 				g.charts = append(g.charts, c)
 			}

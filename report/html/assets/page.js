@@ -422,9 +422,10 @@
 
   // ---- the table of families ------------------------------------------------------
   function detail(body) {
-    const i = Number(body.dataset.i), t = S.data.tables[i], tr = make("tr", "detail"), td = make("td");
-    td.colSpan = 11;
-    tr.append(td);
+    const i = Number(body.dataset.i), t = S.data.tables[i], tr = make("tr", "detail"), cell = make("td"), td = make("div", "inside");
+    cell.colSpan = 11;
+    cell.append(td); tr.append(cell);
+    td.style.width = Math.max($("table").parentElement.clientWidth - 26, 240) + "px";
     body.append(tr);
     const chart = S.data.charts.find((c) => c.family === i);
     if (chart) new Card(chart, td);
