@@ -276,32 +276,36 @@ func TestRecorderKill(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord measures Record from 8 goroutines, with the recorder writing.
+// BenchmarkRecord records 400,000 events from 8 goroutines, with the recorder
+// writing: the p99 that acceptance case T9 asks for. An operation is all of them.
 func BenchmarkRecord(b *testing.B) {
-	const writers = 8
-	r := newRecorder(b, b.TempDir(), events.RecorderOptions{})
-	took := make([][]time.Duration, writers)
-	b.ReportAllocs()
-	b.ResetTimer()
-	var wg sync.WaitGroup
-	for g := range writers {
-		wg.Go(func() {
-			mine := make([]time.Duration, 0, b.N/writers+1)
-			for range b.N / writers {
-				began := time.Now()
-				r.Record(metric.Event{Sample: "sample-of-the-usual-length-of-a-uuid", Type: events.SampleNext, AtNS: r.At(began)})
-				mine = append(mine, time.Since(began))
-			}
-			took[g] = mine
-		})
+	const writers, each = 8, 50_000
+	took := make([]time.Duration, writers*each)
+	var lost int64
+	for b.Loop() {
+		dir := b.TempDir()
+		r := newRecorder(b, dir, events.RecorderOptions{})
+		var wg sync.WaitGroup
+		for g := range writers {
+			wg.Go(func() {
+				mine := took[g*each : (g+1)*each]
+				for i := range mine {
+					began := time.Now()
+					r.Record(metric.Event{Sample: "sample-of-the-usual-length-of-a-uuid", Type: events.SampleNext, AtNS: r.At(began)})
+					mine[i] = time.Since(began)
+				}
+			})
+		}
+		wg.Wait()
+		closeRecorder(b, r)
+		s := r.Stats()
+		if s.Recorded != writers*each {
+			b.Errorf("%d events are in the file", s.Recorded)
+		}
+		lost += s.Lost()
 	}
-	wg.Wait()
-	b.StopTimer()
-	if all := slices.Concat(took...); len(all) > 0 {
-		slices.Sort(all)
-		b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds()), "p99-ns")
-		b.ReportMetric(float64(all[len(all)/2].Nanoseconds()), "p50-ns")
-	}
-	closeRecorder(b, r)
-	b.ReportMetric(float64(r.Stats().Dropped), "dropped")
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns/event")
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns/event")
+	b.ReportMetric(float64(lost), "lost")
 }
