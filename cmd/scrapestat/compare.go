@@ -23,11 +23,11 @@ compared. The first NAME is the base; runs that share a NAME are repeats of one
 side. A RUN is a run directory or a server_metrics_export.json, AIPerf's or ours.
 
 With repeats a row is tested (Mann-Whitney, corrected for the number of rows);
-five a side are a good start. With one run a side the change carries an interval
+six a side are a good start. With one run a side the change carries an interval
 of what varies within the runs, labelled within-run. See docs/compare.md.`
 
 const compareExample = `  scrapestat compare run1 run2
-  scrapestat compare main=a1 main=a2 main=a3 main=a4 main=a5 pr=b1 pr=b2 pr=b3 pr=b4 pr=b5
+  scrapestat compare main=a1 main=a2 main=a3 main=a4 main=a5 main=a6 pr=b1 pr=b2 pr=b3 pr=b4 pr=b5 pr=b6
   scrapestat compare main=old pr=new --profile vllm-omni --by stage,replica
   scrapestat compare base=main pr=run --fail-on worse --format markdown -o comment.md
   scrapestat compare aiperf/server_metrics_export.json run2 --metric 'e2e|ttft'`
