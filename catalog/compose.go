@@ -156,7 +156,7 @@ func busy(name, help, family string, names ...string) Rule {
 			if a.Series == 0 {
 				continue
 			}
-			d := divided(a.Value, v.Seconds*float64(a.Series), family).after(a.Resets)
+			d := divided(a.Value, v.Seconds*float64(a.Series), family).after(a)
 			out = append(out, label([]Derived{d}, g.Scope)...)
 		}
 		return out
@@ -176,12 +176,21 @@ func divided(num, den float64, families ...string) Derived {
 	return d
 }
 
-// after says that counters were reset so many times.
-func (d Derived) after(resets int) Derived {
-	if resets > 0 {
+// after says what happened to the counters of a quantity.
+func (d Derived) after(counters Amount) Derived {
+	if counters.Resets > 0 {
 		d.atBest(ResetCorrected)
 	}
+	if counters.Born {
+		d.atBest(BornInWindow)
+	}
 	return d
+}
+
+// note takes over what happened to other counters.
+func (a *Amount) note(resets int, born bool) {
+	a.Resets += resets
+	a.Born = a.Born || born
 }
 
 // overflow is the share of the observations above the largest finite bound: above
@@ -191,7 +200,7 @@ func overflow(name, family string) Rule {
 		Help: "Share above the largest bound; the quantiles within it cannot be known.",
 		Make: func(v *View) []Derived {
 			var above, all float64
-			resets := 0
+			var counters Amount
 			for _, g := range v.Series(family) {
 				n := len(g.Buckets)
 				if n < 2 {
@@ -199,12 +208,12 @@ func overflow(name, family string) Rule {
 				}
 				above += g.Count - g.Buckets[n-2].Count
 				all += g.Count
-				resets += g.Resets
+				counters.note(g.Resets, g.Born)
 			}
 			if len(v.Series(family)) == 0 {
 				return nil
 			}
-			return []Derived{divided(above, all, family).after(resets)}
+			return []Derived{divided(above, all, family).after(counters)}
 		}}
 }
 
@@ -221,15 +230,16 @@ func skew(name, help, label string, p Part, family string) Rule {
 			all := v.part(metric.Labels{})
 			all.byName[family] = v.Series(family)
 			groups := all.split([]string{label})
-			most, total, resets := 0.0, 0.0, 0
+			most, total, counters := 0.0, 0.0, Amount{}
 			for _, g := range groups {
 				a := g.Amount(Term{Family: family, Part: p})
-				most, total, resets = max(most, a.Value), total+a.Value, resets+a.Resets
+				most, total = max(most, a.Value), total+a.Value
+				counters.note(a.Resets, a.Born)
 			}
 			if len(groups) < 2 {
 				return nil
 			}
-			return []Derived{divided(most, total/float64(len(groups)), family).after(resets)}
+			return []Derived{divided(most, total/float64(len(groups)), family).after(counters)}
 		}}
 }
 
@@ -238,17 +248,18 @@ func skew(name, help, label string, p Part, family string) Rule {
 func perGPU(name, u, help string, factor float64, tokens []Term, families ...string) Rule {
 	return Rule{Name: name, Unit: u, Help: help, Question: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
 		Make: func(v *View) []Derived {
-			sum, series, resets := 0.0, 0, 0
+			sum, series, counters := 0.0, 0, Amount{}
 			for _, f := range families {
 				a := v.Amount(Term{Family: f})
 				if a.Series == 0 {
 					return nil
 				}
-				if sum, series, resets = sum+a.Value, a.Series, resets+a.Resets; v.rule(f) == AggregateMean {
+				counters.note(a.Resets, a.Born)
+				if sum, series = sum+a.Value, a.Series; v.rule(f) == AggregateMean {
 					series = 1
 				}
 			}
-			d := divided(sum*factor, v.Seconds*float64(series), families...).after(resets)
+			d := divided(sum*factor, v.Seconds*float64(series), families...).after(counters)
 			if sum == 0 && v.sum(tokens).sum > 0 {
 				d = Derived{Status: Missing, Families: families, Flags: []string{"not_enabled"}}
 			}

@@ -131,7 +131,9 @@ func events(name, help string, groups ...[]string) Rule {
 		}}
 }
 
-func (v *View) increase(families []string) (d Derived) {
+func (v *View) increase(families []string) Derived {
+	var d Derived
+	var counters Amount
 	for _, family := range families {
 		for _, g := range v.Series(family) {
 			d.Families = append(d.Families, family)
@@ -140,13 +142,11 @@ func (v *View) increase(families []string) (d Derived) {
 				continue
 			}
 			d.Value += g.Total
-			if g.Resets > 0 {
-				d.atBest(ResetCorrected)
-			}
+			counters.note(g.Resets, g.Born)
 		}
 	}
 	if d.Shown = max(0, d.Value); d.Value < 0 {
 		d.Flag("negative")
 	}
-	return d
+	return d.after(counters)
 }

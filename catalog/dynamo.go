@@ -21,7 +21,7 @@ const (
 func dynamoPacks() []Pack {
 	return []Pack{
 		{Name: DynamoPack, Title: "NVIDIA Dynamo", Prefixes: []string{dynamo}, Split: []string{"model"},
-			Rules: slices.Concat(dynamoThroughput(), dynamoLatency(), dynamoState())},
+			Rules: slices.Concat(dynamoThroughput(), dynamoLatency(), dynamoState(), dynamoGoodput())},
 		{Name: DynamoWorkerPack, Title: "NVIDIA Dynamo worker", Prefixes: []string{dynamoWorker}, Split: []string{"dynamo_component"},
 			Rules: slices.Concat(dynamoWork(), dynamoWorkerState())},
 		{Name: DynamoPathPack, Title: "NVIDIA Dynamo, frontend to worker", Rules: dynamoPath(),
@@ -123,4 +123,9 @@ func dynamoWorkerState() []Rule {
 			or(over(dynamoWorker+"kvstats_gpu_cache_usage_percent"), nil, OK).about(Saturation, Neutral).head("kv_usage"),
 		peak("kv_usage_peak", "ratio", "Largest share of the KV blocks in use.", dynamoWorker+"kvstats_gpu_cache_usage_percent"),
 	}
+}
+
+func dynamoGoodput() []Rule {
+	return goodput(map[string]string{"ttft_s": dynamo + "time_to_first_token_seconds", "itl_s": dynamo + "inter_token_latency_seconds",
+		"e2e_s": dynamo + "request_duration_seconds"}, gained(dynamo+"requests"), sumOf(dynamo+"output_sequence_tokens"), countOf(dynamo+"output_sequence_tokens"))
 }

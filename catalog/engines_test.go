@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/scrapestat/scrapestat/catalog"
 )
 
 // exposition writes families line by line: "counter name{labels} value",
@@ -166,6 +168,15 @@ func TestSGLang(t *testing.T) {
 	d.want("arithmetic_intensity", "ok", 125)
 	d.want("kv_transfer_gb_s", "ok", 3)
 	d.want("kv_transfer_load_gb_s", "ok", 0.06)
+
+	c, err := catalog.New(strings.NewReader("inputs: {peak_gb_s: 400, peak_tflops: 20, slo: {ttft_s: 1, e2e_s: 1}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = derive(t, c, 10, exposed(t, exposition(sglangLines)))
+	d.want("mfu", "ok", 0.25)
+	d.want("memory_bandwidth_share", "ok", 0.1)
+	d.want("slo_attainment", "ok", 1, "slo", "ttft_s")
 
 	// What stands in for what is missing, in this order.
 	d = inTenSeconds(t, without(sglangLines, "realtime", "verify"))

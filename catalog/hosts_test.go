@@ -232,10 +232,11 @@ func TestNothingMadeUp(t *testing.T) {
 				}
 			}
 		}
-		idle, again := slices.Clone(gains), slices.Clone(gains)
+		idle, again, born := slices.Clone(gains), slices.Clone(gains), slices.Clone(gains)
 		for i := range idle {
 			g := &idle[i]
 			g.Total, g.Exact, g.Count, g.Sum, g.First, again[i].Resets = 0, 0, 0, 0, g.Last, 1
+			born[i].Born = true
 			g.Buckets = slices.Clone(g.Buckets)
 			for k := range g.Buckets {
 				g.Buckets[k].Count = 0
@@ -249,6 +250,11 @@ func TestNothingMadeUp(t *testing.T) {
 		for _, d := range derive(t, c, 10, again).list {
 			if d.Status == catalog.OK && d.HasParts && counted(gains, d.Families) {
 				t.Errorf("after a restart %s of %v is ok", d.Name, d.Families)
+			}
+		}
+		for _, d := range derive(t, c, 10, born).list {
+			if d.Status == catalog.OK && d.HasParts && counted(gains, d.Families) {
+				t.Errorf("of series that are new %s of %v is ok", d.Name, d.Families)
 			}
 		}
 	}
@@ -267,7 +273,7 @@ func TestEveryFormulaHasNumbers(t *testing.T) {
 	for _, of := range []string{"request", "compute_input", "compute_infer", "compute_output"} {
 		parts.WriteString("summary nv_inference_" + of + "_summary_us{model=\"m\",version=\"1\"} 100 500000\n")
 	}
-	c, err := catalog.New(strings.NewReader("inputs: {peak_gb_s: 3000}"))
+	c, err := catalog.New(strings.NewReader("inputs: {peak_gb_s: 3000, peak_tflops: 20, slo: {ttft_s: 1, itl_s: 1, tpot_s: 1, e2e_s: 1, queue_s: 1}}"))
 	if err != nil {
 		t.Fatal(err)
 	}

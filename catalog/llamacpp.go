@@ -66,9 +66,12 @@ func llamaBusySlots(v *View) []Derived {
 		d.Flag("restarted")
 		return []Derived{d}
 	}
-	before := 0.0
-	if n[0].First > 0 { // before the first call the mean is not a number
-		before = a[0].First * n[0].First
+	callsBefore, before := n[0].First, 0.0
+	if n[0].Born {
+		callsBefore = 0
 	}
-	return []Derived{divided(a[0].Last*n[0].Last-before, n[0].Last-n[0].First, mean, calls)}
+	if callsBefore > 0 { // before the first call the mean is not a number
+		before = a[0].First * callsBefore
+	}
+	return []Derived{divided(a[0].Last*n[0].Last-before, n[0].Last-callsBefore, mean, calls).after(Amount{Born: n[0].Born})}
 }

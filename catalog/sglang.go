@@ -15,7 +15,8 @@ const sglang = "sglang:"
 
 func sglangPacks() []Pack {
 	return []Pack{{Name: SGLangPack, Title: "SGLang", Prefixes: []string{sglang}, Split: []string{"model_name"},
-		Rules: slices.Concat(sglangThroughput(), sglangLatency(), sglangSaturation(), sglangTime(), sglangCache(), sglangErrors(), sglangEfficiency(), sglangTransfers())}}
+		Rules: slices.Concat(sglangThroughput(), sglangLatency(), sglangSaturation(), sglangTime(), sglangCache(), sglangErrors(), sglangEfficiency(), sglangTransfers(),
+			sglangGoodput())}}
 }
 
 func sglangThroughput() []Rule {
@@ -142,6 +143,8 @@ func sglangErrors() []Rule {
 func sglangEfficiency() []Rule {
 	generated := gained(sglang + "generation_tokens")
 	flops, read, write := gained(sglang+"estimated_flops_per_gpu"), gained(sglang+"estimated_read_bytes_per_gpu"), gained(sglang+"estimated_write_bytes_per_gpu")
+	tflops := perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU.", 1e-12, generated, sglang+"estimated_flops_per_gpu")
+	traffic := perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, sglang+"estimated_read_bytes_per_gpu", sglang+"estimated_write_bytes_per_gpu")
 	return []Rule{
 		{Name: "spec_mean_acceptance_length", Unit: "tokens", Help: "Tokens per verification step of speculative decoding.", Question: Efficiency, Better: HigherBetter,
 			Canonical: "spec_acceptance_length", Formula: "generated tokens / verification steps, or the gauge", Make: sglangAcceptance},
@@ -149,8 +152,9 @@ func sglangEfficiency() []Rule {
 			Formula: "passes of decode_cuda_graph / passes of decode_*", Make: sglangGraphs},
 		{Name: "decode_rate_per_request", Unit: "tokens/s", Help: "Tokens per second of a running request.", Question: Efficiency, Better: HigherBetter,
 			Num: gained(sglang+"realtime_tokens", "mode", "decode"), Den: over(sglang + "num_running_reqs"), Else: []Alternative{{Num: generated, Den: over(sglang + "num_running_reqs")}}},
-		perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU.", 1e-12, generated, sglang+"estimated_flops_per_gpu"),
-		perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, sglang+"estimated_read_bytes_per_gpu", sglang+"estimated_write_bytes_per_gpu"),
+		tflops, traffic,
+		ofPeak("mfu", "Share of the peak speed of a GPU, which --catalog tells.", tflops, func(in Inputs) float64 { return in.PeakTFLOPS }),
+		ofPeak("memory_bandwidth_share", "Share of the peak memory bandwidth of a GPU, which --catalog tells.", traffic, func(in Inputs) float64 { return in.PeakGBs }),
 		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Operations by bytes of memory traffic.", Question: Efficiency, Num: flops, Den: plus(read, write)},
 	}
 }
@@ -168,14 +172,14 @@ func sglangAcceptance(v *View) []Derived {
 func sglangGraphs(v *View) []Derived {
 	family := sglang + "cuda_graph_passes"
 	var graphs, all float64
-	seen, resets := false, 0
+	seen, counters := false, Amount{}
 	for _, g := range v.Series(family) {
 		mode, _ := g.Labels.Get("mode")
 		if !strings.HasPrefix(mode, "decode_") {
 			continue
 		}
 		seen = true
-		resets += g.Resets
+		counters.note(g.Resets, g.Born)
 		if all += g.Total; mode == "decode_cuda_graph" {
 			graphs += g.Total
 		}
@@ -183,7 +187,7 @@ func sglangGraphs(v *View) []Derived {
 	if !seen {
 		return nil
 	}
-	return []Derived{divided(graphs, all, family).after(resets)}
+	return []Derived{divided(graphs, all, family).after(counters)}
 }
 
 func sglangTransfers() []Rule {
@@ -194,4 +198,10 @@ func sglangTransfers() []Rule {
 			Num: sumOf(sglang + "kv_transfer_total_mb"), Den: sumOf(sglang + "kv_transfer_latency_ms")},
 		rate("kv_transfer_load_gb_s", "gb/s", "KV transfers over the whole time.", times(1e-3, sumOf(sglang+"kv_transfer_total_mb"))).about(Throughput, Neutral),
 	}
+}
+
+func sglangGoodput() []Rule {
+	return goodput(map[string]string{"ttft_s": sglang + "time_to_first_token_seconds", "itl_s": sglang + "inter_token_latency_seconds",
+		"e2e_s": sglang + "e2e_request_latency_seconds", "queue_s": sglang + "queue_time_seconds"},
+		gained(sglang+"num_requests"), gained(sglang+"generation_tokens"), gained(sglang+"num_requests"))
 }

@@ -9,7 +9,7 @@ const tgi = "tgi_"
 
 func tgiPacks() []Pack {
 	return []Pack{{Name: TGIPack, Title: "Text Generation Inference", Prefixes: []string{tgi},
-		Rules: slices.Concat(tgiThroughput(), tgiLatency(), tgiSaturation(), tgiBatches())}}
+		Rules: slices.Concat(tgiThroughput(), tgiLatency(), tgiSaturation(), tgiBatches(), tgiGoodput())}}
 }
 
 func tgiThroughput() []Rule {
@@ -82,4 +82,9 @@ func tgiBatches() []Rule {
 		meanOf("next_batch_size", "requests", "Requests of a new batch.", tgi+"batch_next_size").about(Efficiency, Neutral),
 		meanOf("spec_skipped_mean", "tokens", "Tokens that speculation saved a request.", tgi+"request_skipped_tokens").about(Efficiency, HigherBetter),
 	}
+}
+
+func tgiGoodput() []Rule {
+	return goodput(map[string]string{"tpot_s": tgi + "request_mean_time_per_token_duration", "e2e_s": tgi + "request_duration", "queue_s": tgi + "request_queue_duration"},
+		gained(tgi+"request_success"), sumOf(tgi+"request_generated_tokens"), countOf(tgi+"request_generated_tokens"))
 }

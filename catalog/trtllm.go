@@ -12,7 +12,8 @@ const trtllm = "trtllm_"
 
 func trtllmPacks() []Pack {
 	return []Pack{{Name: TRTLLMPack, Title: "TensorRT-LLM", Prefixes: []string{trtllm}, Split: []string{"model_name"},
-		Rules: slices.Concat(trtllmThroughput(), trtllmLatency(), trtllmSaturation(), trtllmTime(), trtllmCache(), trtllmEfficiency(), trtllmChecks())}}
+		Rules: slices.Concat(trtllmThroughput(), trtllmLatency(), trtllmSaturation(), trtllmTime(), trtllmCache(), trtllmEfficiency(), trtllmChecks(),
+			trtllmGoodput())}}
 }
 
 // The times of a request, as sums.
@@ -115,4 +116,10 @@ func trtllmChecks() []Rule {
 		identity("self_check_ttft", "Time to the first token less queue and prefill.", trtllmTTFT(), plus(trtllmQueue(), trtllmPrefill())),
 		identity("self_check_inference", "Inference less prefill and decode.", trtllmInference(), plus(trtllmPrefill(), trtllmDecode())),
 	}
+}
+
+func trtllmGoodput() []Rule {
+	return goodput(map[string]string{"ttft_s": trtllm + "time_to_first_token_seconds", "tpot_s": trtllm + "time_per_output_token_seconds",
+		"e2e_s": trtllm + "e2e_request_latency_seconds", "queue_s": trtllm + "request_queue_time_seconds"},
+		trtllmSuccess(), gained(trtllm+"generation_tokens"), trtllmSuccess())
 }

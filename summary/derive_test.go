@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -48,4 +49,47 @@ func TestDerivedOfEveryType(t *testing.T) {
 	check("running_mean", "ok 3", fmt.Sprintf(running, 2), fmt.Sprintf(running, 4), fmt.Sprintf(running, 4))
 	check("running_mean", "ok 3", fmt.Sprintf(running+balance, 2, 1, 1), fmt.Sprintf(running+balance, 4, 3, 2), fmt.Sprintf(running+balance, 4, 5, 3))
 	check("request_rate", "none", fmt.Sprintf(running, 2), fmt.Sprintf(running, 4))
+}
+
+// What takes two kinds of endpoints is of them together, and of those groups in
+// which the user puts both.
+func TestEndpointsOfTwoKinds(t *testing.T) {
+	f := newFake("http://gpu", "http://engine", "http://frontend", "http://other")
+	f.mark(0, "profiling")
+	for i, host := range []string{"x", "x", "y", "y"} {
+		f.targets[i].Labels = metric.NewLabels(metric.Label{Name: "host", Value: host})
+	}
+	for i := range 11 {
+		at := float64(i)
+		f.scrape(0, at, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\n", 5e6+i*400_000))
+		f.scrape(1, at, fmt.Sprintf("# TYPE sglang:generation_tokens counter\nsglang:generation_tokens{model_name=\"m\"} %d\n", 50*i))
+		duration := "# TYPE dynamo_%[1]s_request_duration_seconds histogram\ndynamo_%[1]s_request_duration_seconds_bucket{%[2]s,le=\"+Inf\"} %[3]d\n" +
+			"dynamo_%[1]s_request_duration_seconds_sum{%[2]s} %[4]d\ndynamo_%[1]s_request_duration_seconds_count{%[2]s} %[3]d\n"
+		f.scrape(2, at, fmt.Sprintf(duration, "frontend", `model="m"`, 4*i, 8*i))
+		f.scrape(3, at, fmt.Sprintf(duration, "component", `dynamo_endpoint="generate"`, 4*i, 6*i))
+	}
+	r := build(t, summary.Options{By: []string{"host"}, Slice: 5 * time.Second}, f)
+	if got := derivedOf(r.Derived, "j_per_output_token"); got != nil {
+		t.Errorf("of single endpoints: %v", got)
+	}
+	check := func(of int, name, want string) {
+		t.Helper()
+		if got := fmt.Sprint(derivedOf(r.Fleet[of].Derived, name)); got != want {
+			t.Errorf("%s of %v is %s, want %s", name, r.Fleet[of].Labels, got, want)
+		}
+	}
+	if len(r.Fleet) != 3 {
+		t.Fatalf("%d of fleet, want all and two hosts", len(r.Fleet))
+	}
+	check(0, "j_per_output_token", "[ 8 ok]")
+	check(0, "frontend_overhead", "[ 0.5 ok]")
+	check(1, "j_per_output_token", "[ 8 ok]")
+	check(1, "frontend_overhead", "[]")
+	check(2, "j_per_output_token", "[]")
+	check(2, "frontend_overhead", "[ 0.5 ok]")
+	for _, d := range r.Fleet[0].Derived {
+		if d.Name == "j_per_output_token" && (len(d.Slices) != 2 || d.Slices[0].Value != 8) {
+			t.Errorf("slices of energy: %+v", d.Slices)
+		}
+	}
 }
