@@ -14,12 +14,13 @@ import (
 )
 
 // CSV writes the statistics of a run as AIPerf does: a section for each type,
-// one row per series, a column for each label, four decimals.
+// one row per series, a column for each label, four decimals. Texts that a
+// spreadsheet would compute are marked, see [Options].
 func CSV(w io.Writer, r *summary.Run, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
-	s := &sheet{w: w, run: r, nine: pickNine(r.Options.Quantiles)}
+	s := &sheet{w: w, run: r, nine: pickNine(r.Options.Quantiles), raw: o.CSVRaw}
 	s.write()
 	if s.flush(); s.err != nil {
 		return fmt.Errorf("write CSV: %w", s.err)
@@ -35,6 +36,7 @@ type sheet struct {
 	nine  [9]int
 	cells int // in the present row
 	parts int // sections written
+	raw   bool
 	err   error
 }
 

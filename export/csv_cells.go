@@ -41,6 +41,9 @@ func (s *sheet) texts(cells ...string) {
 func (s *sheet) text(v string) {
 	s.cell()
 	v = strings.ToValidUTF8(v, "\ufffd")
+	if !s.raw && computes(v) {
+		v = "'" + v
+	}
 	if !strings.ContainsAny(v, ",\"\r\n") {
 		s.buf = append(s.buf, v...)
 		return
@@ -55,6 +58,22 @@ func (s *sheet) text(v string) {
 		v = v[i+1:]
 	}
 	s.buf = append(append(s.buf, v...), '"')
+}
+
+// computes says that a spreadsheet would take a text for a formula, or for one
+// that was marked as text before. A number is none: -1 and +Inf stay as they are.
+func computes(v string) bool {
+	if v == "" {
+		return false
+	}
+	switch v[0] {
+	case '=', '@', '\t', '\r', '\'':
+		return true
+	case '+', '-':
+		_, err := strconv.ParseFloat(v, 64)
+		return err != nil
+	}
+	return false
 }
 
 func (s *sheet) numbers(values ...float64) {

@@ -125,8 +125,8 @@ func TestInfoSection(t *testing.T) {
 	want := [][]string{
 		{"Endpoint", "Metric", "Key", "Value", "Description"},
 		{"a:9/x", "a_info", "b", "2", ""}, {"b", "a_info", "b", "2", ""},
-		{"a:9/x", "z_info", "k", "=x", `About, "z".`}, {"a:9/x", "z_info", "v", "1", `About, "z".`},
-		{"b", "z_info", "k", "=x", `About, "z".`}, {"b", "z_info", "v", "1", `About, "z".`},
+		{"a:9/x", "z_info", "k", "'=x", `About, "z".`}, {"a:9/x", "z_info", "v", "1", `About, "z".`},
+		{"b", "z_info", "k", "'=x", `About, "z".`}, {"b", "z_info", "v", "1", `About, "z".`},
 	}
 	if diff := cmp.Diff(want, sections[len(sections)-1]); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)

@@ -132,6 +132,7 @@ func httpURL(address string) (string, error) {
 	if err := checkHost(u); err != nil {
 		return "", err
 	}
+	u.Fragment, u.RawFragment = "", "" // never sent
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	if !strings.HasSuffix(u.Path, "/metrics") {
 		u.Path += "/metrics"

@@ -34,6 +34,7 @@ type analysisFlags struct {
 	percentile []string
 	schema     string
 	layout     string
+	csvRaw     bool
 	by         []string
 	slicePct   bool
 	catalogs   []string
@@ -49,6 +50,7 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of json, csv, jsonl, parquet")
 	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
+	f.BoolVar(&a.csvRaw, "csv-raw", false, "write texts into the CSV exactly as they are, also those that a spreadsheet would take for a formula (default: a ' in front of them)")
 	f.BoolVar(&a.slicePct, "slice-percentiles", false, "also estimate the percentiles of every timeslice of a histogram (JSON)")
 	f.StringVar(&a.layout, "parquet-layout", a.layout, "`layout` of the Parquet file: aiperf or tidy")
 }
@@ -147,7 +149,7 @@ func (a *analysisFlags) options() summary.Options {
 }
 
 func (a *analysisFlags) exportOptions() export.Options {
-	return export.Options{AIPerfSchema: a.schema, ParquetLayout: a.layout}
+	return export.Options{AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw}
 }
 
 // parseOffset reads a position in the run: a duration from its start.
