@@ -56,32 +56,8 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 	if o.slice < 0 || o.from < 0 || o.to < 0 {
 		return usagef("--slice-duration, --from and --to want no negative duration")
 	}
-	runs, closeAll, err := openRuns([]string{o.run})
+	r, err := joinRun(ctx, o)
 	if err != nil {
-		return err
-	}
-	defer closeAll()
-	db := runs[0]
-	clocks, err := db.Clocks(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := events.Assemble(db.Events(ctx), events.Rules{})
-	if err != nil {
-		return fmt.Errorf("read requests of %s: %w", o.run, err)
-	}
-	if o.slice == 0 {
-		o.slice = db.Meta().Slice
-	}
-	result, err := summary.Build(ctx, []summary.Recording{db}, join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
-	if err != nil {
-		return err
-	}
-	r, err := join.Join(s, result, join.Options{Clocks: clocks, Engine: o.engine})
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.run, err)
-	}
-	if err := r.Observe(ctx, s, db); err != nil {
 		return err
 	}
 	if !o.json {
@@ -93,4 +69,34 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
+}
+
+// joinRun reads the requests of a run and joins them with its metrics.
+func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
+	runs, closeAll, err := openRuns([]string{o.run})
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll()
+	db := runs[0]
+	clocks, err := db.Clocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := events.Assemble(db.Events(ctx), events.Rules{})
+	if err != nil {
+		return nil, fmt.Errorf("read requests of %s: %w", o.run, err)
+	}
+	if o.slice == 0 {
+		o.slice = db.Meta().Slice
+	}
+	result, err := summary.Build(ctx, []summary.Recording{db}, join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
+	if err != nil {
+		return nil, err
+	}
+	r, err := join.Join(s, result, join.Options{Clocks: clocks, Engine: o.engine})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.run, err)
+	}
+	return r, r.Observe(ctx, s, db)
 }

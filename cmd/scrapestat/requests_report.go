@@ -18,6 +18,9 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
+// maxRequests is how many requests are held in memory.
+const maxRequests = 5_000_000
+
 // requestFlags say how requests are read and reported.
 type requestFlags struct {
 	window, method, tpot, weight, tokenizer, kind, format string
@@ -36,7 +39,7 @@ func (o *requestFlags) register(cmd *cobra.Command, targets string) {
 	f.StringVar(&o.format, "format", "text", "`format` of the output: text, json")
 	f.StringArrayVar(&o.targets, "target", nil, targets)
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
-	f.IntVar(&o.maxRequests, "max-requests", 5_000_000, "most requests held in memory, about 400 bytes each")
+	f.IntVar(&o.maxRequests, "max-requests", maxRequests, "most requests held in memory, about 400 bytes each")
 }
 
 func (o *requestFlags) validate() error {

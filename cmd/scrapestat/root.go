@@ -41,6 +41,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newShowCmd(std),
 		newReportCmd(std),
 		newCompareCmd(std),
+		newCheckCmd(std),
 		newMarkCmd(std),
 		newRequestsCmd(std),
 		newImportCmd(std),

@@ -1,0 +1,236 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// shownOutcomes bounds the series that are listed of a check that passed; of one
+// that did not, shownFailures.
+const (
+	shownOutcomes = 1
+	shownFailures = 5
+)
+
+// shown are the outcomes worth a line: the worst ones.
+func (a *Answer) shown() []Outcome {
+	n := shownOutcomes
+	if a.Verdict != Pass {
+		n = shownFailures
+	}
+	for n < len(a.Outcomes) && n > 1 && a.Outcomes[n-1].Verdict == Pass {
+		n--
+	}
+	return a.Outcomes[:min(n, len(a.Outcomes))]
+}
+
+// where tells one series from another.
+func (o *Outcome) where() string {
+	text := o.Target
+	if o.Labels.Len() > 0 {
+		text = strings.TrimSpace(text + " " + o.Labels.String())
+	}
+	return text
+}
+
+// value is the number of an outcome for people, with its bounds where it has any.
+func (o *Outcome) value() string {
+	if o.Why != "" {
+		return "-"
+	}
+	text := format(o.Value, o.Unit)
+	if o.Low != o.High {
+		text += " [" + format(o.Low, o.Unit) + ", " + format(o.High, o.Unit) + "]"
+	}
+	return text
+}
+
+func format(v float64, unit string) string {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return number(v)
+	}
+	if of, ok := strings.CutSuffix(unit, "/s"); ok {
+		return units.Format(v, of) + "/s"
+	}
+	return units.Format(v, unit)
+}
+
+// limit is what was demanded, for people.
+func (a *Answer) limit(o *Outcome) string {
+	if a.Op == "" || o.Why != "" && !o.HasBase {
+		return ""
+	}
+	text := a.Op + " " + format(o.Limit, o.Unit)
+	if o.HasBase {
+		text += " (baseline " + format(o.Base, o.Unit) + ")"
+	}
+	return text
+}
+
+func (o *Outcome) margin100() string {
+	if !o.HasMargin {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*o.Margin)
+}
+
+// remark says why there is no number, or what is to be known of it.
+func (o *Outcome) remark() string {
+	if o.Why != "" {
+		return o.Why
+	}
+	return o.Note
+}
+
+// counts is the last line of all outputs.
+func (r *Result) counts() string {
+	n := map[Verdict]int{}
+	for i := range r.Answers {
+		n[r.Answers[i].Verdict]++
+	}
+	return fmt.Sprintf("%s: %d passed, %d failed, %d without data", r.Verdict, n[Pass], n[Fail], n[NoData])
+}
+
+// WriteText writes the verdicts for a terminal, a line for each check and for the
+// series that did not keep it.
+func (r *Result) WriteText(w io.Writer) error {
+	var t texttab.Table
+	t.Header("", "CHECK", "MEASURED", "LIMIT", "MARGIN", "SERIES", "NOTE")
+	t.Right(2, 4)
+	for i := range r.Answers {
+		a := &r.Answers[i]
+		name := a.Name
+		shown := a.shown()
+		for j := range shown {
+			o := &shown[j]
+			t.Row(string(o.Verdict), texttab.Truncate(name, 80), o.value(), a.limit(o), o.margin100(), texttab.Truncate(o.where(), 100), texttab.Truncate(o.remark(), 400))
+			name = ""
+		}
+		if more := len(a.Outcomes) - len(shown); more > 0 {
+			t.Row("", "", "", "", "", fmt.Sprintf("and %d more", more))
+		}
+	}
+	if _, err := t.WriteTo(w); err != nil {
+		return fmt.Errorf("write verdicts: %w", err)
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", r.counts())
+	return err
+}
+
+// WriteMarkdown writes the same as a table for a pull request. What comes from a
+// target or a file cannot make markup of its own.
+func (r *Result) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n| | check | measured | limit | margin | series |\n|---|---|--:|---|--:|---|\n", r.counts())
+	for i := range r.Answers {
+		a := &r.Answers[i]
+		name := cell(a.Name)
+		shown := a.shown()
+		for j := range shown {
+			o := &shown[j]
+			remark := ""
+			if text := o.remark(); text != "" {
+				remark = "<br>" + cell(text)
+			}
+			fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", mark(o.Verdict), name, remark, cell(o.value()), cell(a.limit(o)), o.margin100(), cell(o.where()))
+			name = ""
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func mark(v Verdict) string {
+	switch v {
+	case Pass:
+		return "✅ PASS"
+	case Fail:
+		return "❌ FAIL"
+	}
+	return "⚠️ NO DATA"
+}
+
+// cell escapes what Markdown and HTML would read as markup.
+func cell(s string) string {
+	var b strings.Builder
+	for _, r := range texttab.Truncate(s, 300) {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		case strings.ContainsRune("|*_`[]\\~#!@", r):
+			fmt.Fprintf(&b, "&#%d;", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// jsonResult is the JSON form; numbers that there are not are null.
+type jsonResult struct {
+	Schema  string       `json:"schema"`
+	Verdict Verdict      `json:"verdict"`
+	Checks  []jsonAnswer `json:"checks"`
+}
+
+type jsonAnswer struct {
+	Name     string        `json:"name"`
+	Check    string        `json:"check"`
+	Verdict  Verdict       `json:"verdict"`
+	Operator string        `json:"operator,omitempty"`
+	Outcomes []jsonOutcome `json:"outcomes"`
+}
+
+type jsonOutcome struct {
+	Verdict  Verdict           `json:"verdict"`
+	Target   string            `json:"target,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Value    *float64          `json:"value"`
+	Low      *float64          `json:"low"`
+	High     *float64          `json:"high"`
+	Unit     string            `json:"unit,omitempty"`
+	Limit    *float64          `json:"limit"`
+	Baseline *float64          `json:"baseline,omitempty"`
+	Margin   *float64          `json:"margin"`
+	Reason   string            `json:"reason,omitempty"`
+	Note     string            `json:"note,omitempty"`
+}
+
+func finite(v float64, is bool) *float64 {
+	if !is || math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// WriteJSON writes everything, schema "1".
+func (r *Result) WriteJSON(w io.Writer) error {
+	out := jsonResult{Schema: "1", Verdict: r.Verdict, Checks: []jsonAnswer{}}
+	for i := range r.Answers {
+		a := &r.Answers[i]
+		ja := jsonAnswer{Name: a.Name, Check: a.Text, Verdict: a.Verdict, Operator: a.Op, Outcomes: []jsonOutcome{}}
+		for j := range a.Outcomes {
+			o := &a.Outcomes[j]
+			known := o.Why == ""
+			ja.Outcomes = append(ja.Outcomes, jsonOutcome{Verdict: o.Verdict, Target: o.Target, Labels: o.Labels.Map(), Value: finite(o.Value, known), Low: finite(o.Low, known),
+				High: finite(o.High, known), Unit: o.Unit, Limit: finite(o.Limit, known), Baseline: finite(o.Base, o.HasBase), Margin: finite(o.Margin, o.HasMargin), Reason: o.Why, Note: o.Note})
+		}
+		out.Checks = append(out.Checks, ja)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return fmt.Errorf("write verdicts: %w", err)
+	}
+	return nil
+}

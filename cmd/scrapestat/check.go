@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/check"
+	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+const checkLong = `Holds a run against what is demanded of it, as a gate in CI. A demand is
+
+  SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT]
+
+SELECTOR is a metric family with labels as PromQL has them, derived:NAME, or
+requests:NAME for what the clients saw. Every series that it finds must keep the
+limit; by (LABELS) first takes series together that agree in these labels, and
+by () all of them. OP is < <= > >= == != or ~= VALUE ±MARGIN. VALUE may be
+baseline, baseline + 5% or baseline - 10ms.
+
+RUN is a run directory or a server_metrics_export.json, AIPerf's or ours. Without
+RUN the checks themselves are checked: unknown keys, units, statistics.
+
+Exit codes: 0 all pass; 3 one fails; 4 none fails and one has no data, because the
+metric is missing, misspelt, empty or NaN; 2 the checks are wrong.
+
+Ready checks (--ready):
+`
+
+const checkExample = `  scrapestat check run1 --assert 'vllm:time_to_first_token_seconds p99 < 450ms' --ready resets,complete
+  scrapestat check run1 --slo slo.yaml --baseline main --junit out.xml --format markdown
+  scrapestat check run1 --assert 'derived:output_tok_s by () >= baseline - 5%' --baseline main
+  scrapestat check --slo slo.yaml`
+
+var checkFormats = []string{"text", "markdown", "json", "junit"}
+
+// checkOptions is the command line of check.
+type checkOptions struct {
+	run, slo, baseline, junit, format, out string
+	asserts, targets, ready                []string
+	provable                               bool
+	window                                 windowFlags
+	analysis                               analysisFlags
+}
+
+func newCheckCmd(std stdio) *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:     "check [RUN] [flags]",
+		Short:   "Hold a run against targets: a gate for CI",
+		Long:    checkLong + "  " + strings.Join(check.ReadyHelp(), "\n  "),
+		Example: checkExample,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.run = args[0]
+			}
+			if err := o.analysis.validate(); err != nil {
+				return err
+			}
+			return checkRun(cmd.Context(), o, std)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.asserts, "assert", nil, "`expression` that must hold (repeatable)")
+	f.StringVar(&o.slo, "slo", "", "YAML `file` of checks (docs/check.md); - is stdin")
+	f.StringArrayVar(&o.targets, "target", nil, "`target` on requests as requests validate takes it: qps=100, 'ttft_p99_ms<=450' (repeatable)")
+	f.StringSliceVar(&o.ready, "ready", nil, "ready-made `checks`, see above")
+	f.StringVar(&o.baseline, "baseline", "", "`run` that limits of the form baseline + 5% are made of")
+	f.BoolVar(&o.provable, "provable", false, "let an estimated percentile pass only when all of its interval keeps the limit")
+	f.StringVar(&o.junit, "junit", "", "also write JUnit XML to this `file`")
+	f.StringVar(&o.format, "format", "text", "`format` of the output: "+strings.Join(checkFormats, ", "))
+	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")
+	o.window.register(cmd)
+	o.analysis.registerNumbers(cmd)
+	return cmd
+}
+
+func checkRun(ctx context.Context, o checkOptions, std stdio) error {
+	if !slices.Contains(checkFormats, o.format) {
+		return usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(checkFormats, ", "))
+	}
+	gate, err := o.gate(std)
+	if err != nil {
+		return err
+	}
+	so := o.analysis.options()
+	if err := o.window.apply(&so); err != nil {
+		return err
+	}
+	if err := gate.Validate(so.Catalog, o.baseline != ""); err != nil {
+		return usagef("%w", err)
+	}
+	if o.run == "" {
+		_, err := fmt.Fprintf(std.out, "%d checks are well formed; give a RUN to hold it against them\n", len(gate.Demands)+len(gate.Ready))
+		return err
+	}
+	e, err := o.evidence(ctx, o.run, gate, so, std)
+	if err != nil {
+		return err
+	}
+	if o.baseline != "" {
+		if e.Baseline, err = o.evidence(ctx, o.baseline, gate, so, std); err != nil {
+			return fmt.Errorf("baseline: %w", err)
+		}
+	}
+	result, err := gate.Judge(e)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := o.write(&result, std.out); err != nil {
+		return err
+	}
+	switch result.Verdict {
+	case check.Fail:
+		return &codeError{code: exitBad}
+	case check.NoData:
+		return &codeError{code: exitIncomplete}
+	}
+	return nil
+}
+
+// gate reads all that is demanded.
+func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
+	gate := &check.Gate{}
+	if o.slo != "" {
+		in := std.in
+		if o.slo != "-" {
+			f, err := os.Open(o.slo)
+			if err != nil {
+				return nil, usagef("--slo: %w", err)
+			}
+			defer f.Close()
+			in = f
+		}
+		var err error
+		if gate, err = check.ReadSLO(in); err != nil {
+			return nil, usagef("--slo %s: %w", o.slo, err)
+		}
+	}
+	for _, text := range o.asserts {
+		d, err := check.Parse(text)
+		if err != nil {
+			return nil, usagef("--assert: %w", err)
+		}
+		gate.Demands = append(gate.Demands, d)
+	}
+	more, err := check.FromTargets(o.targets)
+	if err != nil {
+		return nil, usagef("--target: %w", err)
+	}
+	gate.Demands = append(gate.Demands, more...)
+	for _, text := range o.ready {
+		r, err := check.ParseReady(text)
+		if err != nil {
+			return nil, usagef("--ready: %w", err)
+		}
+		gate.Ready = append(gate.Ready, r)
+	}
+	if len(gate.Demands)+len(gate.Ready) == 0 {
+		return nil, usagef("nothing to check: give --assert, --slo, --target or --ready")
+	}
+	return gate, nil
+}
+
+// evidence analyses a run as the gate needs it.
+func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Gate, so summary.Options, std stdio) (*check.Evidence, error) {
+	so.Quantiles = append(slices.Clone(so.Quantiles), check.Quantiles(gate.Demands)...)
+	e := &check.Evidence{Provable: o.provable, Grouped: map[string]*summary.Run{}}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return e, exportedEvidence(e, path)
+	}
+	build := func(by []string) (*summary.Run, error) {
+		so.By = by
+		result, _, closeAll, err := load(ctx, []string{path}, o.analysis, so, newProgress(std.err, false))
+		if err == nil {
+			closeAll()
+		}
+		return result, err
+	}
+	var err error
+	if e.Run, err = build(nil); err != nil {
+		return nil, err
+	}
+	for _, by := range check.Groupings(gate.Demands) {
+		if e.Grouped[check.GroupKey(by)], err = build(by); err != nil {
+			return nil, err
+		}
+	}
+	if gate.WantsRequests() {
+		rf := requestFlags{window: events.WindowTracked, kind: "auto", method: events.Linear, tpot: events.PerNMinus1, weight: events.WeightBoth, maxRequests: maxRequests}
+		if e.Requests, _, err = rf.report(ctx, path, std); err != nil {
+			e.NoRequests = err.Error()
+		}
+	}
+	if gate.WantsJoin() {
+		if e.Joined, err = joinRun(ctx, joinOptions{run: path, from: so.From, to: so.To}); err != nil {
+			e.NoJoin = err.Error()
+		}
+	}
+	return e, nil
+}
+
+// exportedEvidence reads a JSON export, which has no groups and no requests.
+func exportedEvidence(e *check.Evidence, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open run: %w", err)
+	}
+	defer f.Close()
+	if e.Run, _, err = export.ReadJSON(f); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	e.NoRequests = "a JSON export has no request events: give the run directory"
+	e.NoJoin = e.NoRequests
+	return nil
+}
+
+func (o *checkOptions) write(r *check.Result, stdout io.Writer) error {
+	var b bytes.Buffer
+	name := filepath.Base(filepath.Clean(o.run))
+	render := map[string]func() error{
+		"text":     func() error { return r.WriteText(&b) },
+		"markdown": func() error { return r.WriteMarkdown(&b) },
+		"json":     func() error { return r.WriteJSON(&b) },
+		"junit":    func() error { return r.WriteJUnit(&b, name) },
+	}
+	if err := render[o.format](); err != nil {
+		return err
+	}
+	if o.junit != "" {
+		var x bytes.Buffer
+		if err := errors.Join(r.WriteJUnit(&x, name), atomicfile.WriteFile(filepath.Clean(o.junit), x.Bytes(), 0)); err != nil {
+			return fmt.Errorf("--junit: %w", err)
+		}
+	}
+	if o.out == "-" {
+		if _, err := stdout.Write(b.Bytes()); err != nil {
+			return fmt.Errorf("write stdout: %w", err)
+		}
+		return nil
+	}
+	if err := atomicfile.WriteFile(filepath.Clean(o.out), b.Bytes(), 0); err != nil {
+		return fmt.Errorf("verdicts: %w", err)
+	}
+	return nil
+}
