@@ -69,6 +69,17 @@ func omniOnly(r *Rule) func(*View) []Derived {
 	}
 }
 
+// ifMade makes a rule of what only some pipelines make, sound or images: the others
+// do not miss it.
+func (r Rule) ifMade() Rule {
+	plain := r
+	if r.Formula == "" {
+		r.Formula = quotientText(r.Num, r.Den)
+	}
+	r.Make = func(v *View) []Derived { return (&Pack{}).apply(v, &plain) }
+	return r
+}
+
 // isOmni says that a view has families of the pipeline.
 func isOmni(v *View) bool {
 	for name := range v.byName {

@@ -25,7 +25,8 @@ func omniAudioRules() []Rule {
 	rules := []Rule{
 		{Name: "rtf_mean", Help: "Real-time factor, a mean over requests of stage time by length.", Question: Latency, Better: LowerBetter, By: by,
 			Num: sumOf(audioRTF), Den: countOf(audioRTF)},
-		slo("rtf_slo_attainment", "Requests whose audio was made at least this fast; 1 is real time.", audioRTF, 0.5, 0.75, 0.9, 1),
+		slo("rtf_slo_attainment", "Requests whose audio was made in real time.", audioRTF, 1).head(""),
+		slo("rtf_slo_attainment", "Requests whose audio was made so much faster than real time.", audioRTF, 0.5, 0.75, 0.9),
 		{Name: "ttfp_mean", Unit: "seconds", Help: "To the first packet of audio, of requests that stream.", Question: Latency, Better: LowerBetter,
 			By: by, Headline: true, Canonical: "ttft_mean_s", Num: sumOf(audioTTFP), Den: countOf(audioTTFP)},
 		slo("ttfp_slo", "Streaming requests whose first packet came within so many seconds.", audioTTFP, 0.25, 0.5, 1),
@@ -48,13 +49,18 @@ func omniAudioRules() []Rule {
 		{Name: "stream_share", Unit: "ratio", Help: "Requests with audio that stream.", Question: Throughput, By: by,
 			Num: countOf(audioUnderrun), Den: countOf(audioDuration)},
 	}
+	for i := range rules {
+		if rules[i].Make == nil {
+			rules[i] = rules[i].ifMade()
+		}
+	}
 	return append(rules, audioGoodputRules()...)
 }
 
 // slo is the share of the observations of a family that are at most each of xs, by
 // stage, and of the time to the first packet at most what the user asks for.
 func slo(name, help, family string, xs ...float64) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: Latency, Better: HigherBetter, Headline: family == audioRTF,
+	return Rule{Name: name, Unit: "ratio", Help: help, Question: Latency, Better: HigherBetter,
 		Formula: "d(bucket{le=slo}) / d(count)", Make: func(v *View) []Derived {
 			at := slices.Clone(xs)
 			if own := v.Inputs().SLO["ttft_s"]; own > 0 && family == audioTTFP && !slices.Contains(at, own) {

@@ -27,7 +27,7 @@ func omniDiffusionRules() []Rule {
 	}
 	first := mean("image_ttfp_mean", "seconds", imageTTFP, "To the first image, or the only one.")
 	first.Headline, first.Question = true, Latency
-	return []Rule{
+	rules := []Rule{
 		{Name: "images_s", Unit: "images/s", Help: "Images that were made.", Question: Throughput, Better: HigherBetter, Headline: true,
 			Num: []Term{{Family: imageCount}}},
 		{Name: "megapixels_s", Unit: "megapixels/s", Help: "Pixels that were made.", Question: Throughput, Better: HigherBetter,
@@ -48,6 +48,12 @@ func omniDiffusionRules() []Rule {
 		{Name: "peak_memory", Unit: "megabytes", Help: "Peak memory of the stage.", Question: Saturation, Better: LowerBetter, By: by,
 			Num: []Term{{Family: omniPrefix + "peak_memory_mb", Part: Max}}, Formula: "max(peak_memory_mb)", Make: peakMemory},
 	}
+	for i := range rules {
+		if rules[i].Make == nil {
+			rules[i] = rules[i].ifMade()
+		}
+	}
+	return rules
 }
 
 func diffusionShares(v *View) []Derived {

@@ -137,6 +137,9 @@ func (t *teller) special(e *engine) []*table {
 	if slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == catalog.TritonPack }) {
 		return []*table{t.tritonModels(e)}
 	}
+	if slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == catalog.OmniPack }) {
+		return omniTables(e)
+	}
 	return nil
 }
 

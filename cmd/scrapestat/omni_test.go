@@ -4,13 +4,16 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/simulate"
@@ -193,6 +196,33 @@ func omniSplit(t *testing.T, r *summary.Run, truth *simulate.Truth) {
 	}
 }
 
+// omniShows looks at the view of the fixed plan: a row for each stage and edge, the
+// bar, the goals of audio, in text, Markdown and JSON.
+func omniShows(t *testing.T, r *summary.Run, overlap bool) {
+	t.Helper()
+	check := func(format string, wants ...string) {
+		t.Helper()
+		var b strings.Builder
+		if err := report.Write(&b, r, format, report.Options{Title: "omni"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !regexp.MustCompile(want).MatchString(b.String()) {
+				t.Errorf("%s: no match for %q in\n%s", format, want, b.String())
+			}
+		}
+	}
+	check(report.FormatText, `(?m)^STAGE +REQ/S +TIME`, `(?m)^1 .* 2 .*bottleneck$`, `(?m)^0 +1 +24 ms .* 4 +48\.8 KiB +3 ms +1 ms +2 ms`,
+		`made in real time \(RTF <= 1\) +100 %`, `gaps of at most 100 ms +100 %`)
+	check(report.FormatMarkdown, `(?m)^\*\*stages\*\*$`, `(?m)^\| 1 \| 2 \| 7\.5 ms \|`)
+	check(report.FormatJSON, `"omni_stages": \[`, `"from_stage": "0",\s+"to_stage": "1",\s+"hop_mean_s": 0\.0(24|239)`, `"omni_audio": \[`)
+	if overlap {
+		check(report.FormatText, `E2E [0-9]+ ms = queue \(q\) 0 s \+ stage 0 .* that overlap`)
+	} else {
+		check(report.FormatText, `(?m)^\[0{13,15}1{35,37}2{8,10}hr\]$`, `E2E 1\.34 s = queue \(q\) 0 s \+ stage 0 30[0-9] ms .* \+ rest \(r\) 7 ms`)
+	}
+}
+
 // TestOmniSplitIsThePlan goes from a server whose plan is known to the split of the
 // end-to-end time, which must be the plan: here nothing varies but the phase of the
 // step that a request finds.
@@ -201,6 +231,7 @@ func TestOmniSplitIsThePlan(t *testing.T) {
 	for _, overlap := range []bool{false, true} {
 		r, truth := omniChain(t, fixedOmni(overlap), true, 3*time.Minute)
 		omniSplit(t, r, &truth)
+		omniShows(t, r, overlap)
 		for i, s := range truth.Plan.Stages {
 			stage := quantity(r, "stage_time_mean", "stage", strconv.Itoa(i))
 			step := 0.0

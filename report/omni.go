@@ -1,0 +1,230 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// omniView finds the quantities of a vLLM-Omni pipeline by name and labels.
+type omniView struct {
+	engine string
+	all    []*summary.Derived
+}
+
+// omniTables tell where the time of a pipeline went: stages, the split of the
+// end-to-end time as a bar, edges, and the goals of audio.
+func omniTables(e *engine) []*table {
+	o := omniView{engine: e.title}
+	for i := range e.fleet {
+		if e.fleet[i].Pack == catalog.OmniPack {
+			o.all = append(o.all, &e.fleet[i])
+		}
+	}
+	return []*table{o.stages(), o.edges(), o.audio()}
+}
+
+// get returns a quantity, nil when there is none. Labels are names and values in
+// turn.
+func (o *omniView) get(name string, labels ...string) *summary.Derived {
+	want := map[string]string{}
+	for i := 0; i+1 < len(labels); i += 2 {
+		want[labels[i]] = labels[i+1]
+	}
+	l := metric.LabelsFromMap(want)
+	for _, d := range o.all {
+		if d.Name == name && d.Labels == l {
+			return d
+		}
+	}
+	return nil
+}
+
+// cell is a quantity in a table; a dash where there is no number.
+func (o *omniView) cell(name string, labels ...string) cell {
+	return derivedOrDash(o.get(name, labels...))
+}
+
+func derivedOrDash(d *summary.Derived) cell {
+	if d == nil {
+		return cell{text: "-"}
+	}
+	return derivedCell(d)
+}
+
+// bare is a quantity whose unit the head of the column has.
+func (o *omniView) bare(name string, labels ...string) cell {
+	d := o.get(name, labels...)
+	if d == nil || !d.Status.Defined() {
+		return cell{text: "-"}
+	}
+	return in(d.Shown, true, "")
+}
+
+// values are the values of a label of a quantity, in its order.
+func (o *omniView) values(name, label string) []string {
+	var out []string
+	for _, d := range o.all {
+		if value, ok := d.Labels.Get(label); ok && d.Name == name && !slices.Contains(out, value) {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// stages is a row for each stage, with the split of the end-to-end time below.
+func (o *omniView) stages() *table {
+	tab := &table{id: "omni_stages", title: "stages", columns: []column{hidden("engine"), words("stage", "STAGE"), number("requests_per_s", "REQ/S"),
+		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"), number("output_tok_s", "TOK/S"),
+		number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"), number("skew", "SKEW"), words("note", "NOTE")}}
+	for _, s := range o.values("stage_time_mean", "stage") {
+		at := []string{"stage", s}
+		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...), o.cell("stage_queue_mean", at...),
+			o.cell("stage_share_of_e2e", at...), o.bare("stage_output_tok_s", at...), o.bare("stage_replicas", at...),
+			o.bare("stage_utilization", at...), o.cell("replica_skew", "of", "requests", "stage", s), opt(o.stageNote(s)))
+	}
+	if len(tab.rows) > 0 {
+		tab.notes = o.split()
+	}
+	return tab
+}
+
+// stageNote says what is special about a stage.
+func (o *omniView) stageNote(stage string) string {
+	var words []string
+	if o.get("bottleneck_stage", "stage", stage) != nil {
+		words = append(words, "bottleneck")
+	}
+	switch d := o.get("stage_time_mean", "stage", stage); {
+	case d == nil:
+	case !d.Status.Defined():
+		words = append(words, "no family has its time")
+	default:
+		if note := derivedNote(d); note != "" {
+			words = append(words, note)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// piece is a part of the end-to-end time in the bar.
+type piece struct {
+	mark, name string
+	seconds    float64
+}
+
+// split tells the end-to-end time as a bar of its parts, and as numbers.
+func (o *omniView) split() []string {
+	e2e := o.get("omni_e2e_mean")
+	if e2e == nil || !e2e.Status.Defined() {
+		return nil
+	}
+	var pieces []piece
+	add := func(mark, name string, d *summary.Derived) {
+		if d != nil && d.Status.Defined() {
+			pieces = append(pieces, piece{mark, name, d.Shown})
+		}
+	}
+	add("q", "queue (q)", o.get("omni_queue_mean"))
+	for _, s := range o.values("stage_time_mean", "stage") {
+		add(s[len(s)-1:], "stage "+s, o.get("stage_time_mean", "stage", s))
+	}
+	add("h", "hops (h)", o.get("omni_hops_mean"))
+	residual := o.get("omni_residual_mean")
+	overlap := o.get("omni_overlap_mean")
+	overlapped := overlap != nil && overlap.Status.Defined() && overlap.Value > 0
+	if !overlapped {
+		add("r", "rest (r)", residual)
+	}
+	var parts []string
+	sum := 0.0
+	for _, p := range pieces {
+		parts = append(parts, p.name+" "+units.Format(p.seconds, "seconds"))
+		sum += p.seconds
+	}
+	line := "E2E " + units.Format(e2e.Value, "seconds") + " = " + strings.Join(parts, " + ")
+	if overlapped {
+		line += " - " + units.Format(sum-e2e.Value, "seconds") + " that overlap"
+	}
+	if residual != nil && slices.Contains(residual.Flags, "stage_time_missing") {
+		line += " (the rest holds the stages without a time)"
+	}
+	return []string{"[" + bar(pieces) + "]", line}
+}
+
+// barWidth is the width of the bar in characters.
+const barWidth = 60
+
+// bar draws pieces in proportion; one that is there has at least a character.
+func bar(pieces []piece) string {
+	total := 0.0
+	for _, p := range pieces {
+		total += p.seconds
+	}
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.seconds > 0 {
+			b.WriteString(strings.Repeat(p.mark, max(1, int(math.Round(barWidth*p.seconds/total)))))
+		}
+	}
+	return b.String()
+}
+
+// edges is a row for each pair of stages that send to each other.
+func (o *omniView) edges() *table {
+	tab := &table{id: "omni_edges", title: "edges", columns: []column{hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"), number("hop_mean_s", "HOP"),
+		number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"), number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"),
+		number("in_flight_mean_s", "IN FLIGHT"), number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE")}}
+	for _, d := range o.all {
+		if d.Name != "edge_hop_mean" {
+			continue
+		}
+		from, _ := d.Labels.Get("from_stage")
+		to, _ := d.Labels.Get("to_stage")
+		at := []string{"from_stage", from, "to_stage", to}
+		tab.row(raw(o.engine), str(from), str(to), derivedCell(d), o.cell("edge_share_of_e2e", at...), o.bare("edge_chunks_per_request", at...),
+			o.cell("edge_chunk_bytes", at...), o.cell("edge_tx_mean", at...), o.cell("edge_in_flight_mean", at...), o.cell("edge_rx_mean", at...),
+			o.cell("edge_throughput", at...), o.cell("edge_bandwidth", at...), opt(derivedNote(d)))
+	}
+	return tab
+}
+
+// goal is a line of the table of audio goals: a quantity of a stage, and the value
+// of the label that tells its goals apart.
+type goal struct{ name, label, value, says string }
+
+var audioGoals = [...]goal{
+	{"rtf_slo_attainment", "slo", "1", "made in real time (RTF <= 1)"},
+	{"ttfp_slo", "slo", "0.5", "first packet within 0.5 s"},
+	{"ttfp_slo", "slo", "1", "first packet within 1 s"},
+	{"underrun_free_ratio", "slo", "0.001", "played without a gap"},
+	{"continuity_ok_ratio", "threshold_ms", "100", "gaps of at most 100 ms"},
+}
+
+// audio is a row for each goal that a stage with sound may have.
+func (o *omniView) audio() *table {
+	tab := &table{id: "omni_audio", title: "audio", columns: []column{hidden("engine"), words("stage", "STAGE"), words("goal", "GOAL"), number("share", "MET BY"),
+		words("status", "NOTE")}}
+	add := func(stage, says string, d *summary.Derived) {
+		if d != nil {
+			tab.row(raw(o.engine), str(stage), str(says), derivedCell(d), cell{derivedNote(d), d.Status.String()})
+		}
+	}
+	for _, stage := range o.values("audio_mean_duration", "stage") {
+		for _, g := range audioGoals {
+			add(stage, g.says, o.get(g.name, g.label, g.value, "stage", stage))
+		}
+		lower, upper := o.get("audio_goodput_ratio", "bound", "lower", "stage", stage), o.get("audio_goodput_ratio", "bound", "upper", "stage", stage)
+		add(stage, "all of real time, first packet and gaps: at least", lower)
+		add(stage, "all of real time, first packet and gaps: at most", upper)
+		if d := o.get("silent_loss_ratio", "stage", stage); d != nil && d.Status.Defined() {
+			add(stage, "lost: ended without audio", d)
+		}
+	}
+	return tab
+}
