@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/metric"
@@ -69,19 +68,31 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	}
 	say := newProgress(std.err, o.quiet)
 	defer say.end()
+	sides := sidesOf(o.runs)
+	if o.out == "" {
+		o.out = filepath.Join(runDir(sides[0].path), reportName)
+	}
+	if err := o.setSlice(ctx, sides, &so); err != nil {
+		return err
+	}
+	ho := html.Options{Title: o.title, Generated: time.Now()}
 	var ins []html.Input
-	for i, arg := range o.runs {
-		name, dir := namedRun(arg)
-		in, err := reportInput(ctx, name, dir, o.analysis, so, say.bar(fmt.Sprintf("reading %s (%d of %d)", name, i+1, len(o.runs))))
+	var compared []compare.Input
+	for i, a := range sides {
+		in, ci, err := reportInput(ctx, a, so, say.bar(fmt.Sprintf("reading %s (%d of %d)", a.side, i+1, len(sides))))
 		if err != nil {
 			return err
 		}
-		ins = append(ins, in)
-		if i == 0 && o.out == "" {
-			o.out = filepath.Join(dir, reportName)
-		}
+		ins, compared = append(ins, in), append(compared, ci)
 	}
-	ho := html.Options{Title: o.title, Generated: time.Now()}
+	if len(ins) > 1 {
+		// Runs that are all repeats of one side have nothing to be compared with.
+		result, err := compare.Compare(compared, compare.Options{Catalog: o.analysis.catalog})
+		if err != nil && !errors.Is(err, compare.ErrSides) {
+			return usagef("compare: %w", err)
+		}
+		ho.Compare = result
+	}
 	if o.out == "-" {
 		w := bufio.NewWriter(std.out)
 		if err := errors.Join(html.Write(w, ins, ho), w.Flush()); err != nil {
@@ -128,31 +139,46 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// namedRun splits NAME=RUN. A folder that exists is never split.
-func namedRun(arg string) (name, dir string) {
-	if name, dir, ok := strings.Cut(arg, "="); ok && name != "" {
-		if _, err := os.Stat(arg); err != nil {
-			return name, dir
+// runDir is the directory of a run, which may also be named by its recording.
+func runDir(path string) string {
+	if filepath.Base(path) == rundb.FileName {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+// setSlice chooses slices that suit the longest run, unless the user did.
+func (o *reportOptions) setSlice(ctx context.Context, sides []sideArg, so *summary.Options) error {
+	if o.analysis.sliceFlag.Changed {
+		return nil
+	}
+	for _, a := range sides {
+		runs, closeAll, err := openRuns([]string{a.path})
+		if err != nil {
+			return fmt.Errorf("run %s: %w", a.path, err)
+		}
+		end, err := endOf(ctx, runs[0])
+		so.Slice = max(so.Slice, reportSlice(time.Duration(end-runs[0].Meta().OriginNS)))
+		closeAll()
+		if err != nil {
+			return err
 		}
 	}
-	return filepath.Base(filepath.Clean(arg)), arg
+	return nil
 }
 
 // reportInput reads a run once, for its result and for its pictures.
-func reportInput(ctx context.Context, name, dir string, a analysisFlags, so summary.Options, b *bar) (html.Input, error) {
-	runs, closeAll, err := openRuns([]string{dir})
+func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in html.Input, ci compare.Input, err error) {
+	runs, closeAll, err := openRuns([]string{a.path})
 	if err != nil {
-		return html.Input{}, err
+		return in, ci, fmt.Errorf("run %s: %w", a.path, err)
 	}
 	defer closeAll()
 	run := runs[0]
 	meta := run.Meta()
 	end, err := endOf(ctx, run)
 	if err != nil {
-		return html.Input{}, err
-	}
-	if !a.sliceFlag.Changed {
-		so.Slice = reportSlice(time.Duration(end - meta.OriginNS))
+		return in, ci, err
 	}
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: len(run.Targets())})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
@@ -162,17 +188,19 @@ func reportInput(ctx context.Context, name, dir string, a analysisFlags, so summ
 		if errors.Is(err, summary.ErrNoPhase) {
 			err = usagef("%w", err)
 		}
-		return html.Input{}, err
+		return in, ci, err
 	}
-	in := html.Input{Name: name, Run: result, Timeline: t, Open: meta.EndNS == 0}
+	in = html.Input{Name: a.side, Run: result, Timeline: t, Open: meta.EndNS == 0}
 	if run.HasEvents() {
 		s, err := events.Assemble(run.Events(ctx), events.Rules{Lenient: true})
 		if err != nil {
-			return html.Input{}, fmt.Errorf("read request events of %s: %w", dir, err)
+			return in, ci, fmt.Errorf("read request events of %s: %w", a.path, err)
 		}
 		in.Requests = s.Requests
 	}
-	return in, nil
+	ci = compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: result, Interval: meta.Interval.Seconds(),
+		Settings: settingsOf(a.path, meta)}
+	return in, ci, nil
 }
 
 // watched is a recording whose polls are drawn while they are read.

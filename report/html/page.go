@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/summary"
@@ -62,6 +63,9 @@ type Options struct {
 	// Refresh is how often the page asks the server it came from for a newer one;
 	// 0 is never.
 	Refresh time.Duration
+	// Compare is the comparison of the runs, the first of which is its base; nil
+	// shows none.
+	Compare *compare.Result
 	// MaxSeriesBytes bounds the drawn series, 520,000 if 0.
 	MaxSeriesBytes int
 }
@@ -107,6 +111,7 @@ type page struct {
 	Strips    []strip
 	Losses    []loss
 	Warnings  []warning
+	Compared  *comparison
 	Families  []familyRow
 	Omitted   []string // what is not in the page, in sentences
 	Derived   []derivedRow
@@ -166,6 +171,7 @@ func newPage(ins []Input, o Options) (*page, error) {
 		p.warnings(i)
 	}
 	p.Chips = p.chips()
+	p.Compared = compared(o.Compare)
 	p.tiles()
 	p.families()
 	p.derived()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report/html"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -211,5 +212,30 @@ func TestNoRun(t *testing.T) {
 	var out bytes.Buffer
 	if err := html.Write(&out, []html.Input{{Name: "no pictures", Run: run}}, html.Options{}); err != nil || !strings.Contains(out.String(), "no pictures") {
 		t.Errorf("a run without a timeline: got error %v and %d bytes", err, out.Len())
+	}
+}
+
+func TestComparison(t *testing.T) {
+	a, b := served(40, "x"), served(40, "x")
+	var inputs []compare.Input
+	for i, r := range []*recording{a, b} {
+		run, err := summary.Build(t.Context(), []summary.Recording{r}, summary.Options{Slice: 2 * time.Second, Quantiles: []float64{0.5, 0.99}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, compare.Input{Side: fmt.Sprint("side", i), Run: run, Interval: 1})
+	}
+	result, err := compare.Compare(inputs, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := pageOf(t, html.Options{Compare: result}, a, b)
+	for _, want := range []string{`id="compare"`, "Comparison with side0", ">side1<", ">same<"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of a comparison lacks %q", want)
+		}
+	}
+	if strings.Contains(pageOf(t, html.Options{}, a, b), `id="compare"`) {
+		t.Error("a page without a comparison shows one")
 	}
 }

@@ -48,7 +48,7 @@ func keyOf(r *summary.Run, d *summary.Derived) quantity {
 // first run, then those that only later runs have.
 func (p *page) tiles() {
 	type place struct{ group, tile int }
-	places := map[quantity]place{}
+	places, bases := map[quantity]place{}, map[quantity]*summary.Derived{}
 	groups := map[string]int{}
 	for run, in := range p.ins {
 		for i := range in.Run.Derived {
@@ -77,7 +77,13 @@ func (p *page) tiles() {
 					Labels: clip(labelText(d), 80), Families: clip(strings.Join(d.Families, ", "), 300)})
 			}
 			t := &p.Tiles[at.group].Tiles[at.tile]
-			t.Values = append(t.Values, p.tileValue(run, d))
+			v := p.tileValue(run, d)
+			if base := bases[k]; base != nil && d.Status.Defined() && base.Shown != 0 {
+				v.Change = signed(d.Shown/base.Shown - 1)
+			} else if run == 0 {
+				bases[k] = d
+			}
+			t.Values = append(t.Values, v)
 		}
 	}
 }
@@ -96,6 +102,9 @@ func (p *page) tileValue(run int, d *summary.Derived) tileValue {
 	v := tileValue{Run: p.runName(run), Text: derivedText(d), Note: noteOf(d)}
 	var ys []float64
 	for _, s := range d.Slices {
+		if s.Partial {
+			continue // too short to be compared with the others
+		}
 		y := math.NaN()
 		if s.Status.Defined() {
 			y = s.Shown
@@ -185,8 +194,7 @@ func (p *page) overview(g *gallery) {
 		if width <= 0 {
 			continue
 		}
-		n := int((in.Run.Window.EndNS - in.Run.Window.StartNS + int64(width) - 1) / int64(width))
-		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(), N: min(max(n, 1), 5000)})
+		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(), N: p.mostSlices(width)})
 		for i := range in.Run.Derived {
 			d := &in.Run.Derived[i]
 			if !headline(d) || len(d.Slices) < 2 {
@@ -208,6 +216,17 @@ func (p *page) overview(g *gallery) {
 	}
 }
 
+// mostSlices is how many slices of a width the longest run has.
+func (p *page) mostSlices(width time.Duration) int {
+	n := 1
+	for _, in := range p.ins {
+		if w := in.Run.Window; in.Run.Options.Slice == width {
+			n = max(n, int((w.EndNS-w.StartNS+int64(width)-1)/int64(width)))
+		}
+	}
+	return min(n, 5000)
+}
+
 func sliceLine(run int, r *summary.Run, d *summary.Derived, width time.Duration, n int) line {
 	l := line{run: run, target: d.Endpoint, label: seriesLabel(endpointLabel(r, d.Endpoint), labelText(d)), avg: blank(n)}
 	for _, s := range d.Slices {
@@ -218,11 +237,10 @@ func sliceLine(run int, r *summary.Run, d *summary.Derived, width time.Duration,
 	return l
 }
 
-// gridOf returns the number of a grid, adding it when it is new. Runs of nearly
-// the same length share the longer one.
+// gridOf returns the number of a grid, adding it when it is new.
 func (g *gallery) gridOf(want grid) int {
 	for i := 1; i < len(g.grids); i++ {
-		if have := &g.grids[i]; have.Start == want.Start && have.Width == want.Width && have.N >= want.N {
+		if have := &g.grids[i]; have.Start == want.Start && have.Width == want.Width && have.N == want.N {
 			return i
 		}
 	}

@@ -1,0 +1,207 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/compare"
+)
+
+// maxComparedRows bounds the rows of each verdict.
+const maxComparedRows = 120
+
+// comparison is several runs set side by side.
+type comparison struct {
+	Base        string
+	Sides       []string // after the base
+	Chips       []chip
+	Differences []difference
+	Headline    []comparedRow // the quantities at the top, whatever their verdict
+	Groups      []comparedGroup
+	Warnings    []string
+	Note        string
+}
+
+type difference struct {
+	Name   string
+	Values []string
+}
+
+// comparedGroup is the rows of one verdict.
+type comparedGroup struct {
+	Verdict, Kind, Meaning string
+	Count, Left            int
+	Open                   bool
+	Rows                   []comparedRow
+}
+
+// comparedRow is one quantity of all sides.
+type comparedRow struct {
+	Name, Stat, Of, Base, Meaning string
+	Others                        []comparedCell
+}
+
+type comparedCell struct {
+	Value, Change, Evidence, Verdict, Kind string
+	Picture                                template.HTML
+}
+
+// The order of verdicts, how they are painted, and what they mean.
+var verdicts = []struct {
+	verdict       compare.Verdict
+	kind, meaning string
+}{
+	{compare.Worse, "bad", "changed for the worse by more than the minimum effect, and more than noise explains"},
+	{compare.Better, "good", "changed for the better by more than the minimum effect, and more than noise explains"},
+	{compare.Changed, "warn", "changed, and neither way is better"},
+	{compare.NeedsRepeats, "", "differs, but so few runs cannot tell it from noise: repeat the benchmark"},
+	{compare.Incomparable, "", "has no partner, or is not the same thing; each row says why"},
+	{compare.Same, "", "no change beyond the minimum effect, or none that is more than noise"},
+}
+
+func kindOf(v compare.Verdict) string {
+	i := slices.IndexFunc(verdicts, func(x struct {
+		verdict       compare.Verdict
+		kind, meaning string
+	}) bool {
+		return x.verdict == v
+	})
+	if i < 0 {
+		return ""
+	}
+	return verdicts[i].kind
+}
+
+// compared makes the view of a comparison; nil without one.
+func compared(r *compare.Result) *comparison {
+	if r == nil || len(r.Sides) < 2 {
+		return nil
+	}
+	c := &comparison{Base: sideName(r, 0)}
+	for i := 1; i < len(r.Sides); i++ {
+		c.Sides = append(c.Sides, sideName(r, i))
+	}
+	for _, d := range r.Differences[:min(len(r.Differences), maxRows)] {
+		row := difference{Name: clip(d.Kind+" "+d.Name, 120)}
+		for _, v := range d.Values {
+			row.Values = append(row.Values, dash(v == "", clip(v, 160)))
+		}
+		c.Differences = append(c.Differences, row)
+	}
+	for _, w := range r.Warnings[:min(len(r.Warnings), maxTexts)] {
+		c.Warnings = append(c.Warnings, clip(w.Text, 400))
+	}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Headline && len(c.Headline) < maxComparedRows && row.Verdict() != compare.Incomparable {
+			c.Headline = append(c.Headline, comparedRowOf(r, row))
+		}
+	}
+	for _, v := range verdicts {
+		g := comparedGroup{Verdict: v.verdict.String(), Kind: v.kind, Meaning: v.meaning, Open: v.verdict == compare.Worse}
+		for i := range r.Rows {
+			if r.Rows[i].Verdict() != v.verdict {
+				continue
+			}
+			if g.Count++; len(g.Rows) < maxComparedRows {
+				g.Rows = append(g.Rows, comparedRowOf(r, &r.Rows[i]))
+			} else {
+				g.Left++
+			}
+		}
+		if g.Count > 0 {
+			c.Groups = append(c.Groups, g)
+			c.Chips = append(c.Chips, chip{grouped(int64(g.Count)) + " " + g.Verdict, v.kind})
+		}
+	}
+	c.Note = fmt.Sprintf("Minimum effect %s, accepted share of false findings %s.", value(r.MinEffect, "ratio"), value(r.Alpha, "ratio"))
+	if r.Left > 0 {
+		c.Note += fmt.Sprintf(" %d rows were left out on request.", r.Left)
+	}
+	return c
+}
+
+func sideName(r *compare.Result, i int) string {
+	name := clip(r.Sides[i].Name, 60)
+	if n := len(r.Sides[i].Runs); n > 1 {
+		name += fmt.Sprintf(" (%d runs)", n)
+	}
+	return name
+}
+
+func comparedRowOf(r *compare.Result, row *compare.Row) comparedRow {
+	out := comparedRow{Name: clip(row.Family, 160), Stat: clip(row.Stat, 40), Meaning: clip(row.Meaning, 300)}
+	if row.Better != catalog.Neutral {
+		out.Meaning = strings.TrimSpace(out.Meaning + " (" + better(row.Better) + ")")
+	}
+	out.Of = clip(strings.TrimSpace(row.Target+" "+row.Labels.String()), 200)
+	if len(row.Cells) > 0 {
+		out.Base = cellText(&row.Cells[0], row.Unit)
+	}
+	for i := 1; i < len(r.Sides) && i < len(row.Cells) && i < len(row.Against); i++ {
+		a := &row.Against[i]
+		cell := comparedCell{Value: cellText(&row.Cells[i], row.Unit), Verdict: a.Verdict.String(), Kind: kindOf(a.Verdict), Evidence: evidence(a)}
+		if !math.IsNaN(a.Change) && a.Verdict != compare.Incomparable {
+			cell.Change = signed(a.Change)
+		}
+		cell.Picture = forest(&row.Cells[0], a)
+		out.Others = append(out.Others, cell)
+	}
+	return out
+}
+
+// cellText is the value of a side, with what bounds it.
+func cellText(c *compare.Cell, unit string) string {
+	if c.Missing != "" {
+		return "– " + clip(c.Missing, 120)
+	}
+	text := unitText(c.Value, unit)
+	switch {
+	case !math.IsNaN(c.BoundLow) && !math.IsNaN(c.BoundHigh) && c.BoundLow < c.BoundHigh:
+		text += " [" + value(c.BoundLow, unit) + ", " + value(c.BoundHigh, unit) + "]"
+	case !math.IsNaN(c.Low) && !math.IsNaN(c.High):
+		text += " [" + value(c.Low, unit) + ", " + value(c.High, unit) + "]"
+	}
+	return text
+}
+
+// evidence says what a verdict rests on.
+func evidence(a *compare.Comparison) string {
+	switch {
+	case a.Reason != "":
+		return clip(a.Reason, 200)
+	case a.Evidence == compare.Repeats:
+		return fmt.Sprintf("p %s, corrected %s", plain(a.P), plain(a.Q))
+	}
+	return strings.ReplaceAll(a.Evidence.String(), "_", " ")
+}
+
+// signed writes a change as a percentage with its sign.
+func signed(change float64) string {
+	sign := "+"
+	if change < 0 {
+		sign = "−"
+	}
+	if math.Abs(change) >= 10 {
+		return fmt.Sprintf("%s%.0f×", sign, math.Abs(change))
+	}
+	return fmt.Sprintf("%s%.1f %%", sign, 100*math.Abs(change))
+}
+
+// forest draws a change with its interval on an axis from -50 % to +50 %.
+func forest(base *compare.Cell, a *compare.Comparison) template.HTML {
+	const w, h, reach = 160.0, 18.0, 0.5
+	if math.IsNaN(a.Change) || a.Verdict == compare.Incomparable {
+		return ""
+	}
+	x := func(change float64) float64 { return w/2 + w/2*max(-1, min(1, change/reach)) }
+	line := ""
+	if lo, hi := a.Low/math.Abs(base.Value), a.High/math.Abs(base.Value); !math.IsNaN(lo+hi) && !math.IsInf(lo+hi, 0) {
+		line = fmt.Sprintf(`<path class="f-line" d="M%.1f %gH%.1f"/>`, x(lo), h/2, x(hi))
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="forest f-%s" viewBox="0 0 %g %g" aria-hidden="true"><path class="f-zero" d="M%g 0V%g"/>%s<circle cx="%.1f" cy="%g" r="4"/></svg>`,
+		kindOf(a.Verdict), w, h, w/2, h, line, x(a.Change), h/2)) // numbers, and a word of ours
+}
