@@ -99,7 +99,7 @@ func (t *teller) heading(e *engine) string {
 	line := e.title
 	if n := len(e.endpoints); n > 1 {
 		line += fmt.Sprintf("  %d targets", n)
-	} else if len(t.run.Endpoints) > 1 {
+	} else if n == 1 && len(t.run.Endpoints) > 1 {
 		line += "  " + endpointName(&t.run.Endpoints[e.endpoints[0]])
 	}
 	if len(e.scopes) == 1 {
