@@ -97,6 +97,17 @@ func Comparability(id, engineA, engineB string) []Note {
 	return out
 }
 
+// Notes returns all notes that [Comparability] may give, in their order.
+func Notes() []Note {
+	var out []Note
+	for i := range differences {
+		if n := differences[i].Note; !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // packEngine returns the engine of a pack.
 func packEngine(pack string) string {
 	for _, part := range []string{"-stats", "-worker", "-path", "-proxy", "-host"} {
