@@ -47,7 +47,7 @@ func tritonPacks() []Pack {
 }
 
 func tritonPack() Pack {
-	return Pack{Name: TritonPack, Prefixes: []string{tritonPrefix}, Scope: []string{"model", "version"}, Check: checkTriton,
+	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Scope: []string{"model", "version"}, Check: checkTriton,
 		Rules: slices.Concat(tritonAverages(), tritonRates(), tritonResponseRules(), tritonSanity())}
 }
 

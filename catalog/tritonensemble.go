@@ -11,11 +11,11 @@ import (
 const TritonPerfAnalyzerPack = "perf_analyzer"
 
 func tritonEnsemblePack() Pack {
-	return Pack{Name: TritonPack, Prefixes: []string{tritonPrefix}, Check: checkTriton, Rules: []Rule{{Unit: "seconds", Make: ensembles}}}
+	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Check: checkTriton, Rules: []Rule{{Unit: "seconds", Make: ensembles}}}
 }
 
 func tritonPerfAnalyzerPack() Pack {
-	return Pack{Name: TritonPerfAnalyzerPack, Prefixes: []string{tritonPrefix}, Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
+	return Pack{Name: TritonPerfAnalyzerPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
 }
 
 // fleet is the models of one endpoint, each in the version that perf_analyzer

@@ -41,7 +41,7 @@ func (t *teller) aggregates() {
 		case g != nil && (all || g.Max != g.Min):
 			row(gauges, str(g.Rule), in(g.TimeAvg, true, u), in(g.Min, true, u), in(g.Max, true, u))
 		case h != nil && (all || h.Count != 0):
-			row(histograms, t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
+			row(histograms, t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		case s != nil && (all || s.Count != 0):
 			row(summaries, tally(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
 		}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -22,11 +21,12 @@ var notes = [...]note{
 	{[]string{"trtllm"}, true, []string{"ttft_s", "ttft_mean_s"}, "TensorRT-LLM's time to first token begins in the engine, that of others at the arrival: theirs includes their front end."},
 	{nil, true, []string{"itl_s", "tpot_s", "itl_mean_s", "tpot_mean_s"}, "itl is per token, tpot per request: long answers weigh more in the first. They are not the same number."},
 	{nil, true, []string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s"}, "Bucket bounds differ between engines: compare means first, percentiles only with their brackets."},
-	{[]string{"sglang", "trtllm", "tgi", "llamacpp"}, false, []string{"output_tok_s"}, "Where an engine counts tokens when a request ends, the rate of a slice is a sawtooth; that of the whole window is right but for requests under way at its ends."},
+	{[]string{"trtllm", "tgi", "llamacpp"}, false, []string{"output_tok_s"}, "Where an engine counts tokens when a request ends, the rate of a slice is a sawtooth; that of the whole window is right but for requests under way at its ends."},
 	{[]string{"llamacpp"}, false, []string{"input_tok_s"}, "llama.cpp's prompt tokens leave out what came from its cache; those of others include it."},
 	{[]string{"vllm-omni"}, false, []string{"output_tok_s"}, "Generated tokens of an Omni pipeline add up all stages, codec tokens included."},
 	{nil, true, []string{"request_rate", "error_ratio"}, "What counts as a request differs: vLLM's contain aborted and failed ones, SGLang's those that finished, TGI's and Triton's no failures."},
 	{[]string{"dynamo"}, true, []string{"output_tok_s", "request_rate"}, "A Dynamo frontend and its workers see the same requests: their numbers must not be added up."},
+	{[]string{"triton"}, false, []string{"request_rate"}, "The row of an ensemble holds what its composing models do: rows of models must not be added up."},
 	{[]string{"sglang"}, false, []string{"ttft_s"}, "SGLang's first bucket of time to first token ends at 100 ms: percentiles below are invented, the mean is not."},
 }
 
@@ -59,7 +59,7 @@ func (e *engine) canonicals(r *summary.Run) []string {
 		}
 	}
 	for i := range r.Latencies {
-		if l := &r.Latencies[i]; l.Engine == e.id && l.Histogram != nil && l.Histogram.Count > 0 {
+		if l := &r.Latencies[i]; l.Engine == e.id && !e.second && l.Histogram != nil && l.Histogram.Count > 0 {
 			out = append(out, l.ID)
 		}
 	}
@@ -69,13 +69,17 @@ func (e *engine) canonicals(r *summary.Run) []string {
 // crossEngine tells the quantities that several engines of the run have, side by
 // side, with what makes them hard to compare.
 func (t *teller) crossEngine() {
-	engines := t.inRun()
+	engines := slices.DeleteFunc(t.inRun(), func(e *engine) bool { return len(e.canonicals(t.run)) == 0 })
 	if len(engines) < 2 {
 		return
 	}
 	tab := &table{id: "cross_engine", heading: "across engines", columns: []column{words("canonical", "QUANTITY"), hidden("unit")}}
 	for _, e := range engines {
-		tab.columns = append(tab.columns, number(cmp.Or(e.id, e.title), e.title))
+		id := e.id
+		if id == "" || e.second {
+			id = e.title
+		}
+		tab.columns = append(tab.columns, number(id, e.title))
 	}
 	var ids []string
 	for _, e := range engines {
@@ -151,10 +155,10 @@ func (t *teller) crossLatencies(tab *table, engines []*engine) {
 				several := 0
 				for i := range t.run.Latencies {
 					l := &t.run.Latencies[i]
-					if l.Engine != e.id || l.ID != id || l.Histogram == nil || q >= len(l.Histogram.Quantiles) || math.IsNaN(l.Histogram.Quantiles[q].Value) {
+					if l.Engine != e.id || e.second || l.ID != id || l.Histogram == nil || q >= len(l.Histogram.Quantiles) || math.IsNaN(l.Histogram.Quantiles[q].Value) {
 						continue
 					}
-					unit := unitOf(&t.run.Metrics[l.Metric])
+					unit := t.latencyUnit(&t.run.Metrics[l.Metric])
 					if several++; several > 1 {
 						value = only("several")
 					} else if value.text = estimate(l.Histogram.Quantiles[q], unit); unit == "seconds" {

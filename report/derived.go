@@ -139,7 +139,7 @@ func (t *teller) tritonModels(e *engine) *table {
 		for _, c := range tritonColumns {
 			d := named["triton_derived_"+c.name]
 			value := derivedCell(d)
-			if strings.HasSuffix(c.name, "_rate") && value.value != nil { // the head has the unit
+			if value.value != nil && d.Unit != "seconds" && d.Unit != "ratio" { // the head says what is counted
 				value.text = digits(d.Shown)
 			}
 			row = append(row, value)

@@ -82,7 +82,7 @@ func (t *teller) histograms() {
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.Histogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)
@@ -101,8 +101,7 @@ func (t *teller) histogramColumns() []column {
 
 // histogramCells are the cells under those of histogramColumns; avg is NaN where
 // there is none. The flags of the estimates are added to flags.
-func (t *teller) histogramCells(m *summary.Metric, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
-	u := unitOf(m)
+func (t *teller) histogramCells(u string, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
 	row := []cell{tally(n), in(avg, n != 0, u)}
 	for _, i := range t.shownQuantiles() {
 		if i >= len(quantiles) || math.IsNaN(quantiles[i].Value) {

@@ -70,7 +70,7 @@ func (t *teller) currents() {
 	t.shown(metric.GaugeHistogram, func(s *summary.Series) bool { return s.GaugeHistogram != nil && s.GaugeHistogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.GaugeHistogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,6 +29,8 @@ type engine struct {
 	fleet     []summary.Derived // over all its endpoints
 	endpoints []int
 	scopes    []metric.Labels // models, say, that results are kept apart by
+	// second says that an engine before has the same id, and tells the latencies.
+	second bool
 }
 
 // questionOrder is the order of the first screen.
@@ -73,7 +76,11 @@ func (t *teller) inRun() []*engine {
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(e *engine) bool { return len(e.fleet) == 0 })
+	out = slices.DeleteFunc(out, func(e *engine) bool { return len(e.fleet) == 0 })
+	for i, e := range out {
+		e.second = slices.ContainsFunc(out[:i], func(x *engine) bool { return x.id == e.id })
+	}
+	return out
 }
 
 // engineOf is the engine that the catalog says the first known family is of.
@@ -119,7 +126,12 @@ func (t *teller) engines() {
 		}
 		first := len(t.tables)
 		latencies, ids := t.latencies(e)
-		t.add(t.quantities(e, ids))
+		quantities := t.quantities(e, ids)
+		if len(e.scopes) > 1 {
+			t.add(t.pivot(e, quantities))
+			quantities.programs = true
+		}
+		t.add(quantities)
 		t.add(latencies)
 		for _, tab := range t.special(e) {
 			t.add(tab)
@@ -241,20 +253,21 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 	var ids []string
 	for i := range t.run.Latencies {
 		l := &t.run.Latencies[i]
-		if l.Engine != e.id {
+		if l.Engine != e.id || e.second {
 			continue
 		}
 		m := &t.run.Metrics[l.Metric]
+		unit := t.latencyUnit(m)
 		h := l.Histogram
-		row := []cell{raw(e.title), str(l.ID), raw(m.Name), raw(l.Labels), raw(optional(unitOf(m)))}
+		row := []cell{raw(e.title), str(l.ID), raw(m.Name), raw(l.Labels), raw(unit)}
 		switch {
 		case h == nil:
-			row = append(row, t.histogramCells(m, 0, 0, nil, &flags)...)
+			row = append(row, t.histogramCells(unit, 0, 0, nil, &flags)...)
 			row[5] = only("-")
 		case h.Count == 0:
 			continue // nothing was observed: the means say so
 		default:
-			row = append(row, t.histogramCells(m, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
+			row = append(row, t.histogramCells(unit, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		}
 		ids = append(ids, l.ID)
 		of := ""
@@ -271,6 +284,69 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."}, legend(flags)...)
 	}
 	return tab, ids
+}
+
+// latencyUnit is the unit of a time, which a server may not tell.
+func (t *teller) latencyUnit(m *summary.Metric) string {
+	unit := unitOf(m)
+	if f, ok := t.run.Options.Catalog.Family(m.Name); unit == "" && ok {
+		unit = f.Unit
+	}
+	return cmp.Or(unit, "seconds")
+}
+
+// pivotScopes is how many scopes, such as models, stand side by side.
+const pivotScopes = 6
+
+// pivot sets the scopes of an engine side by side, for people.
+func (t *teller) pivot(e *engine, quantities *table) *table {
+	scopes := e.scopes
+	tab := &table{columns: []column{face("QUESTION"), face("QUANTITY")}}
+	t.limit(tab, firstQuantities, "--derived")
+	if len(scopes) > pivotScopes && !t.o.All {
+		tab.notes = []string{fmt.Sprintf("%d more %s (--all shows them)", len(scopes)-pivotScopes, strings.Join(e.scopeNames(), " "))}
+		scopes = scopes[:pivotScopes]
+	}
+	for _, s := range scopes {
+		var values []string
+		for _, value := range s.All() {
+			values = append(values, value)
+		}
+		tab.columns = append(tab.columns, column{head: strings.Join(values, " "), right: true})
+	}
+	tab.columns = append(tab.columns, face("WHAT IT IS"))
+	at := map[string]int{}
+	question := ""
+	for i := range quantities.rows {
+		row := quantities.rows[i]
+		name, _ := row[2].value.(string)
+		labels, _ := row[3].value.(metric.Labels)
+		if rest := labels.Without(e.scopeNames()...); rest.Len() > 0 {
+			name += rest.String()
+		}
+		k, ok := at[name]
+		if !ok {
+			k = len(tab.rows)
+			at[name] = k
+			cells := make([]cell, len(tab.columns))
+			if q, _ := row[1].value.(string); q != question {
+				question = q
+				cells[0] = only(strings.ReplaceAll(q, "_", " "))
+			}
+			cells[1], cells[len(cells)-1] = only(name), row[17]
+			tab.rows = append(tab.rows, cells)
+		}
+		c := slices.Index(scopes, labels.Only(e.scopeNames()...))
+		if c < 0 {
+			continue
+		}
+		text := row[7].text
+		if note := row[16].text; note != "" {
+			text += " (" + note + ")"
+		}
+		tab.rows[k][2+c] = only(text)
+	}
+	return tab
 }
 
 // missing lists the headline quantities that the servers gave no input for, and
@@ -340,9 +416,11 @@ func derivedCell(d *summary.Derived) cell {
 		return only("-")
 	}
 	text := ""
-	switch d.Unit {
-	case "count", "":
+	switch {
+	case d.Unit == "count" || d.Unit == "":
 		text = digits(d.Shown)
+	case d.Unit == "seconds" && math.Abs(d.Shown) < 1e-9: // what rounding leaves of a difference
+		text = units.Format(0, d.Unit)
 	default:
 		text = units.Format(d.Shown, d.Unit)
 	}

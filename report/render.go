@@ -41,6 +41,9 @@ func (p *page) text(w io.Writer, head []string) error {
 		s.printf("%s\n", texttab.Escape(line))
 	}
 	for _, t := range p.tables {
+		if t.programs {
+			continue
+		}
 		if t.heading != "" {
 			s.printf("\n%s\n", texttab.Escape(t.heading))
 		}
@@ -111,6 +114,9 @@ func (p *page) markdown(w io.Writer, head []string) error {
 		s.printf("%s\n", markdownText(line))
 	}
 	for _, t := range p.tables {
+		if t.programs {
+			continue
+		}
 		if t.heading != "" {
 			s.printf("\n### %s\n", markdownText(t.heading))
 		}

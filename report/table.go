@@ -32,6 +32,8 @@ type table struct {
 	columns []column
 	rows    [][]cell
 	notes   []string // below the table, for people
+	// programs says that people see the same in another form.
+	programs bool
 	// most is how many rows people see, 0 is all; more tells how to see the others.
 	most int
 	more string
