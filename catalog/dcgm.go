@@ -29,8 +29,7 @@ func dcgmUse() []Rule {
 	percent := func(name, help, family string) Rule { return level(name, "percent", help, dcgm+family) }
 	share := func(name, help, family string) Rule { return level(name, "ratio", help, dcgm+family) }
 	return []Rule{
-		rate("avg_power", "watt", "Power, by the counter of energy; else of the gauge.", times(1e-3, gained(dcgmEnergy))).or(over(dcgmPower), nil, Estimate).
-			about(Efficiency, LowerBetter).head(""),
+		dcgmMeter().watts("Power, by the counter of energy; else of the gauge."),
 		peak("power_peak", "watt", "Highest power seen.", dcgmPower).about(Efficiency, LowerBetter),
 		percent("gpu_util_mean", "Share of the time in which a kernel ran.", "DEV_GPU_UTIL").head(""),
 		percent("mem_copy_util_mean", "Share of the time in which memory was read or written.", "DEV_MEM_COPY_UTIL"),

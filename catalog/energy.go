@@ -60,13 +60,58 @@ func (v *View) firstOf(sums [][]Term) []Term {
 	return nil
 }
 
-// energyOf is the joules of all GPUs that were watched.
-func energyOf() [][]Term {
-	return [][]Term{times(1e-3, gained(dcgmEnergy)), over(dcgmPower), gained("nv_energy_consumption")}
+// meter is a counter of joules, and the gauge of watts beside it.
+type meter struct {
+	counter []Term
+	power   string
+}
+
+func dcgmMeter() meter   { return meter{times(1e-3, gained(dcgmEnergy)), dcgmPower} }
+func tritonMeter() meter { return meter{gained("nv_energy_consumption"), "nv_gpu_power_usage"} }
+
+// fewUpdates is how many times a meter is to be read in a stretch for its counter
+// to be exact: what it gained is off by up to one reading at each end.
+const fewUpdates = 20
+
+// joules is the energy of a stretch; nil when nothing tells. A counter that did
+// not move while there was power was not read again in that time: then the gauge
+// stands for it, as where there is no counter.
+func (m meter) joules(v *View) (terms []Term, status Status, flag string) {
+	a, watts := v.Amount(m.counter[0]), v.Amount(meanOver(m.power)[0])
+	switch {
+	case a.Series > 0 && (a.Value != 0 || watts.Value <= 0):
+		if f, ok := v.catalog.Family(m.counter[0].Family); ok && v.Seconds < fewUpdates*f.Staleness.Seconds() {
+			return m.counter, Estimate, "few_updates"
+		}
+		return m.counter, OK, ""
+	case watts.Series > 0:
+		return over(m.power), Estimate, "of_power"
+	}
+	return nil, Missing, ""
+}
+
+// watts is a rule for the mean power.
+func (m meter) watts(help string) Rule {
+	return Rule{Name: "avg_power", Unit: "watt", Help: help, Question: Efficiency, Better: LowerBetter, Headline: true, Formula: "energy / time, or else the mean of the gauge",
+		Make: func(v *View) []Derived {
+			terms, status, flag := m.joules(v)
+			if terms == nil {
+				return nil
+			}
+			d, _ := v.divide(terms, nil)
+			return []Derived{d.metered(status, flag)}
+		}}
+}
+
+func (d Derived) metered(s Status, flag string) Derived {
+	if d.atBest(s); flag != "" {
+		d.Flag(flag)
+	}
+	return d
 }
 
 func energyPack() Pack {
-	return Pack{Name: EnergyPack, Title: "Energy", Rules: energyRules(), Prefixes: slices.Concat([]string{dcgmEnergy, dcgmPower, "nv_energy_consumption"},
+	return Pack{Name: EnergyPack, Title: "Energy", Rules: energyRules(), Prefixes: slices.Concat([]string{dcgmEnergy, dcgmPower, "nv_energy_consumption", "nv_gpu_power_usage"},
 		workTokens().families(), workRequests().families(), workAudio().families(), workImages().families())}
 }
 
@@ -90,18 +135,18 @@ func energyRules() []Rule {
 
 // energyBy gives nothing unless there is both energy and work.
 func energyBy(v *View, w work, inverse bool) []Derived {
-	num, den := v.firstOf(energyOf()), w.of(v)
+	num, status, flag := dcgmMeter().joules(v)
+	if num == nil {
+		num, status, flag = tritonMeter().joules(v)
+	}
+	den := w.of(v)
 	if num == nil || den == nil {
 		return nil
 	}
-	gauge := num[0].Family == dcgmPower
 	if inverse {
 		num, den = den, num
 	}
 	d, _ := v.divide(num, den)
-	if gauge {
-		d.atBest(Estimate)
-	}
 	d.Flag("all_gpus_watched")
-	return []Derived{d}
+	return []Derived{d.metered(status, flag)}
 }

@@ -43,10 +43,15 @@ func exposition(lines string) string {
 	return b.String()
 }
 
-// inTenSeconds derives from what a server gained in ten seconds.
+// within derives from what a server gained in so many seconds.
+func within(t *testing.T, seconds float64, lines string) derived {
+	t.Helper()
+	return derive(t, known(t), seconds, exposed(t, exposition(lines)))
+}
+
 func inTenSeconds(t *testing.T, lines string) derived {
 	t.Helper()
-	return derive(t, known(t), 10, exposed(t, exposition(lines)))
+	return within(t, 10, lines)
 }
 
 const sglangLines = `

@@ -171,7 +171,8 @@ func TestTriton(t *testing.T) {
 	d.want("avg_cache_hit", "ok", 0.0002)
 	d.want("avg_cache_miss", "ok", 0.0005)
 	d.want("cache_saved", "estimate", 20*(1.996/80-0.0002))
-	d.want("avg_power", "ok", 400)
+	d.want("avg_power", "estimate", 400) // of few readings
+	within(t, 100, tritonLines).want("avg_power", "ok", 40)
 	d.want("j_per_inference", "estimate", 25)
 	d.want("gpu_utilization_mean", "ok", 0.5)
 	d.want("gpu_memory_peak", "ok", 30)

@@ -176,7 +176,7 @@ func nvCapacity(v *View) []Derived {
 func nvHost() []Rule {
 	energy := gained("nv_energy_consumption")
 	return []Rule{
-		rate("avg_power", "watt", "Power of the GPUs.", energy).or(over("nv_gpu_power_usage"), nil, Estimate).about(Efficiency, LowerBetter).head(""),
+		tritonMeter().watts("Power of the GPUs, by the counter of energy; else of the gauge."),
 		Rule{Name: "j_per_inference", Unit: "joule", Help: "Energy of the GPUs by inferences; those of ensembles count with those of their models.",
 			Num: energy, Den: gained(nvInference + "count"), Status: Estimate}.about(Efficiency, LowerBetter),
 		level("gpu_utilization_mean", "ratio", "Share of the time a kernel ran, of all GPUs.", "nv_gpu_utilization").head(""),
