@@ -67,7 +67,13 @@ func (c *child) start(ctx context.Context) error {
 	go func() {
 		defer close(c.done)
 		defer close(ended)
-		c.code, c.err = exitCode(c.cmd.Wait())
+		err := c.cmd.Wait()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			// It ended well, and left somebody behind who kept our pipes.
+			killGroup(c.cmd)
+			err = nil
+		}
+		c.code, c.err = exitCode(err)
 	}()
 	return nil
 }

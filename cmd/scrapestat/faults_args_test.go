@@ -14,6 +14,7 @@ import (
 	"log"
 	"math/big"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -226,4 +227,11 @@ func addresses(t *testing.T, collect collectFunc) {
 	}
 	defer six.Close()
 	collect(t, exitDone, "recording 1 targets", six.Addr)
+}
+
+func serveHandler(t *testing.T, h http.Handler) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
 }

@@ -11,12 +11,12 @@
 // shows all of them. The rules are checked of a run directory as it lies on the
 // disk, after every test that records one:
 //
-//	err := faults.Check(ctx, faults.Evidence{Dir: dir, Formats: []string{"json"}})
+//		err := faults.Check(ctx, faults.Evidence{Dir: dir, Formats: []string{"json"}})
 //
-//  1. Every scheduled poll has exactly one outcome, and all are in the exports.
-//  2. Stored and dropped lines add up to the lines of every accepted body.
-//  3. The exports that were asked for are there, each independent of the others.
-//  4. A file is complete or absent, closed to others, and leaves no remains.
-//  5. What a killed run exports is what a run that ended there exports: see Same.
-//  6. Nothing that was written holds a secret.
+//	 1. Every scheduled poll has exactly one outcome, and all are in the exports.
+//	 2. Stored and dropped lines add up to the lines of every accepted body.
+//	 3. The exports that were asked for are there, each independent of the others.
+//	 4. A file is complete or absent, closed to others, and leaves no remains.
+//	 5. What a killed run exports is what a run that ended there exports: see Same.
+//	 6. Nothing that was written holds a secret.
 package faults

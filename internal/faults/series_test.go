@@ -152,7 +152,9 @@ func (s *scene) allWarnings() (out []metric.Warning) {
 // vanishes lets a gauge of 10 be gone for two polls: its time average knows only
 // the time that it was there.
 func vanishes(t *testing.T) {
-	with := func(v int) string { return fmt.Sprintf("# TYPE g gauge\ng %d\n# TYPE c_total counter\nc_total %d\nb 1\n", v, v) }
+	with := func(v int) string {
+		return fmt.Sprintf("# TYPE g gauge\ng %d\n# TYPE c_total counter\nc_total %d\nb 1\n", v, v)
+	}
 	s := timed(t, time.Second, summary.Options{}, with(10), with(10), with(10), "b 1\n", "b 1\n", with(20), with(20))
 	g := s.metric("g").Series[0]
 	if g.Gauge.N != 4 || g.Gauge.TimeAvg != 15 {

@@ -1,0 +1,224 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/internal/faults"
+)
+
+// start starts scrapestat as a process of its own; what it says goes to talk.
+func start(t *testing.T, talk *lockedBuffer, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("scrapestat", args...)
+	cmd.Stderr = talk
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
+	return cmd
+}
+
+// ends waits for a process and checks its exit code.
+func ends(t *testing.T, cmd *exec.Cmd, code int, talk *lockedBuffer) {
+	t.Helper()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || cmd.ProcessState.ExitCode() != code {
+		t.Errorf("%v ended with %v, want exit code %d:\n%s", cmd.Args, err, code, talk.String())
+	}
+}
+
+// endless are flags for a run that goes on until somebody ends it.
+var endless = []string{"--interval", "20ms", "--max-scrape-share", "0", "--settle", "0s"}
+
+// TestCatalogueProcess has the cases D01 to D11, S12 and S13 but the kills and
+// the full disks, which have tests of their own.
+func TestCatalogueProcess(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run("D01 "+sig.String(), func(t *testing.T) {
+			dir, talk := filepath.Join(t.TempDir(), "run"), &lockedBuffer{}
+			cmd := start(t, talk, append([]string{"collect", srv.Addr, "-o", dir}, endless...)...)
+			if !waitForPolls(dir, 3) {
+				t.Fatal("nothing was recorded")
+			}
+			_ = cmd.Process.Signal(sig)
+			ends(t, cmd, exitDone, talk)
+			checkRun(t, dir, "json", "csv", "parquet")
+		})
+	}
+	t.Run("D02 second signal", TestAbort)
+	t.Run("D05 outputs that cannot be", badOutputs)
+	t.Run("D06 output exists", func(t *testing.T) {
+		dir := newRun(t)
+		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json"}, quickRun...)
+		try(t, exitUsage, "--force", args...)
+		checkRun(t, dir, "json", "csv", "jsonl", "parquet")
+		try(t, exitDone, "", append(args, "--force")...)
+		checkRun(t, dir, "json")
+		if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.csv")); err == nil {
+			t.Error("a file of the old run is left")
+		}
+	})
+	t.Run("D07 two collectors", twoCollectors)
+	t.Run("D08 little memory", func(t *testing.T) {
+		dir, talk := filepath.Join(t.TempDir(), "run"), &lockedBuffer{}
+		cmd := exec.Command("sh", "-c", `ulimit -v 2097152; GOMEMLIMIT=256MiB exec scrapestat "$@"`, "sh", "collect", srv.Addr, "-o", dir, "--duration", "300ms", "--settle", "0s")
+		cmd.Stderr = talk
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, cmd, exitDone, talk)
+		checkRun(t, dir, "json", "csv", "parquet")
+	})
+	t.Run("D09 commands", commands)
+	t.Run("D11 no terminal", noTerminal)
+	t.Run("S12 stopped", stopped)
+	t.Run("S13 odd windows", oddWindows)
+}
+
+func badOutputs(t *testing.T) {
+	tmp := t.TempDir()
+	file, ran := filepath.Join(tmp, "file"), filepath.Join(tmp, "ran")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(out string) {
+		t.Helper()
+		var said bytes.Buffer
+		code := run(t.Context(), []string{"collect", "127.0.0.1:1", "-o", out, "--", "touch", ran}, stdio{nil, &said, &said})
+		if code != exitUsage && code != exitFailed || !strings.Contains(said.String(), out) {
+			t.Errorf("-o %s: exit %d: %s", out, code, said.String())
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Fatalf("-o %s: the load was started", out)
+		}
+	}
+	check("/dev/full")
+	check(file)
+	check(filepath.Join(file, "below"))
+	check("/proc/no-such-folder/run")
+	locked := filepath.Join(tmp, "locked")
+	if err := os.Mkdir(locked, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		check(filepath.Join(locked, "run"))
+	}
+}
+
+func twoCollectors(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	dir, talk := filepath.Join(t.TempDir(), "run"), &lockedBuffer{}
+	first := start(t, talk, append([]string{"collect", srv.Addr, "-o", dir}, endless...)...)
+	if !waitForPolls(dir, 2) {
+		t.Fatal("nothing was recorded")
+	}
+	try(t, exitUsage, "in use", append([]string{"collect", srv.Addr, "-o", dir, "--force"}, quickRun...)...)
+	_ = first.Process.Kill()
+	_ = first.Wait() // killed
+	// The lock of the dead is no lock.
+	try(t, exitDone, "", append([]string{"collect", srv.Addr, "-o", dir, "--force", "--formats", "json"}, quickRun...)...)
+	checkRun(t, dir, "json")
+}
+
+func commands(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	check := func(code int, want string, command ...string) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "run")
+		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s", "--max-scrape-share", "0", "--"}, command...)
+		try(t, code, want, args...)
+		if _, err := os.Stat(dir); err == nil {
+			checkRun(t, dir, "json")
+		}
+	}
+	check(exitNotFound, "no-such-command", "no-such-command")
+	check(128+int(syscall.SIGSEGV), "", "sh", "-c", "kill -SEGV $$")
+	check(9, "", "sh", "-c", "exit 9")
+	check(exitDone, "", "sh", "-c", "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
+	// A grandchild that keeps our pipes does not hold the end up.
+	check(exitDone, "", "sh", "-c", "sleep 20 & exit 0")
+}
+
+func noTerminal(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	for _, env := range []string{"TERM=dumb", "NO_COLOR=1", "COLUMNS=20"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		cmd := exec.Command("scrapestat", append([]string{"collect", srv.Addr, "-o", dir}, quickRun...)...)
+		cmd.Env = append(os.Environ(), env)
+		out, err := cmd.CombinedOutput()
+		if err != nil || bytes.ContainsRune(out, '\x1b') {
+			t.Errorf("%s: %v: %q", env, err, out)
+		}
+	}
+	// Nobody reads stdout: an error, no panic, and the files are there.
+	dir := filepath.Join(t.TempDir(), "run")
+	out, _ := exec.Command("sh", "-c", fmt.Sprintf("scrapestat collect %s -o %s %s >&- 2>/dev/null; echo $?", srv.Addr, dir, strings.Join(quickRun, " "))).Output()
+	if code := strings.TrimSpace(string(out)); code != "0" && code != "1" {
+		t.Errorf("stdout closed: exit code %s", code)
+	}
+	checkRun(t, dir, "json", "csv", "parquet")
+}
+
+// stopped stops the collector and lets it go on: the time between is a hole in
+// the polls, counted as skipped ones, and no burst follows.
+func stopped(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	dir, talk := filepath.Join(t.TempDir(), "run"), &lockedBuffer{}
+	cmd := start(t, talk, append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json"}, endless...)...)
+	if !waitForPolls(dir, 5) {
+		t.Fatal("nothing was recorded")
+	}
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	// Only when the process is known to stand still does its silence say anything.
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("wait for the stop: %v, %v", err, status)
+	}
+	before := len(srv.Ledger())
+	pause := exec.Command("sleep", "0.5")
+	if err := pause.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	seen, err := countStored(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !waitForPolls(dir, seen+3) {
+		t.Fatal("it did not go on")
+	}
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	ends(t, cmd, exitDone, talk)
+	checkRun(t, dir, "json")
+	accounts, err := faults.Accounts(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 25 ticks fell into the pause, less one at each end.
+	if n := accounts[0].Outcomes["skipped_overlap"]; n < 20 {
+		t.Errorf("%d polls were skipped, want those of half a second; %d requests before, %d after", n, before, len(srv.Ledger()))
+	}
+}
+
+func oddWindows(t *testing.T) {
+	dir := newRun(t)
+	try(t, exitUsage, "leaves nothing", "collect", "127.0.0.1:1", "--duration", "1s", "--cooldown", "2s")
+	try(t, exitUsage, "negative", "collect", "127.0.0.1:1", "--warmup", "-1s")
+	try(t, exitUsage, "negative", "export", dir, "--warmup", "-1s")
+	try(t, exitUsage, "not after", "export", dir, "--from", "2s", "--to", "1s")
+	try(t, exitUsage, "invalid duration", "export", dir, "--from", "soon")
+	try(t, exitUsage, "", "collect", "127.0.0.1:1", "--duration", "99999999999h")
+	try(t, exitFailed, "nothing is left of the load", "export", dir, "--warmup", "1h", "--formats", "json")
+}
