@@ -108,6 +108,7 @@ type page struct {
 	Runs      []runView
 	Chips     []chip
 	Tiles     []tileGroup
+	Pipelines []pipeline
 	Strips    []strip
 	Losses    []loss
 	Warnings  []warning
@@ -173,6 +174,7 @@ func newPage(ins []Input, o Options) (*page, error) {
 	p.Chips = p.chips()
 	p.Compared = compared(o.Compare)
 	p.tiles()
+	p.pipelines()
 	p.families()
 	p.derived()
 	if err := p.pictures(); err != nil {

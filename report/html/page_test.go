@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report/html"
@@ -237,5 +238,37 @@ func TestComparison(t *testing.T) {
 	}
 	if strings.Contains(pageOf(t, html.Options{}, a, b), `id="compare"`) {
 		t.Error("a page without a comparison shows one")
+	}
+}
+
+func TestPipeline(t *testing.T) {
+	r := served(10, "x")
+	run, err := summary.Build(t.Context(), []summary.Recording{r}, summary.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string, v float64, unit string, labels ...string) {
+		var pairs []metric.Label
+		for i := 0; i < len(labels); i += 2 {
+			pairs = append(pairs, metric.Label{Name: labels[i], Value: labels[i+1]})
+		}
+		run.Derived = append(run.Derived, summary.Derived{Derived: catalog.Derived{Pack: catalog.OmniPack, Name: name, Unit: unit, Value: v, Shown: v, Labels: metric.NewLabels(pairs...)}})
+	}
+	for _, name := range []string{"0", "1", "<b>"} {
+		add("stage_time_mean", 0.25, "seconds", "stage", name)
+	}
+	add("edge_hop_mean", 0.003, "seconds", "from_stage", "0", "to_stage", "1")
+	add("edge_hop_mean", 0.004, "seconds", "from_stage", "0", "to_stage", "<b>")
+	add("edge_hop_mean", 0.005, "seconds", "from_stage", "0", "to_stage", "nosuch")
+	add("bottleneck_stage", 3, "requests", "stage", "1")
+	var out bytes.Buffer
+	if err := html.Write(&out, []html.Input{{Name: "n", Run: run}}, html.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	page := out.String()
+	for want, n := range map[string]int{`class="hop"`: 2, `class="box`: 3, "busiest\"": 1, ">3 ms<": 1, ">4 ms<": 1, ">250 ms<": 3, "stage &lt;b&gt;": 2, "5 ms<": 0} {
+		if got := strings.Count(page[strings.Index(page, `id="stages"`):strings.Index(page, `id="time"`)], want); got != n {
+			t.Errorf("the picture of stages has %q %d times, want %d", want, got, n)
+		}
 	}
 }

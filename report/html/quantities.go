@@ -15,7 +15,7 @@ import (
 // The limits of what is shown of derived quantities.
 const (
 	maxTileGroups = 16
-	maxTiles      = 24 // of a group
+	maxTiles      = 48 // of a group
 	maxDerived    = 2000
 )
 
