@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -283,4 +284,88 @@ func TestOmniSplitIsTheTruth(t *testing.T) {
 	}
 	check(false, true)
 	check(true, false)
+}
+
+// omniQuantities are the quantities of a run by name and labels.
+func omniQuantities(r *summary.Run) map[string]*summary.Derived {
+	out := map[string]*summary.Derived{}
+	for i := range r.Derived {
+		if d := &r.Derived[i]; d.Pack == catalog.OmniPack && d.Status.Defined() {
+			out[d.Name+d.Labels.String()] = d
+		}
+	}
+	return out
+}
+
+// TestOmniGenerationsAgree shows the same server under the names of each of its
+// generations. What a generation shows must give what the newest gives, and what it
+// lacks is listed here, so that nothing is lost in silence.
+func TestOmniGenerationsAgree(t *testing.T) {
+	t.Parallel()
+	image, err := simulate.NamedPlan("image", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	speech := simulate.FixedPlan(2, true)
+	run := func(plan *simulate.Plan, change func(*simulate.Options)) map[string]*summary.Derived {
+		o := simulate.Options{Seed: 4, Rate: 6, Plan: plan, AbortShare: -1, ErrorShare: -1}
+		change(&o)
+		r, _ := omniChain(t, o, true, 65*time.Second)
+		return omniQuantities(r)
+	}
+	newest := map[*simulate.Plan]map[string]*summary.Derived{}
+	for _, plan := range []*simulate.Plan{&speech, &image} {
+		newest[plan] = run(plan, func(*simulate.Options) {})
+	}
+	// lacks are names of quantities, or beginnings of them, that need a family or
+	// a label that the generation does not have.
+	check := func(name string, plan *simulate.Plan, change func(*simulate.Options), lacks ...string) {
+		t.Helper()
+		got, same := run(plan, change), 0
+		for key, want := range newest[plan] {
+			lacking := slices.ContainsFunc(lacks, func(l string) bool { return strings.HasPrefix(key, l) })
+			d := got[key]
+			switch {
+			case d == nil && !lacking:
+				t.Errorf("%s: %s is gone", name, key)
+			case d == nil || d.Status == catalog.Partial:
+			case math.Abs(d.Value-want.Value) > 1e-9*math.Abs(want.Value)+1e-12:
+				t.Errorf("%s: %s is %v, of the newest generation %v", name, key, d.Value, want.Value)
+			default:
+				same++
+			}
+		}
+		for _, l := range lacks {
+			if d := got[l]; d != nil && d.Status == catalog.OK {
+				t.Errorf("%s: %s is there after all", name, l)
+			}
+		}
+		if same < 6 {
+			t.Errorf("%s: only %d quantities are the same", name, same)
+		}
+	}
+	as := func(generation string) func(*simulate.Options) {
+		return func(o *simulate.Options) { o.Generation = generation }
+	}
+	// Before g4 there is no family of the time in a stage that is no language model,
+	// nor of queues and failures.
+	timeless := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="2"}`, `stage_share_of_e2e{stage="2"}`, `stage_queue_mean{stage="2"}`,
+		`in_queue_share{stage="2"}`, `stage_request_rate{stage="2"}`, `fan_out{stage="2"}`, `stage_utilization{stage="2"}`, `check_stage_count{stage="2"}`,
+		"check_stage_time_missing"}
+	check("g3", &speech, as("g3"), timeless...)
+	check("g2", &speech, as("g2"), timeless...)
+	check("g1", &speech, as("g1"), timeless...)
+	// g0 has neither transfers nor audio, and numbers its engines.
+	stages := []string{"edge_", "edges_", "omni_hops_mean", "rtf_", "ttfp_", "audio_", "underrun_", "continuity_", "stream_share", "check_edge_counts",
+		"check_continuity", "omni_finished_share", "stage_", "in_queue_share", "fan_out", "replica_", "check_stage", "bottleneck_stage"}
+	check("g0", &speech, as("g0"), stages...)
+	check("g4 with engine", &speech, func(o *simulate.Options) { o.EngineLabel = true })
+	check("g4 without _total", &speech, func(o *simulate.Options) { o.BareCounters = true })
+	check("g2 with engine, without _total", &speech, func(o *simulate.Options) { o.Generation, o.EngineLabel, o.BareCounters = "g2", true, true }, timeless...)
+	drawn := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="1"}`, `stage_share_of_e2e{stage="1"}`, `stage_queue_mean{stage="1"}`,
+		`in_queue_share{stage="1"}`, `stage_request_rate{stage="1"}`, `fan_out{stage="1"}`, `stage_utilization{stage="1"}`, `check_stage_count{stage="1"}`,
+		"images_s", "megapixels_s", "mean_pixels", "steps_mean", "diffusion_step_mean", "image_ttfp", `diffusion_share{part="vae_decode"`, "peak_memory"}
+	check("g3 images", &image, as("g3"), append(drawn, "check_stage_time_missing")...)
+	check("g2 images", &image, as("g2"), append(drawn, "check_stage_time_missing")...)
+	check("g0 images", &image, as("g0"), append(append(drawn, "check_stage_time_missing"), stages...)...)
 }
