@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -74,9 +75,13 @@ func (o *omniRun) slack() total {
 }
 
 // in makes a result partial when a stage has no time family, so that its time is
-// in the slack.
+// in the slack, and when engines stand for stages, so that others may be hidden.
 func (d Derived) in(o *omniRun) Derived {
 	for _, s := range o.stages {
+		if strings.HasPrefix(s.name, "engine") {
+			d.Flag("stages_unknown")
+			d.atBest(Partial)
+		}
 		if !s.timed {
 			d.Flag("stage_time_missing")
 			d.atBest(Partial)

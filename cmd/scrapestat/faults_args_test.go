@@ -59,8 +59,8 @@ func try(t *testing.T, code int, want string, args ...string) string {
 	return said.String()
 }
 
-// checkRun checks the rules of package faults.
-func checkRun(t *testing.T, dir string, formats ...string) {
+// checkFaultyRun checks the rules of package faults.
+func checkFaultyRun(t *testing.T, dir string, formats ...string) {
 	t.Helper()
 	if err := faults.Check(t.Context(), faults.Evidence{Dir: dir, Formats: formats}); err != nil {
 		t.Error(err)
@@ -84,7 +84,7 @@ func TestCatalogueAddresses(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		said := try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json"}, quickRun...), args...)...)
 		if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.json")); err == nil {
-			checkRun(t, dir, "json")
+			checkFaultyRun(t, dir, "json")
 		}
 		return said
 	}
