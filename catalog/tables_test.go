@@ -75,10 +75,13 @@ func TestRules(t *testing.T) {
 				continue // results name themselves
 			}
 			bad := func(what string, v any) { t.Errorf("%s of %s: %s %v", r.Name, p.Name, what, v) }
-			if r.Name == "" || named[r.Name] {
+			// Two rules may make results of one name, which labels tell apart: a
+			// headline and further levels of it.
+			if name := r.Name + ": " + r.Help; r.Name == "" || named[name] {
 				bad("the name is empty or taken", "")
+			} else {
+				named[name] = true
 			}
-			named[r.Name] = true
 			if !units.Known(r.Unit) {
 				bad("unknown unit", r.Unit)
 			}
