@@ -49,12 +49,10 @@ func (g *group) histogram() []named {
 	for _, q := range g.quantiles {
 		out = append(out, named{percentile(q), g.percentile(pool, q, count)})
 	}
-	switch {
-	case count <= 0: // the rows above say so
-	case hasRate:
-		out = append(out, named{"rate", present(rate, rates.trace(1))})
+	if hasRate {
+		return append(out, named{"rate", present(rate, rates.trace(1))})
 	}
-	return out
+	return append(out, named{"rate", absent("no rate: no time passed, or nothing was observed")})
 }
 
 // percentile is "p99.9" for 0.999.
@@ -147,6 +145,7 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 		return absent("no observations in the window")
 	}
 	e, estimator, ok := g.estimate(q)
+	ok = ok && !math.IsNaN(e.Value)
 	m := present(e.Value*g.factor, nil)
 	switch {
 	case ok:
@@ -156,7 +155,7 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 	case p.counts == nil:
 		return absent(p.missing)
 	case len(g.series) == 1:
-		return absent("no estimate: the buckets do not allow one")
+		return absent("no estimate of " + percentile(q))
 	default:
 		m = present(linearQuantile(p.bounds, p.cum, q), nil)
 		m.estimator = histest.Linear + ", pooled"

@@ -282,17 +282,18 @@ func (g *group) derivedValue() *measure {
 	if d.Status != catalog.OK {
 		m.notes = append(m.notes, "status "+d.Status.String())
 	}
-	if d.HasParts && m.trace != nil && !near(m.trace, m.value) {
-		m.trace = nil // the parts are of another scale than the value
+	if m.trace != nil && !near(m.trace, m.value) {
+		m.trace = nil // it is no mean of its slices: a peak, say
 	}
 	return m
 }
 
-// near says that the slices of a trace add up to about the value of the window.
+// near says that the slices of a trace add up to the value of the window, but for
+// what happened in slices that are cut short.
 func near(t *trace, value float64) bool {
 	sums := t.prefix()
 	v := t.value(sums[t.len()])
-	return math.Abs(v-value) <= 0.5*math.Max(math.Abs(v), math.Abs(value))
+	return math.Abs(v-value) <= 0.05*math.Max(math.Abs(v), math.Abs(value))
 }
 
 // estimateOf is the estimate of quantile q, if the run has one.

@@ -248,6 +248,9 @@ func (rd *reader) counter(out *summary.Series, s *jsonSeries, note *jsonNote) bo
 	for _, t := range s.Slices {
 		c.Slices = append(c.Slices, normalize.CounterSlice{Slice: t.slice(), Total: t.Total, Rate: t.Rate})
 	}
+	if avg, ok := s.Stats["rate_avg"]; ok {
+		c.SliceRates = &normalize.Spread{Avg: avg, Min: s.Stats["rate_min"], Max: s.Stats["rate_max"], Std: s.Stats["rate_std"]}
+	}
 	out.Counter = c
 	return true
 }
@@ -255,8 +258,8 @@ func (rd *reader) counter(out *summary.Series, s *jsonSeries, note *jsonNote) bo
 func (rd *reader) gauge(out *summary.Series, s *jsonSeries) bool {
 	avg, ok := s.Stats["avg"]
 	if !ok {
-		if rd.isInfo(s) {
-			out.Info = &normalize.Info{}
+		if len(s.Stats) == 0 { // a series of labels only
+			out.Gauge = &normalize.Gauge{}
 			return true
 		}
 		return false
@@ -275,9 +278,6 @@ func (rd *reader) gauge(out *summary.Series, s *jsonSeries) bool {
 	out.Gauge = g
 	return true
 }
-
-// isInfo says that a series is one of labels without statistics.
-func (rd *reader) isInfo(s *jsonSeries) bool { return len(s.Stats) == 0 && len(s.Labels) > 0 }
 
 func (t *jsonSlice) slice() normalize.Slice {
 	return normalize.Slice{StartNS: t.StartNS, EndNS: t.EndNS, Partial: t.Complete != nil && !*t.Complete}

@@ -18,7 +18,7 @@ var comparisonPage string
 // network, and everything from runs is escaped. All rows are in it.
 func ComparisonHTML(w io.Writer, r *compare.Result) error {
 	c := newComparison(r, ComparisonOptions{All: true})
-	page := comparisonView{Title: texttab.Escape(c.title()), Terms: c.terms(), Totals: c.totals(), Header: c.header()}
+	page := comparisonView{Title: texttab.Escape(c.title()), Terms: c.terms(), Totals: c.totals(), Header: escapeAll(c.header())}
 	for _, s := range c.Sides {
 		page.Sides = append(page.Sides, texttab.Escape(s.Name))
 	}

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"strings"
 
@@ -21,6 +20,9 @@ func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) err
 	if len(c.listed) > 0 {
 		header := c.header()
 		header[0] = ""
+		for i := range header {
+			header[i] = markdown(header[i]) // it has the names of the sides
+		}
 		markdownRow(&b, header)
 		b.WriteString(strings.Repeat("| --- ", len(header)) + "|\n")
 		for _, row := range c.listed {
@@ -62,7 +64,7 @@ func markdownRow(b *strings.Builder, cells []string) {
 // markdown escapes a text so that it is shown as it is: no line ends, no markup, no
 // mentions, no links.
 func markdown(s string) string {
-	s = html.EscapeString(texttab.Escape(s))
+	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(texttab.Escape(s))
 	var b strings.Builder
 	for _, r := range s {
 		if strings.ContainsRune("\\`*_[]|~@#!", r) {
