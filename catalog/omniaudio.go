@@ -25,8 +25,7 @@ func omniAudioRules() []Rule {
 	rules := []Rule{
 		{Name: "rtf_mean", Help: "Real-time factor, a mean over requests of stage time by length.", Question: Latency, Better: LowerBetter, By: by,
 			Num: sumOf(audioRTF), Den: countOf(audioRTF)},
-		slo("rtf_slo_attainment", "Requests whose audio was made in real time.", audioRTF, 1).head(""),
-		slo("rtf_slo_attainment", "Requests whose audio was made so much faster than real time.", audioRTF, 0.5, 0.75, 0.9),
+		slo("rtf_slo_attainment", "Requests whose audio was made at least this fast; 1 is real time.", audioRTF, 0.5, 0.75, 0.9, 1),
 		{Name: "ttfp_mean", Unit: "seconds", Help: "To the first packet of audio, of requests that stream.", Question: Latency, Better: LowerBetter,
 			By: by, Headline: true, Canonical: "ttft_mean_s", Num: sumOf(audioTTFP), Den: countOf(audioTTFP)},
 		slo("ttfp_slo", "Streaming requests whose first packet came within so many seconds.", audioTTFP, 0.25, 0.5, 1),

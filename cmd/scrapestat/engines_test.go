@@ -43,6 +43,7 @@ func pages() map[string][]simulatedTarget {
 	role := func(name string) map[string]string { return map[string]string{"role": name} }
 	return map[string][]simulatedTarget{
 		"vllm.md":       {{name: "a", profile: "vllm", labels: role("gold"), options: load(8, 1)}, {name: "b", profile: "vllm", labels: role("silver"), options: load(4, 2)}},
+		"vllm-omni.md":  {{name: "omni", profile: "vllm-omni", options: simulate.Options{Rate: 4, Seed: 3, Engines: 2}}},
 		"sglang.md":     {{name: "sglang", profile: "sglang", options: load(8, 3)}},
 		"trtllm.md":     {{name: "trtllm", profile: "trtllm", options: load(8, 4), path: "/prometheus/metrics"}},
 		"dynamo.md":     {{name: "frontend", profile: "dynamo", options: load(8, 5)}, {name: "worker", profile: "dynamo-worker", options: load(8, 5)}},
