@@ -62,7 +62,7 @@ func TestFaultDiskFull(t *testing.T) {
 		}
 		if code == exitDone {
 			fine++
-			checkRun(t, dir, export.Formats()...)
+			checkFaultyRun(t, dir, export.Formats()...)
 			continue
 		}
 		full++
@@ -107,7 +107,7 @@ func afterFull(t *testing.T, dir string) {
 	if code, talk := runQuiet("export", dir, "--formats", "json,csv,jsonl,parquet"); code != exitDone {
 		t.Errorf("export with room again: exit %d: %s", code, talk)
 	} else {
-		checkRun(t, dir, export.Formats()...)
+		checkFaultyRun(t, dir, export.Formats()...)
 	}
 }
 
@@ -143,7 +143,7 @@ exit $code`, size, mount, srv.Addr, mount, strings.Join(quickRun, " "), mount, k
 			t.Logf("no tmpfs here: %s", said.String())
 			return
 		case code == exitDone:
-			checkRun(t, filepath.Join(kept, "run"), export.Formats()...)
+			checkFaultyRun(t, filepath.Join(kept, "run"), export.Formats()...)
 		default:
 			full++
 			if !strings.Contains(said.String(), "scrapestat: ") || strings.Contains(said.String(), "goroutine ") {
@@ -216,7 +216,7 @@ func nothingCollected(t *testing.T) {
 	srv.Close()
 	dir := filepath.Join(t.TempDir(), "run")
 	try(t, exitNothing, "nothing could be collected", append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
-	checkRun(t, dir, "json", "csv", "jsonl", "parquet")
+	checkFaultyRun(t, dir, "json", "csv", "jsonl", "parquet")
 	try(t, exitDone, "", "show", dir)
 }
 
@@ -308,7 +308,7 @@ func umask(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	checkRun(t, dir, "json", "csv", "jsonl", "parquet")
+	checkFaultyRun(t, dir, "json", "csv", "jsonl", "parquet")
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		if info, err := os.Stat(d); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v %v, want mode 0700", d, info.Mode(), err)

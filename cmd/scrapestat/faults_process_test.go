@@ -54,7 +54,7 @@ func TestCatalogueProcess(t *testing.T) {
 			}
 			_ = cmd.Process.Signal(sig)
 			ends(t, cmd, exitDone, talk)
-			checkRun(t, dir, "json", "csv", "parquet")
+			checkFaultyRun(t, dir, "json", "csv", "parquet")
 		})
 	}
 	t.Run("D02 second signal", TestAbort)
@@ -63,9 +63,9 @@ func TestCatalogueProcess(t *testing.T) {
 		dir := newRun(t)
 		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json"}, quickRun...)
 		try(t, exitUsage, "--force", args...)
-		checkRun(t, dir, "json", "csv", "jsonl", "parquet")
+		checkFaultyRun(t, dir, "json", "csv", "jsonl", "parquet")
 		try(t, exitDone, "", append(args, "--force")...)
-		checkRun(t, dir, "json")
+		checkFaultyRun(t, dir, "json")
 		if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.csv")); err == nil {
 			t.Error("a file of the old run is left")
 		}
@@ -79,7 +79,7 @@ func TestCatalogueProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends(t, cmd, exitDone, talk)
-		checkRun(t, dir, "json", "csv", "parquet")
+		checkFaultyRun(t, dir, "json", "csv", "parquet")
 	})
 	t.Run("D09 commands", commands)
 	t.Run("D11 no terminal", noTerminal)
@@ -129,7 +129,7 @@ func twoCollectors(t *testing.T) {
 	_ = first.Wait() // killed
 	// The lock of the dead is no lock.
 	try(t, exitDone, "", append([]string{"collect", srv.Addr, "-o", dir, "--force", "--formats", "json"}, quickRun...)...)
-	checkRun(t, dir, "json")
+	checkFaultyRun(t, dir, "json")
 }
 
 func commands(t *testing.T) {
@@ -140,7 +140,7 @@ func commands(t *testing.T) {
 		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s", "--max-scrape-share", "0", "--"}, command...)
 		try(t, code, want, args...)
 		if _, err := os.Stat(dir); err == nil {
-			checkRun(t, dir, "json")
+			checkFaultyRun(t, dir, "json")
 		}
 	}
 	check(exitNotFound, "no-such-command", "no-such-command")
@@ -168,7 +168,7 @@ func noTerminal(t *testing.T) {
 	if code := strings.TrimSpace(string(out)); code != "0" && code != "1" {
 		t.Errorf("stdout closed: exit code %s", code)
 	}
-	checkRun(t, dir, "json", "csv", "parquet")
+	checkFaultyRun(t, dir, "json", "csv", "parquet")
 }
 
 // stopped stops the collector and lets it go on: the time between is a hole in
@@ -201,7 +201,7 @@ func stopped(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	ends(t, cmd, exitDone, talk)
-	checkRun(t, dir, "json")
+	checkFaultyRun(t, dir, "json")
 	accounts, err := faults.Accounts(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
