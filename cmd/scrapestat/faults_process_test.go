@@ -85,6 +85,23 @@ func TestCatalogueProcess(t *testing.T) {
 	t.Run("D11 no terminal", noTerminal)
 	t.Run("S12 stopped", stopped)
 	t.Run("S13 odd windows", oddWindows)
+	t.Run("X01 the terminal", terminal)
+	t.Run("X04 the status page", TestListen)
+}
+
+// terminal prints what a hostile target sends: nothing of it acts on the terminal.
+func terminal(t *testing.T) {
+	hostile := serveBad(t, `200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\x9b2J\"} 1\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 1\n"
+200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\"} 9\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 5\nbad \x1b[2J line\n"`)
+	failing := serveBad(t, `500 body="\x1b]0;title\x07\nsecond line"`)
+	dir := filepath.Join(t.TempDir(), "run")
+	said := try(t, exitDone, "", append([]string{"collect", hostile.Addr, failing.Addr, "-o", dir, "--tag", "k=\x1b[31m"}, quickRun...)...)
+	said += try(t, exitDone, "", "show", dir)
+	said += try(t, exitDone, "", "show", dir, "--format", "markdown")
+	if i := strings.IndexAny(said, "\x1b\x07\r\u009b"); i >= 0 {
+		t.Errorf("a control character in the output: %q", said[max(0, i-80):min(len(said), i+40)])
+	}
+	checkFaultyRun(t, dir, "json", "csv", "parquet")
 }
 
 func badOutputs(t *testing.T) {

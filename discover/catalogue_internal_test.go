@@ -1,0 +1,8 @@
+package discover
+
+import "testing"
+
+// TestCatalogue runs cases of the fault catalogue (package faults) by their id.
+func TestCatalogue(t *testing.T) {
+	t.Run("X07 metadata addresses", TestDialGuard)
+}

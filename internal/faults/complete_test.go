@@ -1,0 +1,208 @@
+package faults_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/internal/badserver"
+	"github.com/scrapestat/scrapestat/internal/faults"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reliability.md")
+
+// idOf finds the id at the beginning of the name of a subtest.
+var idOf = regexp.MustCompile(`^([TPSDEX][0-9]{2})( |$)`)
+
+// tested returns the tests of each id: the calls of t.Run, or of a local run,
+// whose first argument begins with one, in all test files of the module.
+func tested(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || d.Name() == "bench") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		where, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "TestCatalogue") {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id := idOfCall(n); id != "" && !slices.Contains(out[id], where+" "+f.Name.Name) {
+					out[id] = append(out[id], where+" "+f.Name.Name)
+				}
+				return true
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// idOfCall returns the id that a call of t.Run or run names.
+func idOfCall(n ast.Node) string {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) < 2 {
+		return ""
+	}
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		if f.Sel.Name != "Run" {
+			return ""
+		}
+	case *ast.Ident:
+		if f.Name != "run" {
+			return ""
+		}
+	default:
+		return ""
+	}
+	name := call.Args[0]
+	if sum, ok := name.(*ast.BinaryExpr); ok { // "D01 " + sig.String()
+		name = sum.X
+	}
+	lit, ok := name.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if m := idOf.FindStringSubmatch(text); err == nil && m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// besides are the ids whose tests are functions of their own.
+var besides = map[string]string{
+	"D03": "cmd/scrapestat TestFaultKill",
+	"P22": "scrape FuzzDecode",
+}
+
+// TestComplete fails when an id of the catalogue has no test, when a test names
+// an id that is none, and when a server of a case is missing.
+func TestComplete(t *testing.T) {
+	have := tested(t, "../..")
+	all := faults.Catalogue()
+	if len(all) != 93 {
+		t.Errorf("the catalogue has %d cases, want 93", len(all))
+	}
+	known := map[string]bool{}
+	for _, c := range all {
+		known[c.ID] = true
+		if len(have[c.ID]) == 0 && besides[c.ID] == "" {
+			t.Errorf("%s (%s) has no test", c.ID, c.Title)
+		}
+		if c.ID[0] == 'T' || c.ID[0] == 'P' {
+			if _, err := badserver.Case(c.ID); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for id, where := range have {
+		if !known[id] {
+			t.Errorf("%v name %s, which is no case", where, id)
+		}
+	}
+	checkBesides(t)
+	checkDocument(t, all, have)
+}
+
+func checkBesides(t *testing.T) {
+	t.Helper()
+	for id, where := range besides {
+		folder, name, _ := strings.Cut(where, " ")
+		paths, err := filepath.Glob("../../" + folder + "/*_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(paths, func(path string) bool {
+			data, err := os.ReadFile(path)
+			return err == nil && strings.Contains(string(data), "func "+name+"(")
+		}) {
+			t.Errorf("%s: %s has no %s", id, folder, name)
+		}
+	}
+}
+
+// checkDocument wants docs/reliability.md to be what the catalogue, the tests and
+// the figures of testdata/figures make it; -update writes it.
+func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
+	t.Helper()
+	const path = "../../docs/reliability.md"
+	kept, err := faults.Figures("testdata/figures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := os.ReadFile("testdata/reliability_head.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.Write(head)
+	b.WriteString("\n## Long runs\n\nWhat the long runs have shown, as they said it, and the command that shows it again.\n\n| run | what it said |\n|---|---|\n")
+	for _, k := range kept {
+		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Figure)
+	}
+	b.WriteString("\n```sh\n")
+	for _, k := range kept {
+		b.WriteString(k.Command + "\n")
+	}
+	b.WriteString("```\n")
+	area := ""
+	for _, c := range all {
+		if a := faults.Area(c.ID); a != area {
+			area = a
+			fmt.Fprintf(&b, "\n## %s\n\n| id | tried | test |\n|---|---|---|\n", area)
+		}
+		where := slices.Clone(have[c.ID])
+		if x := besides[c.ID]; x != "" {
+			where = append(where, x)
+		}
+		slices.Sort(where)
+		for i, w := range where {
+			where[i] = "`" + strings.Replace(w, " ", "` ", 1)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.ID, c.Title, strings.Join(where, ", "))
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != b.String() {
+		t.Error("docs/reliability.md is not what the tests say: go test ./internal/faults -run TestComplete -update")
+	}
+}
