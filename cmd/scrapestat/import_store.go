@@ -118,7 +118,7 @@ func (q *storeOptions) options(o *importOptions, now time.Time) (promstore.Impor
 func importPrometheus(ctx context.Context, o promstore.ImportOptions, s *importSink) (imported, error) {
 	total := float64(o.EndNS - o.StartNS)
 	o.Progress = func(doneNS, samples int64) {
-		s.progress("%.0f %% of the time range, %d samples", 100*float64(doneNS-o.StartNS)/total, samples)
+		s.progress("%s of the time range, %d samples", meter(float64(doneNS-o.StartNS)/total), samples)
 	}
 	st, err := promstore.Import(ctx, o, s)
 	got := fromTimeline(st.Stats)

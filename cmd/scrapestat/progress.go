@@ -130,12 +130,18 @@ func (b *bar) add(n int64) {
 // text is the line: what is done, how much of it, and how long it will take.
 func (b *bar) text(now time.Time) string {
 	part := min(float64(b.n)/float64(b.of), 1)
-	full := int(part * barWidth)
-	text := fmt.Sprintf("%s  [%s%s] %3.0f %%", b.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100)
+	text := b.what + "  " + meter(part)
 	if took := now.Sub(b.started); part > 0.05 {
 		text += fmt.Sprintf("  %v left", time.Duration(float64(took)*(1-part)/part).Round(time.Second))
 	}
 	return text
+}
+
+// meter is a bar that is full to a part.
+func meter(part float64) string {
+	part = max(0, min(part, 1))
+	full := int(part * barWidth)
+	return fmt.Sprintf("[%s%s] %3.0f %%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100)
 }
 
 // done takes the bar away.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path/filepath"
 	"time"
 
@@ -182,7 +181,7 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 	}
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: len(run.Targets())})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
-	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, origin: meta.OriginNS, bar: b}}, so)
+	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)
 	b.done()
 	if err != nil {
 		if errors.Is(err, summary.ErrNoPhase) {
@@ -201,33 +200,6 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 	ci = compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: result, Interval: meta.Interval.Seconds(),
 		Settings: settingsOf(a.path, meta)}
 	return in, ci, nil
-}
-
-// watched is a recording whose polls are drawn while they are read.
-type watched struct {
-	*rundb.Run
-	timeline *html.Timeline
-	origin   int64
-	bar      *bar
-}
-
-// Snapshots implements summary.Recording.
-func (w *watched) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
-	return func(yield func(*metric.Snapshot, error) bool) {
-		last := w.origin
-		for s, err := range w.Run.Snapshots(ctx, target) {
-			if err == nil {
-				err = w.timeline.Add(s)
-			}
-			if !yield(s, err) {
-				return
-			}
-			if err == nil && s.AtNS() > last {
-				w.bar.add(s.AtNS() - last)
-				last = s.AtNS()
-			}
-		}
-	}
 }
 
 // endOf is when a recording ended: by its mark, by when it was closed, or by the

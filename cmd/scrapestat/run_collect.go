@@ -245,7 +245,15 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 	defer closeAll()
 	eo := a.exportOptions()
 	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
-	files, err := export.Write(ctx, out, a.formats, result, recordings(runs), eo)
+	samples := 0                              // of the formats, those that read the recording again
+	for _, f := range a.formats {
+		if f == "jsonl" || f == "parquet" {
+			samples++
+		}
+	}
+	watched, b := watch(say, "writing "+out, runs, samples)
+	files, err := export.Write(ctx, out, a.formats, result, toExport(watched), eo)
+	b.done()
 	return result, files, err
 }
 
@@ -294,11 +302,10 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	if a.sliceFlag != nil && !a.sliceFlag.Changed {
 		so.Slice = runs[0].Meta().Slice
 	}
-	recs := make([]summary.Recording, len(runs))
-	for i, r := range runs {
-		recs[i] = r
-	}
-	if result, err = summary.Build(ctx, recs, so); err != nil {
+	watched, b := watch(say, "reading "+dirs[0], runs, 1)
+	result, err = summary.Build(ctx, toAnalyse(watched), so)
+	b.done()
+	if err != nil {
 		closeAll()
 		if errors.Is(err, summary.ErrNoPhase) {
 			err = usagef("%w", err)
