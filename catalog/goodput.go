@@ -186,13 +186,11 @@ func jointRule(name, unit, help string, families map[string]string, per func(*Vi
 				}
 			}
 			low.Shown, high.Shown = low.Value, high.Value
-			if low.Status < Estimate && low.Value == high.Value {
+			if !low.Status.Defined() || low.Status < Estimate && low.Value == high.Value {
 				return []Derived{low}
 			}
-			if low.Status.Defined() {
-				low.atBest(Bound)
-				high.atBest(Bound)
-			}
+			low.atBest(Bound)
+			high.atBest(Bound)
 			return slices.Concat(label([]Derived{low}, oneLabel("bound", "lower")), label([]Derived{high}, oneLabel("bound", "upper")))
 		}}
 }
