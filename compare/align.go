@@ -39,6 +39,7 @@ func (c *comparer) alignEngines() {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		c.dropLoneEngine(key)
 		pairs := c.stagePairs(key)
 		if pairs == nil {
 			continue
@@ -48,6 +49,35 @@ func (c *comparer) alignEngines() {
 				h.renumber(pairs)
 			}
 		}
+	}
+}
+
+// dropLoneEngine takes the label engine away where it has one value only and other
+// runs do not have it: the first vLLM-Omni had one on all families of the pipeline.
+func (c *comparer) dropLoneEngine(key string) {
+	without := false
+	for _, s := range c.stocks {
+		if h := s.families[key]; h != nil {
+			without = without || !slices.ContainsFunc(h.entry, func(e entry) bool { return hasLabel(e.labels, "engine") })
+		}
+	}
+	for _, s := range c.stocks {
+		h := s.families[key]
+		if !without || h == nil || h.byEngine() && c.stagePairs(key) != nil {
+			continue
+		}
+		values := map[string]bool{}
+		for i := range h.entry {
+			v, _ := h.entry[i].labels.Get("engine")
+			values[v] = true
+		}
+		if len(values) != 1 || values[""] {
+			continue
+		}
+		for i := range h.entry {
+			h.entry[i].labels = h.entry[i].labels.Without("engine")
+		}
+		h.lone = true
 	}
 }
 

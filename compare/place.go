@@ -130,6 +130,8 @@ func (d *draft) describeNames(c *comparer) {
 		h := s.families[d.key]
 		switch {
 		case h == nil:
+		case h.lone:
+			d.note("label engine, of one value, dropped in " + c.sides[s.side])
 		case h.renumbered:
 			d.note("engines of " + c.sides[s.side] + " taken as stages and replicas in their order")
 		}

@@ -176,6 +176,11 @@ func TestAlignment(t *testing.T) {
 			t.Errorf("%v: %v %v", row.Labels, row.Verdict(), row.Notes)
 		}
 	}
+	lone := newRun("1").counter("n", labels("engine", "0", "stage_id", "1"), wave(20, 10, 1)...)
+	r = do(t, compare.Options{}, run("a", lone), run("b", newRun("2").counter("n", labels("stage", "1"), wave(20, 10, 1)...)))
+	if row := find(t, r, "n", "rate", labels("stage", "1")); row.Verdict() != compare.Same || strings.Join(row.Notes, ";") != "label engine, of one value, dropped in a" {
+		t.Errorf("a lone engine: %v %v", row.Verdict(), row.Notes)
+	}
 	incomparable(t, old, staged("00", "01", "10"), "n", "", "series only in a, not in b")
 }
 

@@ -33,6 +33,7 @@ type holding struct {
 	entry      []entry
 	groups     map[place]*group
 	renumbered bool // engine became stage and replica
+	lone       bool // engine had one value and was dropped
 }
 
 // entry is a series or a derived quantity of a holding.
