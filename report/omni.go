@@ -201,7 +201,6 @@ type goal struct{ name, label, value, says string }
 var audioGoals = [...]goal{
 	{"rtf_slo_attainment", "slo", "1", "made in real time (RTF <= 1)"},
 	{"ttfp_slo", "slo", "1", "first packet within 1 s"},
-	{"underrun_free_ratio", "slo", "0.001", "played without a gap"},
 	{"continuity_ok_ratio", "threshold_ms", "100", "gaps of at most 100 ms"},
 }
 
