@@ -59,6 +59,7 @@ type collectOptions struct {
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.Writer // of remoteWrite, opened by validate; nil without
 	listen       string
+	live         string // liveAuto, liveOn or liveOff
 	requests     string // FILE or -: lines about requests
 	proxy        string // ADDRESS=URL
 	proxyFlags   proxyFlags
@@ -108,6 +109,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	f.StringVar(&o.requests, "requests", "", "record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes to it), on (its output waits for the end) or off (one line now and then)")
 	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and a server; see requests proxy")
 	o.proxyFlags.register(f, "proxy-")
 	o.remoteWrite.register(cmd)
@@ -195,6 +197,9 @@ func (o *collectOptions) validate() error {
 		if _, err := listenAddress(o.listen); err != nil {
 			return err
 		}
+	}
+	if o.live != liveAuto && o.live != liveOn && o.live != liveOff {
+		return usagef("--live %q: want auto, on or off", o.live)
 	}
 	if err := o.validateProxy(); err != nil {
 		return err

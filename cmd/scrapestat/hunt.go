@@ -171,6 +171,7 @@ func (s *session) update(ctx context.Context, found []discover.Found) error {
 			return err
 		}
 		delete(s.hunt.active, id)
+		s.view.gone(n, true)
 		s.rec.forgive(n)
 		if err := s.db.Life(n, metric.Life{AtNS: s.now(), Gone: true, Reason: "no longer listed"}); err != nil {
 			return err
@@ -199,10 +200,12 @@ func (s *session) take(ctx context.Context, f discover.Found) error {
 		s.hunt.index[f.ID] = n
 		s.self.name([]scrape.Target{f.Target})
 		s.fold.addTarget(f.Target.Public())
+		s.view.addTarget(f.Target.Public())
 		if w := s.o.remoteWriter; w != nil {
 			w.AddTarget(f.Target.Public())
 		}
 	}
+	s.view.gone(n, false)
 	if err := s.db.Life(n, metric.Life{AtNS: s.now(), Reason: f.Reason}); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *session) listen() (*listener, error) {
 	if s.o.listen == "" {
 		return nil, nil
 	}
-	s.rec.after = append(s.rec.after, s.self, s.fold)
+	s.rec.after = append(s.rec.after, s.self)
 	address, err := listenAddress(s.o.listen)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 type fold struct {
 	name     string
 	builder  *summary.Builder
-	timeline *html.Timeline
+	timeline *html.Timeline // nil without a page
 	news     chan news
 	done     chan struct{}
 	behind   atomic.Bool // the queue was full: what was folded is not whole
@@ -44,9 +44,9 @@ type news struct {
 const foldQueue = 4096
 
 // newFold begins the analysis of a run that is about to be recorded. The caller
-// calls close.
-func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.Options, duration time.Duration) (*fold, error) {
-	if so.Slice == 0 {
+// calls close. With page it keeps what the page draws: slices and a timeline.
+func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.Options, duration time.Duration, page bool) (*fold, error) {
+	if so.Slice == 0 && page {
 		// A run of unknown length has few slices, so that it may last a day.
 		so.Slice = 30 * time.Second
 		if duration > 0 {
@@ -57,8 +57,10 @@ func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.O
 	if err != nil {
 		return nil, err
 	}
-	f := &fold{name: name, builder: b, news: make(chan news, foldQueue), done: make(chan struct{}),
-		timeline: html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: max(len(targets), 4)})}
+	f := &fold{name: name, builder: b, news: make(chan news, foldQueue), done: make(chan struct{})}
+	if page {
+		f.timeline = html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: max(len(targets), 4)})
+	}
 	go f.run()
 	return f, nil
 }
@@ -74,7 +76,7 @@ func (f *fold) run() {
 		case n.target != nil:
 			f.builder.AddTarget(*n.target)
 		default:
-			if err = f.builder.Add(n.poll); err == nil {
+			if err = f.builder.Add(n.poll); err == nil && f.timeline != nil {
 				err = f.timeline.Add(n.poll)
 			}
 		}
@@ -160,9 +162,20 @@ func (f *fold) report(nowNS int64) ([]byte, error) {
 	return f.page, nil
 }
 
+// result is the run so far, for those who draw it themselves.
+func (f *fold) result(nowNS int64) (*summary.Run, error) {
+	if err := f.failed.Load(); err != nil {
+		return nil, *err
+	}
+	return f.builder.Result(nowNS)
+}
+
+// isBehind says that the fold has stopped as it could not follow.
+func (f *fold) isBehind() bool { return f != nil && f.behind.Load() }
+
 // startFold begins the analysis beside the recording, if anybody can look on.
 func (s *session) startFold(meta rundb.Meta, targets []scrape.Target) (err error) {
-	if s.o.listen == "" {
+	if s.o.listen == "" && s.view == nil {
 		return nil
 	}
 	var public []metric.Target
@@ -173,7 +186,7 @@ func (s *session) startFold(meta rundb.Meta, targets []scrape.Target) (err error
 	if duration > 0 {
 		duration += s.o.warmup
 	}
-	s.fold, err = newFold(s.o.out, meta, public, s.o.analysis.options(), duration)
+	s.fold, err = newFold(s.o.out, meta, public, s.o.analysis.options(), duration, s.o.listen != "")
 	return err
 }
 

@@ -18,7 +18,8 @@ type progress struct {
 	quiet   bool
 	term    bool
 	started time.Time
-	open    bool // the terminal line is not ended yet
+	open    bool    // the terminal line is not ended yet
+	screen  *screen // takes what is said while it is shown; nil without
 }
 
 func newProgress(w io.Writer, quiet bool) *progress {
@@ -49,7 +50,7 @@ func (p *progress) line(phase string, t totals) {
 // show prints one state, over the last one on a terminal.
 func (p *progress) show(text string) {
 	switch {
-	case p.quiet:
+	case p.quiet, p.screen != nil:
 	case p.term:
 		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
 		p.open = true
@@ -61,6 +62,10 @@ func (p *progress) show(text string) {
 // say prints a sentence of its own line.
 func (p *progress) say(format string, args ...any) {
 	if p.quiet {
+		return
+	}
+	if p.screen != nil {
+		p.screen.say(fmt.Sprintf(format, args...))
 		return
 	}
 	p.end()

@@ -23,7 +23,7 @@ import (
 
 // collect records one run, writes its exports and prints its summary.
 func collect(ctx context.Context, o collectOptions, std stdio) error {
-	child, err := newChild(o.command, std)
+	child, view, err := newChildAndView(&o, std)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	relax := tightenGC()
 	defer relax()
 	targets = h.first(ctx)
-	s, err := newSession(o, targets, child, std)
+	s, err := newSession(o, targets, child, view, std)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	defer stopWatching()
 
 	s.say.say("recording %d targets into %s", len(targets), o.out)
-	runErr := s.run(ctx, first)
+	runErr := s.watched(ctx, first, signals)
 	s.say.end()
 	relax()
 	stopOutputs(ctx)
@@ -99,9 +99,15 @@ func tightenGC() (relax func()) {
 }
 
 // newSession opens the recording and makes the collector.
-func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) (_ *session, err error) {
+func newSession(o collectOptions, targets []scrape.Target, c *child, view *screen, std stdio) (_ *session, err error) {
 	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
 		hunt: &hunt{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
+	if s.view = view; view != nil {
+		view.run = o.out
+		if err := view.holdOutput(c, o.out); err != nil {
+			return nil, err
+		}
+	}
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
 	if err := s.startFold(meta, targets); err != nil {
@@ -124,6 +130,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, std stdio) 
 	}
 	s.self.name(targets)
 	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
+	s.observeBy(targets)
 	s.collector, err = scrape.New(targets, o.scrapeOptions(s.origin), s.rec)
 	if err != nil {
 		return nil, errors.Join(usagef("%w", err), db.Close())

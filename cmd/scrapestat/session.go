@@ -30,6 +30,7 @@ type session struct {
 	marks     chan metric.Mark // set by other processes
 	self      *selfMetrics
 	fold      *fold       // nil when nobody can look on
+	view      *screen     // nil without
 	news      chan string // what hunt has to say
 	hunt      *hunt
 	say       *progress
@@ -138,8 +139,7 @@ func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan s
 			}
 			return s.settle(ctx, first, done)
 		case m := <-s.marks:
-			s.phase = m.Name
-			s.side.phase(m.Name)
+			s.enter(m)
 			s.collector.Boundary(ctx)
 			if m.Name == metric.MarkEnd {
 				return s.settle(ctx, first, done)
@@ -186,8 +186,7 @@ func (s *session) sayNews() {
 }
 
 func (s *session) mark(name string, atNS int64) error {
-	s.phase = name
-	s.side.phase(name)
+	s.enter(metric.Mark{Name: name, AtNS: atNS})
 	if err := s.db.Mark(metric.Mark{Name: name, AtNS: atNS}); err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
 	}

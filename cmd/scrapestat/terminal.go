@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/scrapestat/scrapestat/live"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// The words of --live.
+const (
+	liveAuto = "auto"
+	liveOn   = "on"
+	liveOff  = "off"
+)
+
+// commandLog is where in the run directory the output of COMMAND waits for the
+// end of a live view.
+const commandLog = "command.log"
+
+// wantsView decides whether the terminal shows the live view. The view owns all
+// of the terminal, so by itself it does not come where COMMAND writes to that.
+func (o *collectOptions) wantsView(std stdio) (bool, error) {
+	can := isTerminal(std.err) && inForeground(std.err)
+	switch {
+	case o.live == liveOff || o.live == liveAuto && (o.quiet || !can || len(o.command) > 0):
+		return false, nil
+	case o.live == liveOn && o.quiet:
+		return false, usagef("--live on and --quiet exclude each other")
+	case !can:
+		return false, usagef("--live on needs a terminal as stderr that can move its cursor (TERM is %q), and a foreground job", os.Getenv("TERM"))
+	}
+	return true, nil
+}
+
+// screen is the live view of a collection. A nil screen shows nothing.
+type screen struct {
+	board  *live.Board
+	run    string
+	in     io.Reader
+	err    *os.File
+	origin time.Time
+	fold   *fold
+	until  string // what ends a run that has no planned end
+	length time.Duration
+	press  func() // called at each q
+
+	phase  atomic.Pointer[string]
+	start  atomic.Int64 // of the load, on the run's axis; 0 before
+	ending atomic.Bool
+
+	mu   sync.Mutex
+	news []string // all that was said, for the end
+	lost int      // of news, beyond maxNews
+
+	stop func()
+	done chan error
+	log  *os.File // of COMMAND
+}
+
+// maxNews is how many sentences wait for the end of a view.
+const maxNews = 200
+
+// newScreen prepares the view that o wants.
+func newScreen(o *collectOptions, std stdio) *screen {
+	v := &screen{run: o.out, until: "until q or a signal", length: o.duration}
+	v.err, _ = std.err.(*os.File) // a terminal is one
+	if o.duration > 0 {
+		v.length += o.warmup
+	}
+	if len(o.command) > 0 {
+		v.until = "until the command ends"
+	}
+	// Who reads stdin otherwise goes on doing so.
+	if isTerminal(std.in) && o.requests != "-" && !slices.ContainsFunc(o.targets, func(t string) bool { return strings.HasSuffix(t, "torchserve-log:-") }) {
+		v.in = std.in
+	}
+	return v
+}
+
+// newChildAndView finds COMMAND, and prepares the live view if there is to be one.
+func newChildAndView(o *collectOptions, std stdio) (*child, *screen, error) {
+	wanted, err := o.wantsView(std)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !wanted {
+		c, err := newChild(o.command, std)
+		return c, nil, err
+	}
+	v := newScreen(o, std)
+	// Keys are the view's: COMMAND reads nothing, and has a group of its own.
+	c, err := newChild(o.command, stdio{nil, std.out, std.err})
+	return c, v, err
+}
+
+// observeBy lets those who look on know of each recorded poll.
+func (s *session) observeBy(targets []scrape.Target) {
+	if s.fold != nil {
+		s.rec.after = append(s.rec.after, s.fold)
+	}
+	if s.view == nil {
+		return
+	}
+	s.view.board = live.NewBoard(nil)
+	for _, t := range targets {
+		s.view.board.AddTarget(t.Public())
+	}
+	s.rec.after = append(s.rec.after, s.view)
+}
+
+// enter tells all who want to know that a phase began.
+func (s *session) enter(m metric.Mark) {
+	s.phase = m.Name
+	s.side.phase(m.Name)
+	s.view.observe(m.Name, m.AtNS)
+}
+
+// watched runs the session under the live view, if there is one.
+func (s *session) watched(ctx context.Context, first <-chan struct{}, signals chan<- os.Signal) error {
+	if s.view == nil {
+		return s.run(ctx, first)
+	}
+	s.view.begin(s, func() {
+		select {
+		case signals <- os.Interrupt:
+		default: // two wait already: the run is being aborted
+		}
+	})
+	defer s.view.end(s.say)
+	return s.run(ctx, first)
+}
+
+// begin shows the view of a recording. The caller calls end.
+func (v *screen) begin(s *session, press func()) {
+	if v == nil {
+		return
+	}
+	v.origin, v.press, v.fold = s.origin, press, s.fold
+	s.say.screen = v
+	ctx, stop := context.WithCancel(context.Background())
+	v.stop, v.done = stop, make(chan error, 1)
+	// Neither needs the session, as one of them may still be at work after the end.
+	result := func() (*summary.Run, error) {
+		return v.fold.result(v.origin.Add(time.Since(v.origin)).UnixNano())
+	}
+	go func() {
+		v.done <- live.Run(ctx, live.Options{Board: v.board, Result: result, Status: v.status, Quit: v.quit,
+			In: v.in, Out: v.err, Env: os.Environ()})
+	}()
+}
+
+// quit is called at each q.
+func (v *screen) quit() {
+	v.ending.Store(true)
+	v.press()
+}
+
+// viewPatience is how long the end of a run waits for a terminal that does not
+// take what is written.
+const viewPatience = 2 * time.Second
+
+// end takes the view away and says on w what was said meanwhile. It may be called
+// again.
+func (v *screen) end(say *progress) {
+	if v == nil || v.stop == nil {
+		return
+	}
+	v.stop()
+	v.stop = nil
+	timer := time.NewTimer(viewPatience)
+	defer timer.Stop()
+	var err error
+	select {
+	case err = <-v.done:
+	case <-timer.C:
+		err = errors.New("the terminal does not take what is written to it")
+	}
+	say.screen = nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.lost > 0 {
+		say.say("%d earlier messages were left out", v.lost)
+	}
+	for _, text := range v.news {
+		say.say("%s", text)
+	}
+	if err != nil {
+		say.say("warning: %v; the recording went on", err)
+	}
+	v.tellOutput(v.err)
+}
+
+// say keeps a sentence for the view, and for the end.
+func (v *screen) say(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.news = append(v.news, text)
+	if len(v.news) > maxNews {
+		v.lost++
+		v.news = slices.Delete(v.news, 0, 1)
+	}
+}
+
+// observe tells the view of a phase; atNS is its start.
+func (v *screen) observe(phase string, atNS int64) {
+	if v == nil {
+		return
+	}
+	v.phase.Store(&phase)
+	switch phase {
+	case metric.PhaseWarmup, metric.PhaseProfiling:
+		v.start.CompareAndSwap(0, atNS)
+	case metric.MarkEnd:
+		v.ending.Store(true)
+	}
+}
+
+// Record implements observer.
+func (v *screen) Record(s *metric.Snapshot) { v.board.Record(s) }
+
+// addTarget tells of a target that came.
+func (v *screen) addTarget(t metric.Target) {
+	if v != nil {
+		v.board.AddTarget(t)
+	}
+}
+
+// gone tells that a target went or is back.
+func (v *screen) gone(target int, gone bool) {
+	if v != nil {
+		v.board.Gone(target, gone)
+	}
+}
+
+// status is what the view shows of the run.
+func (v *screen) status() live.Status {
+	out := live.Status{Run: v.run, Elapsed: time.Since(v.origin), Remaining: -1, Until: v.until, Ending: v.ending.Load(), Behind: v.fold.isBehind()}
+	if p := v.phase.Load(); p != nil {
+		out.Phase = *p
+	}
+	if v.length > 0 {
+		begun := v.origin
+		if start := v.start.Load(); start > 0 {
+			begun = time.Unix(0, start)
+		}
+		out.Remaining = max(0, v.length-time.Since(begun))
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out.News = slices.Clone(v.news[max(0, len(v.news)-1):])
+	return out
+}
+
+// holdOutput sends what COMMAND would write to the terminal into a file of the run
+// directory, which tell prints after the end; stdin belongs to the view.
+func (v *screen) holdOutput(c *child, dir string) error {
+	if v == nil || c == nil {
+		return nil
+	}
+	f, err := os.OpenFile(dir+string(os.PathSeparator)+commandLog, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("keep output of command: %w", err)
+	}
+	v.log = f
+	if isTerminal(c.cmd.Stdout) {
+		c.cmd.Stdout = f
+	}
+	if isTerminal(c.cmd.Stderr) {
+		c.cmd.Stderr = f
+	}
+	return nil
+}
+
+// maxTold is how much of the output of COMMAND is printed at the end.
+const maxTold = 64 << 10
+
+// tellOutput prints the end of what COMMAND wrote.
+func (v *screen) tellOutput(w io.Writer) {
+	if v == nil || v.log == nil {
+		return
+	}
+	defer v.log.Close() // written by COMMAND; nothing of ours to lose
+	size, err := v.log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return
+	}
+	from := max(0, size-maxTold)
+	if from > 0 {
+		fmt.Fprintf(w, "the last %d of %d bytes of %s:\n", size-from, size, v.log.Name())
+	}
+	_, _ = io.Copy(w, io.NewSectionReader(v.log, from, size-from)) // the file keeps it
+}
