@@ -48,7 +48,7 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		}
 		defer unlock()
 		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
-		s, err := newSession(o, []scrape.Target{target}, nil, discard())
+		s, err := newSession(o, []scrape.Target{target}, nil, nil, discard())
 		if err != nil {
 			t.Fatal(err)
 		}
