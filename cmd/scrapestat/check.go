@@ -70,7 +70,7 @@ func newCheckCmd(std stdio) *cobra.Command {
 			if err := o.analysis.validate(); err != nil {
 				return err
 			}
-			return checkRun(cmd.Context(), o, std)
+			return judgeRun(cmd.Context(), o, std)
 		},
 	}
 	f := cmd.Flags()
@@ -88,7 +88,7 @@ func newCheckCmd(std stdio) *cobra.Command {
 	return cmd
 }
 
-func checkRun(ctx context.Context, o checkOptions, std stdio) error {
+func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 	if !slices.Contains(checkFormats, o.format) {
 		return usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(checkFormats, ", "))
 	}

@@ -49,6 +49,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newDoctorCmd(std),
 		newDemoCmd(std),
 		newVersionCmd(std),
+		newManCmd(),
 	)
 	return root
 }
