@@ -124,6 +124,9 @@ func (t *teller) engines() {
 		for _, i := range e.endpoints {
 			t.explained[i] = true
 		}
+		if t.o.Metric != nil {
+			continue // some of it is wanted, not the whole
+		}
 		first := len(t.tables)
 		latencies, ids := t.latencies(e)
 		quantities := t.quantities(e, ids)

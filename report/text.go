@@ -83,7 +83,9 @@ func (t *teller) tell() {
 	t.lives()
 	t.losses()
 	t.engines()
-	t.crossEngine()
+	if t.o.Metric == nil {
+		t.crossEngine()
+	}
 	t.groups()
 	t.perfAnalyzer()
 	t.derived()

@@ -45,9 +45,13 @@ func (r *Run) aggregate() {
 		return
 	}
 	var members [][]*Series
-	var unruled []string
+	var unruled, never []string
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
+		if r.rule(m) == catalog.AggregateNever {
+			never = append(never, m.Name)
+			continue
+		}
 		switch first := &m.Series[0]; {
 		case first.Counter != nil, first.Summary != nil, first.Histogram != nil:
 		case first.Gauge == nil:
@@ -66,6 +70,10 @@ func (r *Run) aggregate() {
 		a.merge(members[i], r.rule(&r.Metrics[a.Metric]), r.Options.Quantiles)
 		return nil
 	})
+	if len(never) > 0 {
+		r.Warnings = append(r.Warnings, metric.Warning{Code: "never_aggregated",
+			Text: fmt.Sprintf("%d metrics describe or date things, so that no number of several means anything (%s)", len(never), someOf(never, 3))})
+	}
 	if len(unruled) > 0 {
 		r.Warnings = append(r.Warnings, metric.Warning{Code: "gauges_not_aggregated",
 			Text: fmt.Sprintf("%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest (%s)", len(unruled), someOf(unruled, 3))})
@@ -81,10 +89,6 @@ func someOf(list []string, n int) string {
 }
 
 func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []float64) {
-	if rule == catalog.AggregateNever {
-		a.Refused = "no number of several of these means anything"
-		return
-	}
 	var counters []*normalize.Counter
 	var histograms []*normalize.Histogram
 	for _, s := range series {
