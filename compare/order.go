@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
 )
@@ -70,5 +71,11 @@ func (c *comparer) selected(d *draft) bool {
 	if c.o.Metric != nil && !slices.ContainsFunc(append(d.Names, d.Family, d.key), c.o.Metric.MatchString) {
 		return false
 	}
-	return c.o.Profile == "" || d.facts.engine == c.o.Profile && d.facts.headline
+	return c.o.Profile == "" || ofProfile(d.facts.engine, c.o.Profile) && d.facts.headline
+}
+
+// ofProfile says that an engine or pack belongs to a profile: triton has those of
+// its host and statistics, and vllm-omni the vLLM engines of its stages.
+func ofProfile(engine, profile string) bool {
+	return engine == profile || strings.HasPrefix(engine, profile+"-") || engine != "" && strings.HasPrefix(profile, engine+"-")
 }

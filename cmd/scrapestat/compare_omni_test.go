@@ -10,6 +10,25 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
+// stageNamed says that the profile vllm-omni by stage and replica is short, and has a
+// worse time of stage 1 in it.
+func stageNamed(t *testing.T, a, b *summary.Run) {
+	t.Helper()
+	r, err := compare.Compare([]compare.Input{{Side: "old", Run: a}, {Side: "new", Run: b}}, compare.Options{Profile: "vllm-omni", By: []string{"stage", "replica"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		stage, _ := row.Labels.Get("stage")
+		found = found || stage == "1" && row.Family == "vllm:e2e_request_latency_seconds" && row.Stat == "mean" && row.Verdict() == compare.Worse
+	}
+	if !found || r.Left == 0 {
+		t.Errorf("profile vllm-omni by stage: stage 1 worse is %v, %d rows left out of %d", found, r.Left, r.Left+len(r.Rows))
+	}
+}
+
 // omniRun is a run of a pipeline whose stage 1 takes slow times as long.
 func omniRun(t *testing.T, generation string, seed uint64, slow float64) *summary.Run {
 	t.Helper()
@@ -26,7 +45,9 @@ func omniRun(t *testing.T, generation string, seed uint64, slow float64) *summar
 func TestCompareOmni(t *testing.T) {
 	slower := []*summary.Run{omniRun(t, "g4", 2, 1.5)}
 	for _, old := range []string{"g0", "g2"} {
-		r := versus(t, []*summary.Run{omniRun(t, old, 1, 1)}, slower, "")
+		before := omniRun(t, old, 1, 1)
+		stageNamed(t, before, slower[0])
+		r := versus(t, []*summary.Run{before}, slower, "")
 		stages, renamed := map[string][]string{}, 0
 		for i := range r.Rows {
 			row := &r.Rows[i]
