@@ -163,13 +163,7 @@ func TestCatalogueFiles(t *testing.T) {
 	t.Run("D04 read-only", readOnly)
 	t.Run("E01 nothing collected", nothingCollected)
 	t.Run("E05 hostile runs", hostileRuns)
-	t.Run("E08 no gate yet", func(t *testing.T) {
-		for _, c := range newRootCmd(discard()).Commands() {
-			if c.Name() == "check" {
-				t.Skip("command check is here: give E08 its test")
-			}
-		}
-	})
+	t.Run("E08 gate files", gateFiles)
 	t.Run("X02 run names", runNames)
 	t.Run("X05 hostile configuration", hostileConfig)
 	t.Run("X06 umask", umask)
@@ -260,6 +254,20 @@ func hostileRuns(t *testing.T) {
 	if code == exitDone || talk == "" {
 		t.Errorf("a line of 80 MiB: exit %d: %s", code, talk)
 	}
+}
+
+// gateFiles gives command check what is wrong, without a run: it is told at the
+// start of a run, not at its end.
+func gateFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "slo.yml")
+	if err := os.WriteFile(file, []byte("checks:\n- metric: g_seconds\n  nosuch: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitUsage, `unknown key "nosuch"`, "check", "--slo", file)
+	try(t, exitUsage, "no known unit", "check", "--assert", "g_seconds p99 < 5parsecs")
+	try(t, exitUsage, "is no number", "check", "--assert", "g_seconds p99 <")
+	try(t, exitUsage, "not negative", "check", "--assert", "g_seconds p99 ~= 5 ± -3")
+	try(t, exitDone, "well formed", "check", "--assert", "g_seconds p99 < 450ms")
 }
 
 func runNames(t *testing.T) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/simulate"
 )
 
@@ -56,6 +58,8 @@ func TestKill(t *testing.T) {
 		}
 		readExport(t, dir)
 	}
+	faults.Figure(t, "kill-loss", fmt.Sprintf("%d kill -9 points of collect at 50 scrapes a second: no scrape that was served more than %v before the kill is missing", kills, lostAtMost),
+		"SCRAPESTAT_KILLS=60 go test ./cmd/scrapestat -run '^TestKill$' -v")
 }
 
 // killCollect starts collect, waits until the recording exists and delay has

@@ -108,6 +108,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, view *scree
 			return nil, err
 		}
 	}
+	s.wall.origin = s.origin
 	meta := o.meta(s.origin, targets)
 	s.manifest = o.manifest(meta, targets)
 	if err := s.startFold(meta, targets); err != nil {
@@ -170,6 +171,7 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 // close ends the recording; after an abort it says how to go on.
 func (s *session) close(runErr error) error {
 	s.ended = time.Now()
+	runErr = errors.Join(runErr, s.lookAtClock())
 	err := errors.Join(runErr, s.db.Close())
 	s.endFold()
 	if errors.Is(err, errAborted) {

@@ -40,6 +40,7 @@ type session struct {
 	in        io.Reader      // stdin
 	ended     time.Time
 	phase     string
+	wall      wallClock
 }
 
 // now is the current instant on the run's axis.
@@ -153,6 +154,9 @@ func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan s
 		case text := <-s.news:
 			s.say.say("%s", text)
 		case <-tick.C:
+			if err := s.lookAtClock(); err != nil {
+				return err
+			}
 			s.say.line(s.phase, s.rec.totals())
 		}
 	}
