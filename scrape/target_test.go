@@ -30,7 +30,7 @@ func TestParseTarget(t *testing.T) {
 	check("HTTPS://h:1/", "", "https://h:1/metrics", "")
 	check("http://h:1/v1", "", "http://h:1/v1/metrics", "")
 	check("http://h:1/v1/metrics///", "", "http://h:1/v1/metrics", "")
-	check("http://h/metrics?name[]=a&x=b#f", "", "http://h/metrics?name[]=a&x=b#f", "")
+	check("http://h/metrics?name[]=a&x=b#f", "", "http://h/metrics?name[]=a&x=b", "")
 	check("h:1?x=y", "", "http://h:1/metrics?x=y", "")
 	check("prefill=http://10.0.0.3:8000", "prefill", "http://10.0.0.3:8000/metrics", "")
 	check("a.b-c_1=h:1/x?y=z", "a.b-c_1", "http://h:1/x/metrics?y=z", "")
