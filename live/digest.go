@@ -228,11 +228,11 @@ func (d *digester) finish(g *group) engine {
 		g.scope = text(g.scopes[0])
 	}
 	if d.target == all {
-		g.latencies = d.latencies(g.id)
+		g.latencies = d.latencies(g)
 		g.rows = slices.DeleteFunc(g.rows, g.repeats)
 	}
 	slices.SortStableFunc(g.rows, func(a, b row) int { return strings.Compare(a.scope, b.scope) })
-	g.rows = append(d.levels(g.id), g.rows...)
+	g.rows = append(d.levels(g), g.rows...)
 	return g.engine
 }
 
@@ -277,14 +277,14 @@ func text(l metric.Labels) string {
 // levels are the gauges of an engine that the catalog knows across engines:
 // running and waiting requests, the use of the cache. Their last values are the
 // state of the engine now.
-func (d *digester) levels(engine string) []row {
+func (d *digester) levels(g *group) []row {
 	var out []row
 	for _, m := range d.metrics() {
 		f, ok := d.run.Options.Catalog.Family(m.Name)
-		if !ok || f.Canonical == "" || f.Engine != engine || f.Moves == "start" || catalog.Configuration(f.Name) || m.Type == metric.Counter {
+		if !ok || f.Canonical == "" || f.Engine != g.id || f.Moves == "start" || catalog.Configuration(f.Name) || m.Type == metric.Counter {
 			continue
 		}
-		fam := d.family(m, "level")
+		fam := d.family(m, "level"+g.title)
 		if fam == nil || fam.typ != metric.Gauge.String() {
 			continue
 		}
@@ -294,20 +294,20 @@ func (d *digester) levels(engine string) []row {
 }
 
 // latencies are the times that engines have in common.
-func (d *digester) latencies(engine string) []latency {
+func (d *digester) latencies(g *group) []latency {
 	at := func(q float64) int { return slices.Index(d.run.Options.Quantiles, q) }
 	var out []latency
 	for i := range d.run.Latencies {
 		l := &d.run.Latencies[i]
 		h := l.Histogram
-		if h == nil || h.Count == 0 || l.Engine != engine {
+		if h == nil || h.Count == 0 || l.Engine != g.id {
 			continue
 		}
 		unit := unitOf(&d.run.Metrics[l.Metric])
 		row := latency{name: l.ID, labels: text(l.Labels), count: h.Count, mean: "-", p50: "-", p90: "-", p99: "-"}
 		if !h.NoSum {
 			row.mean = units.Format(h.Avg, unit)
-			key := d.key + "l" + l.ID + "\x00" + l.Engine + "\x00" + l.Labels.String()
+			key := d.key + "l" + l.ID + "\x00" + g.title + "\x00" + l.Labels.String()
 			row.trend = d.trend(key, d.gain(key, h.Sum, float64(h.Count)))
 		}
 		for q, cell := range map[float64]*string{0.5: &row.p50, 0.9: &row.p90, 0.99: &row.p99} {

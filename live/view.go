@@ -204,9 +204,12 @@ func (m *model) engineBody(room int) []string {
 	lines := m.engineLines(m.width)
 	visible := max(1, room-below)
 	from := min(m.at(), max(0, len(lines)-visible))
-	shown := lines[from:min(len(lines), from+visible)]
+	shown := slices.Clone(lines[from:min(len(lines), from+visible)])
+	if more := len(lines) - from - visible; more > 0 && visible > 3 {
+		shown[visible-1] = m.styles.dim.Render(texttab.Truncate(fmt.Sprintf("%d more lines: down", more+1), m.width))
+	}
 	if rest := room - len(shown) - 1; below > 0 && rest > 1 {
-		shown = append(append(slices.Clone(shown), ""), m.targetLines(rest, false)...)
+		shown = append(append(shown, ""), m.targetLines(rest, false)...)
 	}
 	return shown
 }
@@ -376,6 +379,9 @@ func (m *model) familyLines(room int) []string {
 	from := min(max(0, at-visible+1), max(0, len(families)-visible))
 	g := grid{chosen: at - from, columns: []column{{head: "FAMILY", least: 8}, {head: "TYPE", drop: 3}, {head: "SERIES", right: true, drop: 4}, {head: "SO FAR", right: true, drop: 2}, {head: "NOW", right: true, drop: 1}, {head: "TREND", drop: 5}}}
 	for _, f := range families[from:min(len(families), from+visible)] {
+		if m.width < narrow {
+			f.now = brief(f.now)
+		}
 		g.rows = append(g.rows, []cell{{f.name, m.styles.plain}, {f.typ, m.styles.dim}, {fmt.Sprint(f.series), m.styles.plain}, {f.sofar, m.styles.plain}, {f.now, m.styles.title}, {spark(f.trend, max(6, m.width/6)), m.styles.trend}})
 	}
 	return append(g.lines(m.width, &m.styles), detail...)
