@@ -48,21 +48,6 @@ func unitOf(m *summary.Metric) string {
 	return m.Unit
 }
 
-// typeWord names the type of a metric as statForms do.
-func typeWord(s *normalize.Series) string {
-	switch {
-	case s.Counter != nil:
-		return "counter"
-	case s.Histogram != nil:
-		return "histogram"
-	case s.Summary != nil:
-		return "summary"
-	case s.Gauge != nil:
-		return "gauge"
-	}
-	return ""
-}
-
 // ofSeries reads a statistic of a series.
 func ofSeries(s *normalize.Series, st Stat, unit string, quantiles []float64) Reading {
 	switch st.Name {

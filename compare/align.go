@@ -170,7 +170,6 @@ type draft struct {
 	measures [][]*measure // by side, then run; only those with a value
 	seeds    [][]string   // parallel: the identity of the run
 	fixed    string       // reason why the row cannot be compared at all
-	p        []float64    // by side; NaN where not tested
 }
 
 // rows makes the rows of all families.

@@ -91,8 +91,8 @@ type Gauge struct {
 	// Above is the share of the time above each of Options.Levels, as TimeAvg
 	// counts it.
 	Above []float64
-	First     float64
-	Last      float64
+	First float64
+	Last  float64
 	// Ref is the last sample before the window, where a counter is counted from,
 	// or First when there is none.
 	Ref    float64

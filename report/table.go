@@ -93,8 +93,6 @@ func float(v float64, there bool, text string) cell {
 // in is a number with its unit.
 func in(v float64, there bool, unit string) cell { return float(v, there, units.Format(v, unit)) }
 
-func labelsCell(l metric.Labels) cell { return cell{l.String(), l} }
-
 // object is JSON whose fields keep their order.
 type object []field
 

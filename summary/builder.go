@@ -23,8 +23,8 @@ const markSlack = time.Second
 // Builder makes the result of one run from its polls as they come. Add is safe
 // for concurrent use with different targets, and everything else with anything.
 type Builder struct {
-	meta    rundb.Meta
-	o       Options
+	meta rundb.Meta
+	o    Options
 
 	mu      sync.Mutex
 	targets []*target // only appended to

@@ -20,12 +20,12 @@ import (
 
 // killed is what the kill points of TestFaultKill share.
 type killed struct {
-	rng              *rand.Rand
-	url              string
-	whole            string // a run that nobody killed, with its exports
-	text             string // an OpenMetrics file
-	exports          []string
-	before, equal, n int // points before there was a run; runs compared with a clean stop
+	rng           *rand.Rand
+	url           string
+	whole         string // a run that nobody killed, with its exports
+	text          string // an OpenMetrics file
+	exports       []string
+	before, equal int // points before there was a run; runs compared with a clean stop
 }
 
 // TestFaultKill kills scrapestat with SIGKILL at random moments of collect, mark,

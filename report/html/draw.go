@@ -34,7 +34,6 @@ type chart struct {
 	grid  int
 	bands bool // the lines have extremes
 	left  int  // series that moved and are not drawn
-	rank  int  // low ones are sent first
 	group string
 }
 
