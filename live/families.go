@@ -75,6 +75,9 @@ func (d *digester) family(m *summary.Metric, kind string) *family {
 		}
 	case t.distributions > 0:
 		f.sofar = fmt.Sprint(t.count, " obs")
+		if t.noSum {
+			break
+		}
 		mean := d.gain(key, t.sum, float64(t.count))
 		f.trend = d.trend(key, mean)
 		if !math.IsNaN(mean) {
@@ -131,6 +134,7 @@ type tally struct {
 	count                   int64
 	levels                  []float64
 	lastNS                  int64
+	noSum                   bool // a server sends no sum: there is no mean
 }
 
 func (t *tally) add(s *normalize.Series) {
@@ -145,10 +149,12 @@ func (t *tally) add(s *normalize.Series) {
 		t.distributions++
 		t.count += s.Histogram.Count
 		t.sum += s.Histogram.Sum
+		t.noSum = t.noSum || s.Histogram.NoSum
 	case s.Summary != nil && s.Summary.Defined:
 		t.distributions++
 		t.count += s.Summary.Count
 		t.sum += s.Summary.Sum
+		t.noSum = t.noSum || s.Summary.NoSum
 	}
 }
 

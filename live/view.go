@@ -110,7 +110,7 @@ func (t *totals) cost(elapsed time.Duration, targets int) string {
 	}
 	mean := float64(t.busy) / float64(elapsed) / float64(targets)
 	out := "scrape cost " + perCent(mean) + " of a target's time"
-	if targets > 1 {
+	if targets > 1 && t.worst > 0 {
 		out += ", most " + perCent(float64(t.worst)/float64(elapsed)) + " (" + t.worstName + ")"
 	}
 	return out
