@@ -234,6 +234,7 @@ func several(t *testing.T, b *tab, base, other string) {
 	}
 	b.shot("several", true)
 	b.quiet("file://" + path)
+	pictures(b, "file://"+filepath.Join(other, "report.html"), "file://"+path)
 }
 
 // printed makes a PDF and looks at what a printer gets.
