@@ -107,6 +107,8 @@ func interact(t *testing.T, b *tab, url string) {
 	b.size(1400, 1000)
 	b.open(url)
 	first := "#g-overview .card .plot"
+	b.rect(first)
+	b.until(fmt.Sprintf(`document.querySelector(%q)`, first+" .u-over"))
 	r := b.rect(first + " .u-over")
 	at := func(part float64) float64 { return r.X + part*r.Width }
 	y := r.Y + r.Height/2
