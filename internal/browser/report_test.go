@@ -176,7 +176,7 @@ func interact(t *testing.T, b *tab, url string) {
 
 	// A narrow window has no sideways scrolling of the page.
 	b.size(390, 800)
-	b.frames()
+	b.until(`[...document.querySelectorAll(".u-wrap")].every((e) => e.clientWidth < 390)`)
 	if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > 392 {
 		t.Errorf("the page is %d pixels wide in a window of 390", wide)
 	}
