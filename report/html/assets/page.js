@@ -421,11 +421,13 @@
   const redraw = () => S.cards.forEach((c) => { if (c.u) c.draw(); });
 
   // ---- the table of families ------------------------------------------------------
+  // fit makes what is inside a row as wide as what is seen of the table.
+  const fit = (inside) => { inside.style.width = Math.max($("table").parentElement.clientWidth - 26, 240) + "px"; };
   function detail(body) {
     const i = Number(body.dataset.i), t = S.data.tables[i], tr = make("tr", "detail"), cell = make("td"), td = make("div", "inside");
     cell.colSpan = 11;
     cell.append(td); tr.append(cell);
-    td.style.width = Math.max($("table").parentElement.clientWidth - 26, 240) + "px";
+    fit(td);
     body.append(tr);
     const chart = S.data.charts.find((c) => c.family === i);
     if (chart) new Card(chart, td);
@@ -569,7 +571,7 @@
     $("unzoom").addEventListener("click", () => zoomTo(null));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     let wait = 0;
-    addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(redraw, 150); });
+    addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => { document.querySelectorAll(".inside").forEach(fit); redraw(); }, 150); });
     addEventListener("keydown", (e) => { if (e.key === "Escape" && S.zoom) zoomTo(null); });
     addEventListener("beforeprint", () => {
       S.printing = true; S.before = document.documentElement.dataset.theme || "";
