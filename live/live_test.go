@@ -239,6 +239,9 @@ func TestTrouble(t *testing.T) {
 	}
 	check("the analysis has ended: broken", func(f *fake, _ *live.Options) { f.err = errors.New("broken") })
 	check("the window has not begun", func(f *fake, _ *live.Options) { f.none = true })
+	check("when the warm-up has ended", func(f *fake, o *live.Options) {
+		f.none, o.Status = true, func() live.Status { return live.Status{Phase: metric.PhaseWarmup} }
+	})
 	check("no analysis; press 2", func(_ *fake, o *live.Options) { o.Result = nil })
 	check("no keys: stdin is no terminal", func(_ *fake, o *live.Options) { o.In = nil })
 	check("could not follow", func(_ *fake, o *live.Options) { o.Status = func() live.Status { return live.Status{Behind: true} } })

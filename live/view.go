@@ -277,6 +277,8 @@ func (m *model) noEngine(d *digest) string {
 		return "no analysis; press 2 for the targets"
 	case m.run == nil:
 		return "waiting for the first result"
+	case len(m.run.Metrics) == 0 && (m.status.Phase == metric.PhaseWarmup || m.status.Phase == ""):
+		return "quantities come when the warm-up has ended; press 2 for the targets"
 	case len(d.warnings) > 0 && len(m.run.Metrics) == 0:
 		return d.warnings[0].Text
 	case len(d.families) > 0:
