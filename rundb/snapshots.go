@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -71,7 +72,7 @@ type blockRow struct {
 }
 
 func (w *walk) all(ctx context.Context) error {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxSection))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return err
 	}
@@ -164,15 +165,22 @@ func (w *walk) unpack(b *blockRow) (*cursor, error) {
 	return &cursor{sections: sections{w.buf[0], w.buf[1], w.buf[2], w.buf[3]}}, nil
 }
 
-// decompress appends the content of a zstd frame to dst.
+// decompress appends the content of a zstd frame to dst, which grows by what the
+// frame declares, but not by more than its bytes can hold: a block takes 4 bytes
+// and gives 128 KiB at most. The writer's frames that declare nothing are short.
 func (w *walk) decompress(dst, packed []byte) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(packed); err != nil {
 		return nil, damageError{err}
 	}
-	if h.HasFCS && h.FrameContentSize > maxSection {
-		return nil, damageError{fmt.Errorf("section of %d bytes", h.FrameContentSize)}
+	size, most := uint64(256), min(maxSection, (uint64(len(packed))/4+1)<<17)
+	if h.HasFCS {
+		size = h.FrameContentSize
 	}
+	if size > most {
+		return nil, damageError{fmt.Errorf("section of %d bytes, declared by %d", size, len(packed))}
+	}
+	dst = slices.Grow(dst, int(size))
 	dst, err := w.z.DecodeAll(packed, dst)
 	if err != nil {
 		return nil, damageError{err}

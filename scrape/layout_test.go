@@ -252,4 +252,7 @@ var fuzzSeeds = []string{
 	"{\"u.v\",\"l.x\"=\"1\"} 1\n", "{} 1\n", "a{b} 1\n", "a{", "a{b=\"", "\x00 1\n", "a{b=\"\x00\"} 1\n#\x00\nb 1\n",
 	"a 1 # {t=\"1\"} 1\n", "a -nan(ind)\n", "\xef\xbb\xbfa 1\r\n", "a{b=\"x\ny\"} 1\n", "  a 1\n", "# TYPE a bananas\na 1\n",
 	"a{b=\"1\",b=\"2\"} 1\n", "a 1\na 1\n", "[{\"a\":1}]", "<html>", "{\"a\": 1}",
+	// Of the kind that made parsers of this class panic: a bare label in braces
+	// (prometheus#18229), braces with nothing before them (prometheus#18949).
+	"{a} 1\n", "{a", "{\"a\",b} 1\n", "a{b,c=\"1\"} 1\n", "{}", "{} 1", "{}{} 1\n", "{,} 1\n", "a{} 1 # {} 1\n# EOF\n",
 }

@@ -2,8 +2,10 @@ package scrape_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +237,9 @@ func FuzzProtobuf(f *testing.F) {
 		family("c_total", dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: new(5.0)}}))))
 	f.Add([]byte("\x05\x0a\x03abc"))
 	f.Add([]byte("\xff\xff\xff\xff\x0f\x0a"))
+	for _, body := range hostileFamilies {
+		f.Add([]byte(body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d, c := newDecoder(t, scrape.Options{}), new(consumer)
 		for range 2 {
@@ -243,4 +248,58 @@ func FuzzProtobuf(f *testing.F) {
 			c.apply(t, &s)
 		}
 	})
+}
+
+// hostileFamilies are bodies of the kind that made decoders of this class panic,
+// written byte by byte: no encoder makes them. A field is its number and kind
+// (number<<3 | kind), then its value.
+var hostileFamilies = []string{
+	// A native histogram with spans and no deltas (prometheus#18414): span of
+	// offset 0 and length 4.
+	delimited("\x0a\x01h\x18\x04\x22\x0e\x3a\x0c\x08\x04\x28\x06\x62\x04\x08\x00\x10\x04\x38\x00"),
+	// Deltas and no spans.
+	delimited("\x0a\x01h\x18\x04\x22\x08\x3a\x06\x08\x04\x28\x06\x68\x02"),
+	// A span of 2^32-1 buckets, at an offset of -2^31.
+	delimited("\x0a\x01h\x18\x04\x22\x16\x3a\x14\x08\x04\x28\x06\x62\x0c\x08\xff\xff\xff\xff\x0f\x10\xff\xff\xff\xff\x0f\x68\x02"),
+	// A schema of 2^30, and one of -2^31.
+	delimited("\x0a\x01h\x18\x04\x22\x12\x3a\x10\x08\x04\x28\x80\x80\x80\x80\x08\x62\x04\x08\x00\x10\x01\x68\x02"),
+	delimited("\x0a\x01h\x18\x04\x22\x12\x3a\x10\x08\x04\x28\xff\xff\xff\xff\x0f\x62\x04\x08\x00\x10\x01\x68\x02"),
+	// A summary without quantiles (prometheus#18382), an empty one, and a metric
+	// of type summary that has none.
+	delimited("\x0a\x01s\x18\x02\x22\x04\x22\x02\x08\x03"),
+	delimited("\x0a\x01s\x18\x02\x22\x02\x22\x00"),
+	delimited("\x0a\x01s\x18\x02\x22\x00"),
+	// No name, no type, a type that is none, a label without a name or a value.
+	delimited("\x22\x00"), delimited(""), delimited("\x0a\x01x\x18\x63\x22\x00"),
+	delimited("\x0a\x01x\x22\x04\x0a\x00\x2a\x00"),
+	// Varints: of eleven bytes, cut, and a string of 2^63 bytes inside a family.
+	"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80",
+	delimited("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
+	delimited("\x0a\x80"), strings.Repeat("\x00", 1000),
+	// Groups within groups, which recursive readers descend into.
+	delimited(strings.Repeat("\x0b", 10_000)),
+}
+
+// delimited puts the length of a message before it.
+func delimited(message string) string {
+	return string(binary.AppendUvarint(nil, uint64(len(message)))) + message
+}
+
+// TestHostileProtobuf: the decoder says what is wrong with them, or counts, and a
+// length that is not there costs no memory.
+func TestHostileProtobuf(t *testing.T) {
+	for _, body := range append(hostileFamilies, "\xff\xff\xff\xff\x07", "\xff\xff\xff\xff\xff\xff\xff\xff\x7f") {
+		d := newDecoder(t, scrape.Options{})
+		var s metric.Snapshot
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d.Decode(&s, scrape.Body{Bytes: []byte(body), ContentType: protobuf})
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 4<<20 {
+			t.Errorf("%.40q: %d bytes allocated", body, got)
+		}
+		if s.Outcome == metric.OK && len(s.Frame.Slots) == 0 && len(s.Drops) == 0 && len(s.Warnings) == 0 && s.Err == "" {
+			t.Errorf("%.40q: is said to be good, and nothing came of it", body)
+		}
+	}
 }

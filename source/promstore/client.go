@@ -19,8 +19,11 @@ const (
 	maxResponse  = 256 << 20 // bytes of an answer, decompressed
 	maxErrorBody = 64 << 10
 	maxBlock     = 64 << 20 // bytes of a snappy block, decompressed
-	maxFrame     = 16 << 20 // bytes of a frame of remote read
-	maxChunk     = 1 << 20  // bytes of a chunk
+	// maxSnappyRatio is above what a block can grow by: 64 bytes of a copy that
+	// takes 3, or 11 of one that takes 2.
+	maxSnappyRatio = 32
+	maxFrame       = 16 << 20 // bytes of a frame of remote read
+	maxChunk       = 1 << 20  // bytes of a chunk
 )
 
 // errTooMuch is wrapped by errors that a shorter slice of time may avoid.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"runtime"
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
@@ -73,6 +74,10 @@ func FuzzRemoteRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(plain, false)
+	for _, b := range declaring {
+		f.Add(b, false)
+		f.Add(b, true)
+	}
 	f.Fuzz(func(t *testing.T, data []byte, stream bool) {
 		to := &strict{t: t}
 		if !stream {
@@ -107,5 +112,36 @@ func TestFrames(t *testing.T) {
 	check([]byte{0x80}, false)
 	if err := decodeSamples(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0}), &strict{t: t}); err == nil {
 		t.Error("a block that declares 4 GiB was accepted")
+	}
+}
+
+// declaring are answers of a few bytes that declare gigabytes, or just below the
+// limits: blocks of snappy, frames, and messages inside (CVE-2026-42154).
+var declaring = [][]byte{
+	{0xff, 0xff, 0xff, 0xff, 0x0f, 0},
+	{0x80, 0x80, 0x80, 0x20, 0},             // 64 MiB
+	{0xff, 0xff, 0xff, 0x1f, 0x01, 0, 0, 0}, // 64 MiB - 1
+	{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0},
+	{0x80, 0x80, 0x80, 0x08, 0, 0, 0, 0, 1}, // a frame of 16 MiB
+	{0x0a, 0xff, 0xff, 0xff, 0xff, 0x07},    // a result of 2 GiB
+	{0x0a, 0x06, 0x0a, 0xff, 0xff, 0xff, 0xff, 0x07},
+	{0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
+}
+
+// TestDeclared: none of them costs memory.
+func TestDeclared(t *testing.T) {
+	for _, b := range declaring {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_ = decodeSamples(bytes.NewReader(snappy.Encode(nil, b)), &strict{t: t}) // one is an unknown field, which is no error
+		raw := decodeSamples(bytes.NewReader(b), &strict{t: t})
+		stream := decodeStream(bytes.NewReader(b), &strict{t: t})
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
+			t.Errorf("%x: %d bytes allocated", b, n)
+		}
+		if raw == nil || stream == nil {
+			t.Errorf("%x: accepted: %v, %v", b, raw, stream)
+		}
 	}
 }

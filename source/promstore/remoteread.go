@@ -82,6 +82,9 @@ func decodeSamples(r io.Reader, to samples) error {
 	if err != nil {
 		return err
 	}
+	if n > maxSnappyRatio*len(block) {
+		return fmt.Errorf("a block of %d bytes declares %d", len(block), n)
+	}
 	if n > maxBlock {
 		return fmt.Errorf("the answer has %d bytes: %w", n, errTooMuch)
 	}
