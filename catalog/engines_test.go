@@ -10,7 +10,8 @@ import (
 
 // exposition writes families line by line: "counter name{labels} value",
 // "gauge ...", "histogram ... count sum" or "summary ... count sum". Buckets end
-// at 1 and +Inf, and all is in the first.
+// at 1 and +Inf, and all is in the first; a histogram may name its own after the
+// sum, as "bound:cumulative".
 func exposition(lines string) string {
 	var b strings.Builder
 	seen := map[string]bool{}
@@ -30,8 +31,13 @@ func exposition(lines string) string {
 			if labels != "" {
 				comma = ","
 			}
-			for _, le := range []string{"1", "+Inf"} {
-				fmt.Fprintf(&b, "%s_bucket{%s%sle=%q} %s\n", name, labels, comma, le, f[2])
+			buckets := f[4:]
+			if len(buckets) == 0 {
+				buckets = []string{"1:" + f[2]}
+			}
+			for _, bucket := range append(buckets, "+Inf:"+f[2]) {
+				le, n, _ := strings.Cut(bucket, ":")
+				fmt.Fprintf(&b, "%s_bucket{%s%sle=%q} %s\n", name, labels, comma, le, n)
 			}
 			fallthrough
 		case "summary":

@@ -162,7 +162,7 @@ func audioGoodput(v *View, rate bool) []Derived {
 	return perValue(v, audioUnderrun, "stage", func(stage metric.Label) []Derived {
 		own := v.within(v.Scope, []metric.Label{stage})
 		var met []Attainment
-		status := Bound
+		status := OK
 		for _, goal := range []struct {
 			family string
 			x      float64
@@ -179,7 +179,12 @@ func audioGoodput(v *View, rate bool) []Derived {
 			if rate {
 				d = divided(count, v.Seconds)
 			}
-			d.Status, d.Families = max(status, d.Status), []string{audioRTF, audioTTFP, audioUnderrun}
+			if !status.Defined() {
+				d = Derived{Status: status}
+			}
+			d.atBest(status)
+			d.atBest(Bound)
+			d.Families = []string{audioRTF, audioTTFP, audioUnderrun}
 			out = append(out, d.of(metric.Label{Name: "bound", Value: []string{"lower", "upper"}[i]}))
 		}
 		return out

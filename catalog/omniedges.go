@@ -93,28 +93,37 @@ func omniEdgeRules() []Rule {
 		per("edge_serialisation_rate", "bytes/s", "Bytes by the time of the sender.", Efficiency, HigherBetter, "d(size_sum) / d(tx_sum)",
 			func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
 		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter, "hop sum / d(e2e_sum)",
-			func(o *omniRun, e edge) []Derived { return o.v.total(hopTerms(e.labels()...)...).some(o.e2e) }),
+			func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) }),
 		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Question: TimeSpent, Better: LowerBetter,
-			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(func(o *omniRun) []Derived { return o.hops().some(o.e2e) })},
+			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(func(o *omniRun) []Derived { return o.whole(o.hops().some(o.e2e), o.edges()...) })},
 	}
 }
 
 // hopMean is partial when parts of the hop are missing, or were not observed for
 // every chunk: an observation whose replica cannot be told is left out.
 func (o *omniRun) hopMean(e edge) []Derived {
-	d := o.v.total(hopTerms(e.labels()...)...).some(o.n)
+	d := o.whole(o.hop(e).some(o.n), e)
+	if len(d) > 0 && d[0].Status.Defined() && o.spread(e).sum > 0 {
+		d[0].Flag("counts_differ")
+		d[0].atBest(Partial)
+	}
+	return d
+}
+
+func (o *omniRun) hop(e edge) total { return o.v.total(hopTerms(e.labels()...)...) }
+
+// whole makes a result of hops partial when a part of one of them is missing.
+func (o *omniRun) whole(d []Derived, hops ...edge) []Derived {
 	if len(d) == 0 || !d[0].Status.Defined() {
 		return d
 	}
-	for _, family := range edgeFamilies()[1:] {
-		if o.part(e, family, Sum).series == 0 {
-			d[0].Flag("hop_part_missing")
-			d[0].atBest(Partial)
+	for _, e := range hops {
+		for _, family := range edgeFamilies()[1:] {
+			if o.part(e, family, Sum).series == 0 {
+				d[0].Flag("hop_part_missing")
+				d[0].atBest(Partial)
+			}
 		}
-	}
-	if most, fewest := o.chunkCounts(e); most > fewest {
-		d[0].Flag("counts_differ")
-		d[0].atBest(Partial)
 	}
 	return d
 }
@@ -132,27 +141,28 @@ func (o *omniRun) rate(e edge, family string) []Derived {
 
 func differ(a, b float64) bool { return a-b > 0.5 || b-a > 0.5 }
 
-// chunkCounts are the most and the fewest observations that a family of the edge
-// has.
-func (o *omniRun) chunkCounts(e edge) (most, fewest float64) {
-	first := true
+// spread is the most less the fewest observations that a family of the edge has,
+// of at least two.
+func (o *omniRun) spread(e edge) total {
+	var all total
+	var counts []float64
 	for _, family := range edgeFamilies() {
-		a := o.part(e, family, Count)
-		if a.series == 0 {
-			continue
-		}
-		if most = max(most, a.sum); first || a.sum < fewest {
-			fewest, first = a.sum, false
+		if a := o.part(e, family, Count); a.series > 0 {
+			all, counts = all.and(1, a), append(counts, a.sum)
 		}
 	}
-	return most, fewest
+	if len(counts) < 2 {
+		return total{}
+	}
+	all.sum = slices.Max(counts) - slices.Min(counts)
+	return all
 }
 
 func (o *omniRun) edgeCounts() []Derived {
 	var out []Derived
 	for _, e := range o.edges() {
-		most, fewest := o.chunkCounts(e)
-		out = append(out, label(counted(most-fewest, edgeFamilies()...), metric.NewLabels(e.labels()...))...)
+		s := o.spread(e)
+		out = append(out, label(countDiffers(s, total{series: 1}), metric.NewLabels(e.labels()...))...)
 	}
 	return out
 }

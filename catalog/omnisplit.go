@@ -32,7 +32,7 @@ func omniSplitRules() []Rule {
 		part("omni_stages_mean", "Time in all stages, one after the other.", "sum over stages of d(stage time sum) / N",
 			func(o *omniRun) []Derived { return single(o.inStages().by(o.n).in(o)) }),
 		part("omni_hops_mean", "Time on all hops between stages, one after the other.", "sum over edges of d(tx + in_flight + rx) / N",
-			func(o *omniRun) []Derived { return o.hops().some(o.n) }),
+			func(o *omniRun) []Derived { return o.whole(o.hops().some(o.n), o.edges()...) }),
 		slack,
 		part("omni_residual_mean", "What neither stages nor hops nor queue explain: the orchestrator, scheduling. Meaningless with overlap.",
 			"slack - hops - queue", (*omniRun).residual),
@@ -49,7 +49,9 @@ func perRun(of func(*omniRun) []Derived) func(*View) []Derived {
 	}
 }
 
-func (o *omniRun) queue() total { return o.v.total(Term{Family: omniQueueWait, Part: Sum}) }
+func (o *omniRun) queue() total {
+	return o.v.total(Term{Family: omniQueueWait, Part: Sum, Optional: true})
+}
 
 func (o *omniRun) inStages() total {
 	var all total
@@ -119,7 +121,7 @@ func (o *omniRun) residual() []Derived {
 	if o.overlapped() > 0 {
 		d.Flag("overlapped")
 	}
-	return single(d.notBelow())
+	return o.whole(single(d.notBelow()), o.edges()...)
 }
 
 // omniChecks say whether the numbers of a pipeline agree with each other.
@@ -140,7 +142,7 @@ func omniChecks() []Rule {
 				}
 				return out
 			}),
-		check("check_stage_time_missing", "Stages that no family gives the time of: it is in the slack.", "", func(o *omniRun) []Derived {
+		check("check_stage_time_missing", "Stages that no family gives the time of: it is in the slack.", "stages without a time sum", func(o *omniRun) []Derived {
 			n := 0
 			for _, s := range o.stages {
 				if !s.timed {

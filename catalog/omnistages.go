@@ -21,12 +21,8 @@ type omniStage struct {
 	tokensFromVLLM bool
 }
 
-// replicaLoad is what one replica did; served is not known where hasServed is
-// unset.
-type replicaLoad struct {
-	served, tokens float64
-	hasServed      bool
-}
+// replicaLoad is what one replica did; what is not known has no series.
+type replicaLoad struct{ served, tokens total }
 
 func (s *omniStage) label() metric.Label { return metric.Label{Name: "stage", Value: s.name} }
 
@@ -130,13 +126,18 @@ func (o *omniRun) replicasOf(s *omniStage, where []metric.Label) {
 			continue
 		}
 		s.replicaFamily = family
-		o.eachReplica(family, where, func(r *replicaLoad, g *Gain) { r.served, r.hasServed = r.served+g.Count, true }, s)
+		o.eachReplica(family, where, func(r *replicaLoad, g *Gain) { r.served = r.served.and(1, g.part(g.Count)) }, s)
 		break
 	}
 	if len(o.v.Series(vllmGenerated, where...)) > 0 {
 		s.tokensFromVLLM = true
-		o.eachReplica(vllmGenerated, where, func(r *replicaLoad, g *Gain) { r.tokens += g.Total }, s)
+		o.eachReplica(vllmGenerated, where, func(r *replicaLoad, g *Gain) { r.tokens = r.tokens.and(1, g.part(g.Total)) }, s)
 	}
+}
+
+// part is one number of a series as a total.
+func (g *Gain) part(x float64) total {
+	return total{sum: x, series: 1, resets: g.Resets, born: g.Born}
 }
 
 func (o *omniRun) eachReplica(family string, where []metric.Label, add func(*replicaLoad, *Gain), s *omniStage) {
@@ -171,7 +172,7 @@ func omniStageRules() []Rule {
 			}),
 		per("fan_out", "", "Visits to the stage for each request of the pipeline.", Check, Neutral,
 			"d(stage count) / N", func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.n) }),
-		per("stage_replicas", "replicas", "Replicas of the stage that any series names.", Other, Neutral, "", (*omniRun).replicaN),
+		per("stage_replicas", "replicas", "Replicas of the stage that any series names.", Other, Neutral, "distinct values of replica, at both ends of the edges too", (*omniRun).replicaN),
 		per("stage_utilization", "requests", "Mean number of requests in each replica of the stage, by Little's law.", Saturation, Neutral,
 			"d(stage time sum) / (T * replicas)", func(o *omniRun, s *omniStage) []Derived {
 				if !s.timed {
@@ -270,8 +271,10 @@ func omniBottleneck(v *View) []Derived {
 func (o *omniRun) replicaRequests(s *omniStage) []Derived {
 	var out []Derived
 	for _, name := range s.replicaNames() {
-		if r := s.replicas[name]; r.hasServed {
-			out = append(out, Derived{Value: r.served, Shown: r.served, Families: []string{s.replicaFamily}}.of(metric.Label{Name: "replica", Value: name}))
+		if r := s.replicas[name]; r.served.series > 0 {
+			d := Derived{Value: r.served.sum, Shown: r.served.sum, Families: []string{s.replicaFamily}}
+			d.believe(r.served)
+			out = append(out, d.of(metric.Label{Name: "replica", Value: name}))
 		}
 	}
 	return out
@@ -291,27 +294,23 @@ func (o *omniRun) skew(s *omniStage) []Derived {
 	if len(s.replicas) < 2 {
 		return nil
 	}
-	ratio := func(what, family string, of func(replicaLoad) float64) Derived {
-		d := Derived{Families: []string{family}, HasParts: true}
-		most, all := 0.0, 0.0
+	ratio := func(what, family string, of func(replicaLoad) total) Derived {
+		var all total
+		most := 0.0
 		for _, name := range s.replicaNames() {
 			x := of(s.replicas[name])
-			most, all = max(most, x), all+x
+			most, all = max(most, x.sum), all.and(1, x)
 		}
-		if d.Numerator, d.Denominator = most, all/float64(len(s.replicas)); all == 0 {
-			d.Status = ZeroDenominator
-		} else {
-			d.Value = d.Numerator / d.Denominator
-		}
-		d.Shown = d.Value
+		d := divided(most, all.sum/float64(len(s.replicas)), family)
+		d.believe(all)
 		return d.of(metric.Label{Name: "of", Value: what})
 	}
 	var out []Derived
 	if s.replicaFamily != "" {
-		out = append(out, ratio("requests", s.replicaFamily, func(r replicaLoad) float64 { return r.served }))
+		out = append(out, ratio("requests", s.replicaFamily, func(r replicaLoad) total { return r.served }))
 	}
 	if s.tokensFromVLLM {
-		out = append(out, ratio("tokens", vllmGenerated, func(r replicaLoad) float64 { return r.tokens }))
+		out = append(out, ratio("tokens", vllmGenerated, func(r replicaLoad) total { return r.tokens }))
 	}
 	return out
 }

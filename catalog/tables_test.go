@@ -75,20 +75,17 @@ func TestRules(t *testing.T) {
 				continue // results name themselves
 			}
 			bad := func(what string, v any) { t.Errorf("%s of %s: %s %v", r.Name, p.Name, what, v) }
-			// Two rules may make results of one name, which labels tell apart: a
-			// headline and further levels of it.
-			if name := r.Name + ": " + r.Help; r.Name == "" || named[name] {
+			if r.Name == "" || named[r.Name] {
 				bad("the name is empty or taken", "")
-			} else {
-				named[name] = true
 			}
+			named[r.Name] = true
 			if !units.Known(r.Unit) {
 				bad("unknown unit", r.Unit)
 			}
 			if r.Num == nil && r.Make == nil {
 				bad("is made of", "nothing")
 			}
-			if p.Name != catalog.TritonPack && (r.Help == "" || !strings.HasSuffix(r.Help, ".") || r.Text() == "" && p.Name != "vllm-omni") {
+			if p.Name != catalog.TritonPack && (r.Help == "" || !strings.HasSuffix(r.Help, ".") || r.Text() == "") {
 				bad("help or formula missing:", r.Help+" "+r.Text())
 			}
 			if r.Headline {
