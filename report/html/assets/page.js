@@ -510,7 +510,7 @@
       const l = make("label"), c = make("input");
       c.type = "checkbox"; c.id = "overlay"; c.checked = S.overlay;
       c.addEventListener("change", () => { S.overlay = c.checked; redraw(); });
-      l.append(c, " clients' requests in flight over every picture");
+      l.append(c, " clients' requests in flight over the server's families");
       box.append(l); box.removeAttribute("aria-hidden");
     }
   }
