@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -30,18 +31,25 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		}
 		return &v
 	}
+	count := func(n int) *int {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
 	out := struct {
 		Schema      string           `json:"schema_version"`
+		Summary     string           `json:"summary,omitempty"`
 		Window      string           `json:"window"`
 		From        *int64           `json:"from_ns"`
 		To          *int64           `json:"to_ns"`
 		Duration    Value            `json:"duration_s"`
-		Issued      int              `json:"issued"`
-		Completed   int              `json:"completed"`
-		Succeeded   int              `json:"succeeded"`
-		Failed      int              `json:"failed"`
-		InFlight    int              `json:"in_flight"`
-		Outside     int              `json:"outside_window"`
+		Issued      *int             `json:"issued"`
+		Completed   *int             `json:"completed"`
+		Succeeded   *int             `json:"succeeded"`
+		Failed      *int             `json:"failed"`
+		InFlight    *int             `json:"in_flight"`
+		Outside     *int             `json:"outside_window"`
 		QPS         Value            `json:"qps"`
 		QPSAll      Value            `json:"qps_all"`
 		TPS         Value            `json:"tps"`
@@ -59,7 +67,8 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Errors      []Count          `json:"errors"`
 		Sources     []Count          `json:"token_sources"`
 		Warnings    []metric.Warning `json:"warnings"`
-	}{SchemaReport, r.Window, ns(r.FromNS), ns(r.ToNS), r.Duration, r.Issued, r.Completed, r.Succeeded, r.Failed, r.InFlight, r.Outside,
+	}{SchemaReport, r.Summary, r.Window, ns(r.FromNS), ns(r.ToNS), r.Duration, count(r.Issued), count(r.Completed), count(r.Succeeded), count(r.Failed),
+		count(r.InFlight), count(r.Outside),
 		r.QPS, r.QPSAll, r.TPS, r.Goodput, r.GoodMissing, &r.TTFT, &r.Latency, &r.LatencyAll, r.PerToken, &r.TPOT, &r.TPOTTokens, &r.ISL, &r.OSL,
 		r.Finish, r.Errors, r.TokenSources, r.Warnings}
 	if r.Weight == WeightToken {
@@ -92,9 +101,9 @@ func (d *Distribution) MarshalJSON() ([]byte, error) {
 	field("min", d.Min, d.N > 0)
 	field("max", d.Max, d.N > 0)
 	field("std_dev", d.StdDev.V, d.StdDev.Known)
-	field("pop_std_dev", d.PopStdDev, d.N > 0)
+	field("pop_std_dev", d.PopStdDev, d.N > 0 && !math.IsNaN(d.PopStdDev))
 	b.WriteString(`,"percentile_method":"` + d.Method + `","percentiles":`)
-	quantiles(&b, d.Quantiles, func(q Quantile) (float64, bool) { return q.Value, true })
+	quantiles(&b, d.Quantiles, func(q Quantile) (float64, bool) { return q.Value, !q.Missing })
 	b.WriteString(`,"early_stopping":`)
 	quantiles(&b, d.Quantiles, func(q Quantile) (float64, bool) { return q.Early, q.HasEarly })
 	b.WriteByte('}')

@@ -26,7 +26,8 @@ const (
 	TokensLoad   = "load_generator" // Request.Source: the load generator counted, by its own means
 )
 
-// Kinds are the values of FileOptions.Kind.
+// Kinds are the values of FileOptions.Kind that have requests; [KindSummary] is the
+// other one.
 var Kinds = []string{KindMLPerfDB, KindMLPerf, KindAIPerf, KindVLLM, KindGuideLLM}
 
 // kindHelp names them for people.
@@ -115,7 +116,7 @@ func Open(path string, in io.Reader, o FileOptions) (*File, error) {
 			return nil, fmt.Errorf("open %s: %w", path, err)
 		}
 	}
-	if !slices.Contains(Kinds, f.Kind) {
+	if !slices.Contains(Kinds, f.Kind) && f.Kind != KindSummary {
 		return nil, fmt.Errorf("open %s: %w %q; known are %s", path, ErrKind, f.Kind, kindHelp)
 	}
 	if f.Kind == KindMLPerfDB {
@@ -144,8 +145,8 @@ func sniff(head []byte) (string, error) {
 		return KindGuideLLM, nil
 	case has("ttfts"), has("start_times"), has("request_throughput"), has("tokenizer_id", "num_prompts"):
 		return KindVLLM, nil
-	case has("n_samples_issued"), has("state", "complete"):
-		return "", fmt.Errorf("%w: it is a summary of MLPerf's endpoints benchmark and has no requests; take events.jsonl or the events database of that run", ErrKind)
+	case has("n_samples_issued"), has("state", "metrics"):
+		return KindSummary, nil
 	case has("input_config"), has("aiperf_version"):
 		return "", fmt.Errorf("%w: it is AIPerf's summary and has no requests; take profile_export.jsonl of that run", ErrKind)
 	}
@@ -214,6 +215,8 @@ func (f *File) Stream(ctx context.Context) Stream {
 			err = f.readDocument(f.readVLLM)
 		case KindGuideLLM:
 			err = f.readDocument(f.readGuideLLM)
+		case KindSummary:
+			err = ErrSummary
 		}
 		if err != nil && !f.stop {
 			yield(nil, fmt.Errorf("read %s file %s: %w", f.Kind, f.path, err))

@@ -366,14 +366,24 @@ func TestRequestEvents(t *testing.T) {
 
 // FuzzOpen reads arbitrary files and reports what they give.
 func FuzzOpen(f *testing.F) {
-	for _, s := range []string{aiperfText, vllmText, guideText, `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}`, `{"ttfts":null,"start_times":[null]}`} {
-		for _, kind := range []string{"", events.KindMLPerf, events.KindAIPerf, events.KindVLLM, events.KindGuideLLM} {
+	for _, s := range []string{aiperfText, vllmText, guideText, snapshotText, resultText, legacyText, `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}`, `{"ttfts":null,"start_times":[null]}`} {
+		for _, kind := range []string{"", events.KindMLPerf, events.KindAIPerf, events.KindVLLM, events.KindGuideLLM, events.KindSummary} {
 			f.Add(s, kind)
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, kind string) {
 		file, err := events.Open("", strings.NewReader(text), events.FileOptions{Kind: kind, MaxLine: 1 << 16, MaxSize: 1 << 20, MaxRequests: 1000})
 		if err != nil {
+			return
+		}
+		if file.Kind == events.KindSummary {
+			r, err := file.Summarise(events.ReportOptions{})
+			if err != nil {
+				return
+			}
+			if data, err := json.Marshal(r); err != nil {
+				t.Errorf("encode report: %v in %s", err, data)
+			}
 			return
 		}
 		s, err := events.Assemble(file.Stream(t.Context()), events.Rules{Lenient: true, MaxRequests: 1000})

@@ -34,7 +34,11 @@ type ReportOptions struct {
 // Report is what a window of a session says. Times are nanoseconds, rates are
 // per second. Nothing that is missing is 0: it is a Value or a Distribution with
 // a reason.
+//
+// A report of a summary ([File.Summarise]) has Summary set, and -1 for counts of
+// requests that it does not have.
 type Report struct {
+	Summary      string // KindSummary, or "" when it was made of requests
 	Window       string
 	FromNS, ToNS int64 // 0 when the window has no such end
 	Duration     Value // seconds

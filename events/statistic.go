@@ -146,6 +146,8 @@ type Quantile struct {
 	Key   string  // "99", or "99.0" as MLPerf's tools write it
 	P     float64 // percent
 	Value float64
+	// Missing says that a summary does not have it: Value means nothing.
+	Missing bool
 	// Early is the early stopping estimate, when HasEarly.
 	Early    float64
 	HasEarly bool
@@ -160,8 +162,8 @@ type Distribution struct {
 	Total     float64
 	Mean      float64
 	Min, Max  float64
-	StdDev    Value // of a sample (n-1)
-	PopStdDev float64
+	StdDev    Value      // of a sample (n-1)
+	PopStdDev float64    // NaN where a summary does not have it
 	Quantiles []Quantile // in the order of Grid; none for N = 0
 	Method    string
 }

@@ -274,13 +274,17 @@ func (r *Report) measure(t Target) Value {
 	case "max":
 		return known(d.Max)
 	case "median":
-		q, _ := d.Quantile(50)
-		return known(q.Value)
+		return d.at("50")
 	}
-	p, err := strconv.ParseFloat(t.Stat, 64)
+	return d.at(t.Stat)
+}
+
+// at is a percentile by its name.
+func (d *Distribution) at(name string) Value {
+	p, err := strconv.ParseFloat(name, 64)
 	q, ok := d.Quantile(p)
-	if err != nil || !ok {
-		return unknown("no percentile %q", t.Stat)
+	if err != nil || !ok || q.Missing {
+		return unknown("no percentile %q", name)
 	}
 	return known(q.Value)
 }

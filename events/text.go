@@ -26,7 +26,7 @@ func checkTokenizer(name string) error {
 	if name == "" || slices.Contains(Tokenizers, name) {
 		return nil
 	}
-	return fmt.Errorf("count tokens: unknown tokenizer %q (known: %s; the tokenizer of a model is not supported)", name, strings.Join(Tokenizers, ", "))
+	return fmt.Errorf("count tokens: unknown tokenizer %q (known: %s). A model's own tokenizer.json is not read: let the server count instead (usage; requests proxy --force-usage, or stream_options.include_usage), or give osl in the lines of requests record", name, strings.Join(Tokenizers, ", "))
 }
 
 // countText counts tokens of a text, -1 when the tokenizer counts no texts.

@@ -92,7 +92,7 @@ func (o *requestsImport) validate() error {
 		return usagef("missing -o RUN, the run directory that gets the requests")
 	case given > 1:
 		return usagef("--anchor, --same-boot and --align-first-scrape exclude each other")
-	case o.kind != "auto" && !slices.Contains(events.Kinds, o.kind):
+	case o.kind != "auto" && o.kind != events.KindSummary && !slices.Contains(events.Kinds, o.kind):
 		return usagef("unknown kind %q (known: auto, %s)", o.kind, strings.Join(events.Kinds, ", "))
 	case o.maxLine < 1 || o.maxSize < 1 || o.maxRequests < 1:
 		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize, o.maxRequests)
@@ -181,6 +181,9 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 		return err
 	}
 	defer closeFile()
+	if f.Kind == events.KindSummary {
+		return fmt.Errorf("import requests: %s: %w", o.path, events.ErrSummary)
+	}
 	created, unlock, err := o.prepare()
 	if err != nil {
 		return err

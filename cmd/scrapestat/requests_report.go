@@ -35,7 +35,7 @@ func (o *requestFlags) register(cmd *cobra.Command, targets string) {
 	f.StringVar(&o.method, "percentile-method", events.Linear, "`method` of percentiles: "+strings.Join(events.Methods, ", "))
 	f.StringVar(&o.tpot, "tpot", events.PerNMinus1, "`denominator` of the time per output token: "+strings.Join(events.Denominators, ", "))
 	f.StringVar(&o.tokenizer, "tokenizer", "", "count tokens by this `way`: "+strings.Join(events.Tokenizers, ", ")+" (default: the first of these three that the source has: usage, token_ids, chunks)")
-	f.StringVar(&o.kind, "kind", "auto", "`kind` of a FILE: auto, "+strings.Join(events.Kinds, ", "))
+	f.StringVar(&o.kind, "kind", "auto", "`kind` of a FILE: auto, "+strings.Join(events.Kinds, ", ")+", "+events.KindSummary)
 	f.StringVar(&o.format, "format", "text", "`format` of the output: text, json")
 	f.StringArrayVar(&o.targets, "target", nil, targets)
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
@@ -52,31 +52,69 @@ func (o *requestFlags) validate() error {
 	return nil
 }
 
-// load reads the session of a run or of a file of another tool.
-func (o *requestFlags) load(ctx context.Context, path string, std stdio) (*events.Session, error) {
-	rules := events.Rules{Lenient: o.lenient, Tokenizer: o.tokenizer, MaxRequests: o.maxRequests}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		run, err := rundb.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		if !run.HasEvents() {
-			return nil, errors.Join(fmt.Errorf("%s: the run has no request events (scrapestat requests import or record adds them)", path), run.Close())
-		}
-		rules.Marks = run.Marks()
-		s, err := events.Assemble(run.Events(ctx), rules)
-		return s, errors.Join(err, run.Close())
+// rules are those that sessions are assembled by.
+func (o *requestFlags) rules() events.Rules {
+	return events.Rules{Lenient: o.lenient, Tokenizer: o.tokenizer, MaxRequests: o.maxRequests}
+}
+
+// ofRun reads the session of a run.
+func (o *requestFlags) ofRun(ctx context.Context, dir string) (*events.Session, error) {
+	run, err := rundb.Open(dir)
+	if err != nil {
+		return nil, err
 	}
+	if !run.HasEvents() {
+		return nil, errors.Join(fmt.Errorf("%s: the run has no request events (scrapestat requests import or record adds them)", dir), run.Close())
+	}
+	rules := o.rules()
+	rules.Marks = run.Marks()
+	s, err := events.Assemble(run.Events(ctx), rules)
+	return s, errors.Join(err, run.Close())
+}
+
+// ofFile reports a file of another tool: from its requests, or from the statistics of
+// a summary.
+func (o *requestFlags) ofFile(ctx context.Context, path string, ro events.ReportOptions, std stdio) (*events.Report, error) {
 	f, closeFile, err := openEvents(path, std, events.FileOptions{Kind: o.kind, MaxRequests: o.maxRequests})
 	if err != nil {
 		return nil, err
 	}
 	defer closeFile()
-	s, err := events.Assemble(f.Stream(ctx), rules)
-	if err == nil && f.Bad > 0 {
+	if f.Kind == events.KindSummary {
+		return o.ofSummary(f, ro)
+	}
+	s, err := events.Assemble(f.Stream(ctx), o.rules())
+	if err != nil {
+		return nil, err
+	}
+	if f.Bad > 0 {
 		fmt.Fprintf(std.err, "warning: %d entries could not be read, the first: %s\n", f.Bad, texttab.Escape(f.FirstBad))
 	}
-	return s, err
+	return o.ofSession(s, ro)
+}
+
+func (o *requestFlags) ofSummary(f *events.File, ro events.ReportOptions) (*events.Report, error) {
+	if o.tokenizer != "" {
+		return nil, usagef("--tokenizer %s: a summary has no texts and no requests to count by", o.tokenizer)
+	}
+	var err error
+	if ro.Window, err = events.ParseWindow(o.window, 0); err != nil {
+		return nil, usagef("--window: %w", err)
+	}
+	return f.Summarise(ro)
+}
+
+// ofSession reports the window of a session that the flags ask for.
+func (o *requestFlags) ofSession(s *events.Session, ro events.ReportOptions) (*events.Report, error) {
+	origin := int64(0)
+	if len(s.Requests) > 0 {
+		origin = s.Requests[0].IssuedNS
+	}
+	var err error
+	if ro.Window, err = events.ParseWindow(o.window, origin); err != nil {
+		return nil, usagef("--window: %w", err)
+	}
+	return events.Summarise(s, ro)
 }
 
 // openEvents opens a file of another tool, or stdin.
@@ -111,18 +149,15 @@ func (o *requestFlags) report(ctx context.Context, path string, std stdio) (*eve
 	if _, err := events.ParseWindow(o.window, 0); err != nil {
 		return nil, nil, usagef("--window: %w", err)
 	}
-	s, err := o.load(ctx, path, std)
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		r, err := o.ofFile(ctx, path, ro, std)
+		return r, targets, err
+	}
+	s, err := o.ofRun(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}
-	origin := int64(0)
-	if len(s.Requests) > 0 {
-		origin = s.Requests[0].IssuedNS
-	}
-	if ro.Window, err = events.ParseWindow(o.window, origin); err != nil {
-		return nil, nil, usagef("--window: %w", err)
-	}
-	r, err := events.Summarise(s, ro)
+	r, err := o.ofSession(s, ro)
 	return r, targets, err
 }
 
@@ -134,7 +169,8 @@ func newRequestsReportCmd(std stdio) *cobra.Command {
 		Long: `Prints what the clients saw: throughput, latency, time to first token (TTFT) and
 time per output token (TPOT), of the requests of a run, or of a file of another
 tool: an events database or events.jsonl of MLPerf's endpoints benchmark, AIPerf's
-profile_export.jsonl, the detailed result of vllm bench serve, guidellm's JSON.
+profile_export.jsonl, the detailed result of vllm bench serve, guidellm's JSON. Of
+MLPerf's result_summary.json and final_snapshot.json it prints what they have.
 What the numbers mean: docs/requests.md.`,
 		Example: "  scrapestat requests report run1\n  scrapestat requests report events.jsonl --tokenizer words --window mlperf-legacy --format json\n  scrapestat requests report run1 --target 'ttft<=450ms' --target 'tpot<=40ms'",
 		Args:    exactly(1, "RUN or FILE"),
@@ -187,6 +223,11 @@ has no data.`,
 			r, targets, err := o.report(cmd.Context(), args[0], std)
 			if err != nil {
 				return err
+			}
+			if r.Summary != "" { // it may measure something else than was asked for
+				for _, x := range r.Warnings {
+					fmt.Fprintf(std.err, "warning: %s\n", texttab.Escape(x.Text))
+				}
 			}
 			v := events.Validate(r, targets, tolerance)
 			return errors.Join(writeVerdict(std.out, v, o.format), exitOf(v.Verdict))
@@ -259,14 +300,26 @@ func orReason(v events.Value, unit string) string {
 	return number(v.V) + unit
 }
 
+// told shows a count, or that the source does not have it.
+func told(n int) string {
+	if n < 0 {
+		return "?"
+	}
+	return strconv.Itoa(n)
+}
+
 func writeRequests(w io.Writer, r *events.Report) error {
 	var head texttab.Table
 	length := orReason(r.Duration, " s")
 	if r.Duration.Known {
 		length = time.Duration(r.Duration.V * 1e9).String()
 	}
+	if r.Summary != "" {
+		head.Row("Source", "a summary of MLPerf's endpoints benchmark, without requests")
+	}
 	head.Row("Window", r.Window+", "+length)
-	head.Row("Requests", fmt.Sprintf("%d issued, %d completed, %d ok, %d failed, %d in flight; %d outside the window", r.Issued, r.Completed, r.Succeeded, r.Failed, r.InFlight, r.Outside))
+	head.Row("Requests", fmt.Sprintf("%s issued, %s completed, %s ok, %s failed, %s in flight; %s outside the window",
+		told(r.Issued), told(r.Completed), told(r.Succeeded), told(r.Failed), told(r.InFlight), told(r.Outside)))
 	head.Row("QPS", orReason(r.QPS, " ok/s"))
 	head.Row("QPS of all", orReason(r.QPSAll, " /s"))
 	head.Row("TPS", orReason(r.TPS, " tokens/s"))
@@ -365,7 +418,12 @@ func writeGrid(w io.Writer, rows []requestRow) error {
 	})
 	line("min", func(r requestRow) string { return r.show(r.d.Min) })
 	for i := len(events.Grid) - 1; i >= 0; i-- {
-		line("p"+strconv.FormatFloat(events.Grid[i], 'f', -1, 64), func(r requestRow) string { return r.show(r.d.Quantiles[i].Value) })
+		line("p"+strconv.FormatFloat(events.Grid[i], 'f', -1, 64), func(r requestRow) string {
+			if r.d.Quantiles[i].Missing {
+				return "-"
+			}
+			return r.show(r.d.Quantiles[i].Value)
+		})
 	}
 	line("max", func(r requestRow) string { return r.show(r.d.Max) })
 	for _, p := range []float64{50, 90, 99, 99.9} {
