@@ -44,9 +44,9 @@ func omniPipeline() []Rule {
 		ratio("omni_finished_share", "Requests that left the pipeline, by reason.", gained(omniSuccess), gained(omniSuccess)).
 			about(Errors, Neutral).shares("finished_reason"),
 		{Name: "omni_failed_share", Unit: "ratio", Help: "Requests that failed, of all that ended.", Question: Errors, Better: LowerBetter,
-			Headline: true, Canonical: "error_ratio", Num: gained(omniFailed), Den: omniEnded()},
-		ratio("omni_failure_ratio", "Requests that failed, of all that ended, by reason.", gained(omniFailed), omniEnded()).
-			about(Errors, LowerBetter).shares("reason"),
+			Headline: true, Canonical: "error_ratio", Num: gained(omniFailed), Den: omniEnded(), Make: failedShare},
+		{Name: "omni_failure_ratio", Unit: "ratio", Help: "Requests that failed, of all that ended, by reason.", Question: Errors, Better: LowerBetter, By: []string{"reason"},
+			Num: gained(omniFailed), Den: omniEnded(), Make: failedByReason},
 		{Name: "omni_running_mean", Unit: "requests", Help: "Requests in the pipeline, by a gauge that moves when one ends.", Question: Saturation,
 			Status: Estimate, Canonical: "running", Num: []Term{{Family: omniPrefix + "num_requests_running", Part: Integral}}},
 		{Name: "omni_waiting_mean", Unit: "requests", Help: "Requests not yet admitted, by a gauge that moves when one ends.", Question: Saturation,
@@ -95,6 +95,31 @@ var omniAborts = []metric.Label{{Name: "finished_reason", Value: "abort"}}
 
 func omniEnded() []Term {
 	return []Term{{Family: omniSuccess, Except: omniAborts}, {Family: omniFailed}}
+}
+
+// endedOf is the value of omniEnded. A server shows no reason before a request ends
+// for it, so that one that shows no success but failures had none, unless it tells
+// the time of some.
+func endedOf(v *View) total {
+	failed, success := v.total(Term{Family: omniFailed}), v.total(Term{Family: omniSuccess, Except: omniAborts})
+	if success.series == 0 && v.Amount(Term{Family: omniE2E, Part: Count}).Value > 0 {
+		return success
+	}
+	return failed.and(1, success)
+}
+
+func failedShare(v *View) []Derived {
+	failed := v.total(Term{Family: omniFailed})
+	if failed.series == 0 && len(v.Series(omniSuccess)) == 0 {
+		return nil
+	}
+	return single(failed.by(endedOf(v)))
+}
+
+func failedByReason(v *View) []Derived {
+	return perValue(v, omniFailed, "reason", func(reason metric.Label) []Derived {
+		return v.total(Term{Family: omniFailed, Where: []metric.Label{reason}}).some(endedOf(v))
+	})
 }
 
 func (v *View) total(terms ...Term) total { return v.sum(terms) }
