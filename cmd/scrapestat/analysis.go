@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -43,6 +45,7 @@ type analysisFlags struct {
 	sliceFlag *pflag.Flag      // tells 0 from not given
 	byFlag    *pflag.Flag      // tells all together from not given; nil where there is no --by
 	catalog   *catalog.Catalog // of catalogs, set by validate; nil is the embedded one
+	stderr    func() io.Writer // of the command
 }
 
 func (a *analysisFlags) register(cmd *cobra.Command) {
@@ -57,7 +60,7 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 
 // registerNumbers adds the flags that shape the numbers, not the files.
 func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
-	a.formats, a.schema, a.layout = []string{"json", "csv", "parquet"}, "1.1", "aiperf"
+	a.formats, a.schema, a.layout, a.stderr = []string{"json", "csv", "parquet"}, "1.1", "aiperf", cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
 	a.sliceFlag = f.Lookup("slice-duration")
@@ -129,6 +132,7 @@ func (a *analysisFlags) readCatalogs() error {
 			return usagef("--catalog: %w", err)
 		}
 		defer f.Close()
+		warnWritable(a.stderr(), path)
 		files = append(files, f)
 	}
 	var err error
@@ -136,6 +140,13 @@ func (a *analysisFlags) readCatalogs() error {
 		return usagef("--catalog: %w", err)
 	}
 	return nil
+}
+
+// warnWritable warns of a file of settings that everybody may change.
+func warnWritable(w io.Writer, path string) {
+	for _, x := range discover.Writable(path) {
+		fmt.Fprintln(w, "warning:", x.Text)
+	}
 }
 
 // options is the part of the summary's options these flags set.

@@ -143,6 +143,7 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 				return nil, usagef("--slo: %w", err)
 			}
 			defer f.Close()
+			warnWritable(std.err, o.slo)
 			in = f
 		}
 		var err error

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -307,6 +308,38 @@ func hostileConfig(t *testing.T) {
 	try(t, exitUsage, "bomb.yml", "collect", "--config", path, "-o", filepath.Join(tmp, "r"))
 	try(t, exitUsage, "/dev/zero", "collect", "--config", "/dev/zero", "-o", filepath.Join(tmp, "r"))
 	try(t, exitUsage, "/dev/zero", "collect", "127.0.0.1:1", "--bearer-token-file", "/dev/zero", "-o", filepath.Join(tmp, "r"))
+	openToAll(t, tmp)
+}
+
+// openToAll has files of settings that everybody may change: they are used, with
+// a warning that names them.
+func openToAll(t *testing.T, tmp string) {
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(tmp, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	srv := serveBad(t, goodScript)
+	check := func(name, text string, args ...string) {
+		t.Helper()
+		for _, mode := range []os.FileMode{0o666, 0o602, 0o664} {
+			path := file(name, text, mode)
+			_, talk := runQuiet(append(args, path)...)
+			said := strings.Count(talk, name+" may be changed by everybody")
+			if want := int(mode&0o002) / 2; said != want {
+				t.Errorf("%s of mode %o: %d warnings, want %d:\n%s", name, mode, said, want, talk)
+			}
+		}
+	}
+	collect := []string{"collect", "--force", "-o", filepath.Join(tmp, "open"), "--formats", "json", "--duration", "50ms", "--settle", "0s"}
+	config := fmt.Sprintf("scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]\n", srv.Addr)
+	check("prom.yml", config, append(collect, "--config")...)
+	check("token", "hidden", append(collect, srv.Addr, "--bearer-token-file")...)
+	check("basic", "user:hidden", append(collect, srv.Addr, "--basic-auth-file")...)
+	check("cat.yaml", "engine: e\n", append(collect, srv.Addr, "--catalog")...)
+	check("slo.yaml", "checks: ['a.rate < 5']\n", "check", "--slo")
 }
 
 func umask(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -59,6 +61,7 @@ func (s *session) listen() (*listener, error) {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         new(crowd).changed,
 	}}
 	s.say.say("listening on http://%s", ln.Addr())
 	go func() {
@@ -68,6 +71,34 @@ func (s *session) listen() (*listener, error) {
 		}
 	}()
 	return l, nil
+}
+
+// maxCrowd is how many connections --listen keeps.
+const maxCrowd = 128
+
+// crowd bounds the connections of a server: the oldest makes room for one more,
+// so that many that say nothing, or say it slowly, keep nobody out.
+type crowd struct {
+	mu  sync.Mutex
+	all []net.Conn // the oldest first
+}
+
+// changed is told of every connection that comes and goes.
+func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.all = append(c.all, conn)
+		if len(c.all) > maxCrowd {
+			_ = c.all[0].Close() // its own goroutine finds out
+			c.all = slices.Delete(c.all, 0, 1)
+		}
+	case http.StateClosed, http.StateHijacked:
+		if i := slices.Index(c.all, conn); i >= 0 {
+			c.all = slices.Delete(c.all, i, i+1)
+		}
+	}
 }
 
 // stop ends the server; requests that run get half a second. It returns what is

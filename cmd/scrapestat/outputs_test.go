@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -257,6 +259,7 @@ func TestListen(t *testing.T) {
 		!strings.Contains(body, "connect-src 'self'") || !strings.Contains(body, `class="chip live"`) {
 		t.Errorf("live page: %d, %.3000s", code, body)
 	}
+	slowCrowd(t, strings.TrimPrefix(url, "http://"))
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 	origin := func(o string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("Origin", o) } }
 	check("GET", "/", host("evil.example:80"), http.StatusMisdirectedRequest)
@@ -297,6 +300,45 @@ func TestListen(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "profiling low high end" {
 		t.Errorf("marks %q", got)
+	}
+}
+
+// slowCrowd opens connections that send a byte of a request, or none. They are
+// dropped, the oldest first, and keep no request from its answer.
+func slowCrowd(t *testing.T, addr string) {
+	t.Helper()
+	const n = 400
+	var crowd []net.Conn
+	for i := range n {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			_, _ = io.WriteString(c, "GET /status HTTP/1.1\r\nHost: "[:1+i%20]) // it may have been dropped
+		}
+		crowd = append(crowd, c)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 4 * time.Second} // below the patience for a head
+	resp, err := client.Get("http://" + addr + "/status")
+	if err != nil {
+		t.Fatalf("a request behind %d slow connections: %v", n, err)
+	}
+	resp.Body.Close()
+	open := 0
+	for i, c := range crowd {
+		patience := time.Millisecond
+		if i < n-maxCrowd { // these must be closed, which takes a moment to arrive
+			patience = time.Second
+		}
+		_ = c.SetReadDeadline(time.Now().Add(patience)) // fails when it is closed, as Read does
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			open++
+		}
+	}
+	if open > maxCrowd {
+		t.Errorf("%d of %d connections are open, the limit is %d", open, n, maxCrowd)
 	}
 }
 
