@@ -57,23 +57,28 @@ func stored(t testing.TB, dir string) (samples []string, n int) {
 	return samples, n
 }
 
-// polled reads as a reader does beside the recording: the first events of the run,
-// and how many the recorder says are in the file. It does not read them all,
-// as that would take longer than the recording.
+// polled reads as a reader does beside the recording: how many events the recorder
+// says are in the file, and then the first of them. It does not read them all, as
+// that would take longer than the recording.
 func polled(t testing.TB, dir string) (recorded int64) {
 	t.Helper()
-	run, err := rundb.Open(dir)
+	told, err := rundb.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer run.Close()
-	all, err := run.EventStats(context.Background())
+	defer told.Close()
+	all, err := told.EventStats(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range all {
 		recorded += s.Recorded
 	}
+	run, err := rundb.Open(dir) // a run has the events that were there when it was opened
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
 	n := int64(0)
 	for e, err := range run.Events(context.Background()) {
 		if err != nil || e.Type != events.SampleIssued || !strings.Contains(e.Sample, "-") {
