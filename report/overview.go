@@ -71,7 +71,7 @@ func (t *teller) inRun() []*engine {
 			}
 		}
 		for _, d := range t.run.Derived {
-			if of(d.Pack) && !slices.Contains(e.endpoints, d.Endpoint) {
+			if of(d.Pack) && !slices.Contains(e.endpoints, d.Endpoint) && e.knows(&d) {
 				e.endpoints = append(e.endpoints, d.Endpoint)
 			}
 		}
@@ -81,6 +81,12 @@ func (t *teller) inRun() []*engine {
 		e.second = slices.ContainsFunc(out[:i], func(x *engine) bool { return x.id == e.id })
 	}
 	return out
+}
+
+// knows says that a quantity of an endpoint is of what the fleet was made of: the
+// stages of a vLLM-Omni beside a vLLM are not.
+func (e *engine) knows(d *summary.Derived) bool {
+	return slices.ContainsFunc(e.fleet, func(x summary.Derived) bool { return x.Name == d.Name && x.Labels == d.Labels })
 }
 
 // engineOf is the engine that the catalog says the first known family is of.
@@ -274,8 +280,8 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 		}
 		ids = append(ids, l.ID)
 		of := ""
-		if rest := l.Labels; len(e.scopes) > 1 && rest.Len() > 0 {
-			of = rest.String()
+		if l.Labels.Len() > 0 && (len(e.scopes) > 1 || t.several(l)) {
+			of = l.Labels.String()
 		}
 		series := tally(l.Series)
 		if l.Series < 2 {
@@ -287,6 +293,17 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."}, legend(flags)...)
 	}
 	return tab, ids
+}
+
+// several says that an engine has a time more than once: by stage, say.
+func (t *teller) several(l *summary.Latency) bool {
+	n := 0
+	for i := range t.run.Latencies {
+		if x := &t.run.Latencies[i]; x.Engine == l.Engine && x.ID == l.ID {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // latencyUnit is the unit of a time, which a server may not tell.

@@ -93,8 +93,42 @@ func derive(c *catalog.Catalog, sources []source) []Derived {
 	return out
 }
 
-// deriveTogether applies the rules to endpoints taken together.
+// deriveTogether applies the rules to endpoints taken together. A vLLM server
+// beside a vLLM-Omni one is no stage of its pipeline, nor are its stages servers:
+// each of the two packs sees its own.
 func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derived {
+	omni, plain := pipelines(sources)
+	if len(omni) == 0 || len(plain) == 0 {
+		return deriveAll(c, sources, endpoint)
+	}
+	own := func(sources []source, pack string) []Derived {
+		return slices.DeleteFunc(deriveAll(c, sources, endpoint), func(d Derived) bool { return d.Pack != pack })
+	}
+	out := slices.DeleteFunc(deriveAll(c, sources, endpoint), func(d Derived) bool { return d.Pack == catalog.OmniPack || d.Pack == catalog.VLLMPack })
+	out = slices.Concat(out, own(omni, catalog.OmniPack), own(plain, catalog.VLLMPack))
+	packs := catalog.Packs()
+	slices.SortStableFunc(out, func(a, b Derived) int { return packIndex(packs, a.Pack) - packIndex(packs, b.Pack) })
+	return out
+}
+
+// pipelines tells the endpoints of vLLM-Omni from other ones of vLLM.
+func pipelines(sources []source) (omni, plain []source) {
+	for _, s := range sources {
+		has := func(is func(family string) bool) bool {
+			return slices.ContainsFunc(s.dict.Families, func(f metric.Family) bool { return is(f.Name) })
+		}
+		switch {
+		case has(isOmni):
+			omni = append(omni, s)
+		case has(isVLLM):
+			plain = append(plain, s)
+		}
+	}
+	return omni, plain
+}
+
+// deriveAll applies all rules to all that endpoints gained.
+func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	cuts := slicesOf(sources)
 	window := catalog.Stretch{Seconds: spanOf(sources), SliceSeconds: make([]float64, len(cuts))}
 	for k, slice := range cuts {

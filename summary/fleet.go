@@ -175,9 +175,11 @@ func isLatency(c *catalog.Catalog, family string) bool {
 	return ok && slices.Contains(latencyIDs[:], f.Canonical)
 }
 
-// latencies fills Latencies.
+// latencies fills Latencies. Those of the stages of a vLLM-Omni are of that engine
+// where a vLLM stands beside it.
 func (r *Run) latencies() {
 	var members [][]*Series
+	omni, plain := r.omniEndpoints()
 	for _, id := range latencyIDs {
 		for i := range r.Metrics {
 			m := &r.Metrics[i]
@@ -186,7 +188,11 @@ func (r *Run) latencies() {
 				continue
 			}
 			for _, g := range r.groups(m, f.Identity) {
-				r.Latencies = append(r.Latencies, Latency{ID: id, Engine: f.Engine,
+				engine := f.Engine
+				if isVLLM(m.Name) && plain && omni[g.series[0].Endpoint] {
+					engine = "vllm-omni"
+				}
+				r.Latencies = append(r.Latencies, Latency{ID: id, Engine: engine,
 					Aggregate: Aggregate{Metric: i, Labels: g.labels, Series: len(g.series), LeftOut: g.leftOut}})
 				members = append(members, g.series)
 			}
@@ -196,6 +202,23 @@ func (r *Run) latencies() {
 		r.Latencies[i].merge(members[i], catalog.AggregateMerge, r.Options.Quantiles)
 		return nil
 	})
+}
+
+// omniEndpoints tells the endpoints of vLLM-Omni, and whether another has families
+// of vLLM.
+func (r *Run) omniEndpoints() (omni map[int]bool, plain bool) {
+	omni, vllm := map[int]bool{}, map[int]bool{}
+	for i := range r.Metrics {
+		for j := range r.Metrics[i].Series {
+			e := r.Metrics[i].Series[j].Endpoint
+			omni[e] = omni[e] || isOmni(r.Metrics[i].Name)
+			vllm[e] = vllm[e] || isVLLM(r.Metrics[i].Name)
+		}
+	}
+	for e := range vllm {
+		plain = plain || vllm[e] && !omni[e]
+	}
+	return omni, plain
 }
 
 // Latency is a histogram of times that engines have in common, over all endpoints

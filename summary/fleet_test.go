@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -220,4 +221,52 @@ nv_inference_request_success{model="step",version="1"} N
 	check([]string{"version", "priority"}, `lone total 4 of 2, 0 left out`,
 		`nv_inference_request_success{model="ensemble",version="1"} total 4 of 2, 0 left out`, `nv_inference_request_success{model="step",version="1"} total 4 of 2, 0 left out`,
 		`queued{priority=""} total 4 of 2, 0 left out`, `queued{priority="7"} total 4 of 2, 0 left out`, `sg:tokens total 4 of 2, 6 left out`)
+}
+
+// TestOmniBesideVLLM: a vLLM server that is watched beside a vLLM-Omni one is no
+// stage of its pipeline, and the stages are no servers of vLLM.
+func TestOmniBesideVLLM(t *testing.T) {
+	const engines = "# TYPE vllm:request_success counter\n# TYPE vllm:e2e_request_latency_seconds histogram\n"
+	const omni = "# TYPE vllm_omni:requests_success counter\n# TYPE vllm_omni:e2e_request_latency_s histogram\n"
+	server := func(n float64) string {
+		return engines + fmt.Sprintf("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"plain\"} %v\n", n) +
+			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{engine=\"0\",model_name=\"plain\",le=\"+Inf\"} %v\nvllm:e2e_request_latency_seconds_sum{engine=\"0\",model_name=\"plain\"} %v\nvllm:e2e_request_latency_seconds_count{engine=\"0\",model_name=\"plain\"} %v\n", n, n, n)
+	}
+	pipeline := func(n float64) string {
+		return engines + omni + fmt.Sprintf("vllm_omni:requests_success_total{finished_reason=\"stop\",model_name=\"omni\"} %v\nvllm:request_success_total{stage=\"0\",replica=\"0\",finished_reason=\"stop\",model_name=\"omni\"} %v\n", n, n) +
+			fmt.Sprintf("vllm_omni:e2e_request_latency_s_bucket{model_name=\"omni\",le=\"+Inf\"} %v\nvllm_omni:e2e_request_latency_s_sum{model_name=\"omni\"} %v\nvllm_omni:e2e_request_latency_s_count{model_name=\"omni\"} %v\n", n, 2*n, n) +
+			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{stage=\"0\",replica=\"0\",model_name=\"omni\",le=\"+Inf\"} %v\nvllm:e2e_request_latency_seconds_sum{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\nvllm:e2e_request_latency_seconds_count{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\n", n, n, n)
+	}
+	f := newFake("http://plain/metrics", "http://omni/metrics").mark(0, "profiling").mark(11, "end")
+	for at := range 11 {
+		f.scrape(0, float64(at), server(float64(30*at)))
+		f.scrape(1, float64(at), pipeline(float64(10*at)))
+	}
+	r, err := summary.Build(t.Context(), []summary.Recording{f}, summary.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, d := range r.Fleet[0].Derived {
+		model, _ := d.Labels.Get("model_name")
+		stage, _ := d.Labels.Get("stage")
+		seen[d.Pack+" "+d.Name] = true
+		if d.Pack == catalog.VLLMPack && (model == "omni" || stage != "") {
+			t.Errorf("vLLM's %s is of the pipeline: %s", d.Name, d.Labels)
+		}
+		if d.Pack == catalog.OmniPack && (model == "plain" || strings.HasPrefix(stage, "engine")) {
+			t.Errorf("vLLM-Omni's %s is of the other server: %s", d.Name, d.Labels)
+		}
+		if d.Pack == catalog.VLLMPack && d.Name == "request_rate" && math.Abs(d.Value-30) > 1e-9 {
+			t.Errorf("vLLM's request rate is %v, want 30", d.Value)
+		}
+	}
+	if !seen["vllm request_rate"] || !seen["vllm-omni omni_request_rate"] {
+		t.Errorf("not both engines are explained: %v", seen)
+	}
+	for _, l := range r.Latencies {
+		if _, staged := l.Labels.Get("stage"); staged != (l.Engine == "vllm-omni") && l.ID == "e2e_s" && strings.HasPrefix(r.Metrics[l.Metric].Name, "vllm:e2e") {
+			t.Errorf("latency %s %s is called one of %s", l.ID, l.Labels, l.Engine)
+		}
+	}
 }

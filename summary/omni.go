@@ -21,7 +21,7 @@ func (r *Run) hintOmni() {
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		pipeline := isOmni(m.Name)
-		if !pipeline && !strings.HasPrefix(m.Name, "vllm:") {
+		if !pipeline && !isVLLM(m.Name) {
 			continue
 		}
 		for j := range m.Series {
@@ -52,6 +52,8 @@ func (r *Run) hintOmni() {
 func isOmni(family string) bool {
 	return strings.HasPrefix(family, "vllm_omni:") || strings.HasPrefix(family, "vllm:omni_")
 }
+
+func isVLLM(family string) bool { return strings.HasPrefix(family, "vllm:") && !isOmni(family) }
 
 // interval is the mean time between fetches, 0 when it is not known.
 func (f *Fetches) interval() time.Duration {
