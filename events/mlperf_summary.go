@@ -379,9 +379,6 @@ func (s *summaryFile) deviation(d *Distribution, in *rollup) {
 	switch {
 	case in.SumSq.ok:
 		total, sq := exact(in.Total), exact(in.SumSq)
-		if total == nil || sq == nil {
-			return
-		}
 		room := new(big.Float).SetPrec(4096)
 		diff := room.Sub(room.Mul(sq, big.NewFloat(n)), new(big.Float).SetPrec(4096).Mul(total, total))
 		v, _ := diff.Float64()
@@ -401,12 +398,14 @@ func (s *summaryFile) deviation(d *Distribution, in *rollup) {
 	}
 }
 
+// exact is an integer with all its digits, as sums of nanoseconds are written, or else
+// what float64 holds: an exponent of a billion would take the memory of its digits.
 func exact(n num) *big.Float {
-	f, _, err := big.ParseFloat(n.text, 10, 4096, big.ToNearestEven)
-	if err != nil {
-		return nil
+	f := new(big.Float).SetPrec(4096)
+	if i, ok := new(big.Int).SetString(n.text, 10); ok {
+		return f.SetInt(i)
 	}
-	return f
+	return f.SetFloat64(n.v)
 }
 
 // warn tells what of the report is not as it was asked for, or not whole.

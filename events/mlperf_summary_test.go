@@ -220,6 +220,8 @@ func TestSummaryNonsense(t *testing.T) {
 	}
 	r := summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e308, "min": 1, "max": 1e308, "sum_sq": 1e308, "percentiles": [1]}]}`, events.ReportOptions{})
 	equal(t, "deviation of the absurd", r.TTFT.StdDev.Known, false)
+	r = summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e-999999999, "min": 0, "max": 1, "sum_sq": 1e-999999999}]}`, events.ReportOptions{})
+	nearValue(t, "deviation of exponents of a billion", r.TTFT.StdDev, 0)
 }
 
 // TestSummaryEqualsEvents holds a snapshot, made by plain sums, against the report
