@@ -61,7 +61,9 @@ func TestChunkAllocations(t *testing.T) {
 		}
 	}
 	fill(20_000)()
-	if few, many := testing.AllocsPerRun(3, fill(1000)), testing.AllocsPerRun(3, fill(20_000)); many > few+10 {
-		t.Errorf("%v allocations for 1,000 rows, %v for 20,000", few, many) // the library's pools are emptied now and then
+	if few, many := testing.AllocsPerRun(3, fill(1000)), testing.AllocsPerRun(3, fill(20_000)); many > few+500 {
+		// The library's pools are emptied now and then, and at random under the race
+		// detector; an allocation per row would be 19,000 more.
+		t.Errorf("%v allocations for 1,000 rows, %v for 20,000", few, many)
 	}
 }

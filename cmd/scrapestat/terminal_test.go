@@ -39,9 +39,34 @@ func newTerminal(t *testing.T, width, height int) *tty {
 		_ = exec.Command("tmux", "-S", term.socket, "kill-server").Run() // it may have ended
 		os.RemoveAll(dir)
 	})
-	term.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), "env PS1='shell> ' ENV= sh")
+	races := filepath.Join(dir, "races")
+	t.Cleanup(func() { ownRaces(t, races) })
+	term.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height),
+		"env PS1='shell> ' ENV= GORACE='exitcode=0 log_path="+races+"' sh")
 	term.wait("shell>")
 	return term
+}
+
+// ownRaces reads what the race detector found in the commands of a terminal. The
+// library that reads keys closes its file while its reader still asks for it, at
+// the very end (cancelreader 0.2.2); anything else is ours.
+func ownRaces(t *testing.T, path string) {
+	t.Helper()
+	logs, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, report := range strings.Split(string(text), "WARNING: DATA RACE")[1:] {
+			if !strings.Contains(report, "cancelreader.(*epollCancelReader).Close") {
+				t.Errorf("data race: %s", report)
+			}
+		}
+	}
 }
 
 func (term *tty) tmux(args ...string) string {

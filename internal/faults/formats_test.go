@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,7 @@ func hour(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := make(chan struct{})
+		var mu sync.Mutex
 		var goroutines [2]int
 		var heap [2]uint64
 		measure := func(i int) func() {
@@ -110,6 +112,8 @@ func hour(t *testing.T) {
 				var m runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&m)
+				mu.Lock()
+				defer mu.Unlock()
 				goroutines[i], heap[i] = runtime.NumGoroutine(), m.HeapAlloc
 			}
 		}
@@ -119,6 +123,8 @@ func hour(t *testing.T) {
 		if err := c.Run(t.Context(), stop); err != nil {
 			t.Fatal(err)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if goroutines[0] != goroutines[1] {
 			t.Errorf("%d goroutines after ten minutes, %d after an hour", goroutines[0], goroutines[1])
 		}
