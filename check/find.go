@@ -110,7 +110,7 @@ func series(run *summary.Run, d *Demand) (out []Reading) {
 			if !matches(run, d, s.Endpoint, s.Labels) {
 				continue
 			}
-			r := ofSeries(&s.Series, d.Stat, unitOf(m), run.Options.Quantiles)
+			r := ofSeries(&s.Series, d.Stat, m.ShownUnit(), run.Options.Quantiles)
 			r.Target, r.Labels = targetName(run, s.Endpoint), s.Labels
 			out = append(out, r)
 		}
@@ -153,7 +153,7 @@ func aggregates(run *summary.Run, d *Demand) (out []Reading) {
 }
 
 func ofAggregate(run *summary.Run, a *summary.Aggregate, st Stat) Reading {
-	unit := unitOf(&run.Metrics[a.Metric])
+	unit := run.Metrics[a.Metric].ShownUnit()
 	switch {
 	case a.Refused != "":
 		return missing("the series cannot be taken together: %s", a.Refused)

@@ -40,14 +40,6 @@ func (r Reading) known() Reading {
 // perSecond is the unit of a rate.
 func perSecond(unit string) string { return unit + "/s" }
 
-// unitOf is the unit of a metric as people see it.
-func unitOf(m *summary.Metric) string {
-	if m.OwnUnit != "" {
-		return m.OwnUnit
-	}
-	return m.Unit
-}
-
 // ofSeries reads a statistic of a series.
 func ofSeries(s *normalize.Series, st Stat, unit string, quantiles []float64) Reading {
 	switch st.Name {

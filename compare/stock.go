@@ -91,7 +91,7 @@ func (c *comparer) stockFamily(s *stock, m *summary.Metric, have map[string]bool
 	if m.Conflict || s.families[key] != nil {
 		key = m.Name + " as " + m.Type.String()
 	}
-	h := &holding{name: m.Name, typ: typeName(m.Type), unit: cmp.Or(m.OwnUnit, m.Unit), help: m.Help, facts: c.family(m.Name)}
+	h := &holding{name: m.Name, typ: typeName(m.Type), unit: m.ShownUnit(), help: m.Help, facts: c.family(m.Name)}
 	if h.facts.scale != 0 || h.unit == "" {
 		h.unit = h.facts.unit
 	}

@@ -222,7 +222,7 @@ func derivedRows(q *summary.Derived, row derivedRow, r *summary.Run, write func(
 // aggregateRows writes an aggregate, a row for each of its statistics.
 func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write func(*derivedRow)) {
 	m := &r.Metrics[a.Metric]
-	row.name, row.unit, row.labels, row.series, row.families = m.Name, cmp.Or(m.OwnUnit, m.Unit), a.Labels, a.Series, m.Name
+	row.name, row.unit, row.labels, row.series, row.families = m.Name, m.ShownUnit(), a.Labels, a.Series, m.Name
 	row.span, row.slice.StartNS, row.slice.EndNS = "window", r.Window.StartNS, r.Window.EndNS
 	row.status = catalog.OK.String()
 	if a.Resets > 0 {

@@ -32,7 +32,7 @@ func (d *document) others(name string, metrics []summary.Metric) {
 		d.strField("name", m.Name)
 		d.strField("type", m.Type.String())
 		d.strField("description", m.Help)
-		if u := cmp.Or(m.OwnUnit, m.Unit); u != "" {
+		if u := m.ShownUnit(); u != "" {
 			d.strField("unit", u)
 		}
 		if m.Type == metric.Summary {

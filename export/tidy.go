@@ -114,7 +114,7 @@ func newTidyLayout(r *summary.Run) *tidyLayout {
 	for _, metrics := range [][]summary.Metric{r.Warmup, r.Metrics} {
 		for i := range metrics {
 			m := &metrics[i]
-			l.units[metric.Family{Name: m.Name, Type: m.Type}] = cmp.Or(m.OwnUnit, m.Unit)
+			l.units[metric.Family{Name: m.Name, Type: m.Type}] = m.ShownUnit()
 		}
 	}
 	return l

@@ -303,7 +303,7 @@ func (d *digester) latencies(g *group) []latency {
 		if h == nil || h.Count == 0 || l.Engine != g.id {
 			continue
 		}
-		unit := unitOf(&d.run.Metrics[l.Metric])
+		unit := d.run.Metrics[l.Metric].ShownUnit()
 		row := latency{name: l.ID, labels: text(l.Labels), count: h.Count, mean: "-", p50: "-", p90: "-", p99: "-"}
 		if !h.NoSum {
 			row.mean = units.Format(h.Avg, unit)
@@ -319,5 +319,3 @@ func (d *digester) latencies(g *group) []latency {
 	}
 	return out
 }
-
-func unitOf(m *summary.Metric) string { return cmp.Or(m.OwnUnit, m.Unit) }

@@ -46,7 +46,7 @@ func (d *digester) family(m *summary.Metric, kind string) *family {
 	var t tally
 	rule := catalog.AggregateByType
 	known, ok := d.run.Options.Catalog.Family(m.Name)
-	f := &family{name: m.Name, typ: m.Type.String(), unit: unitOf(m), help: m.Help, sofar: "-", now: "-"}
+	f := &family{name: m.Name, typ: m.Type.String(), unit: m.ShownUnit(), help: m.Help, sofar: "-", now: "-"}
 	if ok {
 		rule, f.engine, f.help = known.Aggregate, known.Engine, cmp.Or(known.Meaning, m.Help)
 	}

@@ -32,16 +32,16 @@ func (t *teller) aggregates() {
 			continue
 		}
 		row := func(tab *table, cells ...cell) {
-			tab.row(append(append([]cell{str(m.Name), raw(a.Labels), raw(unitOf(m))}, cells...), t.aggregateOf(a)...)...)
+			tab.row(append(append([]cell{str(m.Name), raw(a.Labels), raw(m.ShownUnit())}, cells...), t.aggregateOf(a)...)...)
 		}
-		all, u := t.o.All || t.o.Metric != nil, unitOf(m)
+		all, u := t.o.All || t.o.Metric != nil, m.ShownUnit()
 		switch c, g, h, s := a.Counter, a.Gauge, a.Histogram, a.Summary; {
 		case c != nil && (all || c.Total != 0):
 			row(counters, in(c.Total, c.Defined, u), float(c.Rate, c.Defined, digits(c.Rate)), resets(a.Resets))
 		case g != nil && (all || g.Max != g.Min):
 			row(gauges, str(g.Rule), in(g.TimeAvg, true, u), in(g.Min, true, u), in(g.Max, true, u))
 		case h != nil && (all || h.Count != 0):
-			row(histograms, t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
+			row(histograms, t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		case s != nil && (all || s.Count != 0):
 			row(summaries, tally(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
 		}

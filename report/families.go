@@ -45,7 +45,7 @@ func identity(head string) []column {
 }
 
 func (t *teller) identify(m *summary.Metric, s *summary.Series) []cell {
-	return []cell{str(m.Name), raw(endpointName(&t.run.Endpoints[s.Endpoint])), raw(s.Labels), raw(unitOf(m))}
+	return []cell{str(m.Name), raw(endpointName(&t.run.Endpoints[s.Endpoint])), raw(s.Labels), raw(m.ShownUnit())}
 }
 
 func (t *teller) counters() {
@@ -54,7 +54,7 @@ func (t *teller) counters() {
 	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if c := s.Counter; c != nil {
-				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, unitOf(m)), float(c.Rate, c.Defined, digits(c.Rate)), resets(s.Resets), only(t.where(s)))...)
+				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, m.ShownUnit()), float(c.Rate, c.Defined, digits(c.Rate)), resets(s.Resets), only(t.where(s)))...)
 			}
 		})
 	t.add(tab)
@@ -69,7 +69,7 @@ func (t *teller) gauges() {
 			if g == nil {
 				return
 			}
-			u, there := unitOf(m), g.N > 0
+			u, there := m.ShownUnit(), g.N > 0
 			tab.row(append(t.identify(m, s), in(g.Avg, there, u), in(g.TimeAvg, there, u), in(g.Min, there, u), in(g.Max, there, u), in(t.quantile(g.Quantiles, 0.5), there, u),
 				in(t.quantile(g.Quantiles, 0.99), there, u), in(g.Last, there, u), only(t.where(s)))...)
 		})
@@ -82,7 +82,7 @@ func (t *teller) histograms() {
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.Histogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)
@@ -188,13 +188,6 @@ func (t *teller) where(s *summary.Series) string {
 		return labels
 	}
 	return endpointName(&t.run.Endpoints[s.Endpoint]) + " " + labels
-}
-
-func unitOf(m *summary.Metric) string {
-	if m.OwnUnit != "" {
-		return m.OwnUnit
-	}
-	return m.Unit
 }
 
 func resets(n int) cell {

@@ -22,7 +22,7 @@ func (t *teller) summaries() {
 			if x == nil {
 				return
 			}
-			u := unitOf(m)
+			u := m.ShownUnit()
 			n := tally(x.Count)
 			if !x.Defined || x.NoCount {
 				n = only("-")
@@ -70,7 +70,7 @@ func (t *teller) currents() {
 	t.shown(metric.GaugeHistogram, func(s *summary.Series) bool { return s.GaugeHistogram != nil && s.GaugeHistogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.GaugeHistogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(unitOf(m), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)
@@ -104,7 +104,7 @@ func (t *teller) distributions() {
 			add := func(each string, e *normalize.Exact) {
 				row := append(t.identify(m, s), str(each), tally(e.N))
 				for _, v := range []float64{e.Avg, e.Min, e.P50, e.P90, e.P99, e.P999, e.Max} {
-					row = append(row, in(v, true, unitOf(m)))
+					row = append(row, in(v, true, m.ShownUnit()))
 				}
 				tab.row(append(row, only(t.where(s)))...)
 			}

@@ -308,7 +308,7 @@ func (t *teller) several(l *summary.Latency) bool {
 
 // latencyUnit is the unit of a time, which a server may not tell.
 func (t *teller) latencyUnit(m *summary.Metric) string {
-	unit := unitOf(m)
+	unit := m.ShownUnit()
 	if f, ok := t.run.Options.Catalog.Family(m.Name); unit == "" && ok {
 		unit = f.Unit
 	}

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -73,6 +74,9 @@ type Metric struct {
 	Conflict bool
 	Series   []Series // sorted by endpoint URL, then labels as Python prints them
 }
+
+// ShownUnit is the unit for people: OwnUnit, or else Unit.
+func (m *Metric) ShownUnit() string { return cmp.Or(m.OwnUnit, m.Unit) }
 
 // Series is one label set of a metric at one endpoint.
 type Series struct {

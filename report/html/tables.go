@@ -60,7 +60,7 @@ func (p *page) families() {
 				row = len(p.Families)
 				p.tables.row[k] = row
 				p.Families = append(p.Families, familyRow{Index: row, Name: clip(m.Name, 160), Type: m.Type.String(),
-					Unit: clip(unitName(m), 40), Help: clip(m.Help, 300)})
+					Unit: clip(m.ShownUnit(), 40), Help: clip(m.Help, 300)})
 				p.tables.all = append(p.tables.all, familyTable{Head: p.columns(m, p.ins[run].Run)})
 			}
 			if run == 0 || !ok {
@@ -69,13 +69,6 @@ func (p *page) families() {
 			p.series(row, run, m)
 		}
 	}
-}
-
-func unitName(m *summary.Metric) string {
-	if m.OwnUnit != "" {
-		return m.OwnUnit
-	}
-	return m.Unit
 }
 
 // series adds the series of a family in one run.
@@ -127,7 +120,7 @@ func (p *page) columns(m *summary.Metric, r *summary.Run) []string {
 
 // statistics are the cells of a series.
 func statistics(m *summary.Metric, s *summary.Series, r *summary.Run) []string {
-	u := unitName(m)
+	u := m.ShownUnit()
 	cell := func(v float64) string { return value(v, u) }
 	switch {
 	case s.Counter != nil:
@@ -216,7 +209,7 @@ func estimate(e histest.Estimate, unit string) string {
 // they cannot be averaged.
 func (f *familyRow) summarise(m *summary.Metric, r *summary.Run) {
 	f.Series = strconv.Itoa(len(m.Series))
-	u := unitName(m)
+	u := m.ShownUnit()
 	var total, rate, sum, count float64
 	lo, hi := math.Inf(1), math.Inf(-1)
 	some := false
