@@ -83,7 +83,7 @@ func metrics(run *summary.Run, name string) (out []int) {
 func noMetric(run *summary.Run, name string) Reading {
 	for i := range run.Endpoints {
 		if slices.Contains(run.Endpoints[i].Declared, strings.TrimSuffix(name, "_total")) {
-			return missing("%s was announced by %s and never had a sample", name, targetName(run, i))
+			return missing("%s was announced by %s and never had a sample", name, run.Endpoints[i].Shown())
 		}
 	}
 	var names []string
@@ -111,7 +111,7 @@ func series(run *summary.Run, d *Demand) (out []Reading) {
 				continue
 			}
 			r := ofSeries(&s.Series, d.Stat, m.ShownUnit(), run.Options.Quantiles)
-			r.Target, r.Labels = targetName(run, s.Endpoint), s.Labels
+			r.Target, r.Labels = run.Endpoints[s.Endpoint].Shown(), s.Labels
 			out = append(out, r)
 		}
 	}
@@ -209,7 +209,7 @@ func derived(run *summary.Run, d *Demand) (out []Reading) {
 		}
 		r.Labels = labels
 		if q.Endpoint >= 0 {
-			r.Target = targetName(run, q.Endpoint)
+			r.Target = run.Endpoints[q.Endpoint].Shown()
 		}
 		out = append(out, r)
 	}
@@ -300,7 +300,7 @@ func matches(run *summary.Run, d *Demand, endpoint int, labels metric.Labels) bo
 		if !ok && endpoint >= 0 {
 			switch m.Label {
 			case summary.ByTarget:
-				v = targetName(run, endpoint)
+				v = run.Endpoints[endpoint].Shown()
 			case summary.ByEndpoint:
 				v = run.Endpoints[endpoint].URL
 			default:
@@ -312,13 +312,6 @@ func matches(run *summary.Run, d *Demand, endpoint int, labels metric.Labels) bo
 		}
 	}
 	return true
-}
-
-func targetName(run *summary.Run, endpoint int) string {
-	if t := &run.Endpoints[endpoint].Target; t.Name != "" {
-		return t.Name
-	}
-	return run.Endpoints[endpoint].URL
 }
 
 func both(a, b metric.Labels) metric.Labels {

@@ -115,7 +115,7 @@ func noResets(_ Ready, e *Evidence) []Outcome {
 			series++
 			if s.Resets > 0 && len(out) < 5 {
 				o := Outcome{Reading: exact(float64(s.Resets), ""), Verdict: Fail}
-				o.Target, o.Labels, o.Note = targetName(e.Run, s.Endpoint), s.Labels, m.Name
+				o.Target, o.Labels, o.Note = e.Run.Endpoints[s.Endpoint].Shown(), s.Labels, m.Name
 				out = append(out, o)
 			}
 		}
@@ -155,7 +155,7 @@ func complete(_ Ready, e *Evidence) []Outcome {
 		if polls == 0 {
 			o = noData("it was not polled in the window")[0]
 		}
-		o.Target, o.Note = targetName(e.Run, i), strings.Join(how, ", ")
+		o.Target, o.Note = e.Run.Endpoints[i].Shown(), strings.Join(how, ", ")
 		out = append(out, o)
 	}
 	return out
@@ -279,7 +279,7 @@ func logStats(_ Ready, e *Evidence) []Outcome {
 	}
 	look("", e.Run.Warnings)
 	for i := range e.Run.Endpoints {
-		look(targetName(e.Run, i), e.Run.Endpoints[i].Warnings)
+		look(e.Run.Endpoints[i].Shown(), e.Run.Endpoints[i].Warnings)
 	}
 	if len(out) == 0 && !omni {
 		return noData("no server of the run is a vLLM-Omni")

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -138,8 +137,7 @@ func (c *comparer) canon(name string, have map[string]bool) string {
 func targetNames(r *summary.Run) []string {
 	out := make([]string, len(r.Endpoints))
 	for i := range r.Endpoints {
-		e := &r.Endpoints[i]
-		out[i] = cmp.Or(e.Name, e.URL)
+		out[i] = r.Endpoints[i].Shown()
 	}
 	return out
 }

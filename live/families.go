@@ -175,6 +175,5 @@ func valueOf(s *normalize.Series, unit string) string {
 
 // nameOf is the name of a target, or else its address.
 func (d *digester) nameOf(endpoint int) string {
-	e := &d.run.Endpoints[endpoint]
-	return cmp.Or(e.Name, e.URL)
+	return d.run.Endpoints[endpoint].Shown()
 }

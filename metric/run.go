@@ -1,5 +1,7 @@
 package metric
 
+import "cmp"
+
 // Target is one polled endpoint as the run knows it. Nothing in it is secret:
 // URL is the redacted form.
 type Target struct {
@@ -10,6 +12,9 @@ type Target struct {
 	// configuration. They are not those of its series.
 	Labels Labels
 }
+
+// Shown is the target for people: the user's alias, or else its address.
+func (t *Target) Shown() string { return cmp.Or(t.Name, t.URL) }
 
 // Life is a target that comes or goes while a run is recorded. A target without
 // any was there from the beginning to the end.

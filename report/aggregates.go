@@ -70,7 +70,7 @@ func (t *teller) aggregateOf(a *summary.Aggregate) []cell {
 func (t *teller) replica(endpoint int, labels metric.Labels) string {
 	name := labels.String()
 	if len(t.run.Endpoints) > 1 || labels.Len() == 0 {
-		name = strings.TrimSpace(endpointName(&t.run.Endpoints[endpoint]) + " " + name)
+		name = strings.TrimSpace(t.run.Endpoints[endpoint].Shown() + " " + name)
 	}
 	return name
 }

@@ -27,7 +27,7 @@ func (t *teller) derived() {
 		}
 	}
 	for i := range t.run.Derived {
-		add(&t.run.Derived[i], endpointName(&t.run.Endpoints[t.run.Derived[i].Endpoint]))
+		add(&t.run.Derived[i], t.run.Endpoints[t.run.Derived[i].Endpoint].Shown())
 	}
 	if len(t.run.Fleet) > 0 && len(t.run.Fleet[0].Endpoints) > 1 {
 		for i := range t.run.Fleet[0].Derived {
@@ -135,7 +135,7 @@ func (t *teller) tritonModels(e *engine) *table {
 		if named["triton_derived_request_rate"] == nil {
 			return
 		}
-		row := []cell{raw(e.title), raw(endpointName(&t.run.Endpoints[endpoint])), raw(model), only(t.modelName(endpoint, model))}
+		row := []cell{raw(e.title), raw(t.run.Endpoints[endpoint].Shown()), raw(model), only(t.modelName(endpoint, model))}
 		for _, c := range tritonColumns {
 			d := named["triton_derived_"+c.name]
 			value := derivedCell(d)
@@ -184,7 +184,7 @@ func (t *teller) modelName(endpoint int, model metric.Labels) string {
 		name += " v" + version
 	}
 	if len(t.run.Endpoints) > 1 {
-		name = endpointName(&t.run.Endpoints[endpoint]) + " " + name
+		name = t.run.Endpoints[endpoint].Shown() + " " + name
 	}
 	return name
 }
@@ -201,7 +201,7 @@ func (t *teller) perfAnalyzer() {
 	}
 	tab.columns = append(tab.columns, words("note", "NOTES"))
 	t.scopes(catalog.TritonPerfAnalyzerPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {
-		row := []cell{raw(endpointName(&t.run.Endpoints[endpoint])), raw(model), only(t.modelName(endpoint, model))}
+		row := []cell{raw(t.run.Endpoints[endpoint].Shown()), raw(model), only(t.modelName(endpoint, model))}
 		note := ""
 		for _, c := range columns {
 			d := named["triton_pa_"+c+"_us"]

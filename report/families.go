@@ -45,7 +45,7 @@ func identity(head string) []column {
 }
 
 func (t *teller) identify(m *summary.Metric, s *summary.Series) []cell {
-	return []cell{str(m.Name), raw(endpointName(&t.run.Endpoints[s.Endpoint])), raw(s.Labels), raw(m.ShownUnit())}
+	return []cell{str(m.Name), raw(t.run.Endpoints[s.Endpoint].Shown()), raw(s.Labels), raw(m.ShownUnit())}
 }
 
 func (t *teller) counters() {
@@ -187,7 +187,7 @@ func (t *teller) where(s *summary.Series) string {
 	if len(t.run.Endpoints) < 2 {
 		return labels
 	}
-	return endpointName(&t.run.Endpoints[s.Endpoint]) + " " + labels
+	return t.run.Endpoints[s.Endpoint].Shown() + " " + labels
 }
 
 func resets(n int) cell {

@@ -18,7 +18,7 @@ func (t *teller) lives() {
 			if r.to != 0 {
 				to, toNS = seconds(r.to-t.run.OriginNS), r.to
 			}
-			tab.row(str(endpointName(e)), only(from+".."+to), raw(fromNS), raw(toNS), str(r.why))
+			tab.row(str(e.Shown()), only(from+".."+to), raw(fromNS), raw(toNS), str(r.why))
 		}
 	}
 	t.add(tab)

@@ -113,7 +113,7 @@ func (t *teller) heading(e *engine) string {
 	if n := len(e.endpoints); n > 1 {
 		line += fmt.Sprintf("  %d targets", n)
 	} else if n == 1 && len(t.run.Endpoints) > 1 {
-		line += "  " + endpointName(&t.run.Endpoints[e.endpoints[0]])
+		line += "  " + t.run.Endpoints[e.endpoints[0]].Shown()
 	}
 	if len(e.scopes) == 1 {
 		for name, value := range e.scopes[0].All() {
@@ -243,7 +243,7 @@ func (t *teller) spread(e *engine, of *summary.Derived) (low, lowAt, high, highA
 		return
 	}
 	at := func(d *summary.Derived) (cell, cell) {
-		c, name := derivedCell(d), endpointName(&t.run.Endpoints[d.Endpoint])
+		c, name := derivedCell(d), t.run.Endpoints[d.Endpoint].Shown()
 		c.text += " (" + name + ")"
 		return c, raw(name)
 	}

@@ -151,7 +151,7 @@ func (t *teller) targets() {
 		stored := l.StoredPolls()
 		skipped := l.Outcomes[metric.SkippedOverlap]
 		scrape, late := e.Fetches.AvgLatency, l.Late.P99
-		tab.row(str(endpointName(e)), raw(e.URL), raw(e.Labels), tally(l.Scheduled), tally(l.Outcomes[metric.OK]), tally(l.Outcomes[metric.Partial]),
+		tab.row(str(e.Shown()), raw(e.URL), raw(e.Labels), tally(l.Scheduled), tally(l.Outcomes[metric.OK]), tally(l.Outcomes[metric.Partial]),
 			tally(skipped), tally(l.Scheduled-stored-skipped), tally(l.SeriesN), tally(l.Stored), tally(l.Lines-l.Stored),
 			float(scrape.Seconds(), stored > 0, scrape.Round(10*time.Microsecond).String()),
 			float(late.Seconds(), l.Scheduled > 0, late.Round(10*time.Microsecond).String()))
@@ -175,14 +175,14 @@ func (t *teller) losses() {
 		e := &t.run.Endpoints[i]
 		for o, n := range e.Ledger.Outcomes {
 			if n > 0 && metric.Outcome(o) != metric.OK {
-				tab.row(str(endpointName(e)), tally(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
+				tab.row(str(e.Shown()), tally(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
 			}
 		}
 		for _, d := range e.Ledger.Dropped {
 			if d.Reason == metric.DropFiltered {
 				continue // as asked
 			}
-			tab.row(str(endpointName(e)), tally(d.Lines), str("lines: "+d.Reason), opt(d.First))
+			tab.row(str(e.Shown()), tally(d.Lines), str("lines: "+d.Reason), opt(d.First))
 		}
 	}
 	t.add(tab)
@@ -222,13 +222,13 @@ func (t *teller) warnings() {
 	}
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
-		say(endpointName(e), e.Warnings)
+		say(e.Shown(), e.Warnings)
 	}
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {
 			s := &m.Series[j]
-			say(endpointName(&t.run.Endpoints[s.Endpoint])+" "+m.Name+s.Labels.String(), s.Warnings)
+			say(t.run.Endpoints[s.Endpoint].Shown()+" "+m.Name+s.Labels.String(), s.Warnings)
 		}
 	}
 	for _, code := range order {
@@ -237,13 +237,6 @@ func (t *teller) warnings() {
 		}
 	}
 	t.add(tab)
-}
-
-func endpointName(e *summary.Endpoint) string {
-	if e.Name != "" {
-		return e.Name
-	}
-	return e.URL
 }
 
 // seconds formats a span of nanoseconds for the head line.
