@@ -1,8 +1,9 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-.PHONY: build release check test race fuzz bench golden ci
+.PHONY: build release check test race fuzz fuzz-goals soak soak-day bench golden ci
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
+SOAK ?= 30m
 
 build: # a static binary
 	CGO_ENABLED=0 go build -trimpath -o scrapestat ./cmd/scrapestat
@@ -27,6 +28,12 @@ race:
 	go test -race -shuffle=on ./...
 fuzz:
 	STEPS=fuzz FUZZTIME=$(FUZZTIME) bash .ci/run
+fuzz-goals: # each fuzz target until it has had the executions of .ci/fuzzgoals; goes on where it was ended
+	bash .ci/fuzzlong
+soak: # collect beside servers that fail and restart, in real time; the figure goes to $$SCRAPESTAT_FIGURES
+	SCRAPESTAT_SOAK=$(SOAK) go test ./cmd/scrapestat -run '^TestSoak$$' -count=1 -timeout 0 -v
+soak-day: # 24 h of ten servers at 3 Hz in simulated time
+	go test ./internal/faults -run '^TestCatalogueFormats$$/^D12' -day.interval 333ms -count=1 -timeout 0 -v
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 golden: # rewrite expected files; review the diff like code

@@ -131,23 +131,51 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%v name %s, which is no case", where, id)
 		}
 	}
-	checkBesides(t)
+	for id, where := range besides {
+		checkTest(t, id, where)
+	}
 	checkDocument(t, all, have)
 }
 
-func checkBesides(t *testing.T) {
+// checkTest wants a package and a test of it to be there.
+func checkTest(t *testing.T, id, where string) {
 	t.Helper()
-	for id, where := range besides {
-		folder, name, _ := strings.Cut(where, " ")
-		paths, err := filepath.Glob("../../" + folder + "/*_test.go")
-		if err != nil {
-			t.Fatal(err)
+	folder, name, _ := strings.Cut(where, " ")
+	paths, err := filepath.Glob("../../" + folder + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(paths, func(path string) bool {
+		data, err := os.ReadFile(path)
+		return err == nil && strings.Contains(string(data), "func "+name+"(")
+	}) {
+		t.Errorf("%s: %s has no %s", id, folder, name)
+	}
+}
+
+// writeFuzzed writes what the fuzz targets have been through.
+func writeFuzzed(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	all, err := faults.ReadFuzzed("../../.ci/fuzzgoals", "testdata/fuzzed.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far. Targets that try the same add up to one goal.\n\n" +
+		"| tried | target | executions | wanted | new inputs | failures found |\n|---|---|---|---|---|---|\n")
+	for i, f := range all {
+		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
+		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package, f.Target, f.Executions, f.Wanted, f.Inputs, f.Failures)
+		if i+1 < len(all) && all[i+1].Kind == f.Kind {
+			continue
 		}
-		if !slices.ContainsFunc(paths, func(path string) bool {
-			data, err := os.ReadFile(path)
-			return err == nil && strings.Contains(string(data), "func "+name+"(")
-		}) {
-			t.Errorf("%s: %s has no %s", id, folder, name)
+		executions, wanted, targets := 0, 0, 0
+		for _, g := range all {
+			if g.Kind == f.Kind {
+				executions, wanted, targets = executions+g.Executions, wanted+g.Wanted, targets+1
+			}
+		}
+		if targets > 1 {
+			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "), executions, wanted)
 		}
 	}
 }
@@ -172,10 +200,15 @@ func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
 		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Figure)
 	}
 	b.WriteString("\n```sh\n")
+	var commands []string
 	for _, k := range kept {
-		b.WriteString(k.Command + "\n")
+		if !slices.Contains(commands, k.Command) { // one may leave several figures
+			commands = append(commands, k.Command)
+			b.WriteString(k.Command + "\n")
+		}
 	}
 	b.WriteString("```\n")
+	writeFuzzed(t, &b)
 	area := ""
 	for _, c := range all {
 		if a := faults.Area(c.ID); a != area {

@@ -3,23 +3,15 @@ package faults_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/scrapestat/scrapestat/internal/badserver"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/summary"
 )
 
 // TestCatalogueFormats has the cases D12, E03, E04 and X08 as far as they need no
@@ -54,7 +46,7 @@ func TestCatalogueFormats(t *testing.T) {
 			}
 		}
 	})
-	t.Run("D12 an hour with faults", hour)
+	t.Run("D12 a day with faults", day)
 }
 
 // numbers returns every number of a JSON export.
@@ -73,65 +65,4 @@ func (s *scene) numbers(format string) (out []float64) {
 			out = append(out, f)
 		}
 	}
-}
-
-// hour records an hour of a target that fails every tenth time and restarts every
-// ten minutes, in synthetic time: goroutines stay, and so does the memory after
-// the first ten minutes. The soak in real time is another test.
-func hour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, value := 0, 0
-		target := scrape.Target{URL: "http://t/metrics", RoundTripper: transport(func(r *http.Request) (*http.Response, error) {
-			if n++; n%10 == 0 {
-				return nil, io.ErrUnexpectedEOF
-			}
-			if value += 3; n%1800 == 0 {
-				value = 0
-			}
-			body := fmt.Sprintf("# TYPE c_total counter\nc_total %d\n# TYPE g gauge\ng %d\n", value, n%7)
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}, nil
-		})}
-		o := scrape.Options{Interval: time.Second, MaxScrapeShare: -1}
-		o.Origin = time.Now()
-		meta := metaAt(o.Origin)
-		b, err := summary.NewBuilder(meta, []metric.Target{target.Public()}, summary.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: meta.OriginNS})
-		c, err := scrape.New([]scrape.Target{target}, o, builderSink{b})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		var mu sync.Mutex
-		var goroutines [2]int
-		var heap [2]uint64
-		measure := func(i int) func() {
-			return func() {
-				var m runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&m)
-				mu.Lock()
-				defer mu.Unlock()
-				goroutines[i], heap[i] = runtime.NumGoroutine(), m.HeapAlloc
-			}
-		}
-		defer time.AfterFunc(10*time.Minute, measure(0)).Stop()
-		defer time.AfterFunc(59*time.Minute, measure(1)).Stop()
-		defer time.AfterFunc(time.Hour, func() { close(stop) }).Stop()
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if goroutines[0] != goroutines[1] {
-			t.Errorf("%d goroutines after ten minutes, %d after an hour", goroutines[0], goroutines[1])
-		}
-		// A poll costs 32 bytes, and a change of a gauge some more: of 3000 polls less
-		// than a mebibyte.
-		if heap[1] > heap[0]+1<<20 {
-			t.Errorf("the heap grew from %d to %d bytes", heap[0], heap[1])
-		}
-	})
 }
