@@ -59,6 +59,7 @@ func goals() []goal {
 		{"sizes", "P8", "cost against targets, series and length of a run", runSizes},
 		{"collect", "P5 P7 P8", "whole scrapers on 10 and 100 targets", runCollect},
 		{"capacity", "P6", "targets that one core holds", runCapacity},
+		{"hold", "H1 H2 H3 H4 H5", "the goals of docs/reliability.md under load", runHold},
 	}
 }
 
@@ -175,5 +176,8 @@ func children() map[string]func(ctx context.Context, args []string, out io.Write
 	return map[string]func(context.Context, []string, io.Writer) error{
 		"serve-targets": serveTargets,
 		"record":        recordChild,
+		"record-end":    recordEnd,
+		"serve-holes":   serveHoles,
+		"serve-mock":    serveMock,
 	}
 }
