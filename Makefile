@@ -1,5 +1,3 @@
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 .PHONY: build release check test race fuzz fuzz-goals soak soak-day bench golden ci
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
@@ -7,15 +5,8 @@ SOAK ?= 30m
 
 build: # a static binary
 	CGO_ENABLED=0 go build -trimpath -o scrapestat ./cmd/scrapestat
-release: # static binaries of all platforms with shell completions, man pages and checksums, in dist/
-	rm -rf dist && mkdir -p dist/completions dist/man
-	for p in $(PLATFORMS); do \
-		name=scrapestat_$(VERSION)_$${p%/*}_$${p#*/}; case $$p in windows/*) name=$$name.exe;; esac; \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o dist/$$name ./cmd/scrapestat || exit 1; \
-	done
-	for shell in bash zsh fish powershell; do go run ./cmd/scrapestat completion $$shell > dist/completions/scrapestat.$$shell || exit 1; done
-	go run ./cmd/scrapestat man dist/man
-	cd dist && sha256sum scrapestat_* > SHA256SUMS
+release: # archives for six platforms with completions, man pages and licences, and their checksums, in dist/
+	rm -rf dist && go run ./internal/release $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
 check:
 	! gofmt -l $$(git ls-files '*.go') | grep .
 	go vet ./...

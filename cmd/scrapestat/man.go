@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -22,7 +23,11 @@ func newManCmd() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // a date would make each build differ
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "SCRAPESTAT", Section: "1", Source: "scrapestat " + toolVersion()}, args[0]); err != nil {
+			head := doc.GenManHeader{Title: "SCRAPESTAT", Section: "1", Source: "scrapestat " + toolVersion()}
+			if at, err := time.Parse(time.RFC3339, thisBuild().date); err == nil {
+				head.Date = &at // without one cobra takes today
+			}
+			if err := doc.GenManTree(root, &head, args[0]); err != nil {
 				return fmt.Errorf("write man pages: %w", err)
 			}
 			return nil

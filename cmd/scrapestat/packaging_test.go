@@ -2,15 +2,15 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/spf13/pflag"
 )
 
 // TestManPages: a page for each command, with its flags, the same bytes twice.
@@ -44,89 +44,61 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestDeploy holds the Kubernetes examples against what they promise: commands
-// that this program has, no right beyond reading pods, no root, nothing writable
-// but the volume.
-func TestDeploy(t *testing.T) {
-	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("examples: %v, %v", files, err)
-	}
-	kinds := map[string]int{}
-	for _, path := range files {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for d := yaml.NewDecoder(f); ; {
-			var doc map[string]any
-			err := d.Decode(&doc)
-			if errors.Is(err, io.EOF) {
-				break
+// TestCompletionValues: what the shells offer for a flag stands in its help, and the
+// default is among it.
+func TestCompletionValues(t *testing.T) {
+	checked := 0
+	for _, c := range descendants(newRootCmd(discard())) {
+		path := strings.TrimPrefix(c.CommandPath(), "scrapestat ")
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			values := flagValues(path, f.Name)
+			if values == nil || len(values()) == 0 {
+				return
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			kind, _ := doc["kind"].(string)
-			kinds[kind]++
-			switch kind {
-			case "Role":
-				for _, rule := range doc["rules"].([]any) {
-					r := rule.(map[string]any)
-					for _, verb := range r["verbs"].([]any) {
-						if !slices.Contains([]any{"get", "list", "watch"}, verb) {
-							t.Errorf("%s: the verb %v is more than reading", path, verb)
-						}
-					}
-					if len(r["resources"].([]any)) != 1 || r["resources"].([]any)[0] != "pods" {
-						t.Errorf("%s: resources %v, want pods alone", path, r["resources"])
-					}
+			checked++
+			for _, v := range values() {
+				if f.Name != "profile" && !strings.Contains(f.Usage+c.Long, v) {
+					t.Errorf("%s --%s: completes %q, which the help does not have: %s", path, f.Name, v, f.Usage)
 				}
-			case "ClusterRole", "ClusterRoleBinding":
-				t.Errorf("%s: %s reaches beyond the namespace", path, kind)
-			case "Job", "Pod":
-				checkPod(t, path, doc)
 			}
-		}
+			for d := range strings.SplitSeq(strings.Trim(f.DefValue, "[]"), ",") {
+				if d != "" && !slices.Contains(values(), d) {
+					t.Errorf("%s --%s: the default %q is none of %q", path, f.Name, d, values())
+				}
+			}
+		})
 	}
-	if kinds["Role"] != 1 || kinds["Job"] != 1 || kinds["Pod"] != 1 {
-		t.Errorf("kinds %v", kinds)
+	if checked < 20 {
+		t.Errorf("%d flags have values, want at least 20", checked)
 	}
 }
 
-// checkPod looks at the container that runs this program.
-func checkPod(t *testing.T, path string, doc map[string]any) {
-	t.Helper()
-	spec := doc["spec"].(map[string]any)
-	if template, ok := spec["template"].(map[string]any); ok {
-		spec = template["spec"].(map[string]any)
+// TestBuild: the stamp of a release counts, then what Go noted of the repository.
+func TestBuild(t *testing.T) {
+	const hash = "0123456789abcdef0123456789abcdef01234567"
+	noted := func(version string, settings ...string) *debug.BuildInfo {
+		info := &debug.BuildInfo{Main: debug.Module{Version: version}}
+		for i := 0; i < len(settings); i += 2 {
+			info.Settings = append(info.Settings, debug.BuildSetting{Key: settings[i], Value: settings[i+1]})
+		}
+		return info
 	}
-	found := false
-	for _, c := range spec["containers"].([]any) {
-		c := c.(map[string]any)
-		if c["image"] != "scrapestat:latest" {
-			continue
+	check := func(stamped build, info *debug.BuildInfo, want string) {
+		t.Helper()
+		var b bytes.Buffer
+		if err := writeVersion(&b, describeBuild(stamped, info)); err != nil {
+			t.Fatal(err)
 		}
-		found = true
-		sc := c["securityContext"].(map[string]any)
-		if sc["readOnlyRootFilesystem"] != true || sc["allowPrivilegeEscalation"] != false {
-			t.Errorf("%s: securityContext %v", path, sc)
-		}
-		root := newRootCmd(discard())
-		var args []string
-		for _, a := range c["args"].([]any) {
-			args = append(args, a.(string))
-		}
-		cmd, rest, err := root.Find(args)
-		if err == nil {
-			err = cmd.ParseFlags(rest)
-		}
-		if err != nil || cmd.Name() != "collect" {
-			t.Errorf("%s: %v is no command of this program: %v", path, args, err)
+		here := " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + "\n"
+		if got := strings.ReplaceAll(b.String(), here, "\n"); got != want {
+			t.Errorf("%+v: got %q, want %q", stamped, got, want)
 		}
 	}
-	if !found {
-		t.Errorf("%s: no container runs scrapestat", path)
-	}
+	repository := []string{"vcs.revision", hash, "vcs.time", "2026-01-02T03:04:05Z"}
+	check(build{"1.2.3", hash, "2026-11-21T00:00:00Z"}, noted("v9.9.9", repository...), "scrapestat 1.2.3\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
+	check(build{"", hash, "2026-11-21T00:00:00Z"}, noted("(devel)"), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
+	check(build{}, noted("(devel)", repository...), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-01-02T03:04:05Z\n")
+	check(build{}, noted("(devel)", append(repository, "vcs.modified", "true")...), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" with changes of 2026-01-02T03:04:05Z\n")
+	check(build{}, noted("v1.0.0"), "scrapestat v1.0.0\n")
+	check(build{}, noted("", "vcs.modified", "false"), "scrapestat 0.1.0-dev\n")
 }

@@ -51,6 +51,9 @@ func newRootCmd(std stdio) *cobra.Command {
 		newVersionCmd(std),
 		newManCmd(),
 	)
+	if err := addCompletions(root); err != nil {
+		panic(err) // a flag of ours has two completions
+	}
 	return root
 }
 

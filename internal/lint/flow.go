@@ -22,8 +22,8 @@ func checkExit(p *Package, report reporter) {
 	p.eachUse(func(f *File, sel *ast.SelectorExpr, pkg, name string) {
 		ends := pkg == "os" && name == "Exit" ||
 			pkg == "log" && (strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic"))
-		if ends && f.Path != exitFile {
-			report(f, sel.Pos(), "%s.%s outside %s: return an error", pkg, name, exitFile)
+		if ends && !slices.Contains(exitFiles, f.Path) {
+			report(f, sel.Pos(), "%s.%s outside %s: return an error", pkg, name, exitFiles[0])
 		}
 	})
 }

@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"internal/atomicfile": {},
 	"internal/texttab":    {},
 	"internal/lint":       {},
+	"internal/release":    {},
 	"internal/timeline":   {"metric"},
 	"internal/sourcetest": {"metric"},
 	"internal/badserver":  {},
@@ -99,8 +100,9 @@ var homes = []home{
 var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "simulate", "summary", "export", "cmd/scrapestat",
 	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
-// exitFile is the one file that may end the process.
-const exitFile = "cmd/scrapestat/main.go"
+// exitFiles are the files that may end the process: of the command, and of the
+// tool that makes releases.
+var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go"}
 
 // The limits on sizes, in lines.
 const (

@@ -1,0 +1,107 @@
+// Command release makes what is published of a commit: for each platform an
+// archive with a static binary, completions for shells, man pages and licences,
+// and SHA256SUMS over the archives.
+//
+//	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
+//
+// The same commit and the same Go give the same bytes, wherever and whenever they
+// are used: nothing of the machine gets in, and every time is that of the commit.
+// It needs Go and git, nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// platform is what a binary runs on, in Go's names.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+// published are the platforms of a release.
+var published = []platform{
+	{"linux", "amd64"}, {"linux", "arm64"},
+	{"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
+}
+
+// release is one release in the making.
+type release struct {
+	root      string     // of the repository
+	out       string     // folder of the archives, made by this
+	version   string     // "" until it is known
+	platforms []platform // to build for
+	talk      io.Writer  // for progress
+	stamp     stamp
+}
+
+// versionForm is what may stand in file names and in flags of the linker.
+var versionForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
+
+func run(ctx context.Context, args []string, talk io.Writer) error {
+	r := release{talk: talk}
+	f := flag.NewFlagSet("release", flag.ContinueOnError)
+	f.SetOutput(talk)
+	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
+	f.StringVar(&r.out, "out", "dist", "new `folder` for the archives")
+	f.StringVar(&r.version, "version", "", "`name` of the version (default: the tag of the commit, else what the program calls itself)")
+	list := f.String("platforms", join(published), "`list` of platforms, by commas")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("read arguments: %q is no flag", f.Arg(0))
+	}
+	if r.version != "" && !versionForm.MatchString(r.version) {
+		return fmt.Errorf("read -version %q: want letters, digits and . + _ -, at most 64", r.version)
+	}
+	for name := range strings.SplitSeq(*list, ",") {
+		i := slices.IndexFunc(published, func(p platform) bool { return p.String() == name })
+		if i < 0 {
+			return fmt.Errorf("read -platforms: %q is none of %s", name, join(published))
+		}
+		if slices.Contains(r.platforms, published[i]) {
+			return fmt.Errorf("read -platforms: %s stands there twice", name)
+		}
+		r.platforms = append(r.platforms, published[i])
+	}
+	// In the order of the table, whatever order was asked for.
+	slices.SortFunc(r.platforms, func(a, b platform) int { return slices.Index(published, a) - slices.Index(published, b) })
+	out, err := filepath.Abs(r.out) // programs are run in the root
+	if err != nil {
+		return fmt.Errorf("read -out: %w", err)
+	}
+	r.out = out
+	return r.make(ctx)
+}
+
+func join(list []platform) string {
+	var names []string
+	for _, p := range list {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// make builds everything in a folder of its own beside the output, which then
+// appears whole or not at all.
+func (r *release) make(ctx context.Context) (err error) {
+	if _, err := os.Lstat(r.out); err == nil {
+		return fmt.Errorf("make %s: it exists; remove it, or choose another with -out", r.out)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make the output: %w", err)
+	}
+	if r.stamp, err = readStamp(ctx, r.root); err != nil {
+		return err
+	}
+	if r.version == "" {
+		r.version = r.stamp.tag
+	}
+	work, err := os.MkdirTemp(filepath.Dir(r.out), ".release-*")
+	if err != nil {
+		return fmt.Errorf("make a folder to work in: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	host := filepath.Join(work, "host.exe") // a name that can be run everywhere
+	if err := r.build(ctx, platform{runtime.GOOS, runtime.GOARCH}, host); err != nil {
+		return err
+	}
+	if err := r.name(ctx, host); err != nil {
+		return err
+	}
+	papers, err := r.papers(ctx, host, filepath.Join(work, "man"))
+	if err != nil {
+		return err
+	}
+	dist := filepath.Join(work, "dist")
+	if err := os.Mkdir(dist, 0o755); err != nil {
+		return fmt.Errorf("make a folder for the archives: %w", err)
+	}
+	var sums strings.Builder
+	for _, p := range r.platforms {
+		name, data, err := r.pack(ctx, p, filepath.Join(work, "binary"), papers)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dist, name), data, 0o644); err != nil {
+			return fmt.Errorf("write archive: %w", err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
+		fmt.Fprintf(r.talk, "%s: %.1f MB\n", name, float64(len(data))/1e6)
+	}
+	if err := os.WriteFile(filepath.Join(dist, "SHA256SUMS"), []byte(sums.String()), 0o644); err != nil {
+		return fmt.Errorf("write checksums: %w", err)
+	}
+	if err := os.Rename(dist, r.out); err != nil {
+		return fmt.Errorf("put the archives in place: %w", err)
+	}
+	return nil
+}
+
+// pack builds for a platform and returns the name and the bytes of its archive.
+func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) (name string, data []byte, err error) {
+	if err := r.build(ctx, p, binary); err != nil {
+		return "", nil, err
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the binary for %s: %w", p, err)
+	}
+	licences, err := r.licences(ctx, p)
+	if err != nil {
+		return "", nil, err
+	}
+	folder := fmt.Sprintf("scrapestat_%s_%s_%s", r.version, p.os, p.arch)
+	write, ending, command := tarGz, ".tar.gz", "scrapestat"
+	if p.os == "windows" {
+		write, ending, command = zipped, ".zip", "scrapestat.exe"
+	}
+	files := append(slices.Clone(papers), file{command, 0o755, program}, file{"THIRD_PARTY_LICENSES", 0o644, licences})
+	if data, err = write(folder, files, r.stamp.at); err != nil {
+		return "", nil, fmt.Errorf("write archive for %s: %w", p, err)
+	}
+	return folder + ending, data, nil
+}
+
+// papers are the files that are the same for all platforms: completions and man
+// pages, which the program itself makes, and what stands in the repository.
+func (r *release) papers(ctx context.Context, program, work string) ([]file, error) {
+	var out []file
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		data, err := os.ReadFile(filepath.Join(r.root, name))
+		if err != nil {
+			return nil, fmt.Errorf("read what goes into the archives: %w", err)
+		}
+		out = append(out, file{name, 0o644, data})
+	}
+	// The names are those that the folders of each shell want.
+	for shell, name := range map[string]string{"bash": "scrapestat.bash", "zsh": "_scrapestat", "fish": "scrapestat.fish", "powershell": "scrapestat.ps1"} {
+		text, err := output(ctx, r.root, nil, program, "completion", shell)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{"completions/" + name, 0o644, text})
+	}
+	if _, err := output(ctx, r.root, nil, program, "man", work); err != nil {
+		return nil, err
+	}
+	pages, err := filepath.Glob(filepath.Join(work, "*.1"))
+	if err != nil || len(pages) == 0 {
+		return nil, fmt.Errorf("make man pages: there are none in %s (%v)", work, err)
+	}
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			return nil, fmt.Errorf("read man page: %w", err)
+		}
+		out = append(out, file{"man/man1/" + filepath.Base(page), 0o644, data})
+	}
+	return out, nil
+}
