@@ -57,6 +57,9 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	if r.main != nil {
 		e.Warnings = append(e.Warnings, r.main.Warnings...)
 	}
+	if w := t.late.warning(r.main, each); w != nil {
+		e.Warnings = append(e.Warnings, *w)
+	}
 	e.Declared = l.declared()
 	r.exemplars = l.exemplarsOf()
 	e.Gaps, e.GapsN = l.gaps()

@@ -43,6 +43,7 @@ type target struct {
 	main, warm *normalize.Fold // nil before the window is known, or when there is none
 	mainLast   int64           // polls after it are not for main: it is closed
 	warmLast   int64
+	late       *late // nil without a warm-up
 	opened     bool
 	held       []metric.Snapshot // not yet given to the folds
 	fed        int64             // time of the last poll given to them
@@ -229,8 +230,8 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 			return err
 		}
 	}
-	if p.empty {
-		return nil
+	if t.late, err = b.watchLate(p); err != nil || p.empty {
+		return err
 	}
 	end := int64(0)
 	t.mainLast = notEnded
@@ -253,6 +254,9 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 		if err := t.main.Add(s); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}
+	}
+	if err := t.late.add(s); err != nil {
+		return fmt.Errorf("%s: %w", t.URL, err)
 	}
 	if t.warm != nil && (learn || s.AtNS() <= t.warmLast) {
 		if err := t.warm.Add(s); err != nil {

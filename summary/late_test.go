@@ -1,0 +1,85 @@
+package summary_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// lag is one pattern of how late a server publishes what it observed of a request:
+// by a constant, at random, or all at once every so often. It is at most 3 s.
+func lag(rng *rand.Rand) func(end float64) float64 {
+	most := 3 * rng.Float64()
+	switch rng.IntN(3) {
+	case 0:
+		return func(end float64) float64 { return end + most }
+	case 1:
+		return func(end float64) float64 { return end + most*rng.Float64() }
+	}
+	every := max(most, 0.05)
+	return func(end float64) float64 { return every * float64(1+int(end/every)) }
+}
+
+// lateRun is a run of a warm-up of 50 requests and 80 measured ones, of which the
+// server publishes the latencies late. The warm-up ends a pause before the cut, the
+// first request of the load ends a start after it.
+func lateRun(rng *rand.Rand, pause, start float64) *fakeRun {
+	const cut, length = 14.0, 20.0
+	publish := lag(rng)
+	var at []float64
+	for range 50 {
+		at = append(at, publish(rng.Float64()*(cut-pause)))
+	}
+	for range 80 {
+		at = append(at, publish(cut+start+rng.Float64()*(length-start)))
+	}
+	slices.Sort(at)
+	f := newFake("http://a/metrics").mark(0, "warmup").mark(cut, "profiling").mark(cut+length, "end")
+	for t := -0.1; t < cut+length+4; t += 0.333 {
+		n, _ := slices.BinarySearch(at, t)
+		f.scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_sum %d\nvllm:e2e_request_latency_seconds_count %d\n", n, n, n))
+	}
+	return f
+}
+
+// TestLateObservations splits 100 runs whose server publishes up to 3 s late, as
+// in aiperf#1435, after the warm-up: the measured requests are counted exactly, or
+// the run says that the beginning is in doubt. With a pause of 3 s they are exact.
+func TestLateObservations(t *testing.T) {
+	exact, wrong, silent := 0, 0, 0
+	for n := range 100 {
+		rng := rand.New(rand.NewPCG(uint64(n), 1435))
+		pause, start := []float64{0, rng.Float64(), 3 * rng.Float64(), 3.4 + rng.Float64()}[n%4], []float64{0, 0, 4}[n%3]
+		r := build(t, summary.Options{}, lateRun(rng, pause, start))
+		got := int64(0)
+		if len(r.Metrics) > 0 {
+			got = r.Metrics[0].Series[0].Histogram.Count
+		}
+		flagged := slices.ContainsFunc(r.Endpoints[0].Warnings, func(w metric.Warning) bool { return w.Code == "late_observations" })
+		switch {
+		case got == 80:
+			exact++
+		case pause >= 3:
+			t.Errorf("pattern %d: %d observations after a pause of %.1f s, want 80", n, got, pause)
+		case !flagged:
+			t.Errorf("pattern %d: %d observations, want 80, and nothing is said", n, got)
+		default:
+			wrong++
+		}
+		if !flagged {
+			silent++
+		}
+	}
+	t.Logf("%d exact, %d not and flagged, %d not flagged", exact, wrong, silent)
+	if exact < 20 || wrong < 20 || silent < 5 {
+		t.Errorf("%d exact, %d not, %d not flagged: the patterns do not try enough", exact, wrong, silent)
+	}
+	faults.Figure(t, "warm-up", fmt.Sprintf("100 patterns of observations that are published up to 3 s late (aiperf#1435) around the end of a warm-up: %d exact, %d told of by the warning late_observations, 0 wrong in silence; with a pause of 3 s all exact", exact, wrong),
+		"go test ./summary -run TestLateObservations -v")
+}
