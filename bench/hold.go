@@ -18,17 +18,10 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// runHold measures the goals of docs/reliability.md that need a real load: H1 the
-// load held, H2 many slow targets, H3 the effect on what is observed, H4 the end of
-// a run, H5 the size of its data. Each leaves a line for that page.
-func runHold(ctx context.Context, c config, r *report) error {
-	for _, hold := range []func(context.Context, config, *report) error{holdLoad, holdSlow, holdObserved, holdEnd} {
-		if err := hold(ctx, c, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// What follows measures the goals of docs/reliability.md that need a real load: H1
+// the load held, H2 many slow targets, H3 the effect on what is observed, H4 the
+// end of a run, H5 the size of its data; "go run . hold" all of them. Each leaves a
+// line for that page.
 
 // figures keeps lines for docs/reliability.md, as the long runs of the tests do.
 type figures struct{ *report }
@@ -46,7 +39,8 @@ func (r *report) keep(c config, name, text string, first int) {
 			verdict = "NOT MET: " + w.what
 		}
 	}
-	faults.Figure(figures{r}, "load-"+name, fmt.Sprintf("%s: %s", text, verdict), fmt.Sprintf("(cd bench && go run . -rounds %d -seconds %d hold)", c.rounds, c.seconds))
+	faults.Figure(figures{r}, "load-"+name, fmt.Sprintf("%s; load average of the machine %s: %s", text, loadAverage(), verdict),
+		fmt.Sprintf("(cd bench && go run . -rounds %d -seconds %d hold)", c.rounds, c.seconds))
 }
 
 // keeping is how the polls of a run kept to their schedule.

@@ -59,7 +59,10 @@ func goals() []goal {
 		{"sizes", "P8", "cost against targets, series and length of a run", runSizes},
 		{"collect", "P5 P7 P8", "whole scrapers on 10 and 100 targets", runCollect},
 		{"capacity", "P6", "targets that one core holds", runCapacity},
-		{"hold", "H1 H2 H3 H4 H5", "the goals of docs/reliability.md under load", runHold},
+		{"held", "H1 hold", "100 targets of 1,380 samples", holdLoad},
+		{"slow", "H2 hold", "1,000 targets, each tenth a black hole", holdSlow},
+		{"observed", "H3 hold", "latency of a server that is polled", holdObserved},
+		{"ending", "H4 H5 hold", "exports after a stop and after a kill, and their size", holdEnd},
 	}
 }
 
