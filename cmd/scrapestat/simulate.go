@@ -25,6 +25,7 @@ type simulateOptions struct {
 	grpc    string
 	rotate  int64
 	omni    omniFlags
+	record  recordFlags
 	sim     simulate.Options
 }
 
@@ -37,10 +38,28 @@ func newSimulateCmd(std stdio) *cobra.Command {
 queueing model behind the real family names, labels and buckets, with the
 quirks of the engine. For demos, documentation and tests. Profiles:
 ` + wrapped(simulate.Profiles()) + `.
-docs/simulate.md says what is special about each.`,
-		Example: "  scrapestat simulate vllm --listen 127.0.0.1:8000 --rate 20 --seed 7",
-		Args:    exactly(1, "one PROFILE"),
+docs/simulate.md says what is special about each.
+
+With --record a run of one or more servers is recorded at once, by a clock that
+does not wait; the same command gives the same samples. A server is then
+[NAME=]PROFILE[,KEY=VALUE...], with the keys rate, rate@OFFSET (from then on),
+seed, engines, step, and down=FROM..TO, between which no process answers.`,
+		Example: `  scrapestat simulate vllm --listen 127.0.0.1:8000 --rate 20 --seed 7
+  scrapestat simulate vllm --record run1 --warmup 30s --duration 5m --requests
+  scrapestat simulate a=vllm b=vllm,step=12ms,down=40s..46s gpus=dcgm,engines=2 --record run2`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 1 && o.record.dir == "" {
+				return usagef("want one PROFILE, got %d arguments; several servers are for --record", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.record.dir != "" {
+				return o.recordRun(cmd, args, std)
+			}
+			if flag := givenOf(cmd, recordOnly()); flag != "" {
+				return usagef("--%s is for --record, which records a run instead of serving", flag)
+			}
 			o.profile = args[0]
 			return simulateServer(cmd.Context(), o, std)
 		},
@@ -51,6 +70,7 @@ docs/simulate.md says what is special about each.`,
 	f.DurationVar(&o.sim.Tear, "tear", 0, "how long after a request triton's statistics show its count without its time")
 	f.Float64Var(&o.sim.Rate, "rate", 8, "arriving requests per second")
 	f.Uint64Var(&o.sim.Seed, "seed", 1, "seed of the model")
+	f.DurationVar(&o.sim.Hardware.StepBase, "step", 8*time.Millisecond, "how long a step of an LLM engine takes before what its sequences add")
 	f.IntVar(&o.sim.Engines, "engines", 1, "engines behind the endpoint; instances of a model, or GPUs")
 	f.IntVar(&o.sim.Ranks, "ranks", 0, "tensor-parallel ranks that report, of sglang (default rank 0 only)")
 	f.IntVar(&o.sim.Priorities, "priorities", 0, "priorities that the queues are split by, of sglang")
@@ -61,6 +81,7 @@ docs/simulate.md says what is special about each.`,
 	f.IntVar(&o.sim.ExtraSeries, "extra-series", 0, "additional series, to make the body larger")
 	f.StringVar(&o.logs, "metric-logs", "", "existing `folder` that torchserve writes its metric logs to")
 	f.Int64Var(&o.rotate, "rotate-bytes", 100<<20, "size at which a metric log gets another name and a new one begins")
+	o.record.register(f)
 	return cmd
 }
 
