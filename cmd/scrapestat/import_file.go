@@ -192,7 +192,10 @@ type nothing says are unknown and get the statistics of a gauge.`,
 func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importSink) (imported, error) {
 	o.Progress = func(polls, samples int64) { s.progress("%d scrapes, %d samples", polls, samples) }
 	st, err := aiperf.Import(ctx, r, o, s)
-	got := imported{targets: st.Targets, polls: st.Polls, stored: st.Stored, lost: st.Dropped, firstNS: st.FirstNS, lastNS: st.LastNS, marks: o.Types.Marks}
+	got := imported{targets: st.Targets, polls: st.Polls, stored: st.Stored, lost: st.Dropped, firstNS: st.FirstNS, lastNS: st.LastNS, marks: st.Marks}
+	if len(got.marks) == 0 {
+		got.marks = o.Types.Marks
+	}
 	notes, lost := refusedNotes(st.Refused)
 	got.lost += lost
 	got.notes = notes

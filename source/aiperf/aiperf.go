@@ -65,6 +65,10 @@ type Stats struct {
 	LastNS   int64
 	Lines    int64
 	Reversed int64 // lines that came after a later one of their endpoint; they are sorted in
+	// Marks are the phases by the lines themselves, which newer releases tag with
+	// the phase they were scraped in: AIPerf's statistics are of the lines so tagged.
+	// Empty when no line of the profiling has a tag.
+	Marks []metric.Mark
 }
 
 // window is how many polls of an endpoint wait to be sorted.
@@ -77,6 +81,7 @@ type record struct {
 	TookNS  int64    `json:"endpoint_latency_ns"`
 	SentNS  int64    `json:"request_sent_ns"`
 	FirstNS int64    `json:"first_byte_ns"`
+	Phase   string   `json:"benchmark_phase"`
 	Metrics families `json:"metrics"`
 }
 
@@ -136,10 +141,11 @@ func Import(ctx context.Context, r io.Reader, o Options, sink Sink) (Stats, erro
 	orDefault(&l.NameLength, 1024)
 	orDefault(&l.ValueLength, 16<<10)
 	orDefault(&l.Buckets, 5000)
-	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{}, bounds: map[string]bound{}}
+	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{}, tagged: map[string]span{}, bounds: map[string]bound{}}
 	readErr := i.read(ctx, r)
 	err := i.drain(ctx)
 	i.stats.Targets, i.stats.Untyped = len(i.order), len(i.untyped)
+	i.stats.Marks = i.marks()
 	return i.stats, errors.Join(readErr, err)
 }
 
@@ -151,6 +157,7 @@ type reader struct {
 	endpoints map[string]*endpoint
 	order     []*endpoint
 	untyped   map[string]bool
+	tagged    map[string]span // phases by the tags of lines
 	bounds    map[string]bound
 }
 
@@ -207,6 +214,7 @@ func (i *reader) line(text []byte) error {
 		i.refuse("endpoint_limit", text)
 		return nil
 	}
+	i.tag(rec)
 	at, _ := slices.BinarySearchFunc(e.waiting, rec.AtNS+1, func(r *record, ns int64) int { return int(min(max(r.AtNS-ns, -1), 1)) })
 	if at < len(e.waiting) {
 		i.stats.Reversed++

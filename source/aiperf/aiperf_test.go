@@ -164,3 +164,28 @@ func FuzzReadTypes(f *testing.F) {
 		}
 	})
 }
+
+// TestTags: the phases are those that lines are tagged with.
+func TestTags(t *testing.T) {
+	check := func(tags, want string) {
+		t.Helper()
+		var b strings.Builder
+		for i, tag := range strings.Fields(tags) {
+			b.WriteString(strings.Replace(line("u", int64(i+1), `{"g":[{"value":1}]}`), "{", `{"benchmark_phase":`+tag+`,`, 1))
+		}
+		_, st := importText(t, b.String(), aiperf.Options{})
+		got := ""
+		for _, m := range st.Marks {
+			got += fmt.Sprintf("%s=%d ", m.Name, m.AtNS)
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %s, want %s", tags, got, want)
+		}
+	}
+	check(`null "warmup" "warmup" null "profiling" "profiling" null`, "warmup=2 profiling=5 end=6")
+	check(`null "profiling" "profiling"`, "profiling=2 end=3")
+	check(`"profiling"`, "profiling=1 end=1")
+	check(`"profiling" "warmup" "profiling"`, "profiling=1 end=3")
+	check(`"warmup" null`, "")
+	check(`null "cooldown" 7`, "")
+}
