@@ -196,6 +196,10 @@ func TestAIPerf(t *testing.T) {
 	r := summarise(t, s, events.ReportOptions{Window: events.Window{Name: events.WindowPhase, Phase: "profiling"}})
 	nearValue(t, "QPS", r.QPS, 2)
 	near(t, "TPOT", r.TPOT.Mean, 399.5e6/4)
+
+	_, list = openText(t, strings.Replace(aiperfText, `"metrics":{`, `"metrics":{"request_latency":{"value":480.25,"unit":"ms"},`, 1), events.FileOptions{})
+	q = assemble(t, list, events.Rules{}).Requests[0]
+	equal(t, "end by AIPerf's latency", q.CompleteNS-q.IssuedNS, 480250000)
 }
 
 const vllmText = `{"date":"20260101-000000","backend":"openai","model_id":"m","num_prompts":3,"duration":2.0,"completed":2,

@@ -105,7 +105,9 @@ func (m aiperfMetric) ns() (int64, bool) {
 }
 
 // aiperfLine reads a line of AIPerf's profile_export.jsonl, one request. Its times
-// are Unix time; the first token is the start plus time_to_first_token.
+// are Unix time; the first token is the start plus time_to_first_token, and the end
+// the start plus request_latency, as AIPerf's own statistics have it: the last
+// response, where request_end_ns is when the connection was done with.
 func (f *File) aiperfLine(n int, line []byte) bool {
 	var rec struct {
 		Metadata *struct {
@@ -143,7 +145,9 @@ func (f *File) aiperfLine(n int, line []byte) bool {
 	if q.Output < 0 {
 		q.Source = ""
 	}
-	if m.End != nil && *m.End >= q.IssuedNS {
+	if latency, ok := rec.Metrics["request_latency"].ns(); ok {
+		q.CompleteNS = q.IssuedNS + latency
+	} else if m.End != nil && *m.End >= q.IssuedNS {
 		q.CompleteNS = *m.End
 	}
 	if ttft, ok := rec.Metrics["time_to_first_token"].ns(); ok {
