@@ -70,7 +70,7 @@ func TestEnginePages(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Chdir(t.TempDir())
-			recordSimulated(t, "run1", targets)
+			recordSimulated(t, "run1", targets, 30*time.Second, time.Minute)
 			blocks := 0
 			got := shownBlock.ReplaceAllFunc(page, func(block []byte) []byte {
 				blocks++
@@ -112,10 +112,10 @@ func checkFirstScreen(t *testing.T, screen string) {
 	}
 }
 
-// recordSimulated records a run of simulated engines, all of it by their clock.
-func recordSimulated(t *testing.T, dir string, targets []simulatedTarget) {
+// recordSimulated records a run of simulated engines, all of it by their clock: so
+// long, after a load of lead.
+func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, length time.Duration) {
 	t.Helper()
-	const lead, length = 30 * time.Second, 60 * time.Second
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	now := start.Add(-lead)
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -19,26 +19,13 @@ Data goes to stdout, talk goes to stderr; ` + "`-o -`" + ` writes an export to s
 terminal and a line every 10 s otherwise. Offsets such as ` + "`--from`" + ` and ` + "`--warmup`" + ` count from the start of the load: the
 moment when every target has had its first scrape and COMMAND was started.
 
-## Exit codes
-
-| code | meaning |
-|---|---|
-| 0 | done; for ` + "`collect`" + ` also after the first SIGINT or SIGTERM |
-| 1 | could not do it: I/O, unreadable run, internal |
-| 2 | wrong usage or configuration |
-| 3 | done, and the answer is bad: ` + "`doctor`" + ` found targets that cannot be collected |
-| 4 | data incomplete under ` + "`--strict`" + ` |
-| 5 | nothing could be collected from any target |
-| 126, 127 | COMMAND cannot be executed, does not exist |
-| 130 | second signal: aborted at once, the recording stays readable |
-| other | ` + "`collect -- COMMAND`" + `: the command's own code, after the exports are written |
 `
 
 // TestManual holds docs/cli.md against the commands: a flag or a text that
 // changes without the page fails.
 func TestManual(t *testing.T) {
 	var b bytes.Buffer
-	b.WriteString(manualHead)
+	b.WriteString(manualHead + manualExits())
 	for _, c := range newRootCmd(discard()).Commands() {
 		switch c.Name() {
 		case "help", "completion":

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM})
+	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM, "standin": standIn})
 }
 
 // TestScripts runs the command line as a user does, against real servers on

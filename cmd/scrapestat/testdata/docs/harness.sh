@@ -1,0 +1,2 @@
+#!/bin/sh
+exec my-load-generator "$@"
