@@ -160,22 +160,22 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far. Targets that try the same add up to one goal.\n\n" +
-		"| tried | target | executions | wanted | new inputs | failures found |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that coverage guides find the inputs that the others mutate.\n" +
+		"Targets that try the same add up to one goal.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
-		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package, f.Target, f.Executions, f.Wanted, f.Inputs, f.Failures)
+		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package, f.Target, f.Executions, f.Guided, f.Wanted, f.Inputs, f.Failures)
 		if i+1 < len(all) && all[i+1].Kind == f.Kind {
 			continue
 		}
-		executions, wanted, targets := 0, 0, 0
+		executions, guided, wanted, targets := 0, 0, 0, 0
 		for _, g := range all {
 			if g.Kind == f.Kind {
-				executions, wanted, targets = executions+g.Executions, wanted+g.Wanted, targets+1
+				executions, guided, wanted, targets = executions+g.Executions, guided+g.Guided, wanted+g.Wanted, targets+1
 			}
 		}
 		if targets > 1 {
-			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "), executions, wanted)
+			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "), executions, guided, wanted)
 		}
 	}
 }

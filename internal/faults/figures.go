@@ -59,9 +59,9 @@ func Figures(dir string) ([]Kept, error) {
 type Fuzzed struct {
 	Kind, Package, Target string // what it tries, and where it is
 	Wanted                int    // executions, by .ci/fuzzgoals
-	Executions            int
-	Inputs                int // of new coverage
-	Failures              int // inputs that failed; each is a seed since
+	Executions, Guided    int    // in all, and those that were guided by coverage
+	Inputs                int    // of new coverage
+	Failures              int    // inputs that failed; each is a seed since
 }
 
 // ReadFuzzed reads the goals and what was reached of them, in the order of the
@@ -90,14 +90,14 @@ func ReadFuzzed(goals, ledger string) ([]Fuzzed, error) {
 	}
 	for line := range strings.Lines(string(reached)) {
 		var f Fuzzed
-		if _, err := fmt.Sscan(line, &f.Kind, &f.Package, &f.Target, &f.Executions, &f.Inputs, &f.Failures); err != nil {
+		if _, err := fmt.Sscan(line, &f.Kind, &f.Package, &f.Target, &f.Executions, &f.Guided, &f.Inputs, &f.Failures); err != nil {
 			return nil, fmt.Errorf("read %s: %q: %w", ledger, line, err)
 		}
 		i, ok := at[f.Package+" "+f.Target]
 		if !ok {
 			return nil, fmt.Errorf("read %s: %s %s is not in %s", ledger, f.Package, f.Target, goals)
 		}
-		out[i].Executions, out[i].Inputs, out[i].Failures = f.Executions, f.Inputs, f.Failures
+		out[i].Executions, out[i].Guided, out[i].Inputs, out[i].Failures = f.Executions, f.Guided, f.Inputs, f.Failures
 	}
 	return out, nil
 }
