@@ -47,6 +47,7 @@ func newPoller(target int, seed uint64, step time.Duration, o simulate.Options) 
 // next polls once; the snapshot is valid until the next call.
 func (p *poller) next() (*metric.Snapshot, error) {
 	body := p.source.step(p.spare[:0], p.step)
+	p.spare = body
 	at := p.source.now.UnixNano()
 	p.s = metric.Snapshot{Target: p.target, Seq: p.seq, DueNS: at - 500_000, SentNS: at - 400_000, FirstByteNS: at,
 		Took: 900 * time.Microsecond, Status: 200}
@@ -56,7 +57,7 @@ func (p *poller) next() (*metric.Snapshot, error) {
 		p.s.Kind = metric.Baseline
 	}
 	p.seq++
-	p.spare = p.decoder.Decode(&p.s, scrape.Body{Bytes: body, ContentType: contentType})
+	p.decoder.Decode(&p.s, scrape.Body{Bytes: body, ContentType: contentType})
 	if p.s.Outcome != metric.OK {
 		return nil, fmt.Errorf("decode load: %v %s", p.s.Outcome, p.s.Err)
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	// Blocks grow to segmentMemory shared among the targets, before compression,
 	// within these bounds: large ones compress better.
-	segmentMemory   = 8 << 20
+	segmentMemory   = 3 << 20
 	minSegmentBytes = 32 << 10
 	maxSegmentBytes = 128 << 10
 	// segmentKeys is how many times its keyframe a block holds at least, so that

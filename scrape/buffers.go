@@ -1,21 +1,27 @@
 package scrape
 
-import "sync"
+import (
+	"sync"
 
-// buffers lends memory for bodies. Few polls run at the same time: if each target
-// kept a second buffer for its next body, most of them would lie idle.
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// buffers lends memory for bodies and frames. Few polls run at the same time: if
+// each target kept a second buffer for its next body, and a frame, most of them
+// would lie idle.
 type buffers struct {
-	mu   sync.Mutex
-	free [][]byte
+	mu     sync.Mutex
+	free   [][]byte
+	frames []metric.Frame
 }
 
 const (
-	maxFree     = 16
+	maxFree     = 8
 	bufferSlack = 64 << 10
 )
 
 // take returns an empty buffer for a body of about want bytes, without one that
-// is far too large: the buffer stays with the target as long as its body.
+// is far too large.
 func (p *buffers) take(want int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,5 +46,24 @@ func (p *buffers) give(b []byte) {
 	defer p.mu.Unlock()
 	if cap(b) > 0 && len(p.free) < maxFree {
 		p.free = append(p.free, b)
+	}
+}
+
+// takeFrame returns a frame to fill, empty or with memory of an earlier one.
+func (p *buffers) takeFrame() (f metric.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.frames) - 1; last >= 0 {
+		f, p.frames = p.frames[last], p.frames[:last]
+	}
+	return f
+}
+
+// giveFrame takes a frame back; the caller has no further use for it.
+func (p *buffers) giveFrame(f metric.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cap(f.Slots) > 0 && len(p.frames) < maxFree {
+		p.frames = append(p.frames, f)
 	}
 }

@@ -31,7 +31,7 @@ type Decoder struct {
 	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
 
 	any     bool   // a poll was stored
-	body    []byte // of the last stored poll
+	message []byte // the last stored body when it is protobuf, which has no layout
 	format  format
 	cut     bool
 	outcome metric.Outcome
@@ -67,12 +67,11 @@ type Body struct {
 }
 
 // Decode decodes a body into s: outcome, lines, drops, warnings, growth and
-// frame, and Body and BodyBytes. The decoder keeps b.Bytes until a later body
-// replaces it. What s receives stays valid until the next call. spare is a buffer
-// the decoder has no use for, for the caller to read the next body into.
+// frame, and Body, which is b.Bytes, and BodyBytes. The decoder keeps nothing of
+// b.Bytes. What s receives stays valid until the next call.
 //
 // Decode never fails: a body that is no exposition ends in an outcome.
-func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
+func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
 	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
 	d.dict.release()
@@ -81,40 +80,42 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) (spare []byte) {
 			d.layout.ok = false
 			s.Outcome, s.Err = metric.NotPrometheus, clean(fmt.Sprint("internal error while decoding: ", p), 300)
 			s.Lines, s.Drops, s.Growth, s.Frame = 0, nil, metric.Growth{}, metric.Frame{}
-			spare = b.Bytes
 		}
 	}()
 	kind, problem := sniff(b.Bytes, b.ContentType)
 	if problem != "" {
 		s.Outcome, s.Err = metric.NotPrometheus, problem
-		return b.Bytes
+		return
 	}
-	if d.contentWarning(s, b, kind); d.any && !b.Cut && !d.cut && kind == d.format {
-		if bytes.Equal(b.Bytes, d.body) {
-			s.Duplicate = true
-			return d.repeat(s, b.Bytes)
-		}
-		if d.layout.ok && d.replay(b.Bytes) {
-			s.Frame = d.frame
-			return d.repeat(s, b.Bytes)
-		}
+	d.contentWarning(s, b, kind)
+	switch {
+	case d.any && !b.Cut && !d.cut && kind == d.format && d.repeats(s, b.Bytes):
+		// But for values all that was said about the last body holds for this one.
+		s.Outcome, s.Err, s.Lines, s.Drops = d.outcome, d.err, d.lines, d.drops
+	case kind == formatProtobuf:
+		d.learnProtobuf(s, b)
+	default:
+		d.learnBody(s, b, kind)
 	}
-	if kind == formatProtobuf {
-		return d.learnProtobuf(s, b)
-	}
-	return d.learnBody(s, b, kind)
 }
 
-// repeat stores a body with the layout of the previous one: but for values all
-// that was said about that body holds for this one.
-func (d *Decoder) repeat(s *metric.Snapshot, body []byte) (spare []byte) {
-	s.Outcome, s.Err, s.Lines, s.Drops = d.outcome, d.err, d.lines, d.drops
-	spare, d.body = d.body, body
-	return spare
+// repeats decodes a body that has the layout of the last stored one.
+func (d *Decoder) repeats(s *metric.Snapshot, body []byte) bool {
+	if d.format == formatProtobuf {
+		s.Duplicate = bytes.Equal(body, d.message)
+		return s.Duplicate
+	}
+	if !d.layout.ok || !d.replay(body) {
+		return false
+	}
+	if s.Duplicate = len(d.learn.changes) == 0; !s.Duplicate {
+		s.Frame = d.frame
+	}
+	return true
 }
 
 // learnBody decodes a body line by line.
-func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte) {
+func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) {
 	l := d.learn
 	l.page.read(b.Bytes, f, d.limits.Samples)
 	s.Lines = len(l.page.lines)
@@ -122,22 +123,23 @@ func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) (spare []byte)
 		s.Outcome, s.Lines = metric.TooLarge, n
 		s.Err = fmt.Sprintf("body has %d samples, more than %d; raise --max-samples or choose families with --keep", n, d.limits.Samples)
 		s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: n, First: reasonTexts[sampleLimit]}}
-		return b.Bytes
+		return
 	}
 	l.run(d, b)
-	l.memory.body = nil
+	l.memory.text = ""
 	s.Drops = l.tally.list(nil)
 	s.Outcome, s.Err = l.outcome(b)
 	if !s.Outcome.Stored() {
-		return b.Bytes
+		return
 	}
 	d.commit(l)
 	d.layout.learn(b, l)
-	return d.took(s, b, f)
+	d.message = nil
+	d.took(s, b, f)
 }
 
 // took delivers what was learnt of a body, which becomes the last stored one.
-func (d *Decoder) took(s *metric.Snapshot, b Body, f format) (spare []byte) {
+func (d *Decoder) took(s *metric.Snapshot, b Body, f format) {
 	l := d.learn
 	if d.any && f != d.format {
 		d.once(s, "format_changed", "the target changed its format from "+d.format.String()+" to "+f.String()+
@@ -147,10 +149,8 @@ func (d *Decoder) took(s *metric.Snapshot, b Body, f format) (spare []byte) {
 	s.Exemplars = d.newExemplars(l, s.AtNS())
 	d.dict.tell()
 	d.warn(s, l)
-	spare = d.body
-	d.any, d.body, d.format, d.cut = true, b.Bytes, f, b.Cut
+	d.any, d.format, d.cut = true, f, b.Cut
 	d.outcome, d.err, d.lines, d.drops = s.Outcome, s.Err, s.Lines, s.Drops
-	return spare
 }
 
 // commit turns the values of the learnt body into a frame: all slots when the

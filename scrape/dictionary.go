@@ -14,6 +14,7 @@ type dictionary struct {
 	families []metric.Family
 	series   []metric.Series
 	slots    []slot
+	roles    []metric.Role // by slot
 	fresh    []metric.Slot // those the consumer has not been told
 	chains   []chain       // by series
 
@@ -24,12 +25,12 @@ type dictionary struct {
 	told bool                           // fresh too
 }
 
-// slot is what finding a slot again takes; the consumer has the rest.
+// slot is what finding a slot again takes, besides its role; the consumer has
+// the rest.
 type slot struct {
 	bound  float64
 	series int32
 	before int32 // the previous slot of its series, or noSlot
-	role   metric.Role
 }
 
 // bound is the text of a bucket bound or quantile, and what it means.
@@ -73,7 +74,7 @@ func newDictionary(l Limits) *dictionary {
 // reserve makes room for the first body of that many lines.
 func (d *dictionary) reserve(lines int) {
 	if d.slots == nil {
-		d.slots, d.fresh = make([]slot, 0, lines), make([]metric.Slot, 0, lines)
+		d.slots, d.roles, d.fresh = make([]slot, 0, lines), make([]metric.Role, 0, lines), make([]metric.Slot, 0, lines)
 	}
 }
 
@@ -106,7 +107,7 @@ func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
 	// Buckets come in ascending order: most are seen to be new without a search.
 	if !bucket || s.Bound <= c.top {
 		for at := c.last; at != noSlot; at = d.slots[at].before {
-			if d.slots[at].role == s.Role && d.slots[at].bound == s.Bound {
+			if d.roles[at] == s.Role && d.slots[at].bound == s.Bound {
 				return at, stored
 			}
 		}
@@ -128,7 +129,7 @@ func (d *dictionary) add(series int32, s metric.Slot) int32 {
 	c := &d.chains[series]
 	s.Series = int(series)
 	d.fresh = append(d.fresh, s)
-	d.slots = append(d.slots, slot{s.Bound, series, c.last, s.Role})
+	d.slots, d.roles = append(d.slots, slot{s.Bound, series, c.last}), append(d.roles, s.Role)
 	c.last = int32(len(d.slots) - 1)
 	return c.last
 }

@@ -29,6 +29,9 @@ type fetcher struct {
 	secret  bool                // there are secrets
 	gzip    gzip.Reader
 	wire    int64 // bytes of a compressed body, as far as read
+	buffers *buffers
+	buf     []byte // lent by buffers from the first body of a poll to release
+	size    int    // of the last body
 
 	nowNS   func() int64
 	trace   httptrace.ClientTrace
@@ -65,7 +68,7 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 	default:
 		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), clean(u.Scheme, 40))
 	}
-	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact,
+	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact, buffers: new(buffers),
 		secret: t.Redact != nil || len(t.secrets()) > 0}
 	rt := t.RoundTripper
 	if rt == nil {
@@ -152,15 +155,14 @@ type answer struct {
 }
 
 // fetch does one request and fills the times, status and outcome of s. The body
-// is read into buf, grown as needed, and returned also when it is of no use.
-// s.Outcome is OK when there is a body to decode.
-func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.Snapshot) answer {
+// is valid until the next fetch or release. s.Outcome is OK when there is a body
+// to decode.
+func (f *fetcher) fetch(ctx context.Context, u *url.URL, s *metric.Snapshot) (a answer) {
 	f.sentNS.Store(f.nowNS())
 	f.firstNS, f.wire = 0, 0
 	s.Outcome, s.Status, s.Err, s.FirstByteNS = metric.OK, 0, "", 0
 	r := f.request.WithContext(httptrace.WithClientTrace(ctx, &f.trace))
 	r.URL = u
-	a := answer{body: buf[:0]}
 	resp, err := f.client.Do(r)
 	if err != nil {
 		s.Outcome, s.Err = f.failure(ctx, err)
@@ -180,6 +182,12 @@ func (f *fetcher) fetch(ctx context.Context, u *url.URL, buf []byte, s *metric.S
 	}
 	s.Took = time.Duration(f.nowNS() - s.SentNS)
 	return a
+}
+
+// release gives the memory of the last body back.
+func (f *fetcher) release() {
+	f.buffers.give(f.buf)
+	f.buf = nil
 }
 
 // failure names what went wrong before a body came.
@@ -279,13 +287,17 @@ func (f *fetcher) readBody(ctx context.Context, resp *http.Response, a *answer, 
 		err = errTooLarge
 	}
 	if err == nil {
-		if n := resp.ContentLength; n > int64(cap(a.body)) && n <= limit {
-			a.body = make([]byte, 0, n+n/16+512) // bodies grow
+		if f.buf == nil { // now, as a slow server would hold it for long
+			f.buf = f.buffers.take(f.size)
 		}
-		a.body, err = f.readAll(src, a.body, limit)
+		if n := resp.ContentLength; n > int64(cap(f.buf)) && n <= limit {
+			f.buf = make([]byte, 0, n+n/16+512) // bodies grow
+		}
+		a.body, err = f.readAll(src, f.buf[:0], limit)
+		f.buf, f.size = a.body, len(a.body)
 	}
 	if errors.Is(err, errTooLarge) {
-		a.body = nil
+		a.body, f.buf = nil, nil
 	}
 	switch {
 	case err == nil:

@@ -1,14 +1,13 @@
 package scrape
 
 import (
-	"bytes"
 	"hash/maphash"
 	"slices"
 )
 
 // known is a line of the last stored body: what its series text led to.
 type known struct {
-	start, end int32 // of the series text, in that body
+	start, end int32 // of the series text, in layout.text
 	source     source
 	slot       int32
 	why        reason
@@ -23,7 +22,7 @@ func (k *known) replaced() bool { return k.why == stored && k.slot == noSlot }
 // is made only when that fails. Keeping the texts in a map instead would cost
 // more memory per target than all the rest.
 type memory struct {
-	body    []byte
+	text    string
 	lines   []known
 	next    int // the line expected next
 	index   map[uint64]int32
@@ -31,15 +30,14 @@ type memory struct {
 	seed    maphash.Seed
 }
 
-// recall fills the memory from a layout and its body.
-func (m *memory) recall(y *layout, body []byte) {
-	m.body, m.lines, m.next, m.indexed = body, slices.Grow(m.lines[:0], len(y.lines)), 0, false
+// recall fills the memory from a layout.
+func (m *memory) recall(y *layout) {
+	m.text, m.lines, m.next, m.indexed = y.stretches(), slices.Grow(m.lines[:0], len(y.lines)), 0, false
 	at := int32(0)
 	for i := range y.lines {
 		g, o := &y.lines[i], &y.origins[i]
 		at += g.text
 		m.lines = append(m.lines, known{at - o.back, at - o.back + o.length, y.sources[o.source], g.slot, o.why})
-		at += g.value
 	}
 }
 
@@ -61,7 +59,7 @@ func (m *memory) find(raw []byte) *known {
 }
 
 func (m *memory) equals(i int, raw []byte) bool {
-	return bytes.Equal(m.body[m.lines[i].start:m.lines[i].end], raw)
+	return m.text[m.lines[i].start:m.lines[i].end] == string(raw)
 }
 
 func (m *memory) makeIndex() {
@@ -70,7 +68,7 @@ func (m *memory) makeIndex() {
 	}
 	clear(m.index)
 	for i := range m.lines {
-		m.index[maphash.Bytes(m.seed, m.body[m.lines[i].start:m.lines[i].end])] = int32(i)
+		m.index[maphash.String(m.seed, m.text[m.lines[i].start:m.lines[i].end])] = int32(i)
 	}
 	m.indexed = true
 }

@@ -23,6 +23,7 @@ type learner struct {
 
 	places  []place
 	changes []change // of a replay
+	values  []byte   // cells of a replayed body
 	stored  int
 	stamped int
 	inexact int // whole numbers that a float64 does not hold
@@ -85,7 +86,7 @@ func (l *learner) run(d *Decoder, b Body) {
 		lines = lines[:n-1]
 	}
 	l.lastName = l.lastName[:0]
-	l.memory.recall(&d.layout, d.body)
+	l.memory.recall(&d.layout)
 	if l.chunk == nil {
 		l.chunk = make([]byte, 0, min(chunkBytes, len(b.Bytes)+1)+len(eofLine))
 		l.places = make([]place, 0, len(lines))

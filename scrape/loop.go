@@ -23,8 +23,6 @@ type loop struct {
 	pace     *pace
 	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
 
-	buf      []byte    // for the next body, during a poll
-	size     int       // of the last body
 	readAt   time.Time // when the last poll had its answer
 	snapshot metric.Snapshot
 	warnings []metric.Warning
@@ -57,6 +55,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 		}
 		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
 		l.names = newNameFilter(o.Keep)
+		l.fetcher.buffers = &c.buffers
 		l.decoder.relabel = t.Relabel
 	}
 	l.pace = newPace(l.interval, o.MaxScrapeShare)
@@ -66,7 +65,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 // continues takes over what an earlier loop of the same target knows, so that
 // the dictionary its sink has learnt goes on.
 func (l *loop) continues(old *loop) {
-	l.seq, l.size = old.seq, old.size
+	l.seq = old.seq
 	if l.decoder != nil && old.decoder != nil {
 		l.decoder = old.decoder
 	}
@@ -198,9 +197,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	if l.target.Source != nil {
 		return l.pollSource(ctx)
 	}
-	l.buf = l.c.buffers.take(l.size)
 	a, few := l.ask(ctx)
-	l.buf = a.body
 	l.readAt = l.c.now()
 	before := len(l.decoder.present)
 	if s.Outcome == metric.OK {
@@ -224,8 +221,9 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.warnings = s.Warnings
 	err = l.record()
 	l.decoder.dict.release() // the sink has it now
-	l.c.buffers.give(l.buf)
-	l.buf = nil
+	l.fetcher.release()
+	l.c.buffers.giveFrame(l.decoder.frame)
+	l.decoder.frame = metric.Frame{}
 	return ticks, err
 }
 
@@ -234,9 +232,9 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 func (l *loop) ask(ctx context.Context) (a answer, few bool) {
 	s, f := &l.snapshot, l.fetcher
 	if !l.names.use() {
-		return f.fetch(ctx, f.now, l.buf, s), false
+		return f.fetch(ctx, f.now, s), false
 	}
-	a = f.fetch(ctx, l.names.url(f.now), l.buf, s)
+	a = f.fetch(ctx, l.names.url(f.now), s)
 	a.final = nil // of full requests only
 	why := l.names.judge(l.decoder, a, s)
 	if why == "" {
@@ -247,7 +245,7 @@ func (l *loop) ask(ctx context.Context) (a answer, few bool) {
 	} else {
 		s.Warnings = append(s.Warnings, l.names.refuse(why))
 	}
-	return f.fetch(ctx, f.now, a.body, s), false
+	return f.fetch(ctx, f.now, s), false
 }
 
 // The clock of a server tells whole seconds; a difference below maxSkew says
@@ -292,8 +290,10 @@ func (l *loop) decode(a answer) {
 	scratch := <-l.c.decode
 	defer func() { l.c.decode <- scratch }()
 	l.decoder.learn = scratch
-	l.size = len(a.body)
-	l.buf = l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
+	if l.decoder.frame.Slots == nil {
+		l.decoder.frame = l.c.buffers.takeFrame()
+	}
+	l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 }
 
 // fallback deals with an answer that is no metrics: it goes back to the
@@ -315,8 +315,7 @@ func (l *loop) fallback(ctx context.Context) {
 	l.triedFallback = true
 	first := *s
 	u := fallbackURL(f.base)
-	a := f.fetch(ctx, u, l.buf, s)
-	l.buf = a.body
+	a := f.fetch(ctx, u, s)
 	if s.Outcome == metric.OK {
 		l.decode(a)
 	}

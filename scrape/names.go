@@ -176,7 +176,7 @@ func (f *nameFilter) judge(d *Decoder, a answer, s *metric.Snapshot) string {
 		return "it answers " + http.StatusText(s.Status)
 	case s.Outcome != metric.OK:
 		return "" // a failure like any other
-	case f.state == filterOn && len(a.body) > len(d.body)*3/4:
+	case f.state == filterOn && len(a.body) > d.layout.size*3/4:
 		return "" // nothing to suspect
 	case a.cut:
 		return "the answer was cut short"
@@ -199,14 +199,13 @@ func (f *nameFilter) compare(d *Decoder, body []byte) string {
 		}
 		has[string(line[:n])] = struct{}{}
 	}
-	at := int32(0)
+	text, at := d.layout.stretches(), int32(0)
 	for i := range d.layout.lines {
 		g, o := &d.layout.lines[i], &d.layout.origins[i]
 		at += g.text
-		series := d.body[at-o.back : at-o.back+o.length]
-		at += g.value
-		if _, ok := has[string(series)]; g.slot != noSlot && !ok {
-			return "the answer lacks " + clean(string(series), 100)
+		series := text[at-o.back : at-o.back+o.length]
+		if _, ok := has[series]; g.slot != noSlot && !ok {
+			return "the answer lacks " + clean(series, 100)
 		}
 	}
 	return ""

@@ -100,7 +100,8 @@ func (p *Prober) Ask(ctx context.Context, q Question) *Reply {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, errDeadline)
 	defer cancel()
-	a := p.f.fetch(ctx, &u, nil, &r.Snapshot)
+	p.f.buf = nil // the last reply may have it
+	a := p.f.fetch(ctx, &u, &r.Snapshot)
 	p.fill(r, &u, a)
 	switch {
 	case r.Outcome != metric.OK:

@@ -43,7 +43,7 @@ type message struct{ start, end int }
 // learnProtobuf decodes a protobuf body, message by message. What counts as a
 // line of it is what its text form would have one for; a native histogram has
 // one for its count, its sum and each populated bucket.
-func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) (spare []byte) {
+func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
 	l := d.learn
 	messages := l.beginProtobuf(d, b.Bytes)
 	lines := l.tally.drops[badLine].Lines
@@ -53,25 +53,26 @@ func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) (spare []byte) {
 			s.Outcome, s.Lines = metric.TooLarge, lines
 			s.Err = fmt.Sprintf("body has more than %d samples; raise --max-samples or choose families with --keep", d.limits.Samples)
 			s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: lines, First: reasonTexts[sampleLimit]}}
-			return b.Bytes
+			return
 		}
 	}
 	s.Lines = lines
 	s.Drops = l.tally.list(nil)
 	if len(messages) == 0 && l.page.ended {
 		s.Outcome, s.Err = metric.NotPrometheus, "body is protobuf without a single metric family"
-		return b.Bytes
+		return
 	}
 	s.Outcome, s.Err = l.outcome(b)
 	if !s.Outcome.Stored() {
-		return b.Bytes
+		return
 	}
 	d.commit(l)
 	d.layout = layout{}
 	if len(d.proto.series) > 2*lines+maxIdleWords {
 		d.proto.series, d.proto.natives = nil, nil // most of it is gone from the body
 	}
-	return d.took(s, b, formatProtobuf)
+	d.message = append(d.message[:0], b.Bytes...)
+	d.took(s, b, formatProtobuf)
 }
 
 // beginProtobuf begins a body and cuts it into messages.
