@@ -19,7 +19,7 @@ var (
 	docDemo    = regexp.MustCompile(`(?:\bscrapestat|go run \./cmd/scrapestat) demo\b`)
 	docAnalyse = regexp.MustCompile(`\bscrapestat (?:export|show|report|check|compare)\b`)
 	docOffset  = regexp.MustCompile(`--(?:warmup|cooldown|from|to|slice-duration)[ =](\d\w*)`)
-	docOut     = regexp.MustCompile(`(?:\s-o|\s--out|>)[ =]*([\w./-]+)`)
+	docOut     = regexp.MustCompile(`(?:\s-o|\s--out|\s--record|>)[ =]*([\w./-]+)`)
 	docWord    = regexp.MustCompile(`[\w.-]+`)
 )
 
