@@ -99,7 +99,8 @@ func (r *docRun) run() {
 	}
 }
 
-var docVariable = regexp.MustCompile(`\$\w+|\$\{\w+\}`)
+// docVariable is what the shell puts a value in for: a number is good for most.
+var docVariable = regexp.MustCompile(`\$\w+|\$\{\w+\}|\$\(\([^)]*\)\)`)
 
 var docNotRun = regexp.MustCompile(`^not run: (?:needs (\S+)|(takes minutes)|(a log of \d{4}-\d\d-\d\d))$`)
 
@@ -112,7 +113,7 @@ func (r *docRun) block(b *docBlock) error {
 	case strings.HasPrefix(b.mark, "not run"):
 		return r.notRun(b)
 	case strings.HasPrefix(r.page.path, docCookbook):
-		return checkCommands(shellCommands(b.text), b.lang == "sh")
+		return checkCommands(shellCommands(docVariable.ReplaceAllString(b.text, "1")), b.lang == "sh")
 	}
 	switch b.lang {
 	case "sh", "bash":
@@ -177,7 +178,7 @@ func (r *docRun) notRun(b *docBlock) error {
 	if m == nil {
 		return fmt.Errorf("mark %q: want not run: needs PROGRAM, not run: takes minutes or not run: a log of YYYY-MM-DD", b.mark)
 	}
-	commands := shellCommands(strings.ReplaceAll("\n"+b.text, "\n$ ", "\n"))
+	commands := shellCommands(docVariable.ReplaceAllString(strings.ReplaceAll("\n"+b.text, "\n$ ", "\n"), "1"))
 	uses := func(programs ...string) bool {
 		return slices.ContainsFunc(commands, func(words []string) bool {
 			return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(programs, w) })
@@ -198,9 +199,6 @@ func (r *docRun) notRun(b *docBlock) error {
 func checkCommands(commands [][]string, are bool) error {
 	for _, words := range commands {
 		if ours, ok := ourWords(words); ok && are {
-			for i := range ours { // what a variable holds is not known; a number is good for most
-				ours[i] = docVariable.ReplaceAllString(ours[i], "1")
-			}
 			if err := checkUsage(ours); err != nil {
 				return err
 			}
