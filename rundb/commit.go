@@ -21,7 +21,11 @@ type conn struct {
 	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning, labels, life *sql.Stmt
 	family, series                                                                                         inserter
 
-	version  int64 // of PRAGMA data_version when marks were last read
+	maxBytes int64          // of the file, with bodies
+	leftOut  countedWarning // bodies
+	log      checkpointer
+	failed   countedWarning // checkpoints
+	version  int64          // of PRAGMA data_version when marks were last read
 	lastMark int64
 	buf      [4][]byte
 	packed   []byte // scratch
@@ -61,7 +65,7 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 	}
 	// One by one, as their order matters: nothing of it can change once the
 	// first table exists.
-	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL"} {
+	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL", noAutoCheckpoint} {
 		if err := c.query("PRAGMA " + p); err != nil {
 			return err
 		}
@@ -219,6 +223,8 @@ func remedy(err error) string {
 		return "make the directory writable"
 	case strings.Contains(text, "locked"), strings.Contains(text, "busy"):
 		return "another program holds a write lock on the file: end it"
+	case strings.Contains(text, "(1034)"), strings.Contains(text, "(1290)"): // SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC
+		return "the disk did not confirm what was written, and a power cut may cost it: look at the log of the system, use another disk"
 	}
 	// SQLite says no more than this about a write that was refused, also when
 	// that was for want of space.
@@ -230,13 +236,24 @@ func (w *Writer) write(c *conn, b batch, number int64) error {
 	if b.empty() {
 		return nil
 	}
-	if w.o.OnCommit == nil {
-		return c.commit(b, number)
-	}
 	began := time.Now()
 	err := c.commit(b, number)
-	w.o.OnCommit(time.Since(began), err)
+	if err == nil {
+		err = c.checkpoint(b.bytes)
+	}
+	if w.o.OnCommit != nil {
+		w.o.OnCommit(time.Since(began), err)
+	}
 	return err
+}
+
+// checkpoint makes a checkpoint when it is time. One that fails costs no poll: the
+// log has them all, and the recording says that it failed.
+func (c *conn) checkpoint(bytes int) error {
+	if err := c.log.after(context.Background(), c.c, bytes); err != nil {
+		return c.failed.add(c, "sync_failed", atRisk(err))
+	}
+	return nil
 }
 
 func (c *conn) commit(b batch, number int64) error {
@@ -288,7 +305,9 @@ func (c *conn) insert(b batch, number int64) error {
 		do(c.incident, r.key, r.atNS, r.outcome.String(), r.status, r.err, r.lines, r.drops, r.warnings)
 	}
 	for _, r := range b.bodies {
-		do(c.body, r.key, r.size, r.packed)
+		if err == nil {
+			err = c.keepBody(r)
+		}
 	}
 	for i := range b.observations {
 		if err == nil {

@@ -59,6 +59,8 @@ type EventWriter struct {
 	created bool
 	seen    time.Time                      // when the lock row was last brought up to date
 	before  struct{ events, clocks int64 } // the last rows that others have written
+	log     checkpointer
+	risk    error // the last checkpoint that failed
 }
 
 // foreignLock is how long the lock row of another machine, or of one without file
@@ -109,7 +111,7 @@ func createClosed(path string, m Meta) error {
 // openWritable opens an existing recording for the tables of events, which one
 // that is older than they are gets now.
 func openWritable(ctx context.Context, dir string) (*sql.DB, *sql.Conn, error) {
-	db, err := openExisting(ctx, dir, "rw", "synchronous(NORMAL)")
+	db, err := openExisting(ctx, dir, "rw", "synchronous(NORMAL)", "wal_autocheckpoint(0)")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,6 +251,13 @@ func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats Eve
 	if err != nil {
 		return fmt.Errorf("write events to %s: %w (%s)", w.path, err, remedy(err))
 	}
+	bytes := 0
+	for i := range batch {
+		bytes += len(batch[i].Data) + 128
+	}
+	if err := w.log.after(ctx, w.c, bytes); err != nil {
+		w.risk = errors.New(atRisk(err)) // the events are written: Close says this
+	}
 	return nil
 }
 
@@ -299,6 +308,9 @@ func (w *EventWriter) Close(ctx context.Context) error {
 		_, err := w.c.ExecContext(ctx, "DELETE FROM event_writer")
 		return err
 	})
+	// SQLite would make the last checkpoint when it closes the file, and not say
+	// that it failed.
+	err = errors.Join(err, w.risk, runPragma(ctx, w.c, "PRAGMA wal_checkpoint(PASSIVE)"))
 	err = errors.Join(err, w.closeFile(), tidyFile(ctx, filepath.Dir(w.path)), w.unlock())
 	if err != nil {
 		return fmt.Errorf("close events of %s: %w", w.path, err)

@@ -1,7 +1,9 @@
 package rundb
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -50,6 +52,39 @@ func (w *Writer) packBody(s *metric.Snapshot) []byte {
 		return nil
 	}
 	return w.packer.EncodeAll(s.Body, make([]byte, 0, len(s.Body)/8))
+}
+
+// countedWarning is a warning about the run whose text says how often it was.
+type countedWarning struct {
+	n   int
+	row int64
+}
+
+// add writes the warning, or the newest text of it.
+func (x *countedWarning) add(c *conn, code, text string) error {
+	x.n++
+	if x.n > 1 {
+		return c.exec("UPDATE warning SET text = ? WHERE id = ?", fmt.Sprintf("%s (%d times)", text, x.n), x.row)
+	}
+	r, err := c.warning.Exec(code, text)
+	if err == nil {
+		x.row, err = r.LastInsertId()
+	}
+	return err
+}
+
+// keepBody writes a body unless the file is as large as it may be.
+func (c *conn) keepBody(r bodyRow) error {
+	var pages, size int64
+	err := c.c.QueryRowContext(context.Background(), "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size)
+	if err != nil {
+		return err
+	}
+	if pages*size+int64(len(r.packed)) > c.maxBytes {
+		return c.leftOut.add(c, "recording_limit", fmt.Sprintf("the body of an answer was not kept, its samples were: the recording would be larger than %d bytes; raise --max-recording", c.maxBytes))
+	}
+	_, err = c.body.Exec(r.key, r.size, r.packed)
+	return err
 }
 
 // noteIncident queues the row of a poll that was not plainly OK, and its body

@@ -42,6 +42,9 @@ func ReplaceRequests(ctx context.Context, dir string, all iter.Seq2[*Request, er
 	if err == nil {
 		err = inTransaction(ctx, c, func() error { return replaceRequests(ctx, c, &x, all) })
 	}
+	if err == nil {
+		err = runPragma(ctx, c, "PRAGMA wal_checkpoint(PASSIVE)")
+	}
 	err = errors.Join(err, x.close(), c.Close(), db.Close())
 	if err == nil {
 		err = tidyFile(ctx, dir)

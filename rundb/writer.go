@@ -29,6 +29,10 @@ type WriterOptions struct {
 	CommitEvery time.Duration
 	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.
 	MaxPending int
+	// MaxBytes is how large the file may become with bodies of answers; beyond it
+	// polls are recorded without theirs, which the warning "recording_limit"
+	// counts. It is 2 GiB if 0.
+	MaxBytes int64
 	// BlockPolls is how many polls a block holds at most, 512 if 0: what damage
 	// to one block costs.
 	BlockPolls int
@@ -112,6 +116,9 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	if o.MaxPending <= 0 {
 		o.MaxPending = 32 << 20
 	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 2 << 30
+	}
 	if o.BlockPolls <= 0 {
 		o.BlockPolls = 512
 	}
@@ -132,6 +139,7 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create recording %s: %w", path, err)
 	}
+	c.maxBytes = o.MaxBytes
 	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.changed = sync.NewCond(&w.mu)
 	go func() {
