@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -400,7 +401,7 @@ func TestWrite(t *testing.T) {
 		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if bytes.ContainsAny(b.Bytes(), "\x1b\x07") || name != "text" && strings.Contains(b.String(), "<script") {
+		if bytes.ContainsAny(b.Bytes(), "\x1b\x07") || name != "text" && strings.Contains(codeless(b.String()), "<script") {
 			t.Errorf("%s lets a label out:\n%s", name, b.String())
 		}
 		if !strings.Contains(b.String(), "did you mean") {
@@ -431,12 +432,17 @@ func TestWrite(t *testing.T) {
 			}
 		case "markdown":
 			for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[2:] {
-				if strings.Count(line, "|") != 7 {
+				if strings.Count(line, "|")-strings.Count(line, `\|`) != 7 {
 					t.Errorf("a row of Markdown is torn: %s", line)
 				}
 			}
 		}
 	}
+}
+
+// codeless is Markdown without what it shows as code.
+func codeless(s string) string {
+	return regexp.MustCompile("``[^`](?s:.*?)[^`]``").ReplaceAllString(s, "")
 }
 
 // TestValidate: what is wrong with a gate shows without a run.

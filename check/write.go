@@ -156,25 +156,8 @@ func mark(v Verdict) string {
 	return "⚠️ NO DATA"
 }
 
-// cell escapes what Markdown and HTML would read as markup.
-func cell(s string) string {
-	var b strings.Builder
-	for _, r := range texttab.Truncate(s, 300) {
-		switch {
-		case r == '<':
-			b.WriteString("&lt;")
-		case r == '>':
-			b.WriteString("&gt;")
-		case r == '&':
-			b.WriteString("&amp;")
-		case strings.ContainsRune("|*_`[]\\~#!@", r):
-			fmt.Fprintf(&b, "&#%d;", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// cell is a text in a cell of a table.
+func cell(s string) string { return texttab.Markdown(texttab.Truncate(s, 300)) }
 
 // jsonResult is the JSON form; numbers that there are not are null.
 type jsonResult struct {

@@ -108,24 +108,24 @@ func (p *page) markdown(w io.Writer, head []string) error {
 	s := &sticky{w: w}
 	for i, line := range head {
 		if i == 0 {
-			s.printf("## %s\n\n", markdownText(line))
+			s.printf("## %s\n\n", texttab.Markdown(line))
 			continue
 		}
-		s.printf("%s\n", markdownText(line))
+		s.printf("%s\n", texttab.Markdown(line))
 	}
 	for _, t := range p.tables {
 		if t.programs {
 			continue
 		}
 		if t.heading != "" {
-			s.printf("\n### %s\n", markdownText(t.heading))
+			s.printf("\n### %s\n", texttab.Markdown(t.heading))
 		}
 		if t.title != "" {
-			s.printf("\n**%s**\n", markdownText(t.title))
+			s.printf("\n**%s**\n", texttab.Markdown(t.title))
 		}
 		t.markdown(s)
 		for _, n := range t.notes {
-			s.printf("\n%s\n", markdownText(n))
+			s.printf("\n%s\n", texttab.Markdown(n))
 		}
 	}
 	return s.err
@@ -138,13 +138,13 @@ func (t *table) markdown(s *sticky) {
 		for _, row := range rows {
 			parts := texts(columns, row)
 			for i := range parts {
-				parts[i] = markdownText(parts[i])
+				parts[i] = texttab.Markdown(parts[i])
 			}
 			s.printf("- %s\n", strings.Join(parts, ": "))
 		}
 	} else {
 		for _, c := range columns {
-			s.printf("| %s ", markdownText(t.columns[c].head))
+			s.printf("| %s ", texttab.Markdown(t.columns[c].head))
 		}
 		s.printf("|\n")
 		for _, c := range columns {
@@ -153,56 +153,14 @@ func (t *table) markdown(s *sticky) {
 		s.printf("|\n")
 		for _, row := range rows {
 			for _, c := range columns {
-				s.printf("| %s ", markdownText(row[c].text))
+				s.printf("| %s ", texttab.Markdown(row[c].text))
 			}
 			s.printf("|\n")
 		}
 	}
 	if left > 0 {
-		s.printf("\n%d more%s\n", left, markdownText(t.more))
+		s.printf("\n%d more%s\n", left, texttab.Markdown(t.more))
 	}
-}
-
-// markdownText returns a text that GitHub shows as it is, in a line or in a cell
-// of a table: what could begin markup, a link, a mention or an issue is made code.
-func markdownText(s string) string {
-	s = texttab.Escape(s)
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= 0x80, strings.IndexByte(" .,%/()+-?;='\"", c) >= 0:
-			b.WriteByte(c)
-		case c == '[' || c == ']' || c == '_':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == ':' && (i+1 == len(s) || s[i+1] == ' '): // no emoji, no address
-			b.WriteByte(c)
-		default:
-			return markdownCode(s)
-		}
-	}
-	if strings.Contains(strings.ToLower(s), "www.") {
-		return markdownCode(s)
-	}
-	return b.String()
-}
-
-// markdownCode makes a text code, between more backticks than it has in a row.
-func markdownCode(s string) string {
-	fence, run := 0, 0
-	for i := range len(s) {
-		if s[i] != '`' {
-			run = 0
-			continue
-		}
-		run++
-		fence = max(fence, run)
-	}
-	ticks := strings.Repeat("`", fence+1)
-	if s != "" && (s[0] == '`' || s[len(s)-1] == '`' || s[0] == ' ') {
-		s = " " + s + " "
-	}
-	return ticks + strings.ReplaceAll(s, "|", `\|`) + ticks
 }
 
 // json writes a page as one object: run, then a list for each kind of table.
