@@ -79,12 +79,20 @@ const (
 	// Slot.Lower and Slot.Bound, not those below as well. Its buckets come and go
 	// as the server needs them; one that is absent is empty.
 	RoleNative
+	// RoleSampleTime holds the time that a server gave the samples of a series, in
+	// milliseconds since 1970: a slot of each series that has one. Like Created it
+	// is metadata, and no line of its own; samples are at the time of their poll.
+	RoleSampleTime
 )
 
 // Roles is the number of roles: valid ones are below it.
-const Roles = RoleNative + 1
+const Roles = RoleSampleTime + 1
 
-var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created", "native_bucket"}
+// Metadata says that a slot with this role is about its series, and no number of
+// it that is measured.
+func (r Role) Metadata() bool { return r == RoleCreated || r == RoleSampleTime }
+
+var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created", "native_bucket", "sample_time"}
 
 // String returns the lower-case name of the role.
 func (r Role) String() string {

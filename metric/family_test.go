@@ -50,7 +50,8 @@ func TestRoleNames(t *testing.T) {
 	check(metric.RoleQuantile, "quantile")
 	check(metric.RoleCreated, "created")
 	check(metric.RoleNative, "native_bucket")
-	check(metric.Roles, "role(7)")
+	check(metric.RoleSampleTime, "sample_time")
+	check(metric.Roles, "role(8)")
 }
 
 // histogram is growth by one family with one series of three slots, placed
