@@ -81,7 +81,7 @@ func (f *aiperfFiller) begin(out *tableGroup, st *stripe, series int) {
 	kept := f.slots[:0]
 	for _, id := range f.slots {
 		slot := &st.dict.Slots[id]
-		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role == metric.RoleCreated || slot.Role == metric.RoleQuantile {
+		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role.Metadata() || slot.Role == metric.RoleQuantile {
 			continue
 		}
 		le := uint64(0)

@@ -37,6 +37,7 @@ import (
 //	value          DOUBLE  as exposed, NaN and -0 included
 //	value_uint64   UINT64  exact, for 64-bit integers; else null
 //	delta          DOUBLE  increase since the reference of the window, or null
+//	sample_ms      INT64   the time that the server gave the sample, since 1970; else null
 //
 // Rows are sorted by series_id, then time, then component and bound, and declared
 // so. What a series gained in the window is its delta in the last row of the
@@ -88,6 +89,7 @@ const (
 	tidyValue
 	tidyUint
 	tidyDelta
+	tidySampleMS
 	tidyLeaves
 )
 
@@ -100,7 +102,7 @@ func tidyColumns() []tableColumn {
 		textColumn("unit")}
 	columns = append(columns, mapColumns("labels")...)
 	return append(columns, instant, wholeColumn("timestamp_ns"), textColumn("phase"), flagColumn("in_window"), textColumn("component"),
-		steadyColumn("le"), steadyColumn("above"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"))
+		steadyColumn("le"), steadyColumn("above"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"), wholeColumn("sample_ms"))
 }
 
 // tidyLayout is the table of everything.
@@ -129,7 +131,7 @@ func (l *tidyLayout) polls(st *stripe) (from, to int32) { return 0, int32(len(st
 func (l *tidyLayout) rows(st *stripe, series int) int {
 	n := 0
 	for _, slot := range st.dict.SlotsOf(series) {
-		if st.dict.Slots[slot].Role != metric.RoleCreated {
+		if !st.dict.Slots[slot].Role.Metadata() {
 			n++
 		}
 	}

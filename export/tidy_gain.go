@@ -47,7 +47,7 @@ func (g *gain) cumulative() bool {
 
 // counts says that the slot has gains.
 func (s *gainSlot) counts() bool {
-	return s.role != metric.RoleQuantile && s.role != metric.RoleCreated && s.role != metric.RoleNative
+	return s.role != metric.RoleQuantile && !s.role.Metadata() && s.role != metric.RoleNative
 }
 
 // monotone says that a fall of the slot is a restart: the sum of a histogram also

@@ -20,7 +20,7 @@ type tidyFiller struct {
 
 // tidyPart is what all rows of a slot share. Texts are those of a row group.
 type tidyPart struct {
-	role              metric.Role // creation times have no rows
+	role              metric.Role // metadata has no rows
 	component, leText uint64
 	bound             uint64 // bits of le or quantile
 	above             uint64 // bits of the lower bound of a native bucket
@@ -62,7 +62,7 @@ func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
 		slot := &st.dict.Slots[id]
 		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
 		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
-		if slot.Role != metric.RoleCreated {
+		if !slot.Role.Metadata() {
 			p.component = out.columns[tidyComponent].text(slot.Role.String())
 		}
 		if slot.Role == metric.RoleBucket {
@@ -105,12 +105,12 @@ func (f *tidyFiller) constants(out *tableGroup, st *stripe, series, rows int) {
 	}
 }
 
-// finite says that no value of the sample is NaN or infinite. A creation time
-// does not count.
+// finite says that no value of the sample is NaN or infinite. Metadata does not
+// count.
 func (f *tidyFiller) finite() bool {
 	for i := range f.reader.cursors {
 		role := f.parts[i].role // a server's quantile may be NaN
-		if c := &f.reader.cursors[i]; c.present && role != metric.RoleCreated && role != metric.RoleQuantile && !c.finite() {
+		if c := &f.reader.cursors[i]; c.present && !role.Metadata() && role != metric.RoleQuantile && !c.finite() {
 			return false
 		}
 	}
@@ -120,10 +120,13 @@ func (f *tidyFiller) finite() bool {
 // sample appends the rows of one sample, less the constant columns, and returns
 // their number.
 func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int {
-	n := 0
+	n, own := 0, -1.0
 	for i := range f.reader.cursors {
 		c, p := &f.reader.cursors[i], &f.parts[i]
-		if p.role == metric.RoleCreated || !c.present {
+		if p.role == metric.RoleSampleTime && c.present {
+			own = c.value()
+		}
+		if p.role.Metadata() || !c.present {
 			continue
 		}
 		n++
@@ -152,6 +155,11 @@ func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int
 		out.columns[tidyPhase].null(n)
 	} else {
 		out.columns[tidyPhase].run(out.columns[tidyPhase].text(phase), n)
+	}
+	if own >= 0 && own < 1<<62 {
+		out.columns[tidySampleMS].run(uint64(own), n)
+	} else {
+		out.columns[tidySampleMS].null(n)
 	}
 	flag := uint64(0)
 	if inWindow {

@@ -102,12 +102,14 @@ func TestTidyColumns(t *testing.T) {
 	p := newTape("http://a/metrics")
 	p.target.Name = "prefill"
 	points := histogramPoints("h", 1.5, []float64{1, 2, 3}, "z", "1", "b", "2")
-	p.poll(1, append(points, summaryPoint("s", 4), integerPoint("i", 1<<63+1), gaugePoint("g", 7))...)
+	own := gaugePoint("g", 1_700_000_000_123) // the time that the server gave g
+	own.role = metric.RoleSampleTime
+	p.poll(1, append(points, summaryPoint("s", 4), integerPoint("i", 1<<63+1), gaugePoint("g", 7), own)...)
 	r := runOf(0, 10, p)
 	r.Phases = []summary.Phase{{Name: metric.PhaseProfiling, EndNS: 10}, {Name: "ramp", StartNS: 1, EndNS: 2}}
 	f, rows := readTable(t, writeTidy(t, r, p))
 	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key labels.key_value.value " +
-		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 delta")
+		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 delta sample_ms")
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
@@ -146,6 +148,11 @@ func TestTidyColumns(t *testing.T) {
 	check(6, "value_uint64", "9223372036854775809")
 	check(7, "value", "7")
 	check(7, "value_uint64", "<null>")
+	check(7, "sample_ms", "1700000000123")
+	check(6, "sample_ms", "<null>")
+	if len(rows) != 8 {
+		t.Errorf("%d rows, want 8: the time of a sample is no number of its own", len(rows))
+	}
 
 	sorting := f.Metadata().RowGroups[0].SortingColumns
 	if len(sorting) != 2 || columnsOf(f)[sorting[0].ColumnIdx] != "series_id" || columnsOf(f)[sorting[1].ColumnIdx] != "timestamp_ns" {

@@ -97,7 +97,7 @@ func (l *ledger) count(f *metric.Frame) error {
 		s := &l.dict.Slots[slot]
 		switch l.dict.FamilyOf(s.Series).Type {
 		case metric.Counter, metric.Gauge, metric.Histogram, metric.Unknown:
-			if s.Role != metric.RoleCreated {
+			if !s.Role.Metadata() {
 				l.shown++
 			}
 		}

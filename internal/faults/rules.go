@@ -78,6 +78,7 @@ func Accounts(ctx context.Context, dir string) ([]Account, error) {
 func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Account, error) {
 	a := Account{URL: t.URL, Outcomes: map[string]int{}}
 	present := 0
+	var dict metric.Dict
 	var errs []error
 	for s, err := range r.Snapshots(ctx, target) {
 		if err != nil {
@@ -85,6 +86,9 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		}
 		if s.Seq != uint64(a.Scheduled) {
 			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d follows %d polls", t.URL, s.Seq, a.Scheduled))
+		}
+		if err := dict.Grow(&s.Growth); err != nil {
+			return a, err
 		}
 		if s.Outcome >= metric.Outcomes {
 			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d has no known outcome", t.URL, s.Seq))
@@ -95,7 +99,12 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 			continue
 		}
 		if s.Frame.Full {
-			present = len(s.Frame.Slots)
+			present = 0
+			for _, slot := range s.Frame.Slots {
+				if dict.Slots[slot].Role != metric.RoleSampleTime { // beside the lines
+					present++
+				}
+			}
 		}
 		a.Lines, a.Dropped = a.Lines+s.Lines, a.Dropped+s.Dropped()
 		if s.Outcome == metric.OK {

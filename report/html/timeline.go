@@ -205,7 +205,7 @@ func (k *track) grow(s *metric.Snapshot) error {
 // what it gains.
 func drawing(t metric.Type, r metric.Role) (level, drawn bool) {
 	switch r {
-	case metric.RoleCreated, metric.RoleNative:
+	case metric.RoleCreated, metric.RoleSampleTime, metric.RoleNative:
 		return false, false // native buckets come from the slices of the result
 	case metric.RoleQuantile:
 		return true, true

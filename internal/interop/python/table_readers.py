@@ -18,7 +18,7 @@ from interop_common import Report, all_series, label_key, load, series_notes, wi
 FIXED = ["endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
          "value", "sum", "count", "bucket_le", "bucket_count"]
 TIDY = ["series_id", "endpoint_url", "endpoint_name", "metric_name", "metric_type", "unit", "labels", "timestamp_ns", "phase",
-        "in_window", "component", "above", "le", "le_text", "quantile", "value", "value_uint64", "delta"]
+        "in_window", "component", "above", "le", "le_text", "quantile", "value", "value_uint64", "delta", "sample_ms"]
 
 
 def with_pandas(path, columns):
