@@ -49,6 +49,8 @@ type Auth struct {
 	InsecureSkipVerify                    bool
 	ProxyFromEnvironment                  bool
 
+	Limits scrape.Limits // of connections; the zero value has the collector's own
+
 	// Prefix is what the names of the flags begin with, after the dashes, and Who
 	// the servers they are for: messages name both. "" is the targets.
 	Prefix, Who string
@@ -165,7 +167,7 @@ func (a Auth) client(socket string) (*Client, error) {
 			return nil, err
 		}
 	}
-	return newClient(c, a.BasicAuthFile, reach{socket: socket})
+	return newClient(c, a.BasicAuthFile, reach{socket: socket}, a.Limits)
 }
 
 // warnings says what is unsafe about the settings.
@@ -200,5 +202,5 @@ func Writable(path string) []metric.Warning {
 		return nil
 	}
 	return []metric.Warning{{Code: "config_writable",
-		Text: printable(fmt.Sprintf("%s may be changed by everybody on this machine (mode %04o): chmod o-w it", path, info.Mode().Perm()))}}
+		Text: metric.Clean(fmt.Sprintf("%s may be changed by everybody on this machine (mode %04o): chmod o-w it", path, info.Mode().Perm()), maxMessage)}}
 }

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -95,7 +96,7 @@ type reach struct {
 // newClient makes the client of validated settings. Files are read once now, so
 // that a missing one is told at the start, and again when they are used: tokens
 // and certificates may be replaced during the run.
-func newClient(c config.HTTPClientConfig, basicFile string, to reach) (*Client, error) {
+func newClient(c config.HTTPClientConfig, basicFile string, to reach, l scrape.Limits) (*Client, error) {
 	client := &Client{vault: &vault{}}
 	if err := checkFiles(&c); err != nil {
 		return nil, err
@@ -105,8 +106,8 @@ func newClient(c config.HTTPClientConfig, basicFile string, to reach) (*Client, 
 		return nil, fmt.Errorf("read TLS settings: %w", err)
 	}
 	base := func(t *tls.Config) (http.RoundTripper, error) {
-		transport := scrape.NewTransport(t)
-		transport.DialContext = to.dialer()
+		transport := scrape.NewTransport(t, l)
+		transport.DialContext = to.dialer(cmp.Or(l.Connect, 2*time.Second))
 		transport.Proxy = c.Proxy()
 		transport.ProxyConnectHeader = c.GetProxyConnectHeader()
 		return &observer{next: transport, vault: client.vault, headers: headerNames(c.HTTPHeaders)}, nil
@@ -258,9 +259,9 @@ func readSmall(path string) ([]byte, error) {
 	return data, nil
 }
 
-// dialer returns how connections are made.
-func (to reach) dialer() func(context.Context, string, string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: 2 * time.Second, KeepAlive: 30 * time.Second}
+// dialer returns how connections are made, each within patience.
+func (to reach) dialer(patience time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: patience, KeepAlive: 30 * time.Second}
 	if to.guarded {
 		d.Control = func(_, address string, _ syscall.RawConn) error { return guard(address) }
 	}

@@ -20,6 +20,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
+// maxMessage bounds a message that repeats a text of others.
+const maxMessage = 500
+
 // maxConfig bounds a configuration or target file.
 const maxConfig = 4 << 20
 
@@ -274,7 +277,7 @@ func (p *parsed) checkNames() error {
 }
 
 func (p *parsed) warn(code, format string, args ...any) {
-	p.warnings = append(p.warnings, metric.Warning{Code: code, Text: printable(fmt.Sprintf(format, args...))})
+	p.warnings = append(p.warnings, metric.Warning{Code: code, Text: metric.Clean(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // unknownField is what the YAML library says about a key without a field.
@@ -324,21 +327,7 @@ func yamlText(err error) string {
 			text = text[:i] + "the value" + text[j+1:]
 		}
 	}
-	return printable(strings.TrimPrefix(text, "yaml: "))
-}
-
-// printable makes text of others fit for a message.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || !strconv.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > 500 {
-		s = strings.ToValidUTF8(s[:500], "") + "..."
-	}
-	return s
+	return metric.Clean(strings.TrimPrefix(text, "yaml: "), maxMessage)
 }
 
 // inherit takes over what the global section says and the job does not.

@@ -30,6 +30,8 @@ type Options struct {
 	// Refresh replaces every refresh_interval unless it is 0. Without it files are
 	// looked at by each Refresh, and servers asked every 30 s or as they say.
 	Refresh time.Duration
+	// Limits bounds the connections to targets; the zero value has the collector's own.
+	Limits scrape.Limits
 	// Resolver answers dns_sd_configs; nil is that of the system.
 	Resolver Resolver
 	// ServiceAccount is the folder with the credentials of the pod this runs in;
@@ -108,7 +110,7 @@ func (d *Discoverer) warn(list ...metric.Warning) {
 }
 
 func (d *Discoverer) warnf(code, format string, args ...any) {
-	d.warn(metric.Warning{Code: code, Text: printable(fmt.Sprintf(format, args...))})
+	d.warn(metric.Warning{Code: code, Text: metric.Clean(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // Refresh asks the sources that are due and returns all targets there are. It

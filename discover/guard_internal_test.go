@@ -14,7 +14,7 @@ func TestDialGuard(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		conn, err := reach{guarded: guarded}.dialer()(ctx, "tcp", address)
+		conn, err := reach{guarded: guarded}.dialer(time.Second)(ctx, "tcp", address)
 		if err == nil {
 			conn.Close()
 		}

@@ -83,7 +83,7 @@ func (j *job) client(d *Discoverer, to reach) (*Client, error) {
 	if c := j.clients[to]; c != nil {
 		return c, nil
 	}
-	c, err := d.keep(newClient(j.c.Client, "", to))
+	c, err := d.keep(newClient(j.c.Client, "", to, d.o.Limits))
 	if err == nil {
 		j.clients[to] = c
 	}
@@ -169,7 +169,7 @@ func (j *job) target(d *Discoverer, s *source, shared, own map[string]string) (F
 	})
 	t.Labels = ourLabels(final.Labels(), "")
 	if instance := b.Get(model.InstanceLabel); instance != address && len(instance) <= 128 {
-		t.Name = printable(instance)
+		t.Name = metric.Clean(instance, maxMessage)
 	}
 	return Found{ID: t.Labels.String() + " " + t.URL, Target: t, Reason: "listed by " + s.kind + " of job " + j.name}, true, nil
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/scrapestat/scrapestat/scrape"
 )
 
 // kube asks the API server of a Kubernetes cluster for lists. It keeps no watch:
@@ -98,7 +100,7 @@ func (d *Discoverer) newKube(server, file string, c config.HTTPClientConfig) (*k
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if k.client, err = d.keep(newClient(c, "", reach{})); err != nil {
+	if k.client, err = d.keep(newClient(c, "", reach{}, scrape.Limits{})); err != nil {
 		return nil, err
 	}
 	k.ask = newAsker(k.client)

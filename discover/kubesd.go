@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -68,12 +69,13 @@ type (
 		Subsets  []struct {
 			Addresses []endpointAddress `json:"addresses"`
 			NotReady  []endpointAddress `json:"notReadyAddresses"`
-			Ports     []struct {
-				Name     string `json:"name"`
-				Port     int    `json:"port"`
-				Protocol string `json:"protocol"`
-			} `json:"ports"`
+			Ports     []endpointPort    `json:"ports"`
 		} `json:"subsets"`
+	}
+	endpointPort struct {
+		Name     string `json:"name"`
+		Port     int    `json:"port"`
+		Protocol string `json:"protocol"`
 	}
 	endpointAddress struct {
 		IP        string `json:"ip"`
@@ -123,26 +125,34 @@ func (d *Discoverer) newKubernetesSource(j *job, c *kubernetesSD) (*source, erro
 		defer cancel()
 		var out []group
 		for _, ns := range namespaces {
-			pods, err := list[pod](ctx, k, "pods", ns, selector("pod"))
+			groups, err := k.groups(ctx, role, ns, selector)
 			if err != nil {
 				return nil, err
 			}
-			if role == "pod" {
-				out = append(out, podGroups(pods)...)
-				continue
-			}
-			ends, err := list[endpoints](ctx, k, "endpoints", ns, selector("endpoints"))
-			if err != nil {
-				return nil, err
-			}
-			services, err := list[service](ctx, k, "services", ns, selector("service"))
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, endpointGroups(ends, services, pods)...)
+			out = append(out, groups...)
 		}
 		return out, nil
 	}}, nil
+}
+
+// groups lists what a role needs of a namespace and makes its targets.
+func (k *kube) groups(ctx context.Context, role, ns string, selector func(role string) kubeSelector) ([]group, error) {
+	pods, err := list[pod](ctx, k, "pods", ns, selector("pod"))
+	if err != nil {
+		return nil, err
+	}
+	if role == "pod" {
+		return podGroups(pods)
+	}
+	ends, err := list[endpoints](ctx, k, "endpoints", ns, selector("endpoints"))
+	if err != nil {
+		return nil, err
+	}
+	services, err := list[service](ctx, k, "services", ns, selector("service"))
+	if err != nil {
+		return nil, err
+	}
+	return endpointGroups(ends, services, pods)
 }
 
 // sanitize makes a label name of a key: what is no letter, digit or underscore
@@ -216,10 +226,35 @@ func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 	}
 }
 
+// maxMeta bounds the labels of all targets that a list makes. Who may make a pod
+// can give it tens of thousands of ports and annotations, and every port is a
+// target with all of them.
+const maxMeta = 2_000_000
+
+// budget counts labels before they are made.
+type budget int
+
+// take says whether there is room for a target with n labels.
+func (b *budget) take(n int) bool {
+	*b += budget(n + 10) // its own, of port and address
+	return *b <= maxMeta
+}
+
+// size is how many labels addMeta makes.
+func (m *objectMeta) size() int { return 2 * (len(m.Labels) + len(m.Annotations)) }
+
+func (b *budget) check() error {
+	if *b <= maxMeta {
+		return nil
+	}
+	return fmt.Errorf("the targets have more than %d labels in all; give namespaces or selectors", maxMeta)
+}
+
 // podGroups makes the targets of the role pod. A pod that has no address yet has
 // none.
-func podGroups(pods []pod) []group {
+func podGroups(pods []pod) ([]group, error) {
 	var out []group
+	var b budget
 	for i := range pods {
 		p := &pods[i]
 		if p.Status.PodIP == "" {
@@ -228,12 +263,14 @@ func podGroups(pods []pod) []group {
 		g := group{labels: podLabels(p)}
 		g.labels[kubePrefix+"namespace"] = p.Metadata.Namespace
 		p.eachPort(func(port containerPort, l map[string]string) {
-			l[model.AddressLabel] = hostPort(p.Status.PodIP, port.Port)
-			g.targets = append(g.targets, l)
+			if b.take(len(g.labels)) {
+				l[model.AddressLabel] = hostPort(p.Status.PodIP, port.Port)
+				g.targets = append(g.targets, l)
+			}
 		})
 		out = append(out, g)
 	}
-	return out
+	return out, b.check()
 }
 
 // hostPort is an address; port 0 is none.
@@ -250,7 +287,7 @@ func hostPort(ip string, port int) string {
 // endpointGroups makes the targets of the role endpoints: a target for each
 // address and port, with the labels of its service and pod, and one for each
 // other port of these pods.
-func endpointGroups(ends []endpoints, services []service, pods []pod) []group {
+func endpointGroups(ends []endpoints, services []service, pods []pod) ([]group, error) {
 	key := func(m *objectMeta) string { return m.Namespace + "/" + m.Name }
 	podOf, serviceOf := map[string]*pod{}, map[string]*service{}
 	for i := range pods {
@@ -260,44 +297,107 @@ func endpointGroups(ends []endpoints, services []service, pods []pod) []group {
 		serviceOf[key(&services[i].Metadata)] = &services[i]
 	}
 	var out []group
+	var room budget
 	for i := range ends {
 		e := &ends[i]
-		g := group{labels: map[string]string{kubePrefix + "namespace": e.Metadata.Namespace}}
-		addMeta(g.labels, "endpoints", &e.Metadata)
+		m := endpointGroup{namespace: e.Metadata.Namespace, podOf: podOf, bound: map[*pod]map[int]bool{}, room: &room}
+		m.labels = map[string]string{kubePrefix + "namespace": e.Metadata.Namespace}
+		addMeta(m.labels, "endpoints", &e.Metadata)
 		if s := serviceOf[key(&e.Metadata)]; s != nil {
-			addMeta(g.labels, "service", &s.Metadata)
+			addMeta(m.labels, "service", &s.Metadata)
 		}
-		bound := map[*pod]map[int]bool{}
 		for _, sub := range e.Subsets {
 			for _, port := range sub.Ports {
-				add := func(a *endpointAddress, ready bool) {
-					l := endpointLabels(a, ready)
-					l[model.AddressLabel] = hostPort(a.IP, port.Port)
-					const prefix = kubePrefix + "endpoint_port_"
-					l[prefix+"name"], l[prefix+"protocol"] = port.Name, cmp.Or(port.Protocol, "TCP")
-					if r := a.TargetRef; r != nil && r.Kind == "Pod" {
-						if p := podOf[cmp.Or(r.Namespace, e.Metadata.Namespace)+"/"+r.Name]; p != nil {
-							addPod(l, p, port.Port)
-							if bound[p] == nil {
-								bound[p] = map[int]bool{}
-							}
-							bound[p][port.Port] = true
-						}
-					}
-					g.targets = append(g.targets, l)
-				}
 				for n := range sub.Addresses {
-					add(&sub.Addresses[n], true)
+					m.add(&sub.Addresses[n], port, true)
 				}
 				for n := range sub.NotReady {
-					add(&sub.NotReady[n], false)
+					m.add(&sub.NotReady[n], port, false)
+				}
+				if err := room.check(); err != nil {
+					return nil, err // before the next port has all these addresses again
 				}
 			}
 		}
-		g.targets = append(g.targets, otherPorts(pods, bound)...)
-		out = append(out, g)
+		m.otherPorts()
+		out = append(out, m.group)
 	}
-	return out
+	return out, room.check()
+}
+
+// endpointGroup is the group of one endpoints object in the making.
+type endpointGroup struct {
+	group
+	namespace string
+	podOf     map[string]*pod
+	pods      []*pod // those behind its addresses, in order
+	bound     map[*pod]map[int]bool
+	room      *budget
+}
+
+// add makes the target of an address and a port.
+func (m *endpointGroup) add(a *endpointAddress, port endpointPort, ready bool) {
+	var p *pod
+	if r := a.TargetRef; r != nil && r.Kind == "Pod" {
+		p = m.podOf[cmp.Or(r.Namespace, m.namespace)+"/"+r.Name]
+	}
+	if !m.room.take(len(m.labels) + p.size() + p.ports()) {
+		return
+	}
+	l := endpointLabels(a, ready)
+	l[model.AddressLabel] = hostPort(a.IP, port.Port)
+	const prefix = kubePrefix + "endpoint_port_"
+	l[prefix+"name"], l[prefix+"protocol"] = port.Name, cmp.Or(port.Protocol, "TCP")
+	if p != nil {
+		addPod(l, p, port.Port)
+		if m.bound[p] == nil {
+			m.bound[p] = map[int]bool{}
+			m.pods = append(m.pods, p)
+		}
+		m.bound[p][port.Port] = true
+	}
+	m.targets = append(m.targets, l)
+}
+
+// otherPorts makes targets of the ports of its pods that no endpoint has.
+func (m *endpointGroup) otherPorts() {
+	for _, p := range m.pods {
+		if p.Status.PodIP == "" {
+			continue
+		}
+		p.eachPort(func(port containerPort, l map[string]string) {
+			if port.Port == 0 || m.bound[p][port.Port] || !m.room.take(len(m.labels)+p.size()) {
+				return
+			}
+			for k, v := range podLabels(p) {
+				l[k] = v
+			}
+			l[model.AddressLabel] = hostPort(p.Status.PodIP, port.Port)
+			m.targets = append(m.targets, l)
+		})
+	}
+}
+
+// ports is how many ports are looked at to find one; nil has none.
+func (p *pod) ports() (n int) {
+	if p == nil {
+		return 0
+	}
+	for _, c := range p.Spec.Containers {
+		n += len(c.Ports)
+	}
+	for _, c := range p.Spec.InitContainers {
+		n += len(c.Ports)
+	}
+	return n
+}
+
+// size is how many labels a pod makes; nil makes none.
+func (p *pod) size() int {
+	if p == nil {
+		return 0
+	}
+	return p.Metadata.size()
 }
 
 func endpointLabels(a *endpointAddress, ready bool) map[string]string {
@@ -327,26 +427,4 @@ func addPod(l map[string]string, p *pod, number int) {
 			}
 		}
 	})
-}
-
-// otherPorts makes targets of the ports of pods that no endpoint has.
-func otherPorts(pods []pod, bound map[*pod]map[int]bool) []map[string]string {
-	var out []map[string]string
-	for i := range pods {
-		p := &pods[i]
-		if bound[p] == nil || p.Status.PodIP == "" {
-			continue
-		}
-		p.eachPort(func(port containerPort, l map[string]string) {
-			if port.Port == 0 || bound[p][port.Port] {
-				return
-			}
-			for k, v := range podLabels(p) {
-				l[k] = v
-			}
-			l[model.AddressLabel] = hostPort(p.Status.PodIP, port.Port)
-			out = append(out, l)
-		})
-	}
-	return out
 }

@@ -56,6 +56,16 @@ func TestWritable(t *testing.T) {
 	check(0o644, 0)
 	check(0o660, 0)
 	check(0o646, 1)
+	list := write(t, dir, "list.yml", []byte("[{targets: ['h:2']}]\n"))
+	for mode, want := range map[os.FileMode]int{0o644: 0, 0o606: 1} {
+		if err := os.Chmod(list, mode); err != nil {
+			t.Fatal(err)
+		}
+		r := load(t, dir, "scrape_configs: [{job_name: f, file_sd_configs: [{files: [list.yml]}]}]\n")
+		if got := strings.Count(fmt.Sprint(r.Warnings), list+" may be changed by everybody"); got != want || len(r.Targets) != 1 {
+			t.Errorf("list of mode %o: %d targets, warnings %v", mode, len(r.Targets), r.Warnings)
+		}
+	}
 	if w := discover.Writable(dir + "/none"); w != nil {
 		t.Errorf("a file that is not there: %v", w)
 	}

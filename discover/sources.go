@@ -22,6 +22,9 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
 )
 
 // addSources makes the discovery of a job.
@@ -38,7 +41,7 @@ func (j *job) addSources(d *Discoverer) error {
 		if len(c.Files) == 0 {
 			return errors.New("file_sd_configs: files is missing")
 		}
-		f := &fileSource{patterns: c.Files, dir: j.dir(), read: map[string]readFile{}}
+		f := &fileSource{patterns: c.Files, dir: j.dir(), read: map[string]readFile{}, warn: d.warn}
 		j.sources = append(j.sources, &source{kind: "file_sd", guarded: true, poll: f.poll})
 	}
 	for _, c := range j.c.HTTP {
@@ -72,6 +75,7 @@ type fileSource struct {
 	patterns []string
 	dir      string
 	read     map[string]readFile
+	warn     func(...metric.Warning)
 }
 
 type readFile struct {
@@ -151,6 +155,7 @@ func (f *fileSource) file(name string) ([]group, error) {
 		}
 		groups[i].labels["__meta_filepath"] = name
 	}
+	f.warn(Writable(name)...)
 	f.read[name] = readFile{info.ModTime(), info.Size(), groups}
 	return groups, nil
 }
@@ -224,7 +229,7 @@ func (a asker) get(ctx context.Context, address string) ([]byte, error) {
 	case len(data) > maxAnswer:
 		return nil, fmt.Errorf("answer of %s is larger than %d MiB", r.URL.Host, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, &statusError{resp.StatusCode, printable(string(data[:min(len(data), 200)]))})
+		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, &statusError{resp.StatusCode, metric.Clean(string(data[:min(len(data), 200)]), maxMessage)})
 	}
 	return data, nil
 }
@@ -242,7 +247,7 @@ func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {
 	if !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
 		return nil, errors.New("url is missing, or neither http nor https")
 	}
-	client, err := d.keep(newClient(c.Client, "", reach{}))
+	client, err := d.keep(newClient(c.Client, "", reach{}, scrape.Limits{}))
 	if err != nil {
 		return nil, err
 	}

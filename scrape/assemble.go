@@ -214,7 +214,7 @@ func (a *assembler) family(name, declared string, typ metric.Type, meta *word) *
 	f := &family{filtered: !a.wanted(name, declared)}
 	if !f.filtered {
 		f.index = a.dict.addFamily(metric.Family{Name: strings.Clone(name), Type: typ,
-			Help: unescapeHelp(meta.help, a.page.format), Unit: clean(string(meta.unit), 128)})
+			Help: unescapeHelp(meta.help, a.page.format), Unit: metric.Clean(string(meta.unit), 128)})
 	}
 	a.byKey[key] = f
 	return f

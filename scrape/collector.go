@@ -65,7 +65,7 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	if o.Dynamic {
 		idle = max(idle, sharedIdle)
 	}
-	c.shared = newTransport(idle)
+	c.shared = newTransport(idle, o.Limits)
 	c.own = []*http.Transport{c.shared}
 	for i, t := range targets {
 		l, err := newLoop(c, i, t, c.transportFor(t))
@@ -83,7 +83,7 @@ func (c *Collector) transportFor(t Target) *http.Transport {
 	if !strings.HasPrefix(t.URL, "unix://") || t.RoundTripper != nil {
 		return c.shared
 	}
-	own := newUnixTransport(t.URL)
+	own := newUnixTransport(t.URL, c.options.Limits)
 	c.own = append(c.own, own)
 	return own
 }

@@ -29,6 +29,7 @@ type Decoder struct {
 	watched   int                       // slots that were looked at
 	blanks    int                       // such values since the last warning
 	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
+	ownTimes  []int32                   // by series: one more than the slot of its time; 0 is none yet, noSlot refused
 
 	any     bool   // a poll was stored
 	message []byte // the last stored body when it is protobuf, which has no layout
@@ -78,7 +79,7 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.layout.ok = false
-			s.Outcome, s.Err = metric.NotPrometheus, clean(fmt.Sprint("internal error while decoding: ", p), 300)
+			s.Outcome, s.Err = metric.NotPrometheus, metric.Clean(fmt.Sprint("internal error while decoding: ", p), 300)
 			s.Lines, s.Drops, s.Growth, s.Frame = 0, nil, metric.Growth{}, metric.Frame{}
 		}
 	}()
@@ -217,7 +218,10 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next float64", l.inexact))
 	}
 	if l.stamped > 0 {
-		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they were ignored, the time of the scrape counts", l.stamped))
+		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they are kept beside the samples, and the time of the scrape counts", l.stamped))
+	}
+	if l.absurd > 0 {
+		d.once(s, "timestamps_absurd", fmt.Sprintf("%d samples have timestamps that are no time (negative, or beyond the year 9999); these were dropped, the samples were not", l.absurd))
 	}
 	if len(s.Body) == 0 {
 		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics; TorchServe does so unless metrics_mode is prometheus: then poll torchserve-log:PATH")

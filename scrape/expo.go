@@ -58,10 +58,29 @@ func (p *sampleParser) reset(buf []byte, f format) {
 	p.parser = textparse.NewPromParser(buf, p.symbols, false)
 }
 
+// ownTime is the time that a server gave a sample.
+type ownTime struct {
+	given bool
+	ms    float64 // since 1970
+}
+
+// lastOwnTime is the end of the year 9999.
+const lastOwnTime = 253402300799999
+
+// sound says that it is a time at all.
+func (t ownTime) sound() bool { return t.ms >= 0 && t.ms <= lastOwnTime }
+
+func ownTimeOf(ts *int64) (t ownTime) {
+	if ts != nil {
+		t = ownTime{true, float64(*ts)}
+	}
+	return t
+}
+
 // next returns the next sample: the series text as offset and length in the
-// buffer, and the value. ok is false at the end and at whatever is no sample;
+// buffer, the value, and its own time. ok is false at the end and at whatever is no sample;
 // the parser is of no use then. A panic of the parser counts as such a line.
-func (p *sampleParser) next() (start, n int, value float64, stamped, ok bool) {
+func (p *sampleParser) next() (start, n int, value float64, own ownTime, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -70,12 +89,12 @@ func (p *sampleParser) next() (start, n int, value float64, stamped, ok bool) {
 	for {
 		entry, err := p.parser.Next()
 		if err != nil {
-			return 0, 0, 0, false, false
+			return 0, 0, 0, own, false
 		}
 		if entry == textparse.EntrySeries {
 			series, ts, v := p.parser.Series()
 			// The series is a slice of the buffer; its capacity tells where it starts.
-			return p.bufCap - cap(series), len(series), v, ts != nil, true
+			return p.bufCap - cap(series), len(series), v, ownTimeOf(ts), true
 		}
 	}
 }
@@ -137,13 +156,13 @@ type messageParser struct {
 
 // messageEntry is one thing a message says.
 type messageEntry struct {
-	kind    entryKind
-	key     []byte // of a series: name and labels; of metadata: the name
-	text    []byte // HELP or UNIT
-	typ     metric.Type
-	value   float64
-	stamped bool
-	native  nativeSample
+	kind   entryKind
+	key    []byte // of a series: name and labels; of metadata: the name
+	text   []byte // HELP or UNIT
+	typ    metric.Type
+	value  float64
+	own    ownTime
+	native nativeSample
 }
 
 type entryKind uint8
@@ -203,10 +222,10 @@ func (p *messageParser) next(dst []nativeBucket, maxBuckets int) (e messageEntry
 			return messageEntry{kind: entryUnit, key: name, text: text}
 		case textparse.EntrySeries:
 			key, ts, v := p.parser.Series()
-			return messageEntry{kind: entrySample, key: key, value: v, stamped: ts != nil}
+			return messageEntry{kind: entrySample, key: key, value: v, own: ownTimeOf(ts)}
 		case textparse.EntryHistogram:
 			key, ts, h, fh := p.parser.Histogram()
-			e := messageEntry{kind: entryNative, key: key, stamped: ts != nil}
+			e := messageEntry{kind: entryNative, key: key, own: ownTimeOf(ts)}
 			var ok bool
 			if h != nil {
 				e.native, ok = integerSample(dst, h, maxBuckets)

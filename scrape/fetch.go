@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -42,6 +43,9 @@ type fetcher struct {
 	kept              bool // the first good body was seen: the recording keeps that one
 
 	connectNS atomic.Int64 // the quickest connect so far: what is distance, not service
+
+	addresses atomic.Int64           // that the name has
+	peer      atomic.Pointer[string] // the one that was used last
 }
 
 var (
@@ -50,8 +54,6 @@ var (
 )
 
 const (
-	maxRedirects  = 3
-	maxErrorBody  = 512
 	maxErrorText  = 400
 	startCapacity = 64 << 10
 )
@@ -66,7 +68,7 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 		u = &url.URL{Scheme: "http", Host: "localhost", Path: "/metrics"}
 	case "http", "https":
 	default:
-		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), clean(u.Scheme, 40))
+		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), metric.Clean(u.Scheme, 40))
 	}
 	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact, buffers: new(buffers),
 		secret: t.Redact != nil || len(t.secrets()) > 0}
@@ -103,12 +105,24 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 	f.setAccept(header, accept)
 	f.request = http.Request{Method: http.MethodGet, Header: header, Host: header.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	f.watch()
+	return f, nil
+}
+
+// watch has the transport say when a request was sent, and to where.
+func (f *fetcher) watch() {
 	f.trace = httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { f.sentNS.Store(f.nowNS()) },
 		ConnectStart: func(string, string) { f.dialNS.Store(f.nowNS()) },
 		ConnectDone:  f.connected,
+		DNSDone:      func(i httptrace.DNSDoneInfo) { f.addresses.Store(int64(len(i.Addrs))) },
+		GotConn: func(i httptrace.GotConnInfo) {
+			if !i.Reused {
+				peer := i.Conn.RemoteAddr().String()
+				f.peer.Store(&peer)
+			}
+		},
 	}
-	return f, nil
 }
 
 func (f *fetcher) connected(_, _ string, err error) {
@@ -116,6 +130,15 @@ func (f *fetcher) connected(_, _ string, err error) {
 	if err == nil && (best == 0 || took < best) {
 		f.connectNS.Store(took)
 	}
+}
+
+// address says which address is polled when the name has several.
+func (f *fetcher) address() (text string, several bool) {
+	n, peer := f.addresses.Load(), f.peer.Load()
+	if n < 2 || peer == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%s has %d addresses; %s is polled", metric.Clean(f.now.Hostname(), 200), n, metric.Clean(*peer, 100)), true
 }
 
 // distance is the time that a connect takes at least.
@@ -128,8 +151,8 @@ func (f *fetcher) checkRedirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case r.URL.Scheme != from.Scheme || !strings.EqualFold(originHost(r.URL), originHost(from)):
 		return fmt.Errorf("%w: it leads to another origin, %s", errForeignRedirect, redact(r.URL.Scheme+"://"+r.URL.Host))
-	case len(via) > maxRedirects:
-		return fmt.Errorf("%w: more than %d in a row", errForeignRedirect, maxRedirects)
+	case len(via) > f.limits.Redirects:
+		return fmt.Errorf("%w: more than %d in a row, see --max-redirects", errForeignRedirect, max(0, f.limits.Redirects))
 	}
 	return nil
 }
@@ -202,9 +225,18 @@ func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, strin
 	case ctx.Err() != nil:
 		return interrupted(ctx)
 	case strings.Contains(err.Error(), "server response headers exceeded"):
-		return metric.TooLarge, "response headers exceed 64 KiB"
+		return metric.TooLarge, fmt.Sprintf("response headers are longer than %d bytes; raise --max-headers", f.limits.Header)
 	}
-	return metric.ConnectError, f.text(err.Error() + TLSHint(err, ""))
+	return metric.ConnectError, f.text(err.Error() + f.dialHint(err) + TLSHint(err, ""))
+}
+
+// dialHint names the flag behind a connection that took too long to make.
+func (f *fetcher) dialHint(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" && op.Timeout() {
+		return fmt.Sprintf("; there was no connection after %v, see --connect-timeout", f.limits.Connect)
+	}
+	return ""
 }
 
 // interrupted tells a passed deadline from the end of the run.
@@ -217,7 +249,7 @@ func interrupted(ctx context.Context) (metric.Outcome, string) {
 
 // text makes a message of what others wrote, without the target's secrets.
 func (f *fetcher) text(s string) string {
-	return clean(f.hide(s), maxErrorText)
+	return metric.Clean(f.hide(s), maxErrorText)
 }
 
 // hide replaces the target's secrets.
@@ -271,13 +303,17 @@ var statusHints = map[int]string{
 // statusError returns the beginning of the body.
 func (f *fetcher) statusError(resp *http.Response, s *metric.Snapshot) []byte {
 	s.Outcome = metric.HTTPError
-	text := make([]byte, maxErrorBody)
+	most := f.limits.ErrorBody
+	text := make([]byte, most+1)
 	n, _ := io.ReadFull(resp.Body, text) // an excerpt for the message; the status is the error
 	s.Err = "status " + strconv.Itoa(resp.StatusCode) + statusHints[resp.StatusCode]
-	if said := f.text(strings.TrimSpace(string(text[:n]))); said != "" {
-		s.Err += "; the body begins " + quote(said, 200)
+	if said := metric.Clean(f.hide(strings.TrimSpace(string(text[:min(n, most)]))), most); said != "" {
+		s.Err += `; the body begins "` + said + `"`
 	}
-	return text[:n]
+	if n > most {
+		s.Err += fmt.Sprintf(" and goes on beyond %d bytes, see --max-error-body", most)
+	}
+	return text[:min(n, most)]
 }
 
 // readBody reads the body under the limits and the deadline.
@@ -370,7 +406,12 @@ func (f *fetcher) firstByte(n int) {
 func (f *fetcher) readAll(src io.Reader, buf []byte, limit int64) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
-			grown := make([]byte, len(buf), max(startCapacity, min(2*int64(cap(buf)), limit+1)))
+			// The last step goes all the way: two buffers of the limit would be twice it.
+			next := max(startCapacity, 2*int64(cap(buf)))
+			if next+next/2 > limit {
+				next = limit + 1
+			}
+			grown := make([]byte, len(buf), next)
 			copy(grown, buf)
 			buf = grown
 		}

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -25,7 +26,8 @@ type learner struct {
 	changes []change // of a replay
 	values  []byte   // cells of a replayed body
 	stored  int
-	stamped int
+	stamped int // samples with a time of their own
+	absurd  int // of these, times that are none
 	inexact int // whole numbers that a float64 does not hold
 
 	chunk  []byte // sample lines for textparse
@@ -70,7 +72,7 @@ func (l *learner) run(d *Decoder, b Body) {
 	l.sibling.before = l.sibling.before[:0]
 	l.tally = tally{}
 	l.places = l.places[:0]
-	l.stored, l.stamped, l.inexact = 0, 0, 0
+	l.stored, l.stamped, l.absurd, l.inexact = 0, 0, 0, 0
 	l.exemplars = l.exemplars[:0]
 	d.asm.begin(&l.page, b.Bytes)
 	lines := l.page.lines
@@ -134,14 +136,16 @@ func (l *learner) parse(d *Decoder, body []byte, lines []line) {
 		l.parser.reset(l.chunk[base:], l.page.format)
 		for ; i < len(lines); i++ {
 			x := lines[i]
-			start, n, value, stamped, ok := l.parser.next()
+			start, n, value, own, ok := l.parser.next()
 			// A sample that begins elsewhere, or does not end with its line, means
 			// that the parser went over a line end without saying so.
 			if !ok || base+start != int(l.starts[i]) || n > int(x.end-x.start) {
 				break
 			}
-			l.count(stamped)
 			l.sample(d, body, x, n, value)
+			if own.given {
+				l.ownTime(d, l.places[len(l.places)-1].slot, own)
+			}
 			if l.page.format == formatOpenMetrics {
 				l.exemplarOf(l.places[len(l.places)-1].slot)
 			}
@@ -152,9 +156,30 @@ func (l *learner) parse(d *Decoder, body []byte, lines []line) {
 	}
 }
 
-func (l *learner) count(stamped bool) {
-	if stamped {
-		l.stamped++
+// ownTime keeps the time that the server gave the sample of a slot, in a slot of
+// its series. What is no time is counted and left out: the sample is as good.
+func (l *learner) ownTime(d *Decoder, slot int32, own ownTime) {
+	l.stamped++
+	if !own.sound() {
+		l.absurd++
+		return
+	}
+	if slot == noSlot {
+		return
+	}
+	series := d.dict.slots[slot].series
+	if more := len(d.dict.series) - len(d.ownTimes); more > 0 {
+		d.ownTimes = append(d.ownTimes, make([]int32, more)...)
+	}
+	at := &d.ownTimes[series]
+	if *at == 0 {
+		*at = noSlot
+		if k, why := d.dict.slotIn(series, metric.Slot{Role: metric.RoleSampleTime}); why == stored {
+			*at = k + 1
+		}
+	}
+	if *at > 0 {
+		l.keep(*at-1, math.Float64bits(math.Trunc(own.ms)))
 	}
 }
 
@@ -162,17 +187,25 @@ func (l *learner) count(stamped bool) {
 // text when the body is OpenMetrics.
 func (l *learner) mend(d *Decoder, body []byte, x line) {
 	text := body[x.start:x.end]
-	fixed, stamped, ok := repair(l.single[:0], text)
-	if !ok && l.page.format == formatOpenMetrics {
-		fixed, ok = append(append(l.single[:0], text...), '\n'), true
+	fixed, own, ok := repair(l.single[:0], text)
+	if l.page.format == formatOpenMetrics {
+		own.ms *= 1000 // it has seconds
+		if !ok {
+			fixed, own, ok = append(append(l.single[:0], text...), '\n'), ownTime{}, true
+		}
 	}
 	if ok {
 		l.single = append(fixed, 0)[:len(fixed)]
 		l.parser.reset(l.single, formatText)
-		start, n, value, _, parsed := l.parser.next()
+		start, n, value, read, parsed := l.parser.next()
 		if parsed && start == 0 && n <= len(text) {
-			l.count(stamped)
 			l.sample(d, body, x, n, value)
+			if read.given {
+				own = read
+			}
+			if own.given {
+				l.ownTime(d, l.places[len(l.places)-1].slot, own)
+			}
 			return
 		}
 	}

@@ -30,6 +30,7 @@ type loop struct {
 	seq      uint64
 
 	triedFallback bool
+	addressed     bool // it was said which address is polled
 	skewed        bool // the clocks were said to differ
 	initial       bool // a target of New
 	based         bool // its baseline is recorded
@@ -47,7 +48,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 	}
 	var err error
 	if t.Source == nil && t.Kind != "" && t.Kind != "prometheus" {
-		return nil, fmt.Errorf("make target %s: it has no source of kind %s", t, clean(t.Kind, 40))
+		return nil, fmt.Errorf("make target %s: it has no source of kind %s", t, metric.Clean(t.Kind, 40))
 	}
 	if t.Source == nil {
 		if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
@@ -209,6 +210,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 		l.names.stored(l.decoder, few, before, s)
 		l.skew(a)
 		l.fetcher.pin(l.decoder.format)
+		l.tellAddress()
 		if a.final != nil {
 			l.fetcher.now = a.final
 		}
@@ -268,6 +270,17 @@ func (l *loop) skew(a answer) {
 		l.snapshot.Warnings = append(l.snapshot.Warnings, metric.Warning{Code: "clock_skew", Text: fmt.Sprintf(
 			"the server's clock says %s, that of this machine %s: %v apart; times here are of this machine",
 			at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), off)})
+	}
+}
+
+// tellAddress tells once which of several addresses of a name is polled.
+func (l *loop) tellAddress() {
+	if l.addressed || l.c.options.OnAddress == nil {
+		return
+	}
+	l.addressed = true // the first good poll knows, or there is one address
+	if text, several := l.fetcher.address(); several {
+		l.c.options.OnAddress(l.index, text)
 	}
 }
 

@@ -195,7 +195,7 @@ func (f *nameFilter) compare(d *Decoder, body []byte) string {
 		}
 		n := seriesEnd(line)
 		if n <= 0 || !f.names[string(line[:nameEnd(line)])] {
-			return "the answer has other families: " + clean(string(line[:min(len(line), 60)]), 60)
+			return "the answer has other families: " + metric.Clean(string(line[:min(len(line), 60)]), 60)
 		}
 		has[string(line[:n])] = struct{}{}
 	}
@@ -205,7 +205,7 @@ func (f *nameFilter) compare(d *Decoder, body []byte) string {
 		at += g.text
 		series := text[at-o.back : at-o.back+o.length]
 		if _, ok := has[series]; g.slot != noSlot && !ok {
-			return "the answer lacks " + clean(series, 100)
+			return "the answer lacks " + metric.Clean(series, 100)
 		}
 	}
 	return ""

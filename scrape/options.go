@@ -44,6 +44,10 @@ type Options struct {
 	// Protocols are the formats asked for, the preferred one first; see [Accept].
 	Protocols []string
 	Version   string // for the User-Agent; "" is "dev"
+	// OnAddress is told once of each target whose name has several addresses, and
+	// which of them is polled; nil is told nothing. It is called from goroutines of
+	// targets, one call for each target, and must return quickly.
+	OnAddress func(target int, text string)
 	// Dynamic says that targets come and go while Run runs: it goes on until stop
 	// then, also without a target.
 	Dynamic bool
@@ -59,6 +63,14 @@ type Limits struct {
 	NameLength  int   // bytes of a metric or label name; 1024
 	ValueLength int   // bytes of a label value; 16 KiB
 	Buckets     int   // of one histogram; 5000
+	// NativeBuckets bounds the populated buckets of one native histogram; 10,000.
+	NativeBuckets int
+	ErrorBody     int // bytes of the body of an error that its message repeats; 512
+	Redirects     int // within an origin; 3, a negative value is none
+	// Header and Connect are of the transport, which targets share: those of a
+	// Target are not looked at.
+	Header  int64         // bytes of the head of an answer; 64 KiB
+	Connect time.Duration // to make a connection; 2 s
 }
 
 const (
@@ -68,6 +80,9 @@ const (
 	defaultFinalTimeout = 5 * time.Second
 	defaultScrapeShare  = 2.0
 	maxBody             = 1 << 30
+	maxErrorBody        = 64 << 10
+	maxHeader           = 16 << 20
+	maxRedirects        = 20
 )
 
 // withDefaults fills the zero fields.
@@ -80,6 +95,11 @@ func (l Limits) withDefaults() Limits {
 	l.NameLength = orDefault(l.NameLength, 1024)
 	l.ValueLength = orDefault(l.ValueLength, 16<<10)
 	l.Buckets = orDefault(l.Buckets, 5000)
+	l.NativeBuckets = orDefault(l.NativeBuckets, 10_000)
+	l.ErrorBody = orDefault(l.ErrorBody, 512)
+	l.Redirects = orDefault(l.Redirects, 3)
+	l.Header = orDefault(l.Header, 64<<10)
+	l.Connect = orDefault(l.Connect, 2*time.Second)
 	return l
 }
 
@@ -93,6 +113,8 @@ func (l Limits) within(all Limits) Limits {
 	lower(&all.NameLength, l.NameLength)
 	lower(&all.ValueLength, l.ValueLength)
 	lower(&all.Buckets, l.Buckets)
+	lower(&all.NativeBuckets, l.NativeBuckets)
+	lower(&all.ErrorBody, l.ErrorBody)
 	return all
 }
 
@@ -111,19 +133,24 @@ func orDefault[T int | int64 | time.Duration | float64](v, otherwise T) T {
 
 func (l Limits) validate() error {
 	for _, v := range []struct {
-		flag  string
-		value int64
+		flag        string
+		value, most int64
 	}{
-		{"--max-body", l.Body}, {"--max-compressed-body", l.Compressed}, {"--max-samples", int64(l.Samples)},
-		{"--max-series", int64(l.Series)}, {"--max-labels", int64(l.Labels)}, {"--max-name-length", int64(l.NameLength)},
-		{"--max-value-length", int64(l.ValueLength)}, {"--max-buckets", int64(l.Buckets)},
+		{"--max-body", l.Body, maxBody}, {"--max-compressed-body", l.Compressed, math.MaxInt32}, {"--max-samples", int64(l.Samples), math.MaxInt32},
+		{"--max-series", int64(l.Series), math.MaxInt32}, {"--max-labels", int64(l.Labels), math.MaxInt32},
+		{"--max-name-length", int64(l.NameLength), math.MaxInt32}, {"--max-value-length", int64(l.ValueLength), maxSeriesText},
+		{"--max-buckets", int64(l.Buckets), math.MaxInt32}, {"--max-native-buckets", int64(l.NativeBuckets), math.MaxInt32},
+		{"--max-error-body", int64(l.ErrorBody), maxErrorBody}, {"--max-headers", l.Header, maxHeader},
 	} {
-		if v.value < 0 || v.value > math.MaxInt32 {
-			return fmt.Errorf("check limits: %s is %d, want 1 to %d", v.flag, v.value, math.MaxInt32)
+		if v.value < 0 || v.value > v.most {
+			return fmt.Errorf("check limits: %s is %d, want 1 to %d", v.flag, v.value, v.most)
 		}
 	}
-	if l.Body > maxBody {
-		return fmt.Errorf("check limits: --max-body is %d, want at most %d", l.Body, maxBody)
+	if l.Redirects > maxRedirects {
+		return fmt.Errorf("check limits: --max-redirects is %d, want 0 to %d", l.Redirects, maxRedirects)
+	}
+	if l.Connect < 0 || l.Connect > maxTimeout {
+		return fmt.Errorf("check limits: --connect-timeout is %v, want more than 0 and at most %v", l.Connect, maxTimeout)
 	}
 	return nil
 }

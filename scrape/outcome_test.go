@@ -156,7 +156,7 @@ func TestTLS(t *testing.T) {
 	checkOutcome(t, sink, metric.ConnectError, "certificate signed by unknown authority")
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	transport := scrape.NewTransport(&tls.Config{RootCAs: roots})
+	transport := scrape.NewTransport(&tls.Config{RootCAs: roots}, scrape.Limits{})
 	defer transport.CloseIdleConnections()
 	sink = pollOnce(t, scrape.Target{URL: server.URL + "/metrics", RoundTripper: transport}, scrape.Options{})
 	checkOutcome(t, sink, metric.OK, "")
@@ -237,7 +237,7 @@ func TestBrokenTransport(t *testing.T) {
 	serve(t, o, raw(""), metric.ConnectError, "EOF")
 	serve(t, o, raw("nonsense\r\n\r\n"), metric.ConnectError, "malformed HTTP")
 	serve(t, o, raw(head+"Content-Length: 1\r\nContent-Length: 2\r\n\r\na 1\n"), metric.ConnectError, "Content-Length")
-	serve(t, o, raw(head+strings.Repeat("X-Pad: "+strings.Repeat("y", 1000)+"\r\n", 100)+"\r\n"), metric.TooLarge, "64 KiB")
+	serve(t, o, raw(head+strings.Repeat("X-Pad: "+strings.Repeat("y", 1000)+"\r\n", 100)+"\r\n"), metric.TooLarge, "65536 bytes; raise --max-headers")
 	serve(t, o, raw(head+"Content-Encoding: br\r\nContent-Length: 4\r\n\r\na 1\n"), metric.NotPrometheus, "br")
 }
 

@@ -33,9 +33,9 @@ func NewProber(t Target, o Options) (*Prober, error) {
 		return nil, fmt.Errorf("probe %s: a source of kind %q is no exposition", t, t.Kind)
 	}
 	p := &Prober{limits: o.Limits, timeout: timeoutFor(orDefault(t.Timeout, o.Timeout), o.Interval), origin: time.Now()}
-	p.own = newTransport(1)
+	p.own = newTransport(1, o.Limits)
 	if strings.HasPrefix(t.URL, "unix:") {
-		p.own = newUnixTransport(t.URL)
+		p.own = newUnixTransport(t.URL, o.Limits)
 	}
 	var err error
 	if p.f, err = newFetcher(t, o, p.timeout, p.own, p.nowNS); err != nil {
@@ -118,7 +118,7 @@ func (p *Prober) Ask(ctx context.Context, q Question) *Reply {
 }
 
 func (p *Prober) fill(r *Reply, u *url.URL, a answer) {
-	r.URL, r.ContentType, r.Said, r.Distance = redact(u.String()), clean(a.contentType, 200), a.said, p.f.distance()
+	r.URL, r.ContentType, r.Said, r.Distance = redact(u.String()), metric.Clean(a.contentType, 200), a.said, p.f.distance()
 	if a.final != nil {
 		r.URL = redact(a.final.String())
 	}
@@ -126,7 +126,7 @@ func (p *Prober) fill(r *Reply, u *url.URL, a answer) {
 		r.Wire = int64(len(a.body))
 	}
 	if a.header != nil {
-		r.Encoding = clean(a.header.Get("Content-Encoding"), 40)
+		r.Encoding = metric.Clean(a.header.Get("Content-Encoding"), 40)
 		r.Date, _ = http.ParseTime(a.header.Get("Date")) // zero when it says nothing
 	}
 }

@@ -79,7 +79,7 @@ func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
 func (l *learner) beginProtobuf(d *Decoder, body []byte) []message {
 	l.gen++
 	l.tally, l.places = tally{}, l.places[:0]
-	l.stored, l.stamped, l.inexact = 0, 0, 0
+	l.stored, l.stamped, l.absurd, l.inexact = 0, 0, 0, 0
 	l.exemplars = l.exemplars[:0]
 	p := &l.page
 	*p = page{format: formatProtobuf, lines: p.lines[:0], order: p.order[:0], words: p.words, ended: true}
@@ -124,7 +124,7 @@ func (l *learner) message(d *Decoder, m []byte, number int32, lines int) int {
 	p := &d.proto.parser
 	p.reset(m)
 	for lines <= d.limits.Samples {
-		e := p.next(d.proto.buckets, 2*d.limits.Buckets)
+		e := p.next(d.proto.buckets, d.limits.NativeBuckets)
 		switch e.kind {
 		case entryEnd:
 			return lines
@@ -140,10 +140,8 @@ func (l *learner) message(d *Decoder, m []byte, number int32, lines int) int {
 		case entryUnit:
 			l.page.words.add(e.key).unit = bytes.Clone(e.text)
 		case entrySample:
-			l.count(e.stamped)
 			lines += l.messageSample(d, e, number)
 		case entryNative:
-			l.count(e.stamped)
 			d.proto.buckets = e.native.buckets
 			lines += l.messageNative(d, e, number)
 		}
@@ -187,6 +185,9 @@ func (l *learner) messageSample(d *Decoder, e messageEntry, number int32) (lines
 	}
 	if l.keep(k.slot, d.unblank(k.slot, math.Float64bits(e.value))) {
 		l.tally.add(duplicateSeries, number, printableKey(e.key))
+	}
+	if e.own.given {
+		l.ownTime(d, k.slot, e.own)
 	}
 	if x, ok := d.proto.parser.exemplar(); ok {
 		x.slot = k.slot
@@ -252,8 +253,8 @@ func (l *learner) messageNative(d *Decoder, e messageEntry, number int32) (lines
 		d.proto.natives[string(e.key)] = h
 	}
 	why := h.why
-	if why == stored && len(e.native.buckets) > 2*d.limits.Buckets {
-		why = bucketLimit
+	if why == stored && len(e.native.buckets) > d.limits.NativeBuckets {
+		why = nativeLimit
 	}
 	if why == stored {
 		why = d.nativeSlots(h, e.native.buckets)
@@ -271,6 +272,9 @@ func (l *learner) messageNative(d *Decoder, e messageEntry, number int32) (lines
 	if again {
 		l.tally.add(duplicateSeries, number, printableKey(e.key))
 		l.tally.drops[duplicateSeries].Lines += lines - 1
+	}
+	if e.own.given {
+		l.ownTime(d, h.count, e.own)
 	}
 	l.nativeExemplars(d, e, h)
 	return lines + l.keepCreated(d, h.created)
@@ -328,8 +332,8 @@ func (d *Decoder) nativeSlots(h *nativeSeries, buckets []nativeBucket) reason {
 		if _, ok := h.buckets[key]; ok {
 			continue
 		}
-		if len(h.buckets) >= 4*d.limits.Buckets {
-			return bucketLimit
+		if len(h.buckets) >= 2*d.limits.NativeBuckets {
+			return nativeLimit
 		}
 		slot, why := d.dict.native(h.series, key[0], key[1])
 		if why != stored {

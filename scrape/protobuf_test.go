@@ -168,8 +168,8 @@ func TestBadProtobuf(t *testing.T) {
 func TestNativeBucketLimit(t *testing.T) {
 	h := native(1)
 	body := encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}))
-	_, s := decodeOne(t, scrape.Options{Limits: scrape.Limits{Buckets: 1}}, protobuf, body)
-	if s.Outcome != metric.Partial || len(s.Drops) != 1 || s.Drops[0].Reason != "bucket_limit" || s.Drops[0].Lines != s.Lines {
+	_, s := decodeOne(t, scrape.Options{Limits: scrape.Limits{NativeBuckets: 2}}, protobuf, body)
+	if s.Outcome != metric.Partial || len(s.Drops) != 1 || s.Drops[0].Reason != "native_bucket_limit" || s.Drops[0].Lines != s.Lines {
 		t.Errorf("got %v, %d lines, drops %+v", s.Outcome, s.Lines, s.Drops)
 	}
 	_, s = decodeOne(t, scrape.Options{Limits: scrape.Limits{Samples: 2}}, protobuf, body)

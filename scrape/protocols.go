@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // protocol is a name that Options.Protocols knows, with the media types it stands
@@ -63,7 +65,7 @@ func Accept(protocols []string) (string, error) {
 			for _, p := range known {
 				names = append(names, p.name)
 			}
-			return "", fmt.Errorf("choose protocols: %q is not known, want some of %s", clean(name, 40), strings.Join(names, ", "))
+			return "", fmt.Errorf("choose protocols: %q is not known, want some of %s", metric.Clean(name, 40), strings.Join(names, ", "))
 		}
 		if slices.Contains(protocols[:i], name) {
 			return "", fmt.Errorf("choose protocols: %s is named twice", name)

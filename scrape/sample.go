@@ -84,6 +84,10 @@ func (l *learner) sourceOf(d *Decoder, name []byte) source {
 	return l.lastSource
 }
 
+// maxSeriesText bounds the text of a series: the library of labels holds no longer
+// ones.
+const maxSeriesText = 1<<24 - 1
+
 // newSeries finds or makes the slot of the parser's current sample.
 func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
@@ -95,6 +99,9 @@ func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 			slot, why := d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
 			return slot, why, l.lastSource
 		}
+	}
+	if len(raw) > maxSeriesText {
+		return noSlot, valueLimit, l.lastSource
 	}
 	name, pairs, sound := l.parser.labels(l.pairs[:0])
 	l.pairs = pairs
@@ -171,13 +178,13 @@ func (l *learner) outcome(b Body) (metric.Outcome, string) {
 	case cut && l.stored == 0 && (dropped > 0 || len(p.order) == 0):
 		return metric.Truncated, "body was cut short and nothing of it is usable"
 	case l.stored == 0 && dropped > 0 && dropped == foreign && len(p.order) == 0:
-		return metric.NotPrometheus, clean("body is no exposition text: "+first, 300)
+		return metric.NotPrometheus, metric.Clean("body is no exposition text: "+first, 300)
 	case b.Cut:
 		return metric.Partial, "body broke off before its announced end"
 	case cut:
 		return metric.Partial, truncationText(p.format)
 	case dropped > 0:
-		return metric.Partial, clean(strings.TrimSpace("some lines were not stored: "+first), 300)
+		return metric.Partial, metric.Clean(strings.TrimSpace("some lines were not stored: "+first), 300)
 	}
 	return metric.OK, ""
 }

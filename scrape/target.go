@@ -79,7 +79,7 @@ func ParseTarget(arg string) (Target, error) {
 	t := Target{Name: name}
 	switch scheme, _, ok := strings.Cut(address, "://"); {
 	case address == "":
-		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", clean(arg, 80))
+		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", metric.Clean(arg, 80))
 	case strings.HasPrefix(address, "torchserve-log:"):
 		t.URL, t.Kind = address, "torchserve-log"
 		if address == "torchserve-log:" || len(address) > 4096 {
@@ -90,7 +90,7 @@ func ParseTarget(arg string) (Target, error) {
 	case ok && strings.EqualFold(scheme, "unix"):
 		t.URL, err = unixURL(address)
 	case ok && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
-		return Target{}, fmt.Errorf("parse target: scheme %q is not known, want http, https or unix", clean(scheme, 40))
+		return Target{}, fmt.Errorf("parse target: scheme %q is not known, want http, https or unix", metric.Clean(scheme, 40))
 	case ok:
 		t.URL, err = httpURL(address)
 	default:
@@ -110,7 +110,7 @@ func cutName(arg string) (name, address string, err error) {
 		return "", arg, nil
 	}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "", "", fmt.Errorf("parse target: name %q before '=' is empty, too long or not printable", clean(name, 80))
+		return "", "", fmt.Errorf("parse target: name %q before '=' is empty, too long or not printable", metric.Clean(name, 80))
 	}
 	return name, strings.TrimSpace(address), nil
 }
@@ -118,7 +118,7 @@ func cutName(arg string) (name, address string, err error) {
 func unixURL(address string) (string, error) {
 	path := address[len("unix://"):]
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
-		return "", fmt.Errorf("socket path %q is not absolute, want unix:///path/to.sock", clean(path, 80))
+		return "", fmt.Errorf("socket path %q is not absolute, want unix:///path/to.sock", metric.Clean(path, 80))
 	}
 	return "unix://" + path, nil
 }
@@ -149,14 +149,14 @@ func checkHost(u *url.URL) error {
 	case host == "":
 		return errors.New("address has no host, want host:port")
 	case strings.Contains(host, ":") && net.ParseIP(strings.SplitN(host, "%", 2)[0]) == nil:
-		return fmt.Errorf("host %q is no IPv6 address", clean(host, 80))
+		return fmt.Errorf("host %q is no IPv6 address", metric.Clean(host, 80))
 	case strings.ContainsAny(host, " \t\"<>\\^`{|}"):
-		return fmt.Errorf("host %q has a byte that no host name has", clean(host, 80))
+		return fmt.Errorf("host %q has a byte that no host name has", metric.Clean(host, 80))
 	case strings.HasSuffix(u.Host, ":"):
-		return fmt.Errorf("port of %q is empty", clean(u.Host, 80))
+		return fmt.Errorf("port of %q is empty", metric.Clean(u.Host, 80))
 	case port != "":
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("port %q is not in 1 to 65535", clean(port, 20))
+			return fmt.Errorf("port %q is not in 1 to 65535", metric.Clean(port, 20))
 		}
 	}
 	return nil
@@ -171,7 +171,7 @@ func (t Target) Public() metric.Target {
 // String returns the redacted URL, so that no log line shows a secret.
 func (t Target) String() string {
 	if path, ok := strings.CutPrefix(t.URL, "torchserve-log:"); ok {
-		return "torchserve-log:" + clean(path, 1024) // a path, not a URL
+		return "torchserve-log:" + metric.Clean(path, 1024) // a path, not a URL
 	}
 	return redact(t.URL)
 }
@@ -183,7 +183,7 @@ func redact(address string) string {
 	}
 	u.User = nil
 	u.RawQuery = redactQuery(u.RawQuery)
-	return clean(u.String(), 1024)
+	return metric.Clean(u.String(), 1024)
 }
 
 // redactQuery keeps order and spelling of all that is not secret.

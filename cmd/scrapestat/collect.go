@@ -47,6 +47,7 @@ type collectOptions struct {
 	tags          map[string]string
 	keep, drop    string
 	limits        scrape.Limits
+	maxRecording  int64
 	maxShare      float64
 	compress      bool
 	protocols     []string
@@ -90,62 +91,88 @@ func newCollectCmd(std stdio) *cobra.Command {
 }
 
 func (o *collectOptions) register(cmd *cobra.Command) {
+	groupFlags(cmd, []flagGroup{
+		{"Run", o.registerRun},
+		{"Scrape", o.registerScrapes},
+		{"Access and discovery", func(cmd *cobra.Command) { o.access.register(cmd.Flags()) }},
+		{"Request", o.registerRequests},
+		{"Analysis and export", o.analysis.register},
+		{"Remote-write", o.remoteWrite.register},
+		{"TorchServe and Triton", func(cmd *cobra.Command) { o.torchserve.register(cmd); o.triton.register(cmd) }},
+		{"Limit", o.registerLimits},
+	})
+}
+
+func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
-	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
-	f.DurationVar(&o.timeout, "timeout", 0, "deadline of a whole scrape (default the larger of 5s and the interval)")
 	f.DurationVar(&o.duration, "duration", 0, "stop after this much profiling, warm-up not counted (default: until COMMAND exits or a signal)")
 	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the run: recorded, excluded from statistics")
 	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
 	f.DurationVar(&o.settle, "settle", 2*time.Second, "keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes to it), on (its output waits for the end) or off (one line now and then)")
+}
+
+func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
 	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
 	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
 	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
 	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+}
+
+func (o *collectOptions) registerRequests(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&o.requests, "requests", "", "record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
-	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
-	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes to it), on (its output waits for the end) or off (one line now and then)")
 	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and a server; see requests proxy")
 	o.proxyFlags.register(f, "proxy-")
-	o.remoteWrite.register(cmd)
-	o.access.register(f)
-	o.registerLimits(cmd)
-	o.torchserve.register(cmd)
-	o.triton.register(cmd)
-	o.analysis.register(cmd)
 }
 
 // registerLimits adds what bounds the answers of a target. Each hit is counted
 // and named with the flag that raises the limit.
 func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f, l := cmd.Flags(), &o.limits
+	f.DurationVar(&o.timeout, "timeout", 0, "deadline of a whole scrape (default the larger of 5s and the interval)")
+	f.DurationVar(&l.Connect, "connect-timeout", 2*time.Second, "deadline of making a connection")
 	f.Int64Var(&l.Body, "max-body", 64<<20, "largest body of a scrape, in `bytes` after decompression")
 	f.Int64Var(&l.Compressed, "max-compressed-body", 16<<20, "largest compressed body of a scrape, in `bytes`")
+	f.Int64Var(&l.Header, "max-headers", 64<<10, "largest head of an answer, in `bytes`")
+	f.IntVar(&l.ErrorBody, "max-error-body", 512, "how much of the body of an error is repeated in its message, in `bytes`")
+	f.IntVar(&l.Redirects, "max-redirects", 3, "most redirects of a scrape, within its origin; others are always refused")
 	f.IntVar(&l.Samples, "max-samples", 500_000, "most samples of a scrape")
 	f.IntVar(&l.Series, "max-series", 1_000_000, "most series of a target over the run; each bucket counts")
 	f.IntVar(&l.Labels, "max-labels", 128, "most labels of a series")
 	f.IntVar(&l.NameLength, "max-name-length", 1024, "longest metric or label name, in bytes")
 	f.IntVar(&l.ValueLength, "max-value-length", 16<<10, "longest label value, in bytes")
 	f.IntVar(&l.Buckets, "max-buckets", 5000, "most buckets of a histogram")
+	f.IntVar(&l.NativeBuckets, "max-native-buckets", 10_000, "most populated buckets of a native histogram in one scrape; twice as many over the run")
+	f.Int64Var(&o.maxRecording, "max-recording", 2<<30, "size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
 }
 
-// limitsByName lists the limits under the names of their flags.
+// limitsByName lists the limits on amounts under the names of their flags.
 func (o *collectOptions) limitsByName() map[string]int64 {
 	l := &o.limits
 	return map[string]int64{
 		"max-body":            l.Body,
 		"max-compressed-body": l.Compressed,
+		"max-headers":         l.Header,
+		"max-error-body":      int64(l.ErrorBody),
+		"max-redirects":       int64(max(0, l.Redirects)),
 		"max-samples":         int64(l.Samples),
 		"max-series":          int64(l.Series),
 		"max-labels":          int64(l.Labels),
 		"max-name-length":     int64(l.NameLength),
 		"max-value-length":    int64(l.ValueLength),
 		"max-buckets":         int64(l.Buckets),
+		"max-native-buckets":  int64(l.NativeBuckets),
+		"max-recording":       o.maxRecording,
 	}
 }
 
@@ -174,10 +201,8 @@ func (o *collectOptions) validate() error {
 	if o.duration > 0 && o.cooldown >= o.duration {
 		return usagef("--cooldown %v leaves nothing of --duration %v", o.cooldown, o.duration)
 	}
-	for name, limit := range o.limitsByName() {
-		if limit < 1 {
-			return usagef("--%s %d: a limit must be positive", name, limit)
-		}
+	if err := o.validateLimits(); err != nil {
+		return err
 	}
 	if o.maxShare < 0 {
 		return usagef("--max-scrape-share %v is negative", o.maxShare)
@@ -209,6 +234,22 @@ func (o *collectOptions) validate() error {
 		return err
 	}
 	return o.analysis.validate()
+}
+
+// validateLimits refuses limits that are none.
+func (o *collectOptions) validateLimits() error {
+	if o.limits.Connect <= 0 {
+		return usagef("--connect-timeout %v: a limit must be positive", o.limits.Connect)
+	}
+	if o.limits.Redirects < 0 {
+		return usagef("--max-redirects %d is negative", o.limits.Redirects)
+	}
+	for name, limit := range o.limitsByName() {
+		if limit < 1 && name != "max-redirects" {
+			return usagef("--%s %d: a limit must be positive", name, limit)
+		}
+	}
+	return nil
 }
 
 // parseTargets turns the arguments into targets; the same address twice is one

@@ -19,12 +19,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/badserver"
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/scrape"
 )
 
 // quickRun are flags for a short run without a pause.
@@ -100,8 +102,17 @@ func TestCatalogueAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// localhost is ::1 and 127.0.0.1, and only one of them listens.
-		collect(t, exitDone, "recording 1 targets", "http://localhost:"+port)
+		// localhost is ::1 and 127.0.0.1 on most machines, and only one of them listens.
+		said := collect(t, exitDone, "recording 1 targets", "http://localhost:"+port)
+		list, err := net.DefaultResolver.LookupHost(t.Context(), "localhost")
+		if want := fmt.Sprintf("localhost has %d addresses; 127.0.0.1:%s is polled", len(list), port); err != nil || strings.Contains(said, want) != (len(list) > 1) {
+			t.Errorf("%v, %v: want %q in\n%s", list, err, want, said)
+		}
+		// The address that was tried is in the error.
+		said = collect(t, exitNothing, ":1: connect: connection refused", "http://localhost:1")
+		if !strings.Contains(said, "dial tcp 127.0.0.1:1:") && !strings.Contains(said, "dial tcp [::1]:1:") {
+			t.Errorf("no address in %s", said)
+		}
 	})
 	t.Run("T16 certificates", func(t *testing.T) { certificates(t, collect) })
 	t.Run("T17 key files", func(t *testing.T) { keyFiles(t, collect) })
@@ -195,7 +206,28 @@ func keyFiles(t *testing.T, collect collectFunc) {
 	collect(t, exitUsage, "permission denied", append(l.flags("", l.good), url)...)
 }
 
+// documentedAddresses holds the table of docs/targets.md against what is done.
+func documentedAddresses(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/targets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| given | polled |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| `(.*)` \\| `(.*)` \\|$").FindAllStringSubmatch(table, -1)
+	if len(rows) < 9 {
+		t.Fatalf("%d rows in %s", len(rows), table)
+	}
+	for _, r := range rows {
+		if got, err := scrape.ParseTarget(r[1]); err != nil || got.URL != r[2] {
+			t.Errorf("%s: got %s, %v, docs/targets.md says %s", r[1], got.URL, err, r[2])
+		}
+	}
+}
+
 func addresses(t *testing.T, collect collectFunc) {
+	documentedAddresses(t)
 	srv := serveBad(t, goodScript)
 	for _, a := range []string{srv.Addr, "http://" + srv.Addr, "http://" + srv.Addr + "/", "http://" + srv.Addr + "/metrics", "name=" + srv.Addr,
 		"http://u:p@" + srv.Addr, "http://" + srv.Addr + "/metrics#part", "http://" + srv.Addr + "/metrics?a=b"} {

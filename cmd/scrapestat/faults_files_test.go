@@ -340,6 +340,7 @@ func openToAll(t *testing.T, tmp string) {
 	check("basic", "user:hidden", append(collect, srv.Addr, "--basic-auth-file")...)
 	check("cat.yaml", "engine: e\n", append(collect, srv.Addr, "--catalog")...)
 	check("slo.yaml", "checks: ['a.rate < 5']\n", "check", "--slo")
+	check("ts.yaml", "ts_metrics: {counter: [{name: a, unit: Count, dimensions: [Hostname]}]}\n", append(collect, srv.Addr, "--torchserve-metrics-yaml")...)
 }
 
 func umask(t *testing.T) {

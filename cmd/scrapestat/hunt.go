@@ -33,12 +33,14 @@ func newHunt(o *collectOptions, given []scrape.Target) (*hunt, error) {
 	if o.access.refresh > 0 {
 		h.every = o.access.refresh
 	}
+	o.access.auth.Limits = o.limits
 	var err error
 	if h.given, h.clients, h.warnings, err = o.access.auth.Apply(given); err != nil {
 		return nil, usagef("%w", err)
 	}
 	h.warnings = append(h.warnings, o.remoteWrite.unsafe...)
-	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval}
+	h.warnings = append(h.warnings, discover.Writable(o.torchserve.yaml)...)
+	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval, Limits: o.limits}
 	if o.intervalGiven {
 		do.Interval = o.interval
 	}

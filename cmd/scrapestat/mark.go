@@ -103,7 +103,7 @@ func markOver(ctx context.Context, address, name, at string, std stdio) error {
 		return usagef("URL: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	client := &http.Client{Transport: scrape.NewTransport(nil)}
+	client := &http.Client{Transport: scrape.NewTransport(nil, scrape.Limits{})}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {

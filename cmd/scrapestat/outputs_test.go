@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/simulate"
 )
@@ -303,11 +305,20 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// connections is how many slow connections are tried: few in CI, and
+// SCRAPESTAT_CONNECTIONS for the figure of docs/reliability.md.
+func connections(few int) int {
+	if n, err := strconv.Atoi(os.Getenv("SCRAPESTAT_CONNECTIONS")); err == nil && n > 0 {
+		return n
+	}
+	return few
+}
+
 // slowCrowd opens connections that send a byte of a request, or none. They are
 // dropped, the oldest first, and keep no request from its answer.
 func slowCrowd(t *testing.T, addr string) {
 	t.Helper()
-	const n = 400
+	n := connections(400)
 	var crowd []net.Conn
 	for i := range n {
 		c, err := net.Dial("tcp", addr)
@@ -340,6 +351,8 @@ func slowCrowd(t *testing.T, addr string) {
 	if open > maxCrowd {
 		t.Errorf("%d of %d connections are open, the limit is %d", open, n, maxCrowd)
 	}
+	faults.Figure(t, "slow-connections", fmt.Sprintf("%d slow connections to --listen: at most %d are kept, and a request behind them is answered", n, maxCrowd),
+		"SCRAPESTAT_CONNECTIONS=10000 go test ./cmd/scrapestat -run '^TestListen$' -v")
 }
 
 func TestListenAddress(t *testing.T) {

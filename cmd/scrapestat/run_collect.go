@@ -119,7 +119,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, view *scree
 			s.fold.close()
 		}
 	}()
-	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit})
+	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit, MaxBytes: o.maxRecording})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,9 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, view *scree
 	s.self.name(targets)
 	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
 	s.observeBy(targets)
-	s.collector, err = scrape.New(targets, o.scrapeOptions(s.origin), s.rec)
+	so := o.scrapeOptions(s.origin)
+	so.OnAddress = func(_ int, text string) { s.tell(text) }
+	s.collector, err = scrape.New(targets, so, s.rec)
 	if err != nil {
 		return nil, errors.Join(usagef("%w", err), db.Close())
 	}
@@ -157,6 +159,9 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 	}
 	if o.maxShare == 0 {
 		so.MaxScrapeShare = -1 // the collector's word for no limit
+	}
+	if so.Limits.Redirects == 0 {
+		so.Limits.Redirects = -1
 	}
 	// Both were compiled by validate.
 	if o.keep != "" {

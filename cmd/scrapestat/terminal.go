@@ -269,7 +269,7 @@ func (v *screen) holdOutput(c *child, dir string) error {
 	if v == nil || c == nil {
 		return nil
 	}
-	f, err := os.OpenFile(dir+string(os.PathSeparator)+commandLog, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(dir+string(os.PathSeparator)+commandLog, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep output of command: %w", err)
 	}

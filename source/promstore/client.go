@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // The limits on what a server may send.
@@ -203,22 +205,7 @@ func (c *client) errorText(body []byte) string {
 	if c.redact != nil { // before it is cut, lest half a secret be left
 		text = c.redact(text)
 	}
-	return cleanText(text, 200)
-}
-
-// cleanText makes text of a server fit for one line of output.
-func cleanText(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "..."
-	}
-	return s
+	return metric.Clean(strings.Join(strings.Fields(text), " "), 200)
 }
 
 // eachMember calls visit for each member of the object that comes next. visit

@@ -138,7 +138,7 @@ func (i *importer) result() ImportStats {
 }
 
 func (i *importer) warn(code, text string) {
-	i.stats.Warnings = append(i.stats.Warnings, metric.Warning{Code: code, Text: cleanText(text, 400)})
+	i.stats.Warnings = append(i.stats.Warnings, metric.Warning{Code: code, Text: metric.Clean(text, 400)})
 }
 
 // minSlice is the shortest range of time that is asked for.

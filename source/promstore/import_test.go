@@ -127,7 +127,7 @@ func TestImportFails(t *testing.T) {
 	o.Header = http.Header{"X-Key": {"hunter2"}}
 	r := sourcetest.New(t, sourcetest.Limits{Secrets: []string{"hunter2"}})
 	st, err := promstore.Import(context.Background(), o, r)
-	if err == nil || !strings.Contains(err.Error(), "status 500: disk [31m on fire") || strings.Contains(err.Error(), "hunter2") {
+	if err == nil || !strings.Contains(err.Error(), "status 500: disk ?[31m on fire") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error %v", err)
 	}
 	if st.Polls == 0 || st.Polls >= 240 {

@@ -59,7 +59,7 @@ func decodeMatrix(r io.Reader, to samples) error {
 					return readString(d, &kind)
 				case "result":
 					if kind != "" && kind != "matrix" {
-						return fmt.Errorf("result type %q, want matrix: --match takes series selectors only", cleanText(kind, 50))
+						return fmt.Errorf("result type %q, want matrix: --match takes series selectors only", metric.Clean(kind, 50))
 					}
 					return eachElement(d, func() error { return decodeSeries(d, to) })
 				}
@@ -70,7 +70,7 @@ func decodeMatrix(r io.Reader, to samples) error {
 	})
 	switch {
 	case err == nil && status != "success":
-		return fmt.Errorf("status is %q, want success", cleanText(status, 50))
+		return fmt.Errorf("status is %q, want success", metric.Clean(status, 50))
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%w", io.ErrUnexpectedEOF)
 	}

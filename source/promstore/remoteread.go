@@ -45,7 +45,7 @@ func (c *client) remoteRead(ctx context.Context, matchers []*prompb.LabelMatcher
 	case strings.HasPrefix(kind, "application/x-protobuf"):
 		err = decodeSamples(&bounded{resp.Body, maxResponse}, window)
 	default:
-		err = fmt.Errorf("content type %q: %w", cleanText(kind, 60), errUnsupported)
+		err = fmt.Errorf("content type %q: %w", metric.Clean(kind, 60), errUnsupported)
 	}
 	if err != nil {
 		return fmt.Errorf("read answer of %s/api/v1/read: %w", c.name(), err)

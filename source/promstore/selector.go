@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // CheckSelector refuses what is no series selector such as {job="vllm"}.
@@ -21,7 +23,7 @@ func parseSelector(selector string) ([]*prompb.LabelMatcher, error) {
 	out, ok := p.selector()
 	p.skip()
 	if !ok || p.rest != "" {
-		return nil, fmt.Errorf("selector %q: want a series selector such as {job=\"vllm\"}, at %q", selector, cleanText(p.rest, 40))
+		return nil, fmt.Errorf("selector %q: want a series selector such as {job=\"vllm\"}, at %q", selector, metric.Clean(p.rest, 40))
 	}
 	for _, m := range out {
 		if m.Type == prompb.LabelMatcher_EQ && m.Value != "" || m.Type == prompb.LabelMatcher_NEQ && m.Value == "" ||

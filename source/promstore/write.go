@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -288,7 +289,7 @@ func (w *Writer) send(ctx context.Context, batch []piece) {
 		if w.o.Redact != nil {
 			text = w.o.Redact(text)
 		}
-		w.stats.Err = cleanText(text, 400)
+		w.stats.Err = metric.Clean(strings.Join(strings.Fields(text), " "), 400)
 		return
 	}
 	w.stats.Sent += samples

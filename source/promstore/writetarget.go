@@ -207,7 +207,7 @@ func (w *writeTarget) out(slot int) *outSeries {
 		name += sum
 	case metric.RoleCount:
 		name += count
-	case metric.RoleCreated, metric.RoleNative:
+	case metric.RoleCreated, metric.RoleSampleTime, metric.RoleNative:
 		return nil
 	}
 	labels := map[string]string{}

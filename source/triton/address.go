@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // address is what a target address says.
@@ -34,7 +36,7 @@ func parseAddress(text string) (address, error) {
 	case "triton+grpcs", "tritons+grpc", "tritons+grpcs":
 		a.grpc, a.tls = true, true
 	default:
-		return address{}, fmt.Errorf("scheme %q is not known, want triton+http, triton+https, triton+grpc or triton+grpcs", clean(u.Scheme, 40))
+		return address{}, fmt.Errorf("scheme %q is not known, want triton+http, triton+https, triton+grpc or triton+grpcs", metric.Clean(u.Scheme, 40))
 	}
 	port := u.Port()
 	if port == "" {
@@ -60,7 +62,7 @@ func (a *address) parseQuery(raw string) error {
 	}
 	for name, values := range query {
 		if len(values) != 1 || values[0] == "" {
-			return fmt.Errorf("parameter %q wants one value", clean(name, 40))
+			return fmt.Errorf("parameter %q wants one value", metric.Clean(name, 40))
 		}
 		switch name {
 		case "model":
@@ -68,14 +70,14 @@ func (a *address) parseQuery(raw string) error {
 		case "version":
 			a.version = values[0]
 		default:
-			return fmt.Errorf("parameter %q is not known, want model and version", clean(name, 40))
+			return fmt.Errorf("parameter %q is not known, want model and version", metric.Clean(name, 40))
 		}
 	}
 	if a.version != "" && a.model == "" {
 		return errors.New("parameter version needs a model")
 	}
 	if strings.Trim(a.version, "0123456789") != "" {
-		return fmt.Errorf("version %q is no number", clean(a.version, 40))
+		return fmt.Errorf("version %q is no number", metric.Clean(a.version, 40))
 	}
 	return nil
 }

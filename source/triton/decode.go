@@ -103,7 +103,7 @@ func (d *Decoder) decode(body []byte, s *metric.Snapshot, read func(*walker) err
 	*w = walker{limits: d.limits, entry: w.entry, each: d.take}
 	if err := read(w); err != nil {
 		d.g.Abandon()
-		s.Outcome, s.Err = metric.NotPrometheus, clean(err.Error(), maxText)
+		s.Outcome, s.Err = metric.NotPrometheus, metric.Clean(err.Error(), maxText)
 		if errors.Is(err, errSamples) {
 			s.Outcome = metric.TooLarge
 		}
@@ -127,7 +127,7 @@ func (d *Decoder) finish(s *metric.Snapshot, l *losses) {
 	if lost := s.Lost(); lost > 0 {
 		s.Outcome = metric.Partial
 		first := l.drops[0]
-		s.Err = clean(fmt.Sprintf("%d of %d values were not stored; %s: %s", lost, s.Lines, first.Reason, first.First), maxText)
+		s.Err = metric.Clean(fmt.Sprintf("%d of %d values were not stored; %s: %s", lost, s.Lines, first.Reason, first.First), maxText)
 	}
 }
 

@@ -100,7 +100,7 @@ func (g *grpcAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapsho
 	}
 	g.conn.ResetConnectBackoff()
 	st := status.Convert(err)
-	said := clean(g.text(st.Message()), 300)
+	said := metric.Clean(g.text(st.Message()), 300)
 	switch {
 	case ctx.Err() != nil:
 		s.Outcome, s.Err = interrupted(ctx)
@@ -156,7 +156,7 @@ func (g *grpcAPI) config(ctx context.Context, model, version string) ([]string, 
 	request, answer := appendRequest(nil, model, version), []byte(nil)
 	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), methodConfig, &request, &answer, grpc.MaxCallRecvMsgSize(maxConfigBody))
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %s", clean(g.text(status.Convert(err).Message()), maxText))
+		return nil, fmt.Errorf("ask for model configuration: %s", metric.Clean(g.text(status.Convert(err).Message()), maxText))
 	}
 	return protoSteps(answer)
 }

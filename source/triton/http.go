@@ -164,7 +164,7 @@ func unwrapURL(err error) error {
 }
 
 func (h *httpAPI) text(err error) string {
-	return clean(redact(h.options, h.secrets, err.Error()), maxText)
+	return metric.Clean(redact(h.options, h.secrets, err.Error()), maxText)
 }
 
 // statusHint says what a status means, and what to do.
@@ -203,7 +203,7 @@ func (h *httpAPI) statusError(resp *http.Response, s *metric.Snapshot) {
 	}
 	s.Err = "status " + strconv.Itoa(resp.StatusCode)
 	hint := statusHint(resp.StatusCode, said)
-	if said = clean(redact(h.options, h.secrets, said), 200); said != "" {
+	if said = metric.Clean(redact(h.options, h.secrets, said), 200); said != "" {
 		s.Err += ": " + said
 	}
 	s.Err += hint

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // errNotStats says that a body is no answer of the statistics extension.
@@ -228,7 +230,7 @@ func (w *walker) number(c *cursor, into *whole, what string) {
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		w.losses.add(reasonParse, 1, fmt.Sprintf("%s %s of model %s is no unsigned 64-bit integer", clean(what, 40), clean(text, 40), clean(w.entry.name, 60)))
+		w.losses.add(reasonParse, 1, fmt.Sprintf("%s %s of model %s is no unsigned 64-bit integer", metric.Clean(what, 40), metric.Clean(text, 40), metric.Clean(w.entry.name, 60)))
 		return
 	}
 	w.entry.zeros = w.entry.zeros || quoted

@@ -61,7 +61,7 @@ func (l *losses) add(reason string, n int, first string) {
 			return
 		}
 	}
-	l.drops = append(l.drops, metric.Drop{Reason: reason, Lines: n, First: clean(first, 200)})
+	l.drops = append(l.drops, metric.Drop{Reason: reason, Lines: n, First: metric.Clean(first, 200)})
 }
 
 func (l *losses) total() int {

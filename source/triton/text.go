@@ -3,31 +3,7 @@ package triton
 import (
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
-
-// clean makes text from a server fit for messages: at most n bytes, valid UTF-8,
-// and nothing that a terminal would act upon.
-func clean(s string, n int) string {
-	if len(s) > 4*n {
-		s = s[:4*n]
-	}
-	s = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) <= n {
-		return s
-	}
-	cut := n - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
 
 // maxText bounds the text of an error.
 const maxText = 400
