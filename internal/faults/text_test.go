@@ -2,11 +2,13 @@ package faults_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/badserver"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
@@ -71,14 +73,7 @@ func TestCatalogueText(t *testing.T) {
 		s.dropped("parse", 8, "a 1e999")
 		s.lasts("e", 5)
 	})
-	run("P11", "timestamps", 2, func(s *scene) {
-		s.warned("timestamps", "the time of the scrape counts")
-		for _, name := range []string{"a", "b", "d", "e"} {
-			if g := s.metric(name).Series[0].Gauge; g == nil || g.N < 1 {
-				t.Errorf("%s has no sample", name)
-			}
-		}
-	})
+	run("P11", "timestamps", 2, ownTimes)
 	run("P12", "exemplar", 2, func(s *scene) {
 		s.outcomes("", ok...)
 		s.lasts("a_total", 17)
@@ -125,6 +120,45 @@ func TestCatalogueText(t *testing.T) {
 			t.Errorf("text under protobuf: %v %s", s.polls[0][0].Outcome, s.polls[0][0].Err)
 		}
 	})
+}
+
+// ownTimes has samples with timestamps: now, an hour late and early, before 1970, of
+// a fraction, and beyond what is a time. All samples are there, at the time of the
+// scrape; the times are beside them unless they are none.
+func ownTimes(s *scene) {
+	s.t.Helper()
+	s.outcomes("", all(metric.OK, 2)...)
+	s.warned("timestamps", "7 samples")
+	s.warned("timestamps_absurd", "2 samples")
+	r, err := rundb.Open(s.dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Close()
+	var dict metric.Dict
+	kept := map[string]float64{}
+	for p, err := range r.Snapshots(s.t.Context(), 0) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := dict.Grow(&p.Growth); err != nil {
+			s.t.Fatal(err)
+		}
+		for i, slot := range p.Frame.Slots {
+			if x := dict.Slots[slot]; x.Role == metric.RoleSampleTime {
+				kept[dict.FamilyOf(x.Series).Name] = p.Frame.Float(i)
+			}
+		}
+	}
+	want := map[string]float64{"now": 1700000000000, "late": 1699996400000, "early": 1700003600000, "fraction": 1700000000001, "h": 1700000000000}
+	if !maps.Equal(kept, want) {
+		s.t.Errorf("times %v, want %v", kept, want)
+	}
+	for _, name := range []string{"now", "late", "early", "negative", "overflow", "fraction", "none"} {
+		if g := s.metric(name).Series[0].Gauge; g == nil || g.N < 1 || g.Last != 1 {
+			s.t.Errorf("%s has no sample of the scrape: %+v", name, g)
+		}
+	}
 }
 
 func notFinite(s *scene) {
