@@ -2,7 +2,10 @@
 // pyarrow, polars and DuckDB read both layouts of the Parquet file and agree with
 // the JSON on every series; AIPerf's published package loads the JSON and JSONL
 // with its own models and the files with its plot loader, and its statistics, fed
-// the same bodies through its own parser, agree with ours in clamp mode.
+// the same bodies through its own parser, agree with ours in clamp mode. AIPerf
+// itself puts load on a simulated server, collects its metrics beside us, and says
+// the same of them and of its requests (beside_test.go). The pages of docs/cookbook
+// are what their scripts print (cookbook_test.go).
 //
 // It is a module of its own, so that "go test ./..." in the root needs no Python:
 //
