@@ -46,9 +46,17 @@ func (o *Outcome) value() string {
 	}
 	text := format(o.Value, o.Unit)
 	if o.Low != o.High {
-		text += " [" + format(o.Low, o.Unit) + ", " + format(o.High, o.Unit) + "]"
+		text += " [" + bound(o.Low, o.Unit) + ", " + bound(o.High, o.Unit) + "]"
 	}
 	return text
+}
+
+// bound is a bound of a measured value, "?" where none is known.
+func bound(v float64, unit string) string {
+	if math.IsInf(v, 0) {
+		return "?"
+	}
+	return format(v, unit)
 }
 
 func format(v float64, unit string) string {

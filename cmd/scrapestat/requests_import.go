@@ -305,5 +305,45 @@ func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) e
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d entries or events were left out (--strict)", lost)}
 	}
 	fmt.Fprintf(std.err, "next: scrapestat requests report %s\n", o.out)
+	return o.hint(f, std)
+}
+
+// idleShare is how much of a run may be without requests before that is told.
+const idleShare = 0.1
+
+// hint says which part of the run had the requests: a load generator that was the
+// command of collect also starts and ends, and rates are of all that time.
+func (o *requestsImport) hint(f *events.File, std stdio) error {
+	if f.Clock == events.ClockMonotonic {
+		return nil
+	}
+	run, err := rundb.Open(o.out)
+	if err != nil {
+		return err
+	}
+	var start, end int64
+	for _, m := range run.Marks() {
+		switch m.Name {
+		case metric.PhaseWarmup, metric.PhaseProfiling:
+			if start == 0 || m.AtNS < start {
+				start = m.AtNS
+			}
+		case metric.MarkEnd:
+			end = m.AtNS
+		}
+	}
+	interval := run.Meta().Interval
+	if err := run.Close(); err != nil {
+		return err
+	}
+	// The last observations show in the poll after the last request.
+	from := time.Duration(f.FirstNS - start).Truncate(10 * time.Millisecond)
+	to := (time.Duration(f.LastNS-start) + interval).Truncate(10*time.Millisecond) + 10*time.Millisecond
+	whole := time.Duration(end - start)
+	if start == 0 || from < 0 || to > whole || float64(whole-(to-from)) < idleShare*float64(whole) {
+		return nil
+	}
+	fmt.Fprintf(std.err, "the requests fill %v of the run's %v; of that part alone: scrapestat show %s --from %v --to %v\n",
+		(to - from).Round(time.Second), whole.Round(time.Second), o.out, from, to)
 	return nil
 }
