@@ -28,9 +28,22 @@ func TestManPages(t *testing.T) {
 		if err != nil || !bytes.Equal(x, y) {
 			t.Errorf("%s differs from time to time (%v)", name, err)
 		}
-		if !bytes.Contains(x, []byte(".TH")) || name == "scrapestat-collect.1" && !bytes.Contains(x, []byte("warmup")) {
-			t.Errorf("%s is no man page of its command", name)
+		if !bytes.HasPrefix(x, []byte(".nh\n.TH \"SCRAPESTAT\" \"1\"")) || bytes.Contains(x, []byte("\n\t")) {
+			t.Errorf("%s is no man page: %.200q", name, x)
 		}
+	}
+	page, err := os.ReadFile(filepath.Join(a, "scrapestat-check.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n.TP\n\\fB--assert\\fP=[]\n\\fBexpression\\fR that must hold", "\n.EX\n  resets               no counter", "\n.SH EXAMPLE\n"} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("scrapestat-check.1 has no %q", want)
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join(a, "*.1"))
+	if err != nil || len(pages) < 25 {
+		t.Errorf("%d pages, %v", len(pages), err)
 	}
 }
 
