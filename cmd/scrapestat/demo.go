@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,9 +94,21 @@ Open this in a browser, it needs no network:
   file://%[2]s
 
 Now try:
-  scrapestat show %[1]s --metric latency
-  scrapestat export %[1]s --warmup 10s --percentiles 50,99,99.9 -o %[1]s-late
+  %[3]s show %[1]s --metric latency
+  %[3]s export %[1]s --warmup 10s --percentiles 50,99,99.9 -o %[1]s-late
   duckdb -c "select metric_name, count(*) from '%[1]s/server_metrics_export.parquet' group by 1"
-`, out, page)
+`, out, page, ourName())
 	return nil
+}
+
+// ourName is what to type to call this program again: go run leaves no program
+// behind, and one that was just built need not be in the PATH.
+func ourName() string {
+	if path, err := os.Executable(); err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
+		return "go run ./cmd/scrapestat"
+	}
+	if _, err := exec.LookPath("scrapestat"); err != nil {
+		return os.Args[0]
+	}
+	return "scrapestat"
 }

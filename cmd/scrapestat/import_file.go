@@ -28,7 +28,7 @@ func openInput(path string, std stdio) (r io.Reader, closeInput func(), err erro
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("import: %w", err)
+			return nil, nil, fmt.Errorf("read input: %w", err)
 		}
 		raw, closeInput = f, func() { f.Close() } // read only: there is nothing to lose
 	}

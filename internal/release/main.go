@@ -3,6 +3,7 @@
 // and SHA256SUMS over the archives.
 //
 //	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
+//	go run ./internal/release -types
 //
 // The same commit and the same Go give the same bytes, wherever and whenever they
 // are used: nothing of the machine gets in, and every time is that of the commit.
@@ -68,6 +69,7 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	f.StringVar(&r.out, "out", "dist", "new `folder` for the archives")
 	f.StringVar(&r.version, "version", "", "`name` of the version (default: the tag of the commit, else what the program calls itself)")
+	onlyTypes := f.Bool("types", false, "make nothing: find out, in seconds, whether everything compiles for the platforms")
 	list := f.String("platforms", join(published), "`list` of platforms, by commas")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -90,6 +92,15 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	}
 	// In the order of the table, whatever order was asked for.
 	slices.SortFunc(r.platforms, func(a, b platform) int { return slices.Index(published, a) - slices.Index(published, b) })
+	if *onlyTypes {
+		for _, p := range r.platforms {
+			if err := r.typecheck(ctx, p); err != nil {
+				return err
+			}
+			fmt.Fprintf(talk, "%s: compiles\n", p)
+		}
+		return nil
+	}
 	out, err := filepath.Abs(r.out) // programs are run in the root
 	if err != nil {
 		return fmt.Errorf("read -out: %w", err)
