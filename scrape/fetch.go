@@ -406,9 +406,10 @@ func (f *fetcher) firstByte(n int) {
 func (f *fetcher) readAll(src io.Reader, buf []byte, limit int64) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
-			// The last step goes all the way: two buffers of the limit would be twice it.
+			// The last step goes all the way, from a quarter: all buffers on the way up
+			// to a body that is too large take less than twice the limit together.
 			next := max(startCapacity, 2*int64(cap(buf)))
-			if next+next/2 > limit {
+			if next >= limit/2 {
 				next = limit + 1
 			}
 			grown := make([]byte, len(buf), next)

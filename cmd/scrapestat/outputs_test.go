@@ -318,7 +318,7 @@ func connections(few int) int {
 // dropped, the oldest first, and keep no request from its answer.
 func slowCrowd(t *testing.T, addr string) {
 	t.Helper()
-	n := connections(400)
+	n := connections(1000)
 	var crowd []net.Conn
 	for i := range n {
 		c, err := net.Dial("tcp", addr)
