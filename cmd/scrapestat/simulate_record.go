@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,6 +87,9 @@ type simulatedServer struct {
 	decoder *scrape.Decoder
 	seq     uint64
 	down    bool
+
+	stored      int
+	first, last time.Time // stored polls
 }
 
 // recordServers records a run of the servers: the same options give the same
@@ -112,6 +119,10 @@ func recordServers(ctx context.Context, o recordFlags, specs []simulateSpec, std
 	err = r.poll(ctx)
 	for _, m := range marks {
 		err = errors.Join(err, r.db.Mark(m))
+	}
+	for i, s := range r.servers {
+		t := &manifest.Targets[i]
+		t.Polls, t.Stored, t.First, t.Last = int(s.seq), s.stored, s.first, s.last
 	}
 	err = errors.Join(err, r.db.Close())
 	if err == nil && o.requests {
@@ -189,10 +200,16 @@ func (r *simulatedRun) poll(ctx context.Context) error {
 		r.now = r.start.Add(at)
 		for i, s := range r.servers {
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return fmt.Errorf("record simulated run: %w after %v of it, which are kept in %s", ctx.Err(), at, r.o.dir)
 			}
 			snapshot := s.scrape(at, r.now.UnixNano())
 			snapshot.Target = i
+			if snapshot.Outcome.Stored() {
+				if s.stored++; s.stored == 1 {
+					s.first = r.now.UTC()
+				}
+				s.last = r.now.UTC()
+			}
 			r.stored += int64(snapshot.Lines)
 			if err := r.db.Record(snapshot); err != nil {
 				return err
@@ -244,7 +261,7 @@ func (r *simulatedRun) recordRequests(ctx context.Context) error {
 	for _, s := range r.servers {
 		all = append(all, s.requests()...)
 	}
-	slices.SortStableFunc(all, func(a, b events.Request) int { return int(a.IssuedNS - b.IssuedNS) })
+	slices.SortStableFunc(all, func(a, b events.Request) int { return cmp.Compare(a.IssuedNS, b.IssuedNS) })
 	w, err := rundb.OpenEvents(ctx, r.o.dir, rundb.EventWriterOptions{Source: "simulate"})
 	if err != nil {
 		return err
@@ -316,5 +333,7 @@ func (o *simulateOptions) recordRun(cmd *cobra.Command, args []string, std stdio
 		}
 	}
 	o.record.flags = givenFlags(cmd)
-	return recordServers(cmd.Context(), o.record, specs, std)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return recordServers(ctx, o.record, specs, std)
 }
