@@ -217,7 +217,7 @@ func build(ctx context.Context, c config) (string, error) {
 	}
 	root := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/scrapestat/scrapestat")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/scrapestat")
-	cmd.Dir = root // with the versions of the main module
+	cmd.Dir = root                                  // with the versions of the main module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build scrapestat: %w: %s", err, out)
