@@ -174,7 +174,7 @@ func (s *session) livePage(w http.ResponseWriter, _ *http.Request) {
 func (s *session) status(w http.ResponseWriter, _ *http.Request) {
 	t := s.rec.totals()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed)\nsamples %d (%d lines dropped)\n",
+	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed or skipped)\nsamples %d (%d lines dropped)\n",
 		toolVersion(), s.manifest.RunID, s.origin.UTC().Format(time.RFC3339), t.polls, t.failed, t.lines, t.dropped)
 	for _, target := range s.manifest.Targets {
 		fmt.Fprintf(w, "target %s %q\n", target.URL, target.Name)

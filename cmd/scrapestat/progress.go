@@ -43,7 +43,7 @@ func (p *progress) every() time.Duration {
 
 // line shows the state of a collection.
 func (p *progress) line(phase string, t totals) {
-	p.show(fmt.Sprintf("%s  %s  %d scrapes (%d failed)  %d samples (%d lines dropped)",
+	p.show(fmt.Sprintf("%s  %s  %d scrapes (%d failed or skipped)  %d samples (%d lines dropped)",
 		time.Since(p.started).Round(time.Second), phase, t.polls, t.failed, t.lines, t.dropped))
 }
 
