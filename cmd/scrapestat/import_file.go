@@ -151,9 +151,10 @@ func newImportAIPerfCmd(std stdio) *cobra.Command {
 		Use:   "aiperf-jsonl FILE",
 		Short: "Import AIPerf's JSONL file of server metrics, or ours",
 		Long: `Imports AIPerf's server_metrics_export.jsonl, or ours. FILE may be gzip; - is stdin.
-The file has no types: they and the phases are those of the JSON export of the
-same run, FILE with .json for .jsonl unless --types names another. Families whose
-type nothing says are unknown and get the statistics of a gauge.`,
+The file has no types: they are those of the JSON export of the same run, FILE with
+.json for .jsonl unless --types names another. The phases are those that the lines
+are tagged with, else those of the JSON export. Families whose type nothing says are
+unknown and get the statistics of a gauge.`,
 		Example: "  scrapestat import aiperf-jsonl artifacts/server_metrics_export.jsonl -o run1\n  zcat old.jsonl.gz | scrapestat import aiperf-jsonl - --counters 'tokens|requests' -o run2",
 		Args:    exactly(1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
