@@ -307,6 +307,16 @@ func hostileConfig(t *testing.T) {
 	}
 	try(t, exitUsage, "bomb.yml", "collect", "--config", path, "-o", filepath.Join(tmp, "r"))
 	try(t, exitUsage, "/dev/zero", "collect", "--config", "/dev/zero", "-o", filepath.Join(tmp, "r"))
+	include := filepath.Join(tmp, "include.yml")
+	if err := os.WriteFile(include, []byte("scrape_config_files: [/dev/zero]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitUsage, "/dev/zero", "collect", "--config", include, "-o", filepath.Join(tmp, "r"))
+	list := filepath.Join(tmp, "list.yml")
+	if err := os.WriteFile(list, []byte("scrape_configs: [{job_name: j, file_sd_configs: [{files: [/dev/zero]}]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitDone, "read /dev/zero", "collect", "--config", list, serveBad(t, goodScript).Addr, "-o", filepath.Join(tmp, "listed"), "--formats", "json", "--duration", "50ms", "--settle", "0s")
 	try(t, exitUsage, "/dev/zero", "collect", "127.0.0.1:1", "--bearer-token-file", "/dev/zero", "-o", filepath.Join(tmp, "r"))
 	openToAll(t, tmp)
 }
