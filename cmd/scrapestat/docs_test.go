@@ -167,6 +167,9 @@ func (r *docRun) needsPython(b *docBlock) bool {
 	if os.Getenv("SCRAPESTAT_PYTHON") != "" || b.lang != "python" && !regexp.MustCompile(`(?m)^(?:\$ )?(?:duckdb|python3?) `).MatchString(b.text) {
 		return false
 	}
+	if os.Getenv("CI") == "true" {
+		r.t.Errorf("%s:%d: SCRAPESTAT_PYTHON is not set; .ci/run installs it", r.page.path, b.line)
+	}
 	r.unrun = append(r.unrun, fmt.Sprintf("line %d", b.line))
 	return true
 }
