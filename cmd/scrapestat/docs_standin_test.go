@@ -117,11 +117,37 @@ func standInGo(args []string) error {
 		return pass("scrapestat", args[2:]...)
 	case len(args) > 1 && args[0] == "test":
 		return checkGoTest(os.Getenv("DOC_ROOT"), args[1:])
+	case len(args) > 2 && args[0] == "run" && args[1] == ".":
+		return checkBench(os.Getenv("DOC_ROOT"), args[2:])
 	case len(args) == 2 && args[0] == "doc":
 		_, err := os.Stat(filepath.Join(os.Getenv("DOC_ROOT"), args[1], "doc.go"))
 		return err
 	}
 	return fmt.Errorf("used as %q: only go run ./cmd/scrapestat, go test and go doc are known", args)
+}
+
+// checkBench finds out whether `go run . ARG...` in bench would run something: the
+// last word is in a text of it, as the names of goals are.
+func checkBench(root string, args []string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	goal := args[len(args)-1]
+	sources, err := filepath.Glob(filepath.Join(root, "bench", "*.go"))
+	if err != nil || filepath.Base(dir) != "bench" {
+		return fmt.Errorf("go run . in %s: only bench is known", dir)
+	}
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if regexp.MustCompile(`"[^"\n]*\b` + regexp.QuoteMeta(goal) + `\b[^"\n]*"`).Match(text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("bench has no goal %q", goal)
 }
 
 // goTestFlags are those of go test itself: whether they take a value.
