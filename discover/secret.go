@@ -85,7 +85,8 @@ func (v *vault) addHeader(value string) {
 	}
 	if plain, err := base64.StdEncoding.DecodeString(token); err == nil {
 		v.add(string(plain))
-		if _, password, ok := strings.Cut(string(plain), ":"); ok {
+		if user, password, ok := strings.Cut(string(plain), ":"); ok {
+			v.add(user)
 			v.add(password)
 		}
 	}

@@ -285,7 +285,7 @@ func TestRun(t *testing.T) {
 		if status != nil {
 			o.Status = status
 		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 		defer stop()
 		if err := live.Run(ctx, o); (err != nil) != wantErr {
 			t.Errorf("error: %v", err)

@@ -168,7 +168,7 @@ func TestRemoteWriteBroken(t *testing.T) {
 	check("500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, "were dropped as the receiver did not follow")
 	check("400", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of \x1b order", http.StatusBadRequest)
-	}, "out of order")
+	}, "out of ? order")
 	check("later", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -84,10 +84,11 @@ func (s *session) conduct(ctx context.Context, first, done <-chan struct{}) erro
 	case <-done:
 		return nil // the collector says why
 	}
-	// Learning the first bodies takes memory once: it goes back before the load
-	// comes, as the machine is the measured server's.
-	debug.FreeOSMemory()
 	start := s.now()
+	// Learning the first bodies takes memory once: it goes back before the load
+	// comes, as the machine is the measured server's. The window has begun: no poll
+	// shall come between the baselines and it.
+	debug.FreeOSMemory()
 	if err := s.begin(ctx, start); err != nil {
 		return err
 	}

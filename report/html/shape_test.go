@@ -14,9 +14,7 @@ func shapeOf(t *testing.T, text string) (tags []string, ends int, raw bool) {
 	t.Helper()
 	page := pageOf(t, html.Options{Title: text}, served(3, text))
 	body, _, _ := strings.Cut(page, `<script type="application/octet-stream"`)
-	for _, m := range regexp.MustCompile(`<\S[^\s>]*`).FindAllString(body, -1) {
-		tags = append(tags, m)
-	}
+	tags = regexp.MustCompile(`<\S[^\s>]*`).FindAllString(body, -1)
 	return tags, strings.Count(strings.ToLower(page), "</script"), strings.ContainsAny(body, "\x00\x1b\u202e")
 }
 
