@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -238,17 +236,7 @@ func serveHoles(ctx context.Context, _ []string, out io.Writer) error {
 	fmt.Fprintln(out, ln.Addr())
 	var conns sync.WaitGroup
 	defer conns.Wait()
-	for {
-		c, err := ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accept: %w", err)
-		}
-		conns.Go(func() {
-			defer c.Close()
-			_, _ = io.Copy(io.Discard, bufio.NewReader(c)) // until the other side gives up
-		})
-	}
+	return accept(ln, &conns, func(c net.Conn) {
+		_, _ = io.Copy(io.Discard, c) // until the other side gives up
+	})
 }

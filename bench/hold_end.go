@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/simulate"
 )
@@ -93,7 +92,10 @@ func recordEnd(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	samples, err := recordAll(ctx, w, pollers)
+	samples, err := recordPolls(ctx, w, pollers, int(endLength/interval))
+	if err == nil {
+		err = w.Flush()
+	}
 	if err == nil {
 		err = copyFiles(args[0], args[1])
 	}
@@ -102,30 +104,6 @@ func recordEnd(ctx context.Context, args []string, out io.Writer) error {
 	}
 	_, err = fmt.Fprintln(out, samples)
 	return err
-}
-
-func recordAll(ctx context.Context, w *rundb.Writer, pollers []*poller) (samples int, err error) {
-	for i := range int(endLength / interval) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		for _, p := range pollers {
-			s, err := p.next()
-			if err != nil {
-				return 0, err
-			}
-			samples += s.Lines
-			if err := w.Record(s); err != nil {
-				return 0, err
-			}
-		}
-		if i == 0 {
-			if err := w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: pollers[len(pollers)-1].source.now.UnixNano() + 1}); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return samples, w.Flush()
 }
 
 // copyFiles copies the files of a recording but its shared memory, which goes with

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -102,7 +103,7 @@ func newRecording(dir string, targets int, originNS int64) (*rundb.Writer, error
 
 // recordFor records that many targets for a stretch of simulated time, marks
 // included, and returns the number of samples.
-func recordFor(dir string, targets int, length, step time.Duration, o simulate.Options) (samples int, err error) {
+func recordFor(ctx context.Context, dir string, targets int, length, step time.Duration, o simulate.Options) (samples int, err error) {
 	var pollers []*poller
 	for i := range targets {
 		p, err := newPoller(i, uint64(i+1), step, o)
@@ -117,7 +118,19 @@ func recordFor(dir string, targets int, length, step time.Duration, o simulate.O
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	for i := range int(length / step) {
+	if samples, err = recordPolls(ctx, w, pollers, int(length/step)); err != nil {
+		return 0, err
+	}
+	return samples, w.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: pollers[targets-1].source.now.UnixNano() + 1})
+}
+
+// recordPolls records so many polls of each poller, and the mark behind the first
+// of all, and returns the number of samples.
+func recordPolls(ctx context.Context, w *rundb.Writer, pollers []*poller, polls int) (samples int, err error) {
+	for i := range polls {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		for _, p := range pollers {
 			s, err := p.next()
 			if err != nil {
@@ -129,12 +142,12 @@ func recordFor(dir string, targets int, length, step time.Duration, o simulate.O
 			}
 		}
 		if i == 0 {
-			if err := w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: pollers[targets-1].source.now.UnixNano() + 1}); err != nil {
+			if err := w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: pollers[len(pollers)-1].source.now.UnixNano() + 1}); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return samples, w.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: pollers[targets-1].source.now.UnixNano() + 1})
+	return samples, nil
 }
 
 // sizeOf returns the bytes of all files below dir.

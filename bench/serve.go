@@ -48,7 +48,10 @@ func serveTargets(ctx context.Context, args []string, out io.Writer) error {
 	fmt.Fprintln(out, ln.Addr().String(), src.server.Samples(), len(s.answers[0]))
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
-	return s.accept(ln)
+	return accept(ln, &s.conns, func(c net.Conn) {
+		for r := bufio.NewReader(c); s.answer(c, r) == nil; {
+		}
+	})
 }
 
 // targetServer answers the targets.
@@ -62,7 +65,8 @@ type targetServer struct {
 	sunk int64     // bytes of remote writes
 }
 
-func (s *targetServer) accept(ln net.Listener) error {
+// accept serves each connection of ln in a goroutine of conns until ln is closed.
+func accept(ln net.Listener, conns *sync.WaitGroup, serve func(net.Conn)) error {
 	for {
 		c, err := ln.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -71,10 +75,9 @@ func (s *targetServer) accept(ln net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("accept: %w", err)
 		}
-		s.conns.Go(func() {
+		conns.Go(func() {
 			defer c.Close()
-			for r := bufio.NewReader(c); s.answer(c, r) == nil; {
-			}
+			serve(c)
 		})
 	}
 }

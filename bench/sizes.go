@@ -119,7 +119,7 @@ func byLength(ctx context.Context, c config, r *report) error {
 }
 
 // recordChild is the child process that records a run in simulated time.
-func recordChild(_ context.Context, args []string, out io.Writer) error {
+func recordChild(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("usage: record DIR LENGTH")
 	}
@@ -127,7 +127,7 @@ func recordChild(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read length: %w", err)
 	}
-	samples, err := recordFor(args[0], 1, length, lengthStep, simulate.Options{})
+	samples, err := recordFor(ctx, args[0], 1, length, lengthStep, simulate.Options{})
 	if err != nil {
 		return err
 	}
