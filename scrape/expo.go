@@ -3,6 +3,7 @@ package scrape
 import (
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -264,11 +265,32 @@ func integerSample(dst []nativeBucket, h *histogram.Histogram, most int) (native
 	for _, it := range []histogram.BucketIterator[uint64]{h.NegativeBucketIterator(), h.PositiveBucketIterator()} {
 		for it.Next() && len(s.buckets) <= most {
 			if b := it.At(); b.Count > 0 || h.UsesCustomBuckets() {
-				s.buckets = append(s.buckets, nativeBucket{b.Lower, b.Upper, float64(b.Count)})
+				s.add(nativeBucket{b.Lower, b.Upper, float64(b.Count)})
 			}
 		}
 	}
-	return s, true
+	return s, s.ordered()
+}
+
+// add adds a populated bucket, in the order of their indexes. Far from 1 several
+// have the same bounds, as floating point has no others, and are one bucket then; so is
+// one next to zero with that of zero.
+func (s *nativeSample) add(b nativeBucket) {
+	if n := len(s.buckets); n > 0 {
+		for _, same := range []*nativeBucket{&s.buckets[n-1], &s.buckets[0]} {
+			if same.lower == b.lower && same.upper == b.upper {
+				same.count += b.count
+				return
+			}
+		}
+	}
+	s.buckets = append(s.buckets, b)
+}
+
+// ordered says that every bucket has bounds, the lower one first. A server can send
+// any bytes as the bounds of its own and as the threshold of zero; the validation lets NaN pass.
+func (s *nativeSample) ordered() bool {
+	return !slices.ContainsFunc(s.buckets, func(b nativeBucket) bool { return !(b.lower <= b.upper) })
 }
 
 // sound says that what a validation found does not forbid to use a histogram: a
@@ -290,9 +312,9 @@ func floatSample(dst []nativeBucket, h *histogram.FloatHistogram, most int) (nat
 	for _, it := range []histogram.BucketIterator[float64]{h.NegativeBucketIterator(), h.PositiveBucketIterator()} {
 		for it.Next() && len(s.buckets) <= most {
 			if b := it.At(); b.Count > 0 || h.UsesCustomBuckets() {
-				s.buckets = append(s.buckets, nativeBucket{b.Lower, b.Upper, b.Count})
+				s.add(nativeBucket{b.Lower, b.Upper, b.Count})
 			}
 		}
 	}
-	return s, true
+	return s, s.ordered()
 }

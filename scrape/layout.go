@@ -72,6 +72,7 @@ func (y *layout) learn(b Body, l *learner) {
 		if len(value) > maxValue {
 			y.ok, value = false, nil
 		}
+		y.ok = y.ok && apart(b.Bytes, p.start)
 		var cell uint16
 		y.values, cell = appendCell(y.values, value)
 		y.lines = append(y.lines, stretch{p.start - at, p.slot, uint16(len(value)), cell})
@@ -95,6 +96,13 @@ func (y *layout) learn(b Body, l *learner) {
 		}
 	}
 	slices.SortFunc(y.order, func(a, b int32) int { return cmp.Compare(y.lines[a].slot, y.lines[b].slot) })
+}
+
+// apart says whether the value that begins there could not be read as the end of the
+// name before it. The parser takes "a+1 5" for the value +1 at the time 5; "a1 5"
+// is another series.
+func apart(body []byte, start int32) bool {
+	return start > 0 && (body[start-1] == ' ' || body[start-1] == '\t' || body[start-1] == '}')
 }
 
 // keepText takes all of a body but its values over.

@@ -94,7 +94,7 @@ func drawLine(t *rapid.T) string {
 	if len(pairs) > 0 || rapid.IntRange(0, 9).Draw(t, "braces") == 0 {
 		out += "{" + strings.Join(pairs, rapid.SampledFrom([]string{",", ",", ", "}).Draw(t, "comma")) + "}"
 	}
-	out += rapid.SampledFrom([]string{" ", " ", " ", "  ", "\t", ""}).Draw(t, "blank") + drawValue(t)
+	out += rapid.SampledFrom([]string{" ", " ", " ", "  ", "\t", "", "+"}).Draw(t, "blank") + drawValue(t)
 	return out + rapid.SampledFrom([]string{"", "", "", "", "", " ", " 1700000000", " -5", " 1.5", ` # {t="1"} 1`, "\r", " x"}).Draw(t, "tail")
 }
 
@@ -202,6 +202,10 @@ func TestReplayIsUsed(t *testing.T) {
 	check("a 1\nb 1\n", "a 1\n", false)
 	check("a 1\n", "a 1", false)
 	check("a 1\na 2\n", "a 5\na 6\n", true)
+	check("a\t1\n", "a\t2\n", true)
+	check("a{x=\"1\"}1\n", "a{x=\"1\"}2\n", true)
+	check("a+1 5\n", "a1 5\n", false) // the value +1, and the series a1
+	check("a+1 5\n", "a+2 5\n", false)
 }
 
 func TestParseValue(t *testing.T) {

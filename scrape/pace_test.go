@@ -105,7 +105,7 @@ func TestScrapeShare(t *testing.T) {
 
 func TestSlowTargetsDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := run(t, scrape.Options{Interval: 100 * time.Millisecond}, 30050*time.Millisecond, slow(time.Hour), steady)
+		sink := run(t, scrape.Options{Interval: 100 * time.Millisecond}, 30075*time.Millisecond, slow(time.Hour), steady)
 		for i, s := range sink.snapshots[1] {
 			if s.Outcome != metric.OK || s.SentNS != s.DueNS || s.Seq != uint64(i) {
 				t.Fatalf("snapshot %d: %v, %d ns late", i, s.Outcome, s.SentNS-s.DueNS)
@@ -217,7 +217,7 @@ func TestSaturation(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := make(chan struct{})
-		time.AfterFunc(30500*time.Millisecond, func() { close(stop) })
+		time.AfterFunc(30510*time.Millisecond, func() { close(stop) })
 		if err := c.Run(t.Context(), stop); err != nil {
 			t.Fatal(err)
 		}

@@ -165,6 +165,26 @@ func TestBadProtobuf(t *testing.T) {
 	}
 }
 
+// Bounds that are none make the histogram unusable, not its buckets those of
+// something else; buckets that floating point cannot tell apart are one.
+func TestNativeBounds(t *testing.T) {
+	for _, threshold := range []float64{math.NaN(), -1} {
+		h := native(1)
+		h.ZeroThreshold = new(threshold)
+		_, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}),
+			family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(1.0)}})))
+		if s.Outcome != metric.Partial || s.Dropped() != s.Lines-1 || len(s.Drops) != 1 {
+			t.Errorf("threshold %v: got %v, %d lines, drops %+v", threshold, s.Outcome, s.Lines, s.Drops)
+		}
+	}
+	h := native(1)
+	h.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(2000)), Length: new(uint32(2))}}
+	c, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h})))
+	if got := bounds(c)["histogram n native_bucket +Inf +Inf"]; got != 2 || s.Lines != 5 || s.Dropped() != 0 {
+		t.Errorf("got %v observations beyond all numbers, %d lines, drops %+v of %v", got, s.Lines, s.Drops, bounds(c))
+	}
+}
+
 func TestNativeBucketLimit(t *testing.T) {
 	h := native(1)
 	body := encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}))

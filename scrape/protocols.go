@@ -29,7 +29,7 @@ const (
 // knownProtocols returns our names, then those of Prometheus' scrape_protocols.
 func knownProtocols() []protocol {
 	return []protocol{
-		{"text", formatText, []string{mediaText004, mediaText100}},
+		{"text", formatText, []string{mediaText004}},
 		{"openmetrics", formatOpenMetrics, []string{mediaOpen100, mediaOpen001}},
 		{"protobuf", formatProtobuf, []string{mediaProtobuf}},
 		{"PrometheusText0.0.4", formatText, []string{mediaText004}},
@@ -50,7 +50,7 @@ func defaultProtocols() []string { return []string{"text", "openmetrics"} }
 // What comes after a text format is covered by the last item, */*, and not named:
 // every server has text, so one that honours the order answers with that, while
 // some, Python's prometheus_client among them, take the mere mention of
-// OpenMetrics for a wish.
+// OpenMetrics, or of text 1.0.0, for a wish; both cost it more than text 0.0.4.
 func Accept(protocols []string) (string, error) {
 	if len(protocols) == 0 {
 		protocols = defaultProtocols()

@@ -20,11 +20,11 @@ func TestAccept(t *testing.T) {
 			t.Errorf("%v: got %q, %v, want %q", protocols, got, err, want)
 		}
 	}
-	const text = "text/plain;version=0.0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.9,*/*;q=0.1"
+	const text = "text/plain;version=0.0.4,*/*;q=0.1"
 	check(text)
 	check(text, "text", "openmetrics")
 	check("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=0.0.1;q=0.9,"+
-		"text/plain;version=0.0.4;q=0.8,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.7,*/*;q=0.1", "openmetrics", "text", "protobuf")
+		"text/plain;version=0.0.4;q=0.8,*/*;q=0.1", "openmetrics", "text", "protobuf")
 	check("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.9,*/*;q=0.1",
 		"PrometheusProto", "PrometheusText0.0.4")
 	fail := func(want string, protocols ...string) {
