@@ -150,33 +150,6 @@ func (c *Catalog) Reads(family string) bool {
 	return slices.ContainsFunc(c.rules(), func(p Pack) bool { return p.reads(family) })
 }
 
-// Derive applies all packs to what one endpoint gained. The results are sorted:
-// by pack, scope, rule, then by further labels, numbers as numbers.
-func (c *Catalog) Derive(s Stretch, span Span) []Derived {
-	var out []Derived
-	everything := c.view(s)
-	for _, p := range c.rules() {
-		all := everything.part(metric.Labels{})
-		for name, gains := range everything.byName {
-			if p.reads(name) {
-				all.byName[name] = gains
-			}
-		}
-		if len(all.byName) == 0 {
-			continue
-		}
-		for _, view := range all.scopes(&p) {
-			for i := range p.Rules {
-				if p.Rules[i].WindowOnly && span == Slice {
-					continue
-				}
-				out = append(out, p.apply(view, &p.Rules[i])...)
-			}
-		}
-	}
-	return out
-}
-
 // apply makes the results of a rule in one scope.
 func (p *Pack) apply(v *View, r *Rule) []Derived {
 	var out []Derived

@@ -15,7 +15,7 @@ import (
 // server the stage and replica that their engine stands for, as far as edges and
 // other stages tell how many replicas each stage has. Where they do not, each
 // engine is a stage of its own, named after it.
-func (v *View) numberStages() {
+func (p *Plan) numberStages(v *View) {
 	if !isOmni(v) {
 		return
 	}
@@ -36,9 +36,7 @@ func (v *View) numberStages() {
 			if !known {
 				to = [2]string{"engine" + engine, "0"}
 			}
-			named := *g
-			named.Labels = join(g.Labels.Without("engine"), metric.NewLabels(metric.Label{Name: "stage", Value: to[0]}, metric.Label{Name: "replica", Value: to[1]}))
-			gains[i] = &named
+			gains[i] = p.rename(g, join(g.Labels.Without("engine"), metric.NewLabels(metric.Label{Name: "stage", Value: to[0]}, metric.Label{Name: "replica", Value: to[1]})), 0)
 		}
 	}
 }

@@ -10,19 +10,20 @@ import (
 // rankLabels name the ranks of a model that is spread over processes.
 var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "ep_rank"}
 
-// view indexes the gains of a stretch by the newest names of their families.
-func (c *Catalog) view(s Stretch) *View {
-	v := &View{Seconds: s.Seconds, EndNS: s.EndNS, SliceSeconds: s.SliceSeconds, catalog: c, byName: map[string][]*Gain{}}
+// everything indexes the gains of a plan by the newest names of their families.
+func (p *Plan) everything() *View {
+	c := p.catalog
+	v := &View{catalog: c, byName: map[string][]*Gain{}}
 	seen := map[spelt]spelling{}
-	for i := range s.Gains {
-		g := &s.Gains[i]
+	for i := range p.gains {
+		g := &p.gains[i]
 		f, ok := c.Family(g.Family)
 		if !ok {
 			v.byName[g.Family] = append(v.byName[g.Family], g)
 			continue
 		}
 		rank := f.rank(g.Family)
-		if g = c.newest(f, g); f.repeats(g.Labels) {
+		if g = p.newest(f, g); f.repeats(g.Labels) {
 			continue
 		}
 		key := spelt{f, g.Labels, g.Source}
@@ -42,7 +43,7 @@ func (c *Catalog) view(s Stretch) *View {
 			v.byName[name] = wholes(gains, f.Only)
 		}
 	}
-	v.numberStages()
+	p.numberStages(v)
 	return v
 }
 
@@ -65,34 +66,12 @@ func (f *Family) rank(name string) int {
 
 // newest returns a gain as the newest generation of its server would show it; the
 // given one where it is of that.
-func (c *Catalog) newest(f *Family, g *Gain) *Gain {
-	labels, scale := c.Labels(f, g.Labels), f.Scales[g.Family]
+func (p *Plan) newest(f *Family, g *Gain) *Gain {
+	labels := p.catalog.Labels(f, g.Labels)
 	if implied := f.Implied[g.Family]; len(implied) > 0 {
 		labels = join(metric.NewLabels(implied...), labels)
 	}
-	if labels == g.Labels && (scale == 0 || scale == 1) {
-		return g
-	}
-	out := *g
-	out.Labels = labels
-	if scale == 0 || scale == 1 {
-		return &out
-	}
-	for _, x := range []*float64{&out.Sum, &out.TimeAvg, &out.Min, &out.Max, &out.First, &out.Last, &out.Total} {
-		*x *= scale
-	}
-	out.Exact, out.HasExact = 0, false
-	out.Buckets = slices.Clone(g.Buckets)
-	for i := range out.Buckets {
-		out.Buckets[i].Upper *= scale
-	}
-	if g.Type == metric.Counter {
-		out.Slices = slices.Clone(g.Slices)
-		for i := range out.Slices {
-			out.Slices[i] *= scale
-		}
-	}
-	return &out
+	return p.rename(g, labels, f.Scales[g.Family])
 }
 
 // repeats says that another rank tells the same.

@@ -153,17 +153,12 @@ func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 		at[key{d.Pack, d.Name, d.Labels}] = len(out)
 		out = append(out, Derived{Endpoint: endpoint, Derived: d})
 	}
+	if len(cuts) == 0 {
+		return out
+	}
+	part := newParts(c, sources)
 	for k, slice := range cuts {
-		part := catalog.Stretch{Seconds: window.SliceSeconds[k]}
-		for i := range sources {
-			from := &sources[i]
-			for _, s := range from.series {
-				if g, ok := sliceGain(from, s, k, slice.StartNS); ok {
-					part.Gains = append(part.Gains, g)
-				}
-			}
-		}
-		for _, d := range c.Derive(part, catalog.Slice) {
+		for _, d := range part.derive(k, slice, window.SliceSeconds[k]) {
 			if i, ok := at[key{d.Pack, d.Name, d.Labels}]; ok {
 				out[i].Slices = append(out[i].Slices, DerivedSlice{slice, d.Status, d.Value, d.Shown, d.Numerator, d.Denominator})
 			}
@@ -310,35 +305,4 @@ func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
 		g.Type = metric.Gauge
 	}
 	return g
-}
-
-// sliceGain returns what a series gained in slice k, which begins at start. The
-// last value of a gauge is not known there; its mean stands for it.
-func sliceGain(from *source, s *normalize.Series, k int, start int64) (catalog.Gain, bool) {
-	g := from.emptyGain(s)
-	g.Resets, g.Born = 0, false // slices do not tell where they were
-	switch {
-	case s.Counter != nil && k < len(s.Counter.Slices):
-		g.Total = s.Counter.Slices[k].Total
-		return g, true
-	case s.Gauge != nil:
-		i, ok := slices.BinarySearchFunc(s.Gauge.Slices, start, func(v normalize.GaugeSlice, at int64) int { return int(v.StartNS - at) })
-		if ok {
-			v := s.Gauge.Slices[i]
-			g.TimeAvg, g.Min, g.Max, g.Last = v.Avg, v.Min, v.Max, v.Avg
-		}
-		return g, ok
-	case s.Summary != nil && k < len(s.Summary.Slices):
-		m := &s.Summary.Slices[k]
-		g.Count, g.Sum, g.HasSum = float64(m.Count), m.Sum, !s.Summary.NoSum
-		return g, !s.Summary.NoCount
-	case s.Histogram != nil && k < len(s.Histogram.Slices):
-		h := &s.Histogram.Slices[k]
-		g.Count, g.Sum, g.HasSum = float64(h.Count), h.Sum, !s.Histogram.NoSum
-		for i, n := range h.Counts {
-			g.Buckets = append(g.Buckets, catalog.Bucket{Upper: s.Histogram.Bounds[i].Upper, Count: float64(n)})
-		}
-		return g, true
-	}
-	return g, false
 }
