@@ -400,7 +400,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatal(err)
 			}
 			for _, v := range []events.Value{r.QPS, r.QPSAll, r.TPS, r.Duration} {
-				if v.Known == (v.Reason != "") || math.IsNaN(v.V) || math.IsInf(v.V, 0) || v.V < 0 && v.Known && w != events.WindowLegacy {
+				if v.Known == (v.Reason != "") || math.IsNaN(v.V) || math.IsInf(v.V, 0) || v.V < 0 && v.Known {
 					t.Errorf("window %s: got %+v", w, v)
 				}
 			}

@@ -124,6 +124,9 @@ func (s *Session) apply(w Window) (span, error) {
 	default:
 		return sp, fmt.Errorf("report requests: unknown window %q; want %s", w.Name, windowForms)
 	}
+	if sp.duration.Known && sp.duration.V < 0 {
+		sp.duration = unknown("the window ends before it begins: requests complete before they are issued")
+	}
 	return sp, nil
 }
 
