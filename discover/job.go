@@ -269,12 +269,14 @@ func (j *job) url(b *labels.Builder, to *reach) (string, error) {
 		}
 	})
 	u := url.URL{Scheme: scheme, Host: address, RawQuery: q.Encode()}
-	path := b.Get(model.MetricsPathLabel)
-	if plain, query, ok := strings.Cut(path, "?"); ok {
-		path = plain
+	path, query, _ := strings.Cut(b.Get(model.MetricsPathLabel), "?")
+	if query != "" {
 		u.RawQuery = strings.Trim(query+"&"+u.RawQuery, "&")
 	}
 	u.Path = "/" + strings.TrimPrefix(path, "/")
+	if _, err := url.Parse(u.String()); err != nil { // the query of a path is as it was given
+		return "", fmt.Errorf("%s %q is no path of a URL", model.MetricsPathLabel, metric.Clean(b.Get(model.MetricsPathLabel), 100))
+	}
 	return u.String(), nil
 }
 
