@@ -161,7 +161,7 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 		t.Fatal(err)
 	}
 	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that coverage guides find the inputs that the others mutate.\n" +
-		"Targets that try the same add up to one goal.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
+		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
 		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package, f.Target, f.Executions, f.Guided, f.Wanted, f.Inputs, f.Failures)

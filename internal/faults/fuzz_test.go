@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/scrape"
@@ -79,12 +80,16 @@ func scrapes(t *testing.T, mode uint8, bodies ...[]byte) {
 		contentType = "application/openmetrics-text; version=1.0.0"
 	}
 	at, present := int64(0), 0
+	var dict metric.Dict
 	for i, body := range bodies {
 		at += int64(time.Second)
 		s := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Took: time.Millisecond, Status: 200}
 		d.Decode(&s, scrape.Body{Bytes: bytes.Clone(body), ContentType: contentType, Cut: mode&8 != 0})
+		if err := dict.Grow(&s.Growth); err != nil {
+			t.Fatalf("body %d: %v", i, err)
+		}
 		if s.Frame.Full {
-			present = len(s.Frame.Slots)
+			present = faults.Lines(&dict, &s.Frame)
 		}
 		if s.Outcome.Stored() && present+s.Dropped() != s.Lines {
 			t.Fatalf("body %d: %d samples stored and %d lines dropped of %d", i, present, s.Dropped(), s.Lines)

@@ -99,12 +99,7 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 			continue
 		}
 		if s.Frame.Full {
-			present = 0
-			for _, slot := range s.Frame.Slots {
-				if dict.Slots[slot].Role != metric.RoleSampleTime { // beside the lines
-					present++
-				}
-			}
+			present = Lines(&dict, &s.Frame)
 		}
 		a.Lines, a.Dropped = a.Lines+s.Lines, a.Dropped+s.Dropped()
 		if s.Outcome == metric.OK {
@@ -320,4 +315,15 @@ func differ(x, y []byte) int {
 		}
 	}
 	return min(len(x), len(y))
+}
+
+// Lines is how many lines of an exposition a full frame has the samples of. The time
+// of a sample has a slot, and no line of its own.
+func Lines(dict *metric.Dict, f *metric.Frame) (n int) {
+	for _, slot := range f.Slots {
+		if dict.Slots[slot].Role != metric.RoleSampleTime {
+			n++
+		}
+	}
+	return n
 }
