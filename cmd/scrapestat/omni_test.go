@@ -64,7 +64,7 @@ func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration)
 			t.Fatal(err)
 		}
 		stop := make(chan struct{})
-		time.AfterFunc(load+30*time.Second, func() { close(stop) })
+		time.AfterFunc(load+30*time.Second+time.Second/2, func() { close(stop) })
 		if err := c.Run(t.Context(), stop); err != nil {
 			t.Fatal(err)
 		}

@@ -41,8 +41,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   cmdExits,
-			"waitfor": cmdWaitFor,
+			"exits":      cmdExits,
+			"waitfor":    cmdWaitFor,
+			"waitanswer": cmdWaitAnswer,
 		},
 	})
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -24,18 +27,48 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// cmdWaitAnswer is `waitanswer URL REGEXP`: it waits until what the server answers
+// matches.
+func cmdWaitAnswer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitanswer URL REGEXP")
+	}
+	want, err := regexp.Compile(args[1])
+	ts.Check(err)
+	matches := func() bool {
+		resp, err := http.Get(args[0])
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return err == nil && want.Match(body)
+	}
+	if !waitUntil(matches) {
+		ts.Fatalf("%s answered nothing like %s within %v", args[0], want, patience)
+	}
+}
+
 // patience is how long a test waits for another process.
 const patience = 30 * time.Second
 
 // waitForPolls reports whether the first target of the run had so many stored
 // polls within patience.
 func waitForPolls(dir string, want int) bool {
+	return waitUntil(func() bool {
+		n, err := countStored(dir)
+		return err == nil && n >= want
+	})
+}
+
+// waitUntil reports whether done was true within patience.
+func waitUntil(done func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if n, err := countStored(dir); err == nil && n >= want {
+		if done() {
 			return true
 		}
 		select {
