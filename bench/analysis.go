@@ -284,5 +284,5 @@ func startAIPerf(ctx context.Context, c config, rec *recorded, targets int) (*wo
 	if err != nil {
 		return nil, err
 	}
-	return startWorker(ctx, c.python, src, rec.peer, fmt.Sprint(targets), filepath.Join(c.work, "aiperf.parquet"))
+	return startWorker(ctx, nil, c.python, src, rec.peer, fmt.Sprint(targets), filepath.Join(c.work, "aiperf.parquet"))
 }

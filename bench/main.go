@@ -30,6 +30,7 @@ type config struct {
 	rounds  int
 	seconds int
 	python  string
+	server  string // Python of the measured server
 	gocode  string
 	vmagent string
 	binary  string
@@ -130,6 +131,7 @@ func parse(args []string) (config, []string, error) {
 	f.IntVar(&c.rounds, "rounds", 5, "rounds A B A B")
 	f.IntVar(&c.seconds, "seconds", 60, "length of a run of a whole scraper")
 	f.StringVar(&c.python, "python", os.Getenv("SCRAPESTAT_PYTHON"), "Python with aiperf 0.13.0; \"\" goes without")
+	f.StringVar(&c.server, "server-python", "/usr/bin/python3", "Python of the server that requests are measured on, compiled as distributions do")
 	f.StringVar(&c.gocode, "gocode", "/usr/share/gocode", "GOPATH with VictoriaMetrics' packages, as Debian installs them")
 	f.StringVar(&c.vmagent, "vmagent", "vmagent", "vmagent binary")
 	f.StringVar(&c.binary, "scrapestat", "", "scrapestat binary; \"\" builds this checkout")
@@ -182,5 +184,6 @@ func children() map[string]func(ctx context.Context, args []string, out io.Write
 		"record-end":    recordEnd,
 		"serve-holes":   serveHoles,
 		"serve-mock":    serveMock,
+		"serve-library": serveLibrary,
 	}
 }

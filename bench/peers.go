@@ -56,8 +56,10 @@ type worker struct {
 	out *bufio.Reader
 }
 
-func startWorker(ctx context.Context, name string, args ...string) (*worker, error) {
+// startWorker starts a worker with env besides our own environment.
+func startWorker(ctx context.Context, env []string, name string, args ...string) (*worker, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -113,7 +115,7 @@ func vmParser(ctx context.Context, c config, bodies string) (*worker, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build vmparse: %w: %s", err, out)
 	}
-	return startWorker(ctx, bin, bodies)
+	return startWorker(ctx, nil, bin, bodies)
 }
 
 func pythonParser(ctx context.Context, c config, bodies string) (*worker, error) {
@@ -124,5 +126,5 @@ func pythonParser(ctx context.Context, c config, bodies string) (*worker, error)
 	if err != nil {
 		return nil, err
 	}
-	return startWorker(ctx, c.python, src, bodies)
+	return startWorker(ctx, nil, c.python, src, bodies)
 }

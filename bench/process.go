@@ -171,27 +171,34 @@ func (p *process) memory(field string) (int64, error) {
 	return 0, fmt.Errorf("read memory of %s: no %s", p.name, field)
 }
 
-// stolen is the share of the time since the beginning of the machine that the
-// hypervisor gave to others, as two counters.
-func stolen() (steal, all int64) {
+// hostTime is the time of the machine's processors since its beginning, and what
+// of it the hypervisor gave to others; zero where the system does not tell.
+type hostTime struct{ steal, all int64 }
+
+// since is the share that others had since an earlier reading.
+func (t hostTime) since(before hostTime) float64 {
+	return float64(t.steal-before.steal) / float64(max(1, t.all-before.all))
+}
+
+func readHostTime() (t hostTime) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 1
+		return hostTime{}
 	}
 	first, _, _ := strings.Cut(string(b), "\n")
 	for i, text := range strings.Fields(first)[1:] {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return 0, 1
+			return hostTime{}
 		}
 		if i == 7 {
-			steal = n
+			t.steal = n
 		}
 		if i < 8 {
-			all += n
+			t.all += n
 		}
 	}
-	return steal, all
+	return t
 }
 
 // pause waits, or returns early when ctx is done.

@@ -144,7 +144,7 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if err := f.reset(); err != nil {
 		return scrapeRun{}, err
 	}
-	steal, all := stolen()
+	before := readHostTime()
 	p, err := start(ctx, c, c.cpu, name, args...)
 	if err != nil {
 		return scrapeRun{}, err
@@ -153,7 +153,7 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if err != nil {
 		return out, err
 	}
-	steal2, all2 := stolen()
+	after := readHostTime()
 	came, err := f.arrivals()
 	if err != nil {
 		return out, err
@@ -162,7 +162,7 @@ func scrapeWith(ctx context.Context, c config, s scraper, f *fleet, every time.D
 	if out.requests == 0 {
 		return out, fmt.Errorf("%s sent no request: %s", s.name, p.tail())
 	}
-	out.window.stolen = float64(steal2-steal) / float64(max(1, all2-all))
+	out.window.stolen = after.since(before)
 	return out, nil
 }
 
