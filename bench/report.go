@@ -74,7 +74,7 @@ func (r *report) add(w row) {
 		if w.value /= r.slow; w.atLeast {
 			w.value = measured.value * r.slow
 		}
-		w.note = strings.TrimPrefix(fmt.Sprintf("%s; judged at the speed of the goals' machine, which is %.1f times this one; as measured %s: %s",
+		w.note = strings.TrimPrefix(fmt.Sprintf("%s; judged at the speed of the goals' machine, which is %.2f times this one; as measured %s: %s",
 			w.note, r.slow, short(measured.value), measured.verdict()), "; ")
 	}
 	r.rows = append(r.rows, w)
@@ -122,7 +122,7 @@ func (r *report) begin(g goal) error {
 		return err
 	}
 	r.slow = slow
-	r.say("\n## %s (%s): %s\nload average %s; this machine is %.1f times slower now than that of the goals", g.name, g.covers, g.what, loadAverage(), slow)
+	r.say("\n## %s (%s): %s\nload average %s; textparse takes %.2f times as long here and now as on the machine of the goals", g.name, g.covers, g.what, loadAverage(), slow)
 	return nil
 }
 
