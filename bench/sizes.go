@@ -47,30 +47,39 @@ func byTargets(ctx context.Context, c config, r *report) error {
 func bySeries(ctx context.Context, c config, r *report) error {
 	var lines [][]string
 	for _, extra := range []int{0, 10_000, 100_000, 399_000} {
-		l, err := record(1, 3, simulate.Options{ExtraSeries: extra})
+		l, steady, first, err := decodeCost(ctx, c, extra)
 		if err != nil {
 			return err
 		}
-		steady, err := ours(l.bodies)
-		if err != nil {
-			return err
-		}
-		first := timed("first", func() error {
-			once, err := ours(l.bodies)
-			if err != nil {
-				return err
-			}
-			return once()
-		})
-		stats, err := inTurn(ctx, c.rounds, []candidate{timed("steady", steady), first})
-		if err != nil {
-			return err
-		}
-		stats = scale(stats, 1/float64(l.samples))
-		lines = append(lines, []string{fmt.Sprint(l.samples), fmt.Sprintf("%.2f", float64(len(l.bodies[0]))/1e6), fmt.Sprintf("%.0f", 100*l.changed), stats[0].String(), stats[1].String()})
+		each := scale([]stat{steady, first}, 1e6/float64(l.samples))
+		lines = append(lines, []string{fmt.Sprint(l.samples), fmt.Sprintf("%.2f", float64(len(l.bodies[0]))/1e6), fmt.Sprintf("%.0f", 100*l.changed), each[0].String(), each[1].String()})
 	}
 	r.grid([]string{"samples", "MB", "changed %", "ns/sample steady", "ns/sample first body"}, lines)
 	return nil
+}
+
+// decodeCost returns the milliseconds that a body of a server with so many series
+// more takes, each after the one before it and as the first.
+func decodeCost(ctx context.Context, c config, extra int) (l *load, steady, first stat, err error) {
+	if l, err = record(1, 3, simulate.Options{ExtraSeries: extra}); err != nil {
+		return nil, steady, first, err
+	}
+	next, err := ours(l.bodies)
+	if err != nil {
+		return nil, steady, first, err
+	}
+	stats, err := inTurn(ctx, c.rounds, []candidate{timed("steady", next), timed("first", func() error {
+		once, err := ours(l.bodies)
+		if err != nil {
+			return err
+		}
+		return once()
+	})})
+	if err != nil {
+		return nil, steady, first, err
+	}
+	stats = scale(stats, 1e-6)
+	return l, stats[0], stats[1], nil
 }
 
 // lengthStep is the interval of the runs in simulated time: long, so that a day
