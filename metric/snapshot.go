@@ -25,6 +25,10 @@ const (
 	Cancelled       // the run ended first
 )
 
+// InternalError begins the Err of a poll in which the decoder itself panicked: a bug
+// of ours, whatever the target sent, which cost this poll alone.
+const InternalError = "internal error while decoding"
+
 var outcomeNames = [...]string{"ok", "partial", "http_error", "timeout", "connect_error", "too_large", "truncated",
 	"not_prometheus", "refused_redirect", "skipped_overlap", "cancelled"}
 

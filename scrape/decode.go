@@ -71,16 +71,17 @@ type Body struct {
 // frame, and Body, which is b.Bytes, and BodyBytes. The decoder keeps nothing of
 // b.Bytes. What s receives stays valid until the next call.
 //
-// Decode never fails: a body that is no exposition ends in an outcome.
+// Decode never fails: a body that is no exposition ends in an outcome. So does a
+// panic: the error begins with metric.InternalError then.
 func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
 	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
 	d.dict.release()
+	sent := d.dict.sent
 	defer func() {
 		if p := recover(); p != nil {
-			d.layout.ok = false
-			s.Outcome, s.Err = metric.NotPrometheus, metric.Clean(fmt.Sprint("internal error while decoding: ", p), 300)
-			s.Lines, s.Drops, s.Growth, s.Frame = 0, nil, metric.Growth{}, metric.Frame{}
+			d.failed(s, p)
+			d.dict.sent, d.dict.told = sent, false // or the consumer would miss what was found
 		}
 	}()
 	kind, problem := sniff(b.Bytes, b.ContentType)
@@ -97,6 +98,23 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 		d.learnProtobuf(s, b)
 	default:
 		d.learnBody(s, b, kind)
+	}
+}
+
+// failed makes an outcome of a panic of ours. The next body is stored as if it were
+// the first: nobody knows how much of this one is in what it would be compared with.
+func (d *Decoder) failed(s *metric.Snapshot, p any) {
+	d.layout.ok, d.any = false, false
+	d.learn.parser.caught.take()
+	s.Outcome, s.Err = metric.NotPrometheus, metric.Clean(fmt.Sprint(metric.InternalError, ": ", p), 300)
+	s.Lines, s.Drops, s.Duplicate = 0, nil, false
+	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
+}
+
+// parserWarning says that a parser of Prometheus panicked at the body.
+func (d *Decoder) parserWarning(s *metric.Snapshot, c *caught) {
+	if text := c.take(); text != "" {
+		d.once(s, "parser_panic", "the parser of Prometheus panicked ("+text+"); what it was reading was dropped as no exposition line")
 	}
 }
 
@@ -127,6 +145,7 @@ func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) {
 		return
 	}
 	l.run(d, b)
+	d.parserWarning(s, &l.parser.caught)
 	l.memory.text = ""
 	s.Drops = l.tally.list(nil)
 	s.Outcome, s.Err = l.outcome(b)

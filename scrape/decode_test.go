@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -22,6 +23,9 @@ type consumer struct {
 
 func (c *consumer) apply(t testing.TB, s *metric.Snapshot) {
 	t.Helper()
+	if err := faults.NoPanic(s); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.dict.Grow(&s.Growth); err != nil {
 		t.Fatal(err)
 	}

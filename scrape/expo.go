@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -40,9 +41,27 @@ const eofLine = "# EOF\n"
 // once it has seen the type. Without TYPE lines labels keep their raw text.
 type sampleParser struct {
 	parser  textparse.Parser
+	caught  caught
 	bufCap  int
 	symbols *labels.SymbolTable
 	lset    labels.Labels
+}
+
+// caught is what a parser of Prometheus panicked with first. Parsers of this class
+// have panicked at bodies before; a panic costs what was being read and nothing
+// else, but it is not to go by unseen.
+type caught struct{ text string }
+
+func (c *caught) note(p any) {
+	if c.text == "" {
+		c.text = metric.Clean(fmt.Sprint(p), 200)
+	}
+}
+
+// take returns it once; empty is none.
+func (c *caught) take() (text string) {
+	text, c.text = c.text, ""
+	return text
 }
 
 // reset starts on buf: complete lines, followed by eofLine for OpenMetrics. For
@@ -83,7 +102,8 @@ func ownTimeOf(ts *int64) (t ownTime) {
 // the parser is of no use then. A panic of the parser counts as such a line.
 func (p *sampleParser) next() (start, n int, value float64, own ownTime, ok bool) {
 	defer func() {
-		if recover() != nil {
+		if r := recover(); r != nil {
+			p.caught.note(r)
 			ok = false
 		}
 	}()
@@ -103,15 +123,20 @@ func (p *sampleParser) next() (start, n int, value float64, own ownTime, ok bool
 // labels appends the labels of the current sample to dst, unescaped, and returns
 // its name. sound is false when a label occurs twice.
 func (p *sampleParser) labels(dst []metric.Label) (name string, pairs []metric.Label, sound bool) {
+	return labelsOf(p.parser, &p.lset, &p.caught, dst)
+}
+
+func labelsOf(parser textparse.Parser, lset *labels.Labels, c *caught, dst []metric.Label) (name string, pairs []metric.Label, sound bool) {
 	defer func() {
-		if recover() != nil {
+		if r := recover(); r != nil {
+			c.note(r)
 			name, pairs, sound = "", dst, false
 		}
 	}()
-	p.parser.Labels(&p.lset)
+	parser.Labels(lset)
 	sound = true
 	last, first := "", true
-	p.lset.Range(func(l labels.Label) {
+	lset.Range(func(l labels.Label) {
 		sound = sound && (first || l.Name != last)
 		last, first = l.Name, false
 		if l.Name == nameLabel {
@@ -125,13 +150,14 @@ func (p *sampleParser) labels(dst []metric.Label) (name string, pairs []metric.L
 
 // exemplar returns the exemplar of the current sample.
 func (p *sampleParser) exemplar() (x rawExemplar, ok bool) {
-	return exemplarOf(p.parser)
+	return exemplarOf(p.parser, &p.caught)
 }
 
 // exemplarOf returns the next exemplar of the current entry.
-func exemplarOf(p textparse.Parser) (x rawExemplar, ok bool) {
+func exemplarOf(p textparse.Parser, c *caught) (x rawExemplar, ok bool) {
 	defer func() {
-		if recover() != nil {
+		if r := recover(); r != nil {
+			c.note(r)
 			ok = false
 		}
 	}()
@@ -151,6 +177,7 @@ func exemplarOf(p textparse.Parser) (x rawExemplar, ok bool) {
 // message keeps a damaged one from costing those behind it.
 type messageParser struct {
 	parser  textparse.Parser
+	caught  caught
 	symbols *labels.SymbolTable
 	lset    labels.Labels
 }
@@ -198,7 +225,8 @@ func (p *messageParser) reset(message []byte) {
 // parser counts as a bad entry, after which the parser is of no use.
 func (p *messageParser) next(dst []nativeBucket, maxBuckets int) (e messageEntry) {
 	defer func() {
-		if recover() != nil {
+		if r := recover(); r != nil {
+			p.caught.note(r)
 			e = messageEntry{kind: entryBad}
 		}
 	}()
@@ -241,14 +269,14 @@ func (p *messageParser) next(dst []nativeBucket, maxBuckets int) (e messageEntry
 	}
 }
 
-func (p *messageParser) exemplar() (rawExemplar, bool) { return exemplarOf(p.parser) }
+func (p *messageParser) exemplar() (rawExemplar, bool) { return exemplarOf(p.parser, &p.caught) }
 
 // createdMS is when the current series began, 0 when the server does not say.
 func (p *messageParser) createdMS() int64 { return p.parser.StartTimestamp() }
 
 // labels is that of sampleParser.
 func (p *messageParser) labels(dst []metric.Label) (name string, pairs []metric.Label, sound bool) {
-	return (&sampleParser{parser: p.parser, lset: p.lset}).labels(dst)
+	return labelsOf(p.parser, &p.lset, &p.caught, dst)
 }
 
 // integerSample lists the populated buckets of a histogram of whole numbers. The

@@ -314,7 +314,8 @@ func (l *loop) decode(a answer) {
 // at /metrics have them.
 func (l *loop) fallback(ctx context.Context) {
 	s, f := &l.snapshot, l.fetcher
-	foreign := s.Outcome == metric.NotPrometheus || s.Outcome == metric.HTTPError && s.Status == http.StatusNotFound
+	// A panic of ours tells nothing about the path.
+	foreign := s.Outcome == metric.NotPrometheus && !strings.HasPrefix(s.Err, metric.InternalError) || s.Outcome == metric.HTTPError && s.Status == http.StatusNotFound
 	if !foreign {
 		return
 	}

@@ -44,6 +44,7 @@ type message struct{ start, end int }
 // line of it is what its text form would have one for; a native histogram has
 // one for its count, its sum and each populated bucket.
 func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
+	defer d.parserWarning(s, &d.proto.parser.caught)
 	l := d.learn
 	messages := l.beginProtobuf(d, b.Bytes)
 	lines := l.tally.drops[badLine].Lines

@@ -85,6 +85,9 @@ func scrapes(t *testing.T, mode uint8, bodies ...[]byte) {
 		at += int64(time.Second)
 		s := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Took: time.Millisecond, Status: 200}
 		d.Decode(&s, scrape.Body{Bytes: bytes.Clone(body), ContentType: contentType, Cut: mode&8 != 0})
+		if err := faults.NoPanic(&s); err != nil {
+			t.Fatalf("body %d: %v", i, err)
+		}
 		if err := dict.Grow(&s.Growth); err != nil {
 			t.Fatalf("body %d: %v", i, err)
 		}

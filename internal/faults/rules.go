@@ -52,8 +52,8 @@ func Check(ctx context.Context, e Evidence) error {
 }
 
 // Accounts adds up the recording in dir, and checks rules 1 and 2 of it on the
-// way: polls are numbered without a hole, each has a known outcome, and what a
-// stored poll holds and dropped is what its body had.
+// way: polls are numbered without a hole, each has a known outcome which no panic
+// made, and what a stored poll holds and dropped is what its body had.
 func Accounts(ctx context.Context, dir string) ([]Account, error) {
 	r, err := rundb.Open(dir)
 	if err != nil {
@@ -93,6 +93,9 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		if s.Outcome >= metric.Outcomes {
 			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d has no known outcome", t.URL, s.Seq))
 		}
+		if err := NoPanic(s); err != nil {
+			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d: %w", t.URL, s.Seq, err))
+		}
 		a.Scheduled++
 		a.Outcomes[s.Outcome.String()]++
 		if !s.Outcome.Stored() {
@@ -114,6 +117,20 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		}
 	}
 	return a, errors.Join(errs...)
+}
+
+// NoPanic says that a poll ended, or lost lines, by a panic that was caught: no
+// target may bring one about.
+func NoPanic(s *metric.Snapshot) error {
+	if strings.HasPrefix(s.Err, metric.InternalError) {
+		return errors.New(s.Err)
+	}
+	for _, w := range s.Warnings {
+		if w.Code == "parser_panic" {
+			return errors.New(w.Text)
+		}
+	}
+	return nil
 }
 
 // exportedLedger is the part of the JSON export that rules 1 and 2 are about.

@@ -66,6 +66,14 @@ func withSecrets(targets []scrape.Target) []scrape.Target {
 // nothing. Then it exports all formats and checks the rules.
 func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so summary.Options, between func(i int)) *scene {
 	t.Helper()
+	s := collect(t, targets, n, o, between)
+	s.analyse(so)
+	return s
+}
+
+// collect is record without what comes after it.
+func collect(t *testing.T, targets []scrape.Target, n int, o scrape.Options, between func(i int)) *scene {
+	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	targets = withSecrets(targets)
 	if o.Now == nil {
@@ -109,7 +117,6 @@ func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so s
 		t.Fatal(err)
 	}
 	s.polls = sink.polls
-	s.analyse(so)
 	return s
 }
 

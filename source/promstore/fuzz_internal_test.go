@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
@@ -81,20 +82,47 @@ func FuzzRemoteRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, stream bool) {
 		to := &strict{t: t}
 		if !stream {
-			_ = decodeSamples(bytes.NewReader(snappy.Encode(nil, data)), to)
-			_ = decodeSamples(bytes.NewReader(data), to)
+			noPanic(t, decodeSamples(bytes.NewReader(snappy.Encode(nil, data)), to))
+			noPanic(t, decodeSamples(bytes.NewReader(data), to))
 			return
 		}
 		// With a right length and checksum, so that the message is reached, and as
 		// it is.
 		framed := binary.AppendUvarint(nil, uint64(len(data)))
 		framed = binary.BigEndian.AppendUint32(framed, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
-		_ = decodeStream(bytes.NewReader(append(framed, data...)), to)
-		_ = decodeStream(bytes.NewReader(data), to)
+		noPanic(t, decodeStream(bytes.NewReader(append(framed, data...)), to))
+		noPanic(t, decodeStream(bytes.NewReader(data), to))
 		if limit := 16 * len(data); to.count > limit+10 { // a sample needs at least a bit, and comes twice
 			t.Errorf("%d bytes gave %d samples", len(data), to.count)
 		}
 	})
+}
+
+// noPanic fails for an error that was made of a panic.
+func noPanic(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && strings.Contains(err.Error(), "panicked") {
+		t.Error(err)
+	}
+}
+
+// broken panics at the first sample, as a reader of chunks may.
+type broken struct{ strict }
+
+func (*broken) sample(int64, float64) error { panic("injected") }
+
+// TestPanickedChunk: a panic while a chunk is read is an error with its text.
+func TestPanickedChunk(t *testing.T) {
+	c := chunkenc.NewXORChunk()
+	app, err := c.Appender()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Append(0, 1, 2)
+	err = decodeChunk(&prompb.Chunk{Type: prompb.Chunk_XOR, Data: c.Bytes()}, &broken{})
+	if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "panicked: injected") {
+		t.Errorf("got %v, want the panic as an error", err)
+	}
 }
 
 // TestFrames: damage is an error, and a declared length is not believed.

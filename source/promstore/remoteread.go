@@ -201,11 +201,11 @@ func decodeFrame(frame []byte, to samples) error {
 }
 
 // decodeChunk gives the samples of a chunk. A damaged one is an error, which its
-// reader may tell by a panic.
+// reader may tell by a panic; the error then has the text of it.
 func decodeChunk(c *prompb.Chunk, to samples) (err error) {
 	defer func() {
-		if recover() != nil {
-			err = errors.New("a chunk is damaged")
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a chunk is damaged: its reader panicked: %v", p)
 		}
 	}()
 	if len(c.Data) < 2 || len(c.Data) > maxChunk {
