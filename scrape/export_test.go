@@ -2,8 +2,9 @@ package scrape
 
 import "github.com/scrapestat/scrapestat/metric"
 
-// Forget makes the next body take the slow way, for comparison with replay.
-func (d *Decoder) Forget() { d.layout.ok = false }
+// Forget makes the next body take the slow way, without the memory of the last
+// one, for comparison with replay.
+func (d *Decoder) Forget() { d.layout = layout{} }
 
 // Replays says whether the layout fits the last body without a new look.
 func (d *Decoder) Replays(body []byte) bool {

@@ -15,11 +15,12 @@ import (
 )
 
 // twins decodes each body twice: by replay where that is possible, and always
-// line by line. Both must tell the same story.
+// line by line, from nothing. Both must tell the same story, and that of textparse.
 type twins struct {
 	fast, slow   *scrape.Decoder
 	saw, sawSlow consumer
 	spare        [2][]byte
+	parsed       int // bodies that textparse read whole
 }
 
 func newTwins(t testing.TB) *twins {
@@ -40,17 +41,20 @@ func (w *twins) step(t testing.TB, b scrape.Body) *metric.Snapshot {
 	w.sawSlow.apply(t, &r)
 	w.scribble(1, b.Bytes)
 	if s.Outcome != r.Outcome || s.Err != r.Err || s.Lines != r.Lines || !slices.Equal(s.Drops, r.Drops) || s.Frame.Full != r.Frame.Full {
-		t.Fatalf("body %q:\nreplay    %v %q %d lines, drops %v, full %v\ntextparse %v %q %d lines, drops %v, full %v", body,
+		t.Fatalf("body %q:\nreplay       %v %q %d lines, drops %v, full %v\nline by line %v %q %d lines, drops %v, full %v", body,
 			s.Outcome, s.Err, s.Lines, s.Drops, s.Frame.Full, r.Outcome, r.Err, r.Lines, r.Drops, r.Frame.Full)
 	}
 	if !slices.Equal(s.Frame.Slots, r.Frame.Slots) || !slices.Equal(s.Frame.Bits, r.Frame.Bits) {
-		t.Fatalf("body %q:\nreplay    %v %v\ntextparse %v %v", body, s.Frame.Slots, s.Frame.Bits, r.Frame.Slots, r.Frame.Bits)
+		t.Fatalf("body %q:\nreplay       %v %v\nline by line %v %v", body, s.Frame.Slots, s.Frame.Bits, r.Frame.Slots, r.Frame.Bits)
 	}
 	if !s.Outcome.Stored() {
 		return &s
 	}
 	if got, want := w.saw.samples(), w.sawSlow.samples(); !slices.Equal(got, want) {
-		t.Fatalf("body %q:\nreplay    %q\ntextparse %q", body, got, want)
+		t.Fatalf("body %q:\nreplay    %q\nline by line %q", body, got, want)
+	}
+	if b.Bytes = body; w.saw.agrees(t, &s, b) {
+		w.parsed++
 	}
 	return &s
 }
@@ -138,6 +142,7 @@ func mutate(t *rapid.T, lines []string) []string {
 }
 
 func TestReplayEqualsTextparse(t *testing.T) {
+	parsed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := twins{fast: mustDecoder(t), slow: mustDecoder(t)}
 		lines := rapid.SliceOfN(rapid.Custom(drawAny), 1, 15).Draw(t, "lines")
@@ -155,7 +160,11 @@ func TestReplayEqualsTextparse(t *testing.T) {
 			w.step(rapidTB{TB: nil, t: t}, b)
 			lines = mutate(t, lines)
 		}
+		parsed += w.parsed
 	})
+	if parsed < 20 {
+		t.Errorf("textparse read %d bodies only", parsed)
+	}
 }
 
 // rapidTB lets the helpers of testing.TB report to rapid.
