@@ -95,8 +95,8 @@ func (c *Collector) transportFor(t Target) *http.Transport {
 //
 // The grids of the targets are spread over one interval, in their order, so that
 // the targets do not all answer at the same time; the baselines are spread over
-// at most a second. After stop a running poll is
-// given a fifth of Options.FinalTimeout, and the final poll the rest.
+// at most a second. After stop a running poll is given a fifth of
+// Options.FinalTimeout, and the final poll the rest.
 func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	if c.started.Swap(true) {
 		return errors.New("run collector: it ran before; make a new one")
@@ -113,9 +113,7 @@ func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	done := make(chan struct{})
 	var watcher sync.WaitGroup
 	for i, l := range c.loops {
-		part := float64(i) / float64(len(c.loops))
-		r.start(ctx, polls, l, begin.Add(time.Duration(part*float64(min(l.interval, maxSpread)))),
-			begin.Add(time.Duration(part*float64(l.interval))))
+		r.spread(ctx, polls, l, begin, float64(i)/float64(len(c.loops)))
 	}
 	watcher.Go(func() { c.endPolls(stop, done, endPolls) })
 	r.run(ctx, polls)

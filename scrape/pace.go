@@ -12,12 +12,12 @@ import (
 // pace decides on how many ticks of its grid a target is polled.
 //
 // A target that fails is polled on each tick after its first two failures, then
-// on every second, fourth, ... one, but at least every 5 s; one that has
-// answered three times in a row with something else than metrics every 30 s.
-// A success ends that at once.
+// on every second, fourth, ... one, but at least on the first tick after 5 s; one
+// that has answered three times in a row with something else than metrics after
+// 30 s. A success ends that at once.
 //
 // A target that spends more than the permitted share of its time on answers is
-// polled on every n-th tick. Its time for an answer is the shortest of the last
+// polled on every n-th tick, and not more often when it fails. Its time for an answer is the shortest of the last
 // 16, less the time a connect takes: neither the network's nor our own delays
 // are to be mistaken for its work.
 type pace struct {
@@ -63,9 +63,9 @@ func (p *pace) after(s *metric.Snapshot, distance time.Duration) (ticks int, war
 		warning = &metric.Warning{Code: "not_prometheus", Text: fmt.Sprintf("%d answers in a row were no metrics; trying every %v from now on", foreignInRow, foreignDelay)}
 	}
 	if p.foreign >= foreignInRow {
-		return p.ticks(foreignDelay), warning
+		return max(p.stretch, p.ticks(foreignDelay)), warning
 	}
-	return min(1<<min(max(p.fails-2, 0), 20), p.ticks(maxFailDelay)), nil
+	return max(p.stretch, min(1<<min(max(p.fails-2, 0), 20), p.ticks(maxFailDelay))), nil
 }
 
 // ticks is the number of intervals that cover d.

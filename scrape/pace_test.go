@@ -103,6 +103,24 @@ func TestScrapeShare(t *testing.T) {
 	})
 }
 
+// TestScrapeShareWhileFailing has a server that is slow, then overloaded: it is
+// asked no more often then.
+func TestScrapeShareWhileFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, up := time.Now().Add(20*time.Second), time.Now().Add(100*time.Second)
+		sink := run(t, scrape.Options{Interval: time.Second}, 120500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
+			if now := time.Now(); now.After(down) && now.Before(up) {
+				return respond(r, 503, ""), nil
+			}
+			return slow(180 * time.Millisecond)(r) // 18 %: each ninth tick
+		})
+		want := []float64{0, 1, 2, 3, 4, 5, 6, 7, 16, 25, 34, 43, 52, 61, 70, 79, 88, 97, 106, 115}
+		if got := sentAt(sink.all()); !slices.Equal(got, want) {
+			t.Errorf("polled at %v, want %v", got, want)
+		}
+	})
+}
+
 func TestSlowTargetsDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := run(t, scrape.Options{Interval: 100 * time.Millisecond}, 30075*time.Millisecond, slow(time.Hour), steady)
@@ -163,25 +181,59 @@ func TestNoHerd(t *testing.T) {
 			answers[i] = steady
 		}
 		sink := run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, 4900*time.Millisecond, answers...)
-		origin := sink.snapshots[0][0].DueNS
-		var rounds [5][parts]int
-		for _, polls := range sink.snapshots {
-			for _, s := range polls {
-				if s.Kind == metric.Final {
-					continue
-				}
-				at := s.SentNS - origin
-				rounds[at/1e9][at%1e9*parts/1e9]++
-			}
-		}
-		for second, counts := range rounds {
-			for part, n := range counts {
-				if n > 2*targets/parts || second > 0 && n == 0 && second < 4 {
-					t.Errorf("second %d, part %d of %d: %d requests, an even share is %d", second, part, parts, n, targets/parts)
-				}
-			}
-		}
+		checkSpread(t, sink, 2)
 	})
+}
+
+// TestNoHerdOfNewcomers adds 200 targets at the same moment.
+func TestNoHerdOfNewcomers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const targets = 200
+		sink := newRecording(t, targets)
+		c, err := scrape.New(nil, scrape.Options{Interval: time.Second, MaxScrapeShare: -1, Dynamic: true}, sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop, done := make(chan struct{}), make(chan error, 1)
+		go func() { done <- c.Run(t.Context(), stop) }()
+		for i := range targets {
+			if err := c.Add(t.Context(), i, scrape.Target{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(4900 * time.Millisecond)
+		close(stop)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		checkSpread(t, sink, 4)
+	})
+}
+
+// checkSpread looks at the polls of the first seconds of a run of one poll a second:
+// no hundredth of a second has more than so many times its even share, or none.
+func checkSpread(t *testing.T, sink *recording, most int) {
+	t.Helper()
+	const parts = 100
+	targets := len(sink.snapshots)
+	origin := sink.snapshots[0][0].DueNS
+	var rounds [5][parts]int
+	for _, polls := range sink.snapshots {
+		for _, s := range polls {
+			if s.Kind == metric.Final {
+				continue
+			}
+			at := s.SentNS - origin
+			rounds[at/1e9][at%1e9*parts/1e9]++
+		}
+	}
+	for second, counts := range rounds {
+		for part, n := range counts {
+			if n > most*targets/parts || second > 0 && n == 0 && second < 4 {
+				t.Errorf("second %d, part %d of %d: %d requests, an even share is %d", second, part, parts, n, targets/parts)
+			}
+		}
+	}
 }
 
 // sluggish is a sink that takes its time, for one poll after the other.

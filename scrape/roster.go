@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -136,9 +137,18 @@ func (r *roster) add(ctx, polls context.Context, index int, t Target) error {
 		fresh.continues(old)
 	}
 	c.loops[index] = fresh
-	now := c.now()
-	r.start(ctx, polls, fresh, now, now.Add(fresh.interval))
+	// Nobody knows how many will come: multiples of the golden ratio, without the
+	// whole part, are spread evenly however many there are (Knuth, 6.4).
+	_, part := math.Modf(float64(index) * math.Phi)
+	r.spread(ctx, polls, fresh, c.now(), part)
 	return nil
+}
+
+// spread begins to poll a target, its grid shifted by a part, 0 to 1, of an
+// interval, and its baseline by as much of at most a second.
+func (r *roster) spread(ctx, polls context.Context, l *loop, begin time.Time, part float64) {
+	shift := func(d time.Duration) time.Time { return begin.Add(time.Duration(part * float64(d))) }
+	r.start(ctx, polls, l, shift(min(l.interval, maxSpread)), shift(l.interval))
 }
 
 // errNotRunning is what Add and Remove return when there is nothing to change.
