@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -366,6 +367,29 @@ func TestOmniGenerations(t *testing.T) {
 	}
 	if d := omniOf(inTenSeconds(t, strings.Join(alone, ""))); len(d.list) > 0 {
 		t.Errorf("vLLM alone has %d quantities of a pipeline, the first %s", len(d.list), d.list[0].Name)
+	}
+}
+
+// Where an edge tells of fewer replicas than there are engines, no engine is given a
+// stage, whichever family is looked at first: one with engine 0 alone would agree.
+func TestOmniStagesUnknown(t *testing.T) {
+	const lines = `
+histogram vllm_omni:e2e_request_latency_s 20 60
+histogram vllm_omni:transfer_tx_s{from_stage="0",from_replica="0"} 15 0.6
+counter vllm:generation_tokens_total{engine="0"} 1000
+histogram vllm:e2e_request_latency_seconds{engine="0"} 20 18
+histogram vllm:e2e_request_latency_seconds{engine="1"} 15 16
+`
+	for range 50 { // families come in another order each time
+		stages := map[string]bool{}
+		for _, d := range omniOf(inTenSeconds(t, lines)).list {
+			if stage, ok := d.Labels.Get("stage"); ok && d.Name == "stage_output_tok_s" {
+				stages[stage] = true
+			}
+		}
+		if got := slices.Sorted(maps.Keys(stages)); !slices.Equal(got, []string{"engine0"}) {
+			t.Fatalf("stages %v", got)
+		}
 	}
 }
 

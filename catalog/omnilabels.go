@@ -19,7 +19,7 @@ func (p *Plan) numberStages(v *View) {
 	if !isOmni(v) {
 		return
 	}
-	var at map[string][2]string
+	at := v.engineStages() // of all engines, before any of them is renamed
 	for name, gains := range v.byName {
 		if !strings.HasPrefix(name, vllm) {
 			continue
@@ -28,9 +28,6 @@ func (p *Plan) numberStages(v *View) {
 			engine, ok := g.Labels.Get("engine")
 			if _, has := g.Labels.Get("stage"); !ok || has {
 				continue
-			}
-			if at == nil {
-				at = v.engineStages()
 			}
 			to, known := at[engine]
 			if !known {
