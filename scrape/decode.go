@@ -27,7 +27,7 @@ type Decoder struct {
 	proto     protoMemory
 	sentinels map[int32]sentinelRule    // slots whose values may mean that there is none
 	watched   int                       // slots that were looked at
-	blanks    int                       // such values since the last warning
+	blanks    int                       // such values so far
 	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
 	ownTimes  []int32                   // by series: one more than the slot of its time; 0 is none yet, noSlot refused
 
@@ -94,6 +94,7 @@ func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 	case d.any && !b.Cut && !d.cut && kind == d.format && d.repeats(s, b.Bytes):
 		// But for values all that was said about the last body holds for this one.
 		s.Outcome, s.Err, s.Lines, s.Drops = d.outcome, d.err, d.lines, d.drops
+		d.warnOfValues(s)
 	case kind == formatProtobuf:
 		d.learnProtobuf(s, b)
 	default:
@@ -218,6 +219,17 @@ func (d *Decoder) once(s *metric.Snapshot, code, text string) {
 	}
 }
 
+// warnOfValues tells of values that were not stored as they were sent. It makes no
+// text when that was told before: it is called after each replay.
+func (d *Decoder) warnOfValues(s *metric.Snapshot) {
+	if d.blanks > 0 && !d.said["sentinel"] {
+		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are stored as NaN; their series count them", d.blanks))
+	}
+	if n := d.learn.inexact; n > 0 && !d.said["integer_precision"] {
+		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next float64", n))
+	}
+}
+
 // warn says what is odd about a body, each thing once.
 func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 	p := &l.page
@@ -230,12 +242,7 @@ func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
 	if p.bom {
 		d.once(s, "byte_order_mark", "body begins with a byte order mark, which was ignored")
 	}
-	if d.blanks > 0 {
-		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are stored as NaN; their series count them", d.blanks))
-	}
-	if l.inexact > 0 {
-		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next float64", l.inexact))
-	}
+	d.warnOfValues(s)
 	if l.stamped > 0 {
 		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they are kept beside the samples, and the time of the scrape counts", l.stamped))
 	}

@@ -225,13 +225,20 @@ func (y *layout) widen(l *learner, body []byte) {
 func (d *Decoder) apply(body []byte) {
 	y, f := &d.layout, &d.frame
 	y.renew(d.learn, body)
+	d.learn.inexact = 0
 	f.Full, f.Slots, f.Bits = false, f.Slots[:0], f.Bits[:0]
 	for _, c := range d.learn.changes {
 		g := &y.lines[c.line]
 		if d.sentinels != nil && g.slot != noSlot {
 			c.bits = d.unblank(g.slot, c.bits)
 		}
-		if g.slot == noSlot || d.bits[g.slot] == c.bits {
+		if g.slot == noSlot {
+			continue
+		}
+		if inexact(body[c.at:c.to], c.bits) {
+			d.learn.inexact++
+		}
+		if d.bits[g.slot] == c.bits {
 			continue
 		}
 		d.bits[g.slot] = c.bits

@@ -102,6 +102,11 @@ func (l *learner) run(d *Decoder, b Body) {
 		l.parse(d, b.Bytes, lines[:n])
 		lines = lines[n:]
 	}
+	for _, p := range l.places {
+		if p.slot != noSlot && inexact(b.Bytes[p.start:p.end], l.bits[p.slot]) {
+			l.inexact++
+		}
+	}
 	for _, x := range l.page.order {
 		x.help, x.unit = nil, nil // or they would keep the body from being freed
 	}

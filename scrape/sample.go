@@ -25,11 +25,7 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 				d.watch(int32(d.watched))
 			}
 		}
-		bits := d.unblank(p.slot, math.Float64bits(value))
-		if bits == math.Float64bits(value) && inexact(body[p.start:p.end]) {
-			l.inexact++
-		}
-		l.store(p.slot, bits, x.number, text[:n])
+		l.store(p.slot, d.unblank(p.slot, math.Float64bits(value)), x.number, text[:n])
 	} else {
 		l.tally.add(p.why, x.number, text[:n])
 	}

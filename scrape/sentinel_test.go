@@ -29,6 +29,10 @@ func TestSentinelReplayed(t *testing.T) {
 	}{{"5", 5}, {"2147483632", math.NaN()}, {"6", 6}} {
 		var s metric.Snapshot
 		d.Decode(&s, scrape.Body{Bytes: []byte("# TYPE DCGM_X gauge\nDCGM_X " + c.text + "\n"), ContentType: classic})
+		// Nothing was learnt again for it, and it is told all the same.
+		if told := len(s.Warnings) == 1 && s.Warnings[0].Code == "sentinel"; told != math.IsNaN(c.want) {
+			t.Errorf("%s: warnings %v", c.text, s.Warnings)
+		}
 		if got := s.Frame.Float(0); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%s is stored as %v, want %v", c.text, got, c.want)
 		}
@@ -48,4 +52,16 @@ func TestIntegerPrecision(t *testing.T) {
 	warned("9007199254740994", false)
 	warned("18446744073709551615", true)
 	warned("9.007199254740993e15", false)
+
+	d := newDecoder(t, scrape.Options{})
+	for _, c := range []struct {
+		text string
+		want int
+	}{{"9007199254740992", 0}, {"9007199254740993", 1}, {"9007199254740995", 0}} { // told once
+		var s metric.Snapshot
+		d.Decode(&s, scrape.Body{Bytes: []byte("# TYPE a counter\na " + c.text + "\n"), ContentType: classic})
+		if len(s.Warnings) != c.want {
+			t.Errorf("replayed %s: warnings %v, want %d", c.text, s.Warnings, c.want)
+		}
+	}
 }
