@@ -297,7 +297,7 @@ func (l *loop) pollSource(ctx context.Context) (ticks int, err error) {
 	return ticks, l.record()
 }
 
-// decode decodes under the semaphore, which keeps the memory of many targets
+// decode decodes under the semaphore, which keeps the scratch memory of many targets
 // that answer at once, and their fight for the cores, in bounds.
 func (l *loop) decode(a answer) {
 	scratch := <-l.c.decode
