@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 )
 
 // FuzzNew reads what a file of --catalog may hold: it ends without a panic, and
@@ -31,6 +32,7 @@ func FuzzNew(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		if len(text) > 1<<16 {
 			return
 		}

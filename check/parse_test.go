@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/scrapestat/scrapestat/check"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 )
 
 // TestParse: what each part of an expression means.
@@ -108,6 +109,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		d, err := check.Parse(text)
 		if err != nil {
 			return
@@ -122,7 +124,8 @@ func FuzzParse(f *testing.F) {
 func FuzzReadSLO(f *testing.F) {
 	f.Add("checks:\n  - a avg < 1\n  - {metric: a, stat: p99, max: 1ms, min: 0, by: 'x'}\nready: [resets, concurrency=3]\ntargets: [qps=100]\n")
 	f.Add("checks: &a [*a]")
-	f.Fuzz(func(_ *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		g, err := check.ReadSLO(strings.NewReader(text))
 		if (g == nil) == (err == nil) {
 			panic("a gate or an error")

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/config"
+
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 )
 
 // apiServer answers lists of Kubernetes by the kind at the end of the path.
@@ -38,6 +40,7 @@ func FuzzKubernetes(f *testing.F) {
 	j := &job{name: "j", c: &parsedJob{}, clients: map[reach]*Client{}}
 	j.c.MetricsPath, j.c.Scheme, j.c.Client = "/metrics", "http", config.DefaultHTTPClientConfig
 	f.Fuzz(func(t *testing.T, podList, endList, serviceList string) {
+		defer fuzzbound.Check(t)()
 		d := &Discoverer{said: map[string]bool{}}
 		k := &kube{server: "http://k", ask: asker{&http.Client{Transport: apiServer{"pods": podList, "endpoints": endList, "services": serviceList}}}}
 		list1, err1 := list[pod](t.Context(), k, "pods", "n", kubeSelector{})
@@ -71,6 +74,7 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {proxy-url: ':'}}]\nusers: [{name: u, user: {exec: {command: sh}}}]\n")
 	f.Add("a: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		path := filepath.Join(t.TempDir(), "config")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

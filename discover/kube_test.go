@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/scrapestat/scrapestat/discover"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -376,6 +377,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("a: &a [x, x]\nb: &b [*a, *a]\nscrape_configs: [*b]\n")
 	f.Add("scrape_configs: [{job_name: c, body_size_limit: 9EB, relabel_configs: [null]}]")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		if strings.Contains(text, "_sd_configs") || len(text) > 1<<16 {
 			return // discovery would ask the network
 		}

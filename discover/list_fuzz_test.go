@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/discover"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 )
 
 // FuzzLists reads lists of targets as strangers may write them: those that come
@@ -21,6 +22,7 @@ func FuzzLists(f *testing.F) {
 		f.Add(s, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, isJSON bool) {
+		defer fuzzbound.Check(t)()
 		dir := t.TempDir()
 		name := map[bool]string{true: "t.json", false: "t.yml"}[isJSON]
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -376,6 +377,7 @@ func FuzzOpen(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, kind string) {
+		defer fuzzbound.Check(t)()
 		file, err := events.Open("", strings.NewReader(text), events.FileOptions{Kind: kind, MaxLine: 1 << 16, MaxSize: 1 << 20, MaxRequests: 1000})
 		if err != nil {
 			return
@@ -419,6 +421,7 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(`["ErrorData","T","m"]`, "error.generic", "")
 	f.Add(`{"osl":5,"token_source":"usage","http_status":500}`, "sample.detail", "usage")
 	f.Fuzz(func(t *testing.T, data, kind, tokenizer string) {
+		defer fuzzbound.Check(t)()
 		list := []metric.Event{ev(1, events.SampleIssued, "a", data), ev(2, kind, "a", data), ev(3, events.SampleComplete, "a", data)}
 		s, err := events.Assemble(stream(list), events.Rules{Lenient: true, Tokenizer: tokenizer})
 		if err != nil {

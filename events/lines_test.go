@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -117,6 +118,7 @@ func FuzzReadLines(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzbound.Check(t)()
 		n := 0
 		s, err := events.ReadLines(t.Context(), bytes.NewReader(text), events.LineOptions{}, func(e metric.Event) {
 			n++

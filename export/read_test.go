@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -158,6 +159,7 @@ func FuzzReadJSON(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzbound.Check(t)()
 		r, _, err := export.ReadJSON(bytes.NewReader(data))
 		if err != nil {
 			return

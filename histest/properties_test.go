@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 )
 
 // drawBounds draws ascending positive bounds that are no whole numbers, at any scale.
@@ -223,6 +224,7 @@ func checkSane(t *testing.T, name string, data []byte) {
 func FuzzPolynomial(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzbound.Check(t)()
 		checkSane(t, "polynomial", data)
 		checkSane(t, "linear", data)
 	})
@@ -240,5 +242,8 @@ func addSeeds(f *testing.F) {
 
 func FuzzRefined(f *testing.F) {
 	addSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) { checkSane(t, "refined", data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzbound.Check(t)()
+		checkSane(t, "refined", data)
+	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
@@ -121,6 +122,7 @@ func FuzzFold(f *testing.F) {
 	f.Add([]byte("\x00\xff\x00\xff\x10\x20\x30\x40\x50\x60\x70\x80\x90\xa0\xb0\xc0\xd0\xe0\xf0\x01\x11\x21\x31"), uint8(7))
 	f.Add([]byte("aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggghhhhhhhhhh"), uint8(255))
 	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
+		defer fuzzbound.Check(t)()
 		if len(data) > 4096 {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -117,6 +118,7 @@ func FuzzForeignEvents(f *testing.F) {
 	f.Add(100, []byte("CREATE VIEW"))
 	f.Add(4096, []byte{13, 0, 0, 255})
 	f.Fuzz(func(t *testing.T, at int, with []byte) {
+		defer fuzzbound.Check(t)()
 		data := append([]byte(nil), good...)
 		if at < 0 || at >= len(data) {
 			return

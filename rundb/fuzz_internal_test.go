@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -34,6 +35,7 @@ func FuzzBlock(f *testing.F) {
 	}
 	f.Add([]byte{flagKey | flagSet | flagFull, 0, 0, 0, 0, 0, 0, 0, 1}, []byte{1, 0, 42, 0xf9}, []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, head, op, num, bits []byte) {
+		defer fuzzbound.Check(t)()
 		var d decoder
 		d.grow(fuzzDict())
 		var again encoder
@@ -148,6 +150,7 @@ func FuzzTail(f *testing.F) {
 	f.Add(g.appendTail(nil, 0, lengths{}))
 	f.Add([]byte{1, 2, 3, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzbound.Check(t)()
 		if len(data) > 0 {
 			if err := readTail(data, func(tailRecord) {}); err == nil && len(data) > 4 {
 				t.Skip("the fuzzer found a checksum")
@@ -170,6 +173,7 @@ func FuzzSlots(f *testing.F) {
 	f.Add(appendSlots(nil, some[:1]), 2)
 	f.Add([]byte{0x80, 0, 10, 0, 0, 0, 0, 0, 0, 240, 63, 1, 2}, 1)
 	f.Fuzz(func(t *testing.T, data []byte, n int) {
+		defer fuzzbound.Check(t)()
 		slots, err := readSlots(nil, data, n, 100)
 		if err != nil {
 			return

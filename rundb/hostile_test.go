@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -63,6 +64,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(uint32(at+4), []byte{0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint32(0), []byte{}, uint32(0))
 	}
 	f.Fuzz(func(t *testing.T, at uint32, with []byte, also uint32, this []byte, cut uint32) {
+		defer fuzzbound.Check(t)()
 		data := bytes.Clone(good)
 		copy(data[int(at)%len(data):], with)
 		copy(data[int(also)%len(data):], this)

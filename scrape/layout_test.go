@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -247,6 +248,7 @@ func FuzzParseValue(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer fuzzbound.Check(t)()
 		if !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' }) {
 			checkValue(t, s)
 		}
@@ -259,6 +261,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(s, strings.ReplaceAll(s, " 1\n", " 2\n"), true)
 	}
 	f.Fuzz(func(t *testing.T, first, second string, om bool) {
+		defer fuzzbound.Check(t)()
 		w := newTwins(t)
 		contentType := classic
 		if om {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -261,6 +262,7 @@ func FuzzProtobuf(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzbound.Check(t)()
 		d, c := newDecoder(t, scrape.Options{}), new(consumer)
 		for range 2 {
 			var s metric.Snapshot

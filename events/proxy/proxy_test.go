@@ -21,6 +21,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/proxy"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -391,6 +392,7 @@ func FuzzScan(f *testing.F) {
 	f.Add("data: "+strings.Repeat("x", 70000)+"\n\n", true, byte(255))
 	f.Add("data: {\"error\":1}\n\n", true, byte(0))
 	f.Fuzz(func(t *testing.T, body string, sse bool, cut byte) {
+		defer fuzzbound.Check(t)()
 		kind := "application/json"
 		if sse {
 			kind = "text/event-stream"

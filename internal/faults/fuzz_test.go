@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/scrape"
@@ -33,6 +34,7 @@ func FuzzScrapes(f *testing.F) {
 	f.Add([]byte("# TYPE c counter\nc_total 1e308\n# EOF\n"), []byte("# TYPE c counter\nc_total -1e308\nc_created 1e300\n# EOF\n"), uint8(3))
 	f.Add([]byte("{a} 1\n{} 1\n"), []byte("a{b=\"1\",b=\"2\"} 1\n"), uint8(255))
 	f.Fuzz(func(t *testing.T, first, second []byte, mode uint8) {
+		defer fuzzbound.Check(t)()
 		if len(first)+len(second) > 1<<14 {
 			return
 		}

@@ -38,13 +38,14 @@ var layers = map[string][]string{
 	"internal/sourcetest": {"metric"},
 	"internal/badserver":  {},
 	"internal/faults":     {everything},
+	"internal/fuzzbound":  {},
 }
 
 // everything in a row of layers stands for all our packages.
 const everything = "*"
 
 // testSupport is what any test may import.
-var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver", "internal/faults"}
+var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver", "internal/faults", "internal/fuzzbound"}
 
 // home is where a third party may be imported.
 type home struct {

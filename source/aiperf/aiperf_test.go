@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/internal/sourcetest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/aiperf"
@@ -148,6 +149,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(line("u", 1, `{"h":[{"buckets":{"wide":1,"1":1,"1.0":1},"sum":1e300}],"g":[{"value":null},{"labels":null,"value":1}]}`)))
 	f.Add([]byte(line("u", 9, `{"g":[{"value":1}]}`) + line("u", 1, `{"g":[{"value":1}],"g":[{"value":2}]}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzbound.Check(t)()
 		r := sourcetest.New(t, sourcetest.Limits{Slots: 20})
 		if _, err := aiperf.Import(context.Background(), bytes.NewReader(text), aiperf.Options{Limits: aiperf.Limits{Series: 20}}, r); err != nil {
 			t.Fatal(err)
@@ -158,6 +160,7 @@ func FuzzImport(f *testing.F) {
 func FuzzReadTypes(f *testing.F) {
 	f.Add([]byte(export))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzbound.Check(t)()
 		types, err := aiperf.ReadTypes(bytes.NewReader(text))
 		if err == nil && types.Families == nil {
 			t.Error("no error and no families")

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/internal/sourcetest"
 	"github.com/scrapestat/scrapestat/internal/timeline"
 	"github.com/scrapestat/scrapestat/metric"
@@ -131,6 +132,7 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzbound.Check(t)()
 		r := sourcetest.New(t, sourcetest.Limits{Slots: 50})
 		st, err := openmetrics.Import(context.Background(), bytes.NewReader(text), openmetrics.Options{Address: "x", LineLength: 4096,
 			Limits: timeline.Limits{Series: 50, Targets: 5}}, r)
@@ -154,6 +156,7 @@ func FuzzParseSample(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
+		defer fuzzbound.Check(t)()
 		s, reason := openmetrics.ParseSample([]byte(line), nil)
 		if strings.ContainsAny(line, "#\n\r\x00") {
 			return

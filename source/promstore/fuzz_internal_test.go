@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/internal/timeline"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -45,6 +46,7 @@ func FuzzQueryAnswer(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzbound.Check(t)()
 		to := &strict{t: t}
 		if err := decodeMatrix(bytes.NewReader(text), to); err == nil && !bytes.Contains(text, []byte("success")) && !bytes.Contains(text, []byte(`\u`)) {
 			t.Error("an answer without success was accepted")
@@ -80,6 +82,7 @@ func FuzzRemoteRead(f *testing.F) {
 		f.Add(b, true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, stream bool) {
+		defer fuzzbound.Check(t)()
 		to := &strict{t: t}
 		if !stream {
 			noPanic(t, decodeSamples(bytes.NewReader(snappy.Encode(nil, data)), to))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 )
@@ -123,6 +124,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Add("[METRICS]A.ms:20.1|#Level:Host|#type:GAUGE|#hostname:h,7,id")
 	f.Add("A.ms:1|#|#hostname:|#hostname:h,timestamp:,timestamp:1")
 	f.Fuzz(func(t *testing.T, line string) {
+		defer fuzzbound.Check(t)()
 		l, err := torchserve.ParseLine([]byte(line), false)
 		if err == nil && (l.Name == "" || l.Unit == "") {
 			t.Errorf("%q: line without name or unit", line)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 )
 
@@ -16,6 +17,7 @@ func FuzzReadSpecs(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzbound.Check(t)()
 		specs, err := torchserve.ReadSpecs(strings.NewReader(text))
 		if (err == nil) != (len(specs) > 0) {
 			t.Errorf("%d metrics and error %v", len(specs), err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/fuzzbound"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/triton"
 )
@@ -331,6 +332,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(seed), []byte(bodyOf(0, "")))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
+		defer fuzzbound.Check(t)()
 		d, p := newDecoder(t, triton.Options{Limits: triton.Limits{Models: 50, Series: 500}}), newTape(t)
 		for i, body := range [][]byte{a, b, a} {
 			s := metric.Snapshot{SentNS: int64(i+1) * 1e9}
@@ -345,6 +347,7 @@ func FuzzProtobuf(f *testing.F) {
 	f.Add([]byte("\x0a\x0f\x0a\x01m\x12\x011\x3a\x07\x08\x02\x1a\x03\x08\x01\x10"), []byte("\x0a\x0b\x42\x09\x0a\x01G\x10\xff\xff\xff\xff\x0f"))
 	f.Add([]byte("\x0a\x0d\x4a\x0b\x0a\x0210\x12\x05\x1a\x03\x08\x01\x10\x02"), []byte("\x0b\x0b\x0b\x0c\x0c\x0c"))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
+		defer fuzzbound.Check(t)()
 		d, p := newDecoder(t, triton.Options{Limits: triton.Limits{Models: 50, Series: 500}}), newTape(t)
 		for i, body := range [][]byte{a, b, a} {
 			s := metric.Snapshot{SentNS: int64(i+1) * 1e9}
