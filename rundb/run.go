@@ -1,6 +1,7 @@
 package rundb
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,9 +37,10 @@ type Run struct {
 }
 
 // Open opens the recording in dir, which may be closed, still being written, or
-// left behind by a process that was killed. It never changes run.db. Other
-// programs may read and write the recording meanwhile. The caller must Close
-// the Run.
+// left behind by a process that was killed. It never changes run.db, except that
+// it undoes what a process was killed in the middle of writing into a closed
+// recording. Other programs may read and write the recording meanwhile. The caller
+// must Close the Run.
 func Open(dir string) (*Run, error) {
 	ctx := context.Background()
 	db, err := openReadable(ctx, dir)
@@ -54,7 +56,9 @@ func Open(dir string) (*Run, error) {
 
 // openReadable opens a recording for reading. In a directory that cannot be
 // written SQLite cannot make the shared memory file a WAL needs: a recording
-// that was closed is then read as the immutable file it is.
+// that was closed is then read as the immutable file it is. One that a mark or
+// requests were being added to when their process was killed has pages of both
+// sides, and a journal of the old ones, which only a writer may put back.
 func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 	// A recording may come from anywhere: its schema gets no say.
 	readPragmas := []string{"query_only(1)", "trusted_schema(0)", "cell_size_check(1)"}
@@ -62,10 +66,44 @@ func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 	if err == nil || !strings.Contains(err.Error(), "unable to open database file") && !strings.Contains(err.Error(), "readonly") {
 		return db, err
 	}
-	if info, statErr := os.Stat(filepath.Join(dir, FileName+"-wal")); statErr == nil && info.Size() > 0 {
+	if holds(dir, FileName+"-journal") {
+		if err := undo(ctx, dir); err != nil {
+			return nil, err
+		}
+		return openExisting(ctx, dir, "ro", readPragmas...)
+	}
+	if holds(dir, FileName+"-wal") {
 		return nil, fmt.Errorf("%w: it was not closed, and reading it takes a directory that can be written: copy %s* to one", err, FileName)
 	}
 	return openExisting(ctx, dir, "immutable", readPragmas...)
+}
+
+// superMark ends a journal that names another one. SQLite may remove what is
+// named; none of ours has it, as ours are of one file.
+var superMark = []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
+
+// undo puts back what a killed process has overwritten, which SQLite does when it
+// opens the file.
+func undo(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, FileName+"-journal")
+	journal, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if bytes.HasSuffix(journal, superMark) {
+		return fmt.Errorf("%s: names another journal: not one of scrapestat", path)
+	}
+	db, err := openExisting(ctx, dir, "rw")
+	if err != nil {
+		return fmt.Errorf("%w: a process was killed while it added to it, and undoing that takes a directory that can be written: copy %s* to one", err, FileName)
+	}
+	return db.Close()
+}
+
+// holds reports whether there is a file with something in it.
+func holds(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.Size() > 0
 }
 
 // load reads all but the blocks, in one transaction.
