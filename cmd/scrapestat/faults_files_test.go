@@ -161,7 +161,6 @@ exit $code`, size, mount, srv.Addr, mount, strings.Join(quickRun, " "), mount, k
 // the disk.
 func TestCatalogueFiles(t *testing.T) {
 	t.Run("D04 one export fails", oneExportFails)
-	t.Run("D04 read-only", readOnly)
 	t.Run("E01 nothing collected", nothingCollected)
 	t.Run("E05 hostile runs", hostileRuns)
 	t.Run("E08 gate files", gateFiles)
@@ -190,20 +189,6 @@ func oneExportFails(t *testing.T) {
 	if err := faults.Check(t.Context(), faults.Evidence{Dir: dir, Formats: []string{"csv", "jsonl", "parquet"}}); err != nil {
 		t.Error(err)
 	}
-}
-
-// readOnly exports into a folder that cannot be written.
-func readOnly(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Log("root writes everywhere")
-		return
-	}
-	dir := newRun(t)
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = os.Chmod(dir, 0o700) }() // so that it can be removed
-	try(t, exitFailed, "permission denied", "export", dir, "--formats", "csv")
 }
 
 func nothingCollected(t *testing.T) {
