@@ -167,7 +167,7 @@ func TestAllocations(t *testing.T) {
 		}
 		i++
 	})
-	if got > 2 {
+	if got > 0 {
 		t.Errorf("Record makes %v allocations for a poll of %d samples", got, loadSlots)
 	}
 }
