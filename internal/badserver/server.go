@@ -124,7 +124,7 @@ func (s *Server) accept(ln net.Listener) {
 // serve answers the requests of a connection until one of them ends it.
 func (s *Server) serve(c net.Conn) {
 	r := bufio.NewReader(c)
-	for {
+	for reused := false; ; reused = true {
 		req, err := http.ReadRequest(r)
 		if err != nil {
 			return
@@ -141,7 +141,7 @@ func (s *Server) serve(c net.Conn) {
 		s.mu.Unlock()
 		complete := s.answer(c, a)
 		s.mu.Lock()
-		s.served = append(s.served, Served{Path: req.URL.Path, Answer: n, Kind: a.Kind, Status: a.status(), Lines: a.lines, Complete: complete})
+		s.served = append(s.served, Served{Path: req.URL.Path, Answer: n, Kind: a.Kind, Status: a.status(), Lines: a.lines, Reused: reused, Complete: complete})
 		s.mu.Unlock()
 		if !complete || a.Unbounded || a.Kind != HTTP || a.Tail != "" {
 			return
@@ -305,6 +305,9 @@ type Served struct {
 	Kind   Kind
 	Status int // 0 when no head was sent
 	Lines  int // sample lines of the body
+	// Reused says that the connection had brought a request before. When it breaks
+	// then, before a byte of an answer, Go's client asks again on another one.
+	Reused bool
 	// Complete says that all of the answer was handed to the connection.
 	Complete bool
 }
