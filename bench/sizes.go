@@ -12,18 +12,6 @@ import (
 	"github.com/scrapestat/scrapestat/simulate"
 )
 
-// runSizes prints cost against size: targets, series of a target, and the length
-// of a run in simulated time. The memory of P8 is judged here.
-func runSizes(ctx context.Context, c config, r *report) error {
-	if err := byTargets(ctx, c, r); err != nil {
-		return err
-	}
-	if err := bySeries(ctx, c, r); err != nil {
-		return err
-	}
-	return byLength(ctx, c, r)
-}
-
 // byTargets scrapes growing numbers of targets from one core.
 func byTargets(ctx context.Context, c config, r *report) error {
 	bin, err := build(ctx, c)
@@ -87,7 +75,7 @@ func decodeCost(ctx context.Context, c config, extra int) (l *load, steady, firs
 const lengthStep = 2 * time.Second
 
 // byLength records runs of growing length in a process of their own and exports
-// them.
+// them. The memory of P8 is judged here.
 func byLength(ctx context.Context, c config, r *report) error {
 	var lines [][]string
 	rss := map[time.Duration]float64{}
