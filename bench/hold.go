@@ -51,6 +51,7 @@ func (r *report) keep(c config, name, text string, first int) {
 type keeping struct {
 	scheduled, recorded int             // polls of the whole run; the same, or some have no outcome
 	judged, starved     int             // polls that count, and those that do not as the host took the processors away
+	starvedLate         int             // of the latter, those that started more than 20 ms late
 	started             []time.Duration // those of them that were sent, after they were due, in ascending order
 	failed              map[metric.Outcome]int
 }
@@ -63,7 +64,7 @@ func (k keeping) within(d time.Duration) float64 {
 
 // unjudged says what does not count.
 func (k keeping) unjudged() string {
-	return fmt.Sprintf("%d more due while the host took the processors away", k.starved)
+	return fmt.Sprintf("%d more due while the host took the processors away, of which %d started more than 20 ms late", k.starved, k.starvedLate)
 }
 
 func (k keeping) quantile(q float64) time.Duration {
@@ -104,6 +105,9 @@ func readKeeping(ctx context.Context, dir string, length time.Duration, host *wi
 			}
 			if host.stole(s.DueNS) {
 				k.starved++
+				if s.SentNS-s.DueNS > int64(20*time.Millisecond) {
+					k.starvedLate++
+				}
 				continue
 			}
 			k.judged++
