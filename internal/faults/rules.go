@@ -112,8 +112,11 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		if t.Source == "prometheus" && present+s.Dropped() != s.Lines {
 			errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d samples stored and %d lines dropped of %d", t.URL, s.Seq, present, s.Dropped(), s.Lines))
 		}
-		if s.Dropped() > 0 && s.Lost() > 0 && s.Drops[0].Reason == "" {
-			errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: lines dropped without a reason", t.URL, s.Seq))
+		for _, d := range s.Drops {
+			// What the user left out is counted, and needs no example.
+			if d.Reason == "" || d.Lines <= 0 || d.First == "" && d.Reason != metric.DropFiltered {
+				errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d lines dropped with reason %q, the first %q", t.URL, s.Seq, d.Lines, d.Reason, d.First))
+			}
 		}
 	}
 	return a, errors.Join(errs...)
