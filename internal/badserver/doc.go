@@ -25,6 +25,7 @@
 //
 //	body="text"         appended to the body; a Go string, any number of times
 //	fill=N:"text"       appended to the body N times
+//	count=N:"text"      the same, and each # in it is the number, from 0
 //	bomb=N              the body is N zero bytes, gzipped, made as it is sent
 //	gzip                the body is gzipped, and the header says so
 //	gzipped             the body is gzipped, and no header says so

@@ -187,8 +187,8 @@ func (a *Answer) set(key, value string) (err error) {
 	switch key {
 	case "body":
 		a.Body = append(a.Body, value...)
-	case "fill":
-		return a.fill(value)
+	case "fill", "count":
+		return a.fill(value, key == "count")
 	case "bomb":
 		a.Bomb, err = strconv.ParseInt(value, 10, 64)
 		a.Header = append(a.Header, "Content-Encoding: gzip")
@@ -221,7 +221,8 @@ func (a *Answer) set(key, value string) (err error) {
 	return err
 }
 
-func (a *Answer) fill(value string) error {
+// fill appends a text some times; numbered says that each # in it is its number.
+func (a *Answer) fill(value string, numbered bool) error {
 	count, text, ok := strings.Cut(value, ":")
 	n, err := strconv.Atoi(count)
 	if err != nil || !ok || n < 0 {
@@ -229,6 +230,12 @@ func (a *Answer) fill(value string) error {
 	}
 	if n*len(text) > maxScriptBody {
 		return fmt.Errorf("makes more than %d bytes", maxScriptBody)
+	}
+	if numbered {
+		for i := range n {
+			a.Body = append(a.Body, strings.ReplaceAll(text, "#", strconv.Itoa(i))...)
+		}
+		return nil
 	}
 	a.Body = append(a.Body, bytes.Repeat([]byte(text), n)...)
 	return nil

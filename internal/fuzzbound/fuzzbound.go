@@ -31,9 +31,10 @@ type TB interface {
 
 // Check begins an execution; the function that it returns ends it, and fails the
 // test when it took too much.
-func Check(t TB) (end func()) { return check(t, mostTime, mostBytes) }
+func Check(t TB) (end func()) { return Within(t, mostTime, mostBytes) }
 
-func check(t TB, most time.Duration, bytes uint64) (end func()) {
+// Within is Check with other bounds.
+func Within(t TB, most time.Duration, bytes uint64) (end func()) {
 	clock, heap := processorTime(), allocated()
 	return func() {
 		t.Helper()
