@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -169,6 +170,12 @@ func FuzzParseSample(f *testing.F) {
 		for name, family := range families {
 			if len(family.Metric) != 1 || family.Metric[0].Untyped == nil {
 				return
+			}
+			// expfmt wants no blank before a value: its "A+0 0" is A at the time 0.
+			if rest, ok := strings.CutPrefix(s.Name, name); ok && rest != "" {
+				if _, err := strconv.ParseFloat(rest, 64); err == nil {
+					return
+				}
 			}
 			m := family.Metric[0]
 			if name != s.Name || len(m.Label) != len(s.Labels) {
