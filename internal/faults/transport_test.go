@@ -151,9 +151,8 @@ func lateStart(t *testing.T) {
 	})
 	s.outcomes("", metric.ConnectError, metric.ConnectError, metric.ConnectError, metric.OK, metric.OK)
 	s.warned("late_start", "3 polls")
-	if c := s.metric("a_total").Series[0]; c.Gauge == nil || c.Gauge.First != 7 {
-		t.Errorf("the first good sample is %+v, want 7", c)
-	}
+	// What the server had counted before it could be polled is not the run's.
+	s.total("a", 9-7, 0)
 }
 
 // blackHole has a target that never answers beside three that do: it must not
