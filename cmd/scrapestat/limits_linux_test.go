@@ -17,7 +17,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // TestLimits hits every limit of collect that has a flag: the hit is counted under
@@ -187,6 +189,7 @@ func TestCatalogueMemory(t *testing.T) {
 		// The names of 100,000 labels, before they are counted.
 		check(t, `200 body="good 1\nmany{" count=100000:"l#=\"1\"," body="z=\"1\"} 2\n"`, "--max-labels", 32<<20)
 	})
+	t.Run("D08 nominal load", func(t *testing.T) { nominalLoad(t, 256<<20) })
 	t.Run("E05 a line of 1 GiB", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "long.jsonl")
 		if err := errors.Join(os.WriteFile(path, []byte(`{"endpoint_url":"`), 0o600), os.Truncate(path, 1<<30)); err != nil {
@@ -200,4 +203,27 @@ func TestCatalogueMemory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// nominalLoad records ten servers of 1,200 samples three times a second and makes
+// all exports, without a limit that the runtime of Go would keep by itself.
+func nominalLoad(t *testing.T, most int64) {
+	args := []string{"collect", "-o", filepath.Join(t.TempDir(), "run"), "--formats", "json,csv,jsonl,parquet",
+		"--interval", "333ms", "--max-scrape-share", "0", "--duration", "3s", "--settle", "0s"}
+	for i := range 10 {
+		sim, err := simulate.New("vllm", simulate.Options{Rate: 28, Seed: uint64(i), ExtraSeries: 800})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := sim.Samples(); n < 1200 {
+			t.Fatalf("%d samples, want 1,200", n)
+		}
+		args = append(args, serveHandler(t, sim))
+	}
+	peak := peakOf(t, "recording 10 targets", args...)
+	t.Logf("%d KiB, at most %d", peak>>10, most>>10)
+	if peak > most {
+		t.Errorf("the process took %d bytes, want at most %d", peak, most)
+	}
+	checkFaultyRun(t, args[2], export.Formats()...)
 }
