@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// childGrace is how long COMMAND may take to end after a signal was passed on.
+// childGrace is how long COMMAND may take to end after a signal was passed on, if
+// collectOptions do not say otherwise.
 const childGrace = 10 * time.Second
 
 // child is COMMAND: the load generator that the collection wraps.
@@ -19,12 +20,13 @@ type child struct {
 	code int           // valid once done is closed
 	err  error         // why it could not be run; valid once done is closed
 
-	stopped bool // we ended it: its code is not its verdict
+	grace   time.Duration // how long it may take to end after a signal
+	stopped bool          // we ended it: its code is not its verdict
 }
 
 // newChild finds COMMAND without starting it, so that a misspelt one fails
 // before anything is recorded. It returns nil for an empty command.
-func newChild(argv []string, std stdio) (*child, error) {
+func newChild(argv []string, grace time.Duration, std stdio) (*child, error) {
 	if len(argv) == 0 {
 		return nil, nil
 	}
@@ -47,7 +49,10 @@ func newChild(argv []string, std stdio) (*child, error) {
 		// terminal's own signals reach both.
 		ownProcessGroup(cmd)
 	}
-	return &child{cmd: cmd, done: make(chan struct{})}, nil
+	if grace == 0 {
+		grace = childGrace
+	}
+	return &child{cmd: cmd, done: make(chan struct{}), grace: grace}, nil
 }
 
 // start runs the command and watches it. Cancelling ctx kills its whole
@@ -70,7 +75,7 @@ func (c *child) start(ctx context.Context) error {
 		err := c.cmd.Wait()
 		if errors.Is(err, exec.ErrWaitDelay) {
 			// It ended well, and left somebody behind who kept our pipes.
-			killGroup(c.cmd)
+			killRest(c.cmd)
 			err = nil
 		}
 		c.code, c.err = exitCode(err)
@@ -79,11 +84,12 @@ func (c *child) start(ctx context.Context) error {
 }
 
 // stop passes a signal on to the process group and, if the command has not
-// ended childGrace later, kills the group.
+// ended when its grace is over, kills the group. What is left of the group when
+// the command has ended is killed too: nobody else would end it.
 func (c *child) stop(sig os.Signal) {
 	c.stopped = true
 	signalGroup(c.cmd, sig)
-	timer := time.NewTimer(childGrace)
+	timer := time.NewTimer(c.grace)
 	defer timer.Stop()
 	select {
 	case <-c.done:
@@ -91,6 +97,7 @@ func (c *child) stop(sig os.Signal) {
 		killGroup(c.cmd)
 		<-c.done
 	}
+	killRest(c.cmd)
 }
 
 // exitCode translates what Wait returned: the command's code, 128+n when signal

@@ -30,6 +30,14 @@ func signalGroup(cmd *exec.Cmd, sig os.Signal) {
 
 func killGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGKILL) }
 
+// killRest kills what a COMMAND that has ended left of a group of its own. Its own
+// number may be another process by now.
+func killRest(cmd *exec.Cmd) {
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {
+		killGroup(cmd)
+	}
+}
+
 func killedBy(exit *exec.ExitError) (sig int, ok bool) {
 	status, isUnix := exit.Sys().(syscall.WaitStatus)
 	if !isUnix || !status.Signaled() {

@@ -32,7 +32,8 @@ const collectExample = `  scrapestat collect localhost:8000 --duration 5m
 type collectOptions struct {
 	targets []string
 	command []string
-	flags   []string // as given, for the manifest
+	grace   time.Duration // of command, once it is told to end; 0 is childGrace
+	flags   []string      // as given, for the manifest
 
 	out           string
 	force         bool

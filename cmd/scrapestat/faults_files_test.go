@@ -117,7 +117,11 @@ func gateFiles(t *testing.T) {
 
 func runNames(t *testing.T) {
 	srv := serveBad(t, goodScript)
-	t.Chdir(t.TempDir())
+	work := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(work)
 	base, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +131,7 @@ func runNames(t *testing.T) {
 			t.Errorf("run directory %.20q was made", name)
 		}
 	}
+	oddNames(t, base, srv.Addr)
 	// Tags and target names go into files, never into paths.
 	try(t, exitDone, "", append([]string{"collect", "x=" + srv.Addr, "-o", "run", "--tag", "name=../../etc/x", "--formats", "json"}, quickRun...)...)
 	entries, err := os.ReadDir(base)
@@ -135,6 +140,26 @@ func runNames(t *testing.T) {
 	}
 	if len(entries) != 1 || entries[0].Name() != "run" {
 		t.Errorf("the folder holds %v, want run alone", entries)
+	}
+}
+
+// oddNames records into folders of names that mean something to somebody else, and
+// reads them again: all goes where the path says that was given, and there only.
+func oddNames(t *testing.T, base, address string) {
+	t.Helper()
+	// A leading - is a value behind -o, as for every program; bare, it is a flag.
+	try(t, exitUsage, "unknown shorthand flag", "show", "-n")
+	for _, name := range []string{"CON", "-n", "../up/etc/x"} {
+		try(t, exitDone, "into "+name, append([]string{"collect", address, "-o", name, "--formats", "json"}, quickRun...)...)
+		try(t, exitDone, "", "show", "--", name)
+		dir := filepath.Join(base, name)
+		checkFaultyRun(t, dir, "json")
+		if strings.HasPrefix(name, "..") {
+			dir = filepath.Join(base, "..", "up")
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -9,9 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
 )
@@ -161,8 +165,74 @@ func commands(t *testing.T) {
 	check(128+int(syscall.SIGSEGV), "", "sh", "-c", "kill -SEGV $$")
 	check(9, "", "sh", "-c", "exit 9")
 	check(exitDone, "", "sh", "-c", "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
-	// A grandchild that keeps our pipes does not hold the end up.
-	check(exitDone, "", "sh", "-c", "sleep 20 & exit 0")
+	// A grandchild that keeps our pipes does not hold the end up, and is ended.
+	pids := filepath.Join(t.TempDir(), "pids")
+	check(exitDone, "", "sh", "-c", "sleep 1000 & echo $! >"+pids+"; exit 0")
+	gone(t, pids, 1)
+	t.Run("hangs after the signal", func(t *testing.T) {
+		// SIGTERM is ignored by all of the tree, or by those who have lost their head.
+		stubborn(t, `trap "" TERM; sleep 1000 & echo $$ $! >"$0"; wait`, 2)
+		stubborn(t, `(trap "" TERM; exec sleep 1000 >/dev/null 2>&1) & echo $$ $! >"$0"; wait`, 2)
+	})
+}
+
+// stubborn has collect end a shell that does not want to, with little grace. The
+// script writes the numbers of its processes to the file that is its name.
+func stubborn(t *testing.T, script string, processes int) {
+	t.Helper()
+	tmp := t.TempDir()
+	o := collectOptions{grace: 300 * time.Millisecond}
+	cmd := &cobra.Command{}
+	o.register(cmd)
+	dir, pids := filepath.Join(tmp, "run"), filepath.Join(tmp, "pids")
+	if err := cmd.ParseFlags(append([]string{"-o", dir, "--formats", "json"}, quickRun...)); err != nil {
+		t.Fatal(err)
+	}
+	o.duration = time.Second // time to begin for the shell
+	o.targets, o.command = []string{serveBad(t, goodScript).Addr}, []string{"sh", "-c", script, pids}
+	if err := o.validate(); err != nil {
+		t.Fatal(err)
+	}
+	var said lockedBuffer
+	if err := collect(t.Context(), o, stdio{strings.NewReader(""), &said, &said}); err != nil {
+		t.Errorf("%s: %v:\n%s", script, err, said.String())
+	}
+	gone(t, pids, processes)
+	checkFaultyRun(t, dir, "json")
+}
+
+// gone checks that the processes whose numbers are in a file end, if they have not:
+// the killed are not dead at once.
+func gone(t *testing.T, file string, want int) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := strings.Fields(string(text))
+	if len(pids) != want {
+		t.Fatalf("%d processes, want %d: %s", len(pids), want, text)
+	}
+	for _, p := range pids {
+		pid, err := strconv.Atoi(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !waitUntil(func() bool { return dead(pid) }) {
+			t.Errorf("process %d of %s is left", pid, text)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it is ours
+		}
+	}
+}
+
+// dead reports whether there is no such process, or one that only waits for its
+// parent to notice.
+func dead(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if _, state, ok := strings.Cut(string(stat), ") "); err == nil && ok && state[0] == 'Z' {
+		return true
+	}
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 func noTerminal(t *testing.T) {
@@ -181,6 +251,39 @@ func noTerminal(t *testing.T) {
 	out, _ := exec.Command("sh", "-c", fmt.Sprintf("scrapestat collect %s -o %s %s >&- 2>/dev/null; echo $?", srv.Addr, dir, strings.Join(quickRun, " "))).Output()
 	if code := strings.TrimSpace(string(out)); code != "0" && code != "1" {
 		t.Errorf("stdout closed: exit code %s", code)
+	}
+	checkFaultyRun(t, dir, "json", "csv", "parquet")
+	noReader(t, srv.Addr, dir)
+}
+
+// noReader runs commands whose reader of stdout has gone, as head goes: they end at
+// once, by the signal of a broken pipe or with its error, and collect has its files.
+func noReader(t *testing.T, address, run string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	for _, args := range [][]string{
+		append([]string{"collect", address, "-o", dir}, quickRun...), {"show", run}, {"export", run, "--formats", "jsonl", "-o", "-"},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		talk := &lockedBuffer{}
+		cmd := exec.Command("scrapestat", args...)
+		cmd.Stdout, cmd.Stderr = w, talk
+		err = cmd.Start()
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // how it ended is what counts
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		broken := status.Signaled() && status.Signal() == syscall.SIGPIPE
+		if said := talk.String(); !broken && (status.ExitStatus() != exitFailed || !strings.Contains(said, "broken pipe")) || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
+			t.Errorf("%q: %v:\n%s", args, cmd.ProcessState, said)
+		}
 	}
 	checkFaultyRun(t, dir, "json", "csv", "parquet")
 }

@@ -96,12 +96,12 @@ func newChildAndView(o *collectOptions, std stdio) (*child, *screen, error) {
 		return nil, nil, err
 	}
 	if !wanted {
-		c, err := newChild(o.command, std)
+		c, err := newChild(o.command, o.grace, std)
 		return c, nil, err
 	}
 	v := newScreen(o, std)
 	// Keys are the view's: COMMAND reads nothing, and has a group of its own.
-	c, err := newChild(o.command, stdio{nil, std.out, std.err})
+	c, err := newChild(o.command, o.grace, stdio{nil, std.out, std.err})
 	return c, v, err
 }
 
