@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/big"
 	"net"
@@ -22,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/scrapestat/scrapestat/internal/faults"
 )
 
 // locked is a server that wants a client certificate and a token, and the files
@@ -173,17 +174,10 @@ func TestOneAccess(t *testing.T) {
 	}
 }
 
+// searchFolder looks at what is compressed in the files, too.
 func searchFolder(t *testing.T, dir string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		search(t, path, data)
-		return err
-	})
-	if err != nil {
+	if err := faults.Texts(t.Context(), dir, func(where string, data []byte) { search(t, where, data) }); err != nil {
 		t.Fatal(err)
 	}
 }

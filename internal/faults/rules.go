@@ -248,7 +248,7 @@ func whole(path string) error {
 		c.FieldsPerRecord = -1
 		_, broken = c.ReadAll()
 	case ".parquet":
-		broken = parquet(data)
+		broken = parquetFrame(data)
 	}
 	if broken != nil {
 		return fmt.Errorf("%s: %w", path, broken)
@@ -256,8 +256,8 @@ func whole(path string) error {
 	return nil
 }
 
-// parquet checks the frame of a Parquet file: both marks, and a footer that fits.
-func parquet(data []byte) error {
+// parquetFrame checks the frame of a Parquet file: both marks, and a footer that fits.
+func parquetFrame(data []byte) error {
 	const mark = "PAR1"
 	n := len(data)
 	if n < 12 || string(data[:4]) != mark || string(data[n-4:]) != mark {
@@ -269,8 +269,8 @@ func parquet(data []byte) error {
 	return nil
 }
 
-// secrets checks rule 6: in the bytes of every file, and in the texts of the
-// recording, whose blocks are compressed.
+// secrets checks rule 6: in the bytes of every file, in what is compressed in it,
+// and in what a reader of the recording gets.
 func (e Evidence) secrets(ctx context.Context) error {
 	if len(e.Secrets) == 0 {
 		return nil
@@ -283,14 +283,7 @@ func (e Evidence) secrets(ctx context.Context) error {
 			}
 		}
 	}
-	err := filepath.WalkDir(e.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		find(path, data)
-		return err
-	})
+	err := Texts(ctx, e.Dir, find)
 	r, openErr := rundb.Open(e.Dir)
 	if openErr != nil {
 		return errors.Join(append(errs, err, openErr)...)
