@@ -174,10 +174,18 @@ func TestOneAccess(t *testing.T) {
 	}
 }
 
-// searchFolder looks at what is compressed in the files, too.
-func searchFolder(t *testing.T, dir string) {
+// searchFolder searches all files below dir, and what is compressed in them. It
+// returns how many there are.
+func searchFolder(t *testing.T, dir string) int {
 	t.Helper()
-	if err := faults.Texts(t.Context(), dir, func(where string, data []byte) { search(t, where, data) }); err != nil {
+	files := map[string]bool{}
+	err := faults.Texts(t.Context(), dir, func(where string, data []byte) {
+		path, _, _ := strings.Cut(where, ", ")
+		files[path] = true
+		search(t, where, data)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	return len(files)
 }
