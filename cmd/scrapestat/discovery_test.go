@@ -77,6 +77,13 @@ func TestNoSecretAnywhere(t *testing.T) {
 		}
 		files += searchFolder(t, out)
 	}
+	var said bytes.Buffer // what a command is told, too
+	if code := run(t.Context(), []string{"collect", "-o", filepath.Join(dir, "command"), "--bearer-token-file", token, "--header", "X-Key: s3cr3t-header", good.URL + "/c", "--", "env"},
+		stdio{strings.NewReader(""), &said, &said}); code != exitDone || !strings.Contains(said.String(), "PATH=") {
+		t.Errorf("exit %d: %s", code, said.String())
+	}
+	search(t, "the environment of a command", said.Bytes())
+	files += searchFolder(t, filepath.Join(dir, "command"))
 	for _, args := range [][]string{{"--header", "s3cr3t-header", "h:1"}, {"--header", "bad name: s3cr3t-header", "h:1"}, {"--config", write("in/q.yml", "scrape_configs: [{job_name: a, bearer_token: [s3cr3t-inline]}]")}} {
 		placed++
 		var said bytes.Buffer
