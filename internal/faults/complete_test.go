@@ -160,7 +160,7 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that coverage guides find the inputs that the others mutate.\n" +
+	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that coverage guides find inputs. Of most targets these came after the others, which had the seeds to mutate.\n" +
 		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)

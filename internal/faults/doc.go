@@ -13,7 +13,7 @@
 //
 //		err := faults.Check(ctx, faults.Evidence{Dir: dir, Formats: []string{"json"}})
 //
-//	 1. Every scheduled poll has exactly one outcome, and all are in the exports.
+//	 1. Every scheduled poll has exactly one outcome, none by a panic; all are exported.
 //	 2. Stored and dropped lines add up to the lines of every accepted body.
 //	 3. The exports that were asked for are there, each independent of the others.
 //	 4. A file is complete or absent, closed to others, and leaves no remains.
