@@ -117,6 +117,8 @@ func standInGo(args []string) error {
 		return pass("scrapestat", args[2:]...)
 	case len(args) > 1 && args[0] == "test":
 		return checkGoTest(os.Getenv("DOC_ROOT"), args[1:])
+	case len(args) > 3 && args[0] == "-C" && args[2] == "test": // in another module
+		return checkGoTest(filepath.Join(os.Getenv("DOC_ROOT"), args[1]), args[3:])
 	case len(args) > 2 && args[0] == "run" && args[1] == ".":
 		return checkBench(os.Getenv("DOC_ROOT"), args[2:])
 	case len(args) == 2 && args[0] == "doc":

@@ -157,7 +157,7 @@ func TestHostileLabelsStayText(t *testing.T) {
 		t.Errorf("got %d dialogs, want none", dialogs)
 	}
 	faults.Figure(t, "xss", fmt.Sprintf("%d payloads, each %d times in a report of one run, loaded in Chromium: %d ran or became markup", len(payloads), places(t), ran),
-		"(cd internal/browser && go test -run TestHostileLabelsStayText -v)")
+		"go -C internal/browser test . -run TestHostileLabelsStayText -v")
 }
 
 // places is how often a report has the text of its input.
