@@ -24,6 +24,8 @@ import (
 // family of a series and its role no longer matter, only its name, its labels,
 // its bucket or quantile, and its value.
 
+const nameLabel = "__name__"
+
 var indented = regexp.MustCompile(`(?m)^[ \t]`)
 
 // anonymous is a sample in that form.
@@ -117,11 +119,11 @@ func read(b scrape.Body) (out []string, ok bool) {
 		p.Labels(&l)
 		pairs := map[string]string{}
 		l.Range(func(l labels.Label) {
-			if l.Name != labels.MetricName {
+			if l.Name != nameLabel {
 				pairs[l.Name] = l.Value
 			}
 		})
-		out = append(out, anonymous(l.Get(labels.MetricName), pairs, value))
+		out = append(out, anonymous(l.Get(nameLabel), pairs, value))
 	}
 }
 
