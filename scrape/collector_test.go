@@ -87,6 +87,13 @@ func run(t *testing.T, o scrape.Options, d time.Duration, answers ...fake) *reco
 		targets = append(targets, scrape.Target{URL: "http://fake:1/metrics", RoundTripper: f})
 	}
 	sink := newRecording(t, len(targets))
+	runFor(t, targets, o, sink, d)
+	return sink
+}
+
+// runFor collects for d of fake time.
+func runFor(t *testing.T, targets []scrape.Target, o scrape.Options, sink scrape.Sink, d time.Duration) {
+	t.Helper()
 	c, err := scrape.New(targets, o, sink)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +104,6 @@ func run(t *testing.T, o scrape.Options, d time.Duration, answers ...fake) *reco
 	if err := c.Run(t.Context(), stop); err != nil {
 		t.Fatal(err)
 	}
-	return sink
 }
 
 func steady(r *http.Request) (*http.Response, error) { return respond(r, 200, "a 1\n"), nil }
@@ -186,15 +192,7 @@ func TestSlowSinkIsToldApart(t *testing.T) {
 				<-time.After(2500 * time.Millisecond)
 			}
 		}
-		c, err := scrape.New([]scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}}, scrape.Options{Interval: time.Second}, sink)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		defer time.AfterFunc(5500*time.Millisecond, func() { close(stop) }).Stop()
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		runFor(t, []scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}}, scrape.Options{Interval: time.Second}, sink, 5500*time.Millisecond)
 		got := sink.all()
 		if len(got) != 7 || got[2].Outcome != metric.SkippedOverlap || !strings.Contains(got[3].Err, "collector") || got[4].Outcome != metric.OK {
 			t.Errorf("got %+v", got)

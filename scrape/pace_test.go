@@ -264,15 +264,7 @@ func TestSaturation(t *testing.T) {
 			list = append(list, scrape.Target{URL: "http://fake:1/metrics", RoundTripper: fake(steady)})
 		}
 		sink := &sluggish{newRecording(t, targets), make(chan struct{}, 1), 100 * time.Millisecond}
-		c, err := scrape.New(list, scrape.Options{Interval: time.Second}, sink)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		time.AfterFunc(30510*time.Millisecond, func() { close(stop) })
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		runFor(t, list, scrape.Options{Interval: time.Second}, sink, 30510*time.Millisecond)
 		for i, polls := range sink.snapshots {
 			polled, skipped := 0, 0
 			for k, s := range polls[1 : len(polls)-1] {

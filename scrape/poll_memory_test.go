@@ -45,15 +45,7 @@ func perPoll(t *testing.T, ring [][]byte) (size, mallocs float64) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {classic}}, Request: r,
 				ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})}
-		c, err := scrape.New([]scrape.Target{target}, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		time.AfterFunc(420500*time.Millisecond, func() { close(stop) })
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		runFor(t, []scrape.Target{target}, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, m, 420500*time.Millisecond)
 	})
 	n := float64(m.to - m.from)
 	return float64(m.after.TotalAlloc-m.before.TotalAlloc) / n, float64(m.after.Mallocs-m.before.Mallocs) / n
@@ -112,15 +104,7 @@ func TestDecodesAreBounded(t *testing.T) {
 					return name, l, true
 				}})
 		}
-		c, err := scrape.New(targets, scrape.Options{Interval: 10 * time.Second, Timeout: 9 * time.Second, MaxScrapeShare: -1}, newRecording(t, len(targets)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		time.AfterFunc(8*time.Second, func() { close(stop) })
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		runFor(t, targets, scrape.Options{Interval: 10 * time.Second, Timeout: 9 * time.Second, MaxScrapeShare: -1}, newRecording(t, len(targets)), 8*time.Second)
 		if most != runtime.GOMAXPROCS(0) {
 			t.Errorf("%d bodies were decoded at the same time, want %d", most, runtime.GOMAXPROCS(0))
 		}

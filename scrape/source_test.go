@@ -55,15 +55,7 @@ func TestSource(t *testing.T) {
 		if got := target.Public(); got.Source != "triton" || got.URL != "triton+http://h:8000" {
 			t.Errorf("public form is %+v", got)
 		}
-		c, err := scrape.New([]scrape.Target{target}, scrape.Options{Interval: time.Second}, sink)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		time.AfterFunc(9500*time.Millisecond, func() { close(stop) })
-		if err := c.Run(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		runFor(t, []scrape.Target{target}, scrape.Options{Interval: time.Second}, sink, 9500*time.Millisecond)
 		if n := len(sink.kinds); n != 11 || sink.kinds[0] != metric.Baseline || sink.kinds[n-1] != metric.Final ||
 			sink.outcomes[metric.OK] != 8 || sink.outcomes[metric.ConnectError] != 3 || sink.last != 11 {
 			t.Errorf("got kinds %v, outcomes %v, last value %d", sink.kinds, sink.outcomes, sink.last)
