@@ -276,8 +276,8 @@ func judge(t *testing.T, s *scene, victims []*victim, rounds int) map[string]int
 			t.Errorf("target %d: %d scheduled, %d outcomes, %d polls, want %d", i, l.Scheduled, sum, len(s.polls[i]), rounds)
 		}
 		for _, p := range s.polls[i] {
-			if strings.Contains(p.Err, "internal error") {
-				t.Errorf("target %d: poll %d: %s", i, p.Seq, p.Err)
+			if err := faults.NoPanic(&p); err != nil {
+				t.Errorf("target %d: poll %d: %v", i, p.Seq, err)
 			}
 		}
 		v.given = v.given[:v.srv.Answers()] // one may have been drawn for the alternate path
