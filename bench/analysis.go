@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 const (
@@ -100,7 +100,7 @@ func tenMinutes(c config, r *report) (*recorded, error) {
 
 // peerPolls writes polls in the shape of AIPerf's records.
 type peerPolls struct {
-	dict metric.Dict
+	dict metric.Schema
 	now  present
 }
 
@@ -119,10 +119,10 @@ type peerFamily struct {
 }
 
 func (p *peerPolls) write(w *bufio.Writer, target int, s *metric.Snapshot) error {
-	if err := p.dict.Grow(&s.Growth); err != nil {
+	if err := p.dict.Grow(&s.DictDelta); err != nil {
 		return err
 	}
-	p.now.apply(&s.Frame)
+	p.now.apply(&s.Delta)
 	families := map[string]*peerFamily{}
 	for i := range p.dict.Series {
 		f := p.dict.FamilyOf(i)
@@ -134,7 +134,7 @@ func (p *peerPolls) write(w *bufio.Writer, target int, s *metric.Snapshot) error
 		}
 		families[f.Name].Samples = append(families[f.Name].Samples, p.sample(i))
 	}
-	b, err := json.Marshal(map[string]any{"target": target, "at": s.AtNS(), "sent": s.SentNS, "took": s.Took.Nanoseconds(), "metrics": families})
+	b, err := json.Marshal(map[string]any{"target": target, "at": s.AtNS(), "sent": s.SentNS, "took": s.Duration.Nanoseconds(), "metrics": families})
 	if err != nil {
 		return fmt.Errorf("write polls for peer: %w", err)
 	}

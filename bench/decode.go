@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // runDecode measures the steady state: P1, P2, P3.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 const (

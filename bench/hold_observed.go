@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 const (
@@ -88,8 +88,8 @@ func (l *load) measure() error {
 			return fmt.Errorf("decode load: %v %s %v", s.Outcome, s.Err, s.Drops)
 		}
 		l.lines += s.Lines
-		if !s.Frame.Full {
-			changed += len(s.Frame.Slots)
+		if !s.Delta.Full {
+			changed += len(s.Delta.Slots)
 			of += s.Lines
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // polls is what a collector would hand to the recording, kept in memory.
@@ -51,7 +51,7 @@ func (p *poller) next() (*metric.Snapshot, error) {
 	p.spare = body
 	at := p.source.now.UnixNano()
 	p.s = metric.Snapshot{Target: p.target, Seq: p.seq, DueNS: at - 500_000, SentNS: at - 400_000, FirstByteNS: at,
-		Took: 900 * time.Microsecond, Status: 200}
+		Duration: 900 * time.Microsecond, Status: 200}
 	if p.seq > 0 {
 		p.s.Kind = metric.Periodic
 	} else {
@@ -75,8 +75,8 @@ func (p *poller) keep(n int) (*polls, error) {
 		}
 		c := *s
 		c.Body = nil
-		c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
-		c.Frame = metric.Frame{Full: s.Frame.Full, Slots: slices.Clone(s.Frame.Slots), Bits: slices.Clone(s.Frame.Bits)}
+		c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
+		c.Delta = metric.Delta{Full: s.Delta.Full, Slots: slices.Clone(s.Delta.Slots), Bits: slices.Clone(s.Delta.Bits)}
 		out.snapshots = append(out.snapshots, &c)
 		out.samples += s.Lines
 	}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // serveTargets is the child process that answers as many targets: target i is

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // byTargets scrapes growing numbers of targets from one core.

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 const (
@@ -125,8 +125,8 @@ func storeLoad(o simulate.Options) (*material, error) {
 // checksum mixes where a value is with what it is.
 func checksum(s *metric.Snapshot) uint64 {
 	var sum uint64
-	for i, slot := range s.Frame.Slots {
-		sum += (uint64(slot) + 1) * (s.Frame.Bits[i]>>7 ^ s.Frame.Bits[i])
+	for i, slot := range s.Delta.Slots {
+		sum += (uint64(slot) + 1) * (s.Delta.Bits[i]>>7 ^ s.Delta.Bits[i])
 	}
 	return sum
 }
@@ -197,7 +197,7 @@ type present struct {
 	shown  []bool
 }
 
-func (p *present) apply(f *metric.Frame) {
+func (p *present) apply(f *metric.Delta) {
 	if f.Full {
 		clear(p.shown)
 	}

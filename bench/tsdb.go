@@ -54,21 +54,21 @@ func (m *material) tsdb(ctx context.Context, dir string) (t tsdbResult, err erro
 
 // tsdbTarget writes the polls of one target.
 type tsdbTarget struct {
-	dict   metric.Dict
+	dict   metric.Schema
 	now    present
 	labels []labels.Labels
 	refs   []storage.SeriesRef
 }
 
 func (w *tsdbTarget) append(ctx context.Context, db *tsdb.DB, target int, s *metric.Snapshot) error {
-	if err := w.dict.Grow(&s.Growth); err != nil {
+	if err := w.dict.Grow(&s.DictDelta); err != nil {
 		return err
 	}
 	for slot := len(w.labels); slot < len(w.dict.Slots); slot++ {
 		w.labels = append(w.labels, w.slotLabels(target, slot))
 		w.refs = append(w.refs, 0)
 	}
-	w.now.apply(&s.Frame)
+	w.now.apply(&s.Delta)
 	a := db.Appender(ctx)
 	for slot, shown := range w.now.shown {
 		if !shown {

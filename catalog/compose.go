@@ -22,15 +22,15 @@ func one(p Part, family string, where []string) []Term {
 	return []Term{{Family: family, Part: p, Where: labelled(where)}}
 }
 
-// gained is what a counter gained, of series with the labels, which are names and
+// increase is what a counter gained, of series with the labels, which are names and
 // values in turn.
-func gained(family string, where ...string) []Term { return one(Value, family, where) }
+func increase(family string, where ...string) []Term { return one(Value, family, where) }
 
 // sumOf and countOf are what the sum and the count of a histogram or summary
 // gained, and over is a gauge over time: divided by the time its mean.
-func sumOf(family string, where ...string) []Term   { return one(Sum, family, where) }
-func countOf(family string, where ...string) []Term { return one(Count, family, where) }
-func over(family string, where ...string) []Term    { return one(Integral, family, where) }
+func sumOf(family string, where ...string) []Term    { return one(Sum, family, where) }
+func countOf(family string, where ...string) []Term  { return one(Count, family, where) }
+func integral(family string, where ...string) []Term { return one(Integral, family, where) }
 
 // meanOver and lastOf are the mean and the last value of a gauge, where the other
 // part of the quotient is none of the time.
@@ -62,7 +62,7 @@ func maybe(terms []Term) []Term {
 
 // peak is the largest value of a gauge.
 func peak(name, u, help, family string) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Formula: "max of " + family,
+	return Rule{Name: name, Unit: u, Help: help, Category: Saturation, Formula: "max of " + family,
 		Make: func(v *View) []Derived { return largest(v, family) }}
 }
 
@@ -83,7 +83,7 @@ func largest(v *View, family string) []Derived {
 // rate is a sum by the seconds, ratio a share of 1, average the mean of a
 // histogram.
 func rate(name, u, help string, num []Term) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Question: Throughput, Better: HigherBetter, Num: num}
+	return Rule{Name: name, Unit: u, Help: help, Category: Throughput, Better: HigherBetter, Num: num}
 }
 
 func ratio(name, help string, num, den []Term) Rule {
@@ -96,28 +96,28 @@ func meanOf(name, u, help, family string) Rule {
 
 // latency is the mean of a histogram of times.
 func latency(name, help, family string) Rule {
-	return meanOf(name, "seconds", help, family).about(Latency, LowerBetter)
+	return meanOf(name, "seconds", help, family).category(Latency, LowerBetter)
 }
 
 // level is the mean of a gauge over time.
 func level(name, u, help, family string, where ...string) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Question: Saturation, Num: over(family, where...)}
+	return Rule{Name: name, Unit: u, Help: help, Category: Saturation, Num: integral(family, where...)}
 }
 
-func (r Rule) about(q Question, b Direction) Rule { r.Question, r.Better = q, b; return r }
+func (r Rule) category(q Category, b Direction) Rule { r.Category, r.Better = q, b; return r }
 
-// head makes a rule one of the dozen that explain a run, as its canonical id.
-func (r Rule) head(canonical string) Rule { r.Headline, r.Canonical = true, canonical; return r }
+// headline makes a rule one of the dozen that explain a run, as its canonical id.
+func (r Rule) headline(canonical string) Rule { r.Headline, r.Canonical = true, canonical; return r }
 
-// same gives a rule its canonical id.
-func (r Rule) same(canonical string) Rule { r.Canonical = canonical; return r }
+// canonical gives a rule its canonical id.
+func (r Rule) canonical(canonical string) Rule { r.Canonical = canonical; return r }
 
 func (r Rule) by(names ...string) Rule { r.By = names; return r }
 
 func (r Rule) atMost(s Status) Rule { r.Status = s; return r }
 
 func (r Rule) or(num, den []Term, s Status) Rule {
-	r.Else = append(slices.Clone(r.Else), Alternative{Num: num, Den: den, Status: s})
+	r.Else = append(slices.Clone(r.Else), Fallback{Num: num, Den: den, Status: s})
 	return r
 }
 
@@ -146,7 +146,7 @@ func (r Rule) shares(names ...string) Rule {
 // busy is a counter of seconds by the time, for each of the processes that count
 // them: 1 when all of them did nothing else.
 func busy(name, help, family string, names ...string) Rule {
-	r := Rule{Name: name, Unit: "ratio", Help: help, Question: TimeSpent, Formula: family + " / (time x processes)"}
+	r := Rule{Name: name, Unit: "ratio", Help: help, Category: TimeSpent, Formula: family + " / (time x processes)"}
 	r.Make = func(v *View) []Derived {
 		all := v.part(metric.Labels{})
 		all.byName[""] = v.Series(family)
@@ -196,7 +196,7 @@ func (a *Amount) note(resets int, born bool) {
 // overflow is the share of the observations above the largest finite bound: above
 // 1-q of it the quantile q cannot be known.
 func overflow(name, family string) Rule {
-	return Rule{Name: name, Unit: "ratio", Question: Check, Better: LowerBetter, Formula: "1 - largest finite bucket / count of " + family,
+	return Rule{Name: name, Unit: "ratio", Category: Check, Better: LowerBetter, Formula: "1 - largest finite bucket / count of " + family,
 		Help: "Share above the largest bound; the quantiles within it cannot be known.",
 		Make: func(v *View) []Derived {
 			var above, all float64
@@ -219,13 +219,13 @@ func overflow(name, family string) Rule {
 
 // identity checks that two sums are the same: their difference by the first.
 func identity(name, help string, a, b []Term) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: Check, Better: LowerBetter, Num: minus(a, b), Den: a}
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Better: LowerBetter, Num: minus(a, b), Den: a}
 }
 
 // skew is the largest of the sums by a label by their mean: 1 is an even load. A
 // single value has none.
 func skew(name, help, label string, p Part, family string) Rule {
-	return Rule{Name: name, Help: help, Question: Saturation, Better: LowerBetter, Formula: "largest / mean of " + family + " by " + label,
+	return Rule{Name: name, Help: help, Category: Saturation, Better: LowerBetter, Formula: "largest / mean of " + family + " by " + label,
 		Make: func(v *View) []Derived {
 			all := v.part(metric.Labels{})
 			all.byName[family] = v.Series(family)
@@ -246,7 +246,7 @@ func skew(name, help, label string, p Part, family string) Rule {
 // perGPU is a speed that a server estimates of one GPU, of several the mean. When
 // it is zero while tokens come out the estimate is not switched on.
 func perGPU(name, u, help string, factor float64, tokens []Term, families ...string) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Question: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
+	return Rule{Name: name, Unit: u, Help: help, Category: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
 		Make: func(v *View) []Derived {
 			sum, series, counters := 0.0, 0, Amount{}
 			for _, f := range families {

@@ -61,7 +61,7 @@ type Derived struct {
 	// run. Canonical is its id across engines, "" for none.
 	Help      string
 	Better    Direction
-	Question  Question
+	Category  Category
 	Headline  bool
 	Canonical string
 }
@@ -84,12 +84,12 @@ type Rule struct {
 	Num, Den []Term
 	// Else are what else it can be made of, where the input of Num and Den is
 	// missing, the best first.
-	Else []Alternative
+	Else []Fallback
 	// Status is what a value of it is at best: Estimate, say.
 	Status Status
 	// Better, Question, Headline and Canonical are those of Derived.
 	Better    Direction
-	Question  Question
+	Category  Category
 	Headline  bool
 	Canonical string
 	// Formula is for people; "" is made of Num and Den.
@@ -102,9 +102,9 @@ type Rule struct {
 	WindowOnly bool
 }
 
-// Alternative is another way to the quantity of a rule, with the best status that
+// Fallback is another way to the quantity of a rule, with the best status that
 // it can have.
-type Alternative struct {
+type Fallback struct {
 	Num, Den []Term
 	Status   Status
 }
@@ -170,7 +170,7 @@ func (p *Pack) apply(v *View, r *Rule) []Derived {
 		d := &out[i]
 		d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
 		d.Labels = join(v.Scope, d.Labels)
-		d.Help, d.Better, d.Question, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Question, r.Headline, r.Canonical
+		d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline, r.Canonical
 		d.atBest(r.Status)
 		d.settle()
 		if p.Check != nil && d.Status.Defined() {

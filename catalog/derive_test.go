@@ -56,7 +56,7 @@ func TestStatuses(t *testing.T) {
 	check := func(gains []catalog.Gain, seconds float64, name, want string) {
 		t.Helper()
 		got := "absent"
-		if d := find(c.Derive(catalog.Stretch{Seconds: seconds, Gains: gains}, catalog.Window), name, "m"); d != nil {
+		if d := find(c.Derive(catalog.Interval{Seconds: seconds, Gains: gains}, catalog.Window), name, "m"); d != nil {
 			got = d.Status.String()
 			if !d.Status.Defined() && (d.Value != 0 || d.Shown != 0) {
 				t.Errorf("%s: %s with value %v", name, got, d.Value)
@@ -81,7 +81,7 @@ func TestStatuses(t *testing.T) {
 
 // Slices leave out what makes sense over the window only.
 func TestSpans(t *testing.T) {
-	s := catalog.Stretch{Seconds: 1, Gains: stats("m", map[string]uint64{"success": 2}, map[string]uint64{"success": 8})}
+	s := catalog.Interval{Seconds: 1, Gains: stats("m", map[string]uint64{"success": 2}, map[string]uint64{"success": 8})}
 	if find(known(t).Derive(s, catalog.Window), "triton_pa_request_us", "m") == nil || find(known(t).Derive(s, catalog.Slice), "triton_pa_request_us", "m") != nil {
 		t.Error("perf_analyzer's numbers are those of the window, and only those")
 	}
@@ -109,9 +109,9 @@ func TestQuotients(t *testing.T) {
 			}
 			gains = append(gains, stats(m, counts, ns)...)
 		}
-		s := catalog.Stretch{Seconds: float64(rapid.IntRange(0, 10).Draw(t, "seconds")), Gains: gains}
+		s := catalog.Interval{Seconds: float64(rapid.IntRange(0, 10).Draw(t, "seconds")), Gains: gains}
 		got := c.Derive(s, catalog.Window)
-		shuffled := catalog.Stretch{Seconds: s.Seconds, Gains: rapid.Permutation(gains).Draw(t, "order")}
+		shuffled := catalog.Interval{Seconds: s.Seconds, Gains: rapid.Permutation(gains).Draw(t, "order")}
 		again := c.Derive(shuffled, catalog.Window)
 		if len(got) != len(again) {
 			t.Fatalf("%d results, in another order %d", len(got), len(again))

@@ -11,7 +11,7 @@
 // all packs to what one endpoint gained over a stretch of time, be it the window
 // or a slice of it:
 //
-//	for _, d := range c.Derive(catalog.Stretch{Seconds: 10, Gains: gains}, catalog.Window) {
+//	for _, d := range c.Derive(catalog.Interval{Seconds: 10, Gains: gains}, catalog.Window) {
 //		if d.Status.Defined() {
 //			fmt.Println(d.Name, d.Labels, d.Value, d.Unit)
 //		}

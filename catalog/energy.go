@@ -10,22 +10,22 @@ type work struct {
 }
 
 func workTokens() work {
-	return work{gained(dynamo + "output_tokens"), [][][]Term{
-		{gained("vllm:generation_tokens")},
-		{gained(sglang+"realtime_tokens", "mode", "decode"), gained(sglang + "generation_tokens")},
-		{gained(trtllm + "generation_tokens")}, {sumOf(tgi + "request_generated_tokens")}, {gained(llama + "tokens_predicted")},
+	return work{increase(dynamo + "output_tokens"), [][][]Term{
+		{increase("vllm:generation_tokens")},
+		{increase(sglang+"realtime_tokens", "mode", "decode"), increase(sglang + "generation_tokens")},
+		{increase(trtllm + "generation_tokens")}, {sumOf(tgi + "request_generated_tokens")}, {increase(llama + "tokens_predicted")},
 	}}
 }
 
 func workRequests() work {
-	return work{gained(dynamo + "requests"), [][][]Term{
-		{gained("vllm_omni:requests_success"), gained("vllm:request_success")}, {gained(sglang + "num_requests")}, {gained(trtllm + "request_success")},
-		{gained(tgi + "request_success")}, {gained("ts_inference_requests")},
+	return work{increase(dynamo + "requests"), [][][]Term{
+		{increase("vllm_omni:requests_success"), increase("vllm:request_success")}, {increase(sglang + "num_requests")}, {increase(trtllm + "request_success")},
+		{increase(tgi + "request_success")}, {increase("ts_inference_requests")},
 	}}
 }
 
 func workAudio() work  { return work{engines: [][][]Term{{sumOf("vllm_omni:audio_duration_s")}}} }
-func workImages() work { return work{engines: [][][]Term{{gained("vllm_omni:image_count")}}} }
+func workImages() work { return work{engines: [][][]Term{{increase("vllm_omni:image_count")}}} }
 
 // families are those that the work may be read from.
 func (w work) families() []string {
@@ -66,8 +66,8 @@ type meter struct {
 	power   string
 }
 
-func dcgmMeter() meter   { return meter{times(1e-3, gained(dcgmEnergy)), dcgmPower} }
-func tritonMeter() meter { return meter{gained("nv_energy_consumption"), "nv_gpu_power_usage"} }
+func dcgmMeter() meter   { return meter{times(1e-3, increase(dcgmEnergy)), dcgmPower} }
+func tritonMeter() meter { return meter{increase("nv_energy_consumption"), "nv_gpu_power_usage"} }
 
 // fewUpdates is how many times a meter is to be read in a stretch for its counter
 // to be exact: what it gained is off by up to one reading at each end.
@@ -85,14 +85,14 @@ func (m meter) joules(v *View) (terms []Term, status Status, flag string) {
 		}
 		return m.counter, OK, ""
 	case watts.Series > 0:
-		return over(m.power), Estimate, "of_power"
+		return integral(m.power), Estimate, "of_power"
 	}
 	return nil, Missing, ""
 }
 
 // watts is a rule for the mean power.
 func (m meter) watts(help string) Rule {
-	return Rule{Name: "avg_power", Unit: "watt", Help: help, Question: Efficiency, Better: LowerBetter, Headline: true, Formula: "energy / time, or else the mean of the gauge",
+	return Rule{Name: "avg_power", Unit: "watt", Help: help, Category: Efficiency, Better: LowerBetter, Headline: true, Formula: "energy / time, or else the mean of the gauge",
 		Make: func(v *View) []Derived {
 			terms, status, flag := m.joules(v)
 			if terms == nil {
@@ -120,14 +120,14 @@ func energyPack() Pack {
 // others who share a GPU is part of it.
 func energyRules() []Rule {
 	by := func(name, of string, w work) Rule {
-		return Rule{Name: name, Unit: "joule", Help: "Energy of all GPUs watched, by " + of + ".", Question: Efficiency, Better: LowerBetter,
+		return Rule{Name: name, Unit: "joule", Help: "Energy of all GPUs watched, by " + of + ".", Category: Efficiency, Better: LowerBetter,
 			Formula: "energy of all GPUs watched / " + of, Make: func(v *View) []Derived { return energyBy(v, w, false) }}
 	}
 	return []Rule{
-		by("j_per_output_token", "generated tokens", workTokens()).head("j_per_token"),
-		{Name: "tokens_s_per_watt", Unit: "tokens/joule", Help: "Generated tokens per second by the power of all GPUs watched.", Question: Efficiency, Better: HigherBetter,
+		by("j_per_output_token", "generated tokens", workTokens()).headline("j_per_token"),
+		{Name: "tokens_s_per_watt", Unit: "tokens/joule", Help: "Generated tokens per second by the power of all GPUs watched.", Category: Efficiency, Better: HigherBetter,
 			Formula: "generated tokens / energy of all GPUs watched", Make: func(v *View) []Derived { return energyBy(v, workTokens(), true) }},
-		by("j_per_request", "requests", workRequests()).head(""),
+		by("j_per_request", "requests", workRequests()).headline(""),
 		by("j_per_audio_second", "seconds of sound", workAudio()),
 		by("j_per_image", "images", workImages()),
 	}

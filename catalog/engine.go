@@ -58,7 +58,7 @@ func engines() []known {
 
 // Engines returns the engines of which the dictionary has families, the most
 // specific first. The vllm:* families of vLLM-Omni are its own.
-func Engines(d *metric.Dict) []Engine {
+func Engines(d *metric.Schema) []Engine {
 	var out []Engine
 	for _, k := range engines() {
 		if k.ID == "vllm" && len(out) > 0 && out[0].ID == "vllm-omni" {
@@ -72,7 +72,7 @@ func Engines(d *metric.Dict) []Engine {
 	return out
 }
 
-func hasFamily(d *metric.Dict, prefixes []string) bool {
+func hasFamily(d *metric.Schema, prefixes []string) bool {
 	for i := range d.Families {
 		if hasPrefix(d.Families[i].Name, prefixes) {
 			return true
@@ -92,7 +92,7 @@ func hasPrefix(name string, prefixes []string) bool {
 
 // bareTRTLLM recognises TensorRT-LLM before 1.2, whose names have no prefix: by
 // the label engine_type of a family that others prefix.
-func bareTRTLLM(d *metric.Dict) bool {
+func bareTRTLLM(d *metric.Schema) bool {
 	for i := range d.Series {
 		if d.FamilyOf(i).Name == "e2e_request_latency_seconds" {
 			if _, ok := d.Series[i].Labels.Get("engine_type"); ok {
@@ -104,7 +104,7 @@ func bareTRTLLM(d *metric.Dict) bool {
 }
 
 // hostTorchServe recognises a TorchServe that has had no request yet.
-func hostTorchServe(d *metric.Dict) bool {
+func hostTorchServe(d *metric.Schema) bool {
 	for i := range d.Families {
 		if strings.HasPrefix(d.Families[i].Help, "Torchserve prometheus ") {
 			return true
@@ -115,7 +115,7 @@ func hostTorchServe(d *metric.Dict) bool {
 
 // version looks for a version in the labels that may have it: those listed, and
 // the label version of a build or version information of the engine.
-func version(d *metric.Dict, k known) (v, from string) {
+func version(d *metric.Schema, k known) (v, from string) {
 	for i := range d.Series {
 		f, l := d.FamilyOf(i), d.Series[i].Labels
 		for _, at := range k.versions {

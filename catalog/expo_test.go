@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // body is an exposition read the slow and plain way, for tests: values by the text
@@ -92,9 +92,9 @@ func (w *watch) see(text string, at float64) {
 
 // stretch returns the gains since the first body; of a single body those since
 // zero.
-func (w *watch) stretch() catalog.Stretch {
+func (w *watch) stretch() catalog.Interval {
 	last := w.bodies[len(w.bodies)-1]
-	s := catalog.Stretch{Seconds: w.at[len(w.at)-1] - w.at[0]}
+	s := catalog.Interval{Seconds: w.at[len(w.at)-1] - w.at[0]}
 	first := w.bodies[0]
 	if len(w.bodies) == 1 {
 		first, s.Seconds = body{}, 1
@@ -175,7 +175,7 @@ const warmup = 60 * time.Second
 
 // unknown returns the families that the catalog does not have, but for those of
 // every Go or Python program.
-func unknown(c *catalog.Catalog, s catalog.Stretch) (out []string) {
+func unknown(c *catalog.Catalog, s catalog.Interval) (out []string) {
 	for _, g := range s.Gains {
 		general := strings.HasPrefix(g.Family, "go_") || strings.HasPrefix(g.Family, "python_") || strings.HasPrefix(g.Family, "process_")
 		if _, ok := c.Family(g.Family); !ok && !general {
@@ -187,7 +187,7 @@ func unknown(c *catalog.Catalog, s catalog.Stretch) (out []string) {
 
 // simulated watches a simulated server from one minute after its start, and tells
 // what really happened meanwhile.
-func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Stretch, simulate.Totals, simulate.Truth) {
+func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Interval, simulate.Totals, simulate.Truth) {
 	t.Helper()
 	start := time.Unix(1_800_000_000, 0)
 	now := start

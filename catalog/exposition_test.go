@@ -107,7 +107,7 @@ type derived struct {
 
 func derive(t tester, c *catalog.Catalog, seconds float64, gains []catalog.Gain) derived {
 	t.Helper()
-	return derived{t, c.Derive(catalog.Stretch{Seconds: seconds, Gains: gains}, catalog.Window)}
+	return derived{t, c.Derive(catalog.Interval{Seconds: seconds, Gains: gains}, catalog.Window)}
 }
 
 // one returns the result of that name whose labels, names and values in turn, are

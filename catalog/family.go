@@ -23,13 +23,13 @@ func (d Direction) String() string { return wordOf(directionNames[:], int(d)) }
 
 var directionNames = [...]string{"neutral", "higher", "lower"}
 
-// Question is what a quantity helps to answer about a run.
-type Question uint8
+// Category is what a quantity helps to answer about a run.
+type Category uint8
 
 // The questions, in the order in which people ask them. Check is none of theirs:
 // it says whether the numbers of a server agree with each other.
 const (
-	Other Question = iota
+	Other Category = iota
 	Throughput
 	Latency
 	Saturation
@@ -43,7 +43,7 @@ const (
 var questionNames = [...]string{"other", "throughput", "latency", "saturation", "time_spent", "cache", "errors", "efficiency", "check"}
 
 // String returns the question as exports spell it: "time_spent".
-func (q Question) String() string { return wordOf(questionNames[:], int(q)) }
+func (q Category) String() string { return wordOf(questionNames[:], int(q)) }
 
 // Aggregate says how the series of a family become one number.
 type Aggregate uint8

@@ -50,10 +50,10 @@ type Gain struct {
 // Bucket is the cumulative increase of one bucket of a histogram.
 type Bucket struct{ Upper, Count float64 }
 
-// Stretch is what an endpoint gained between two instants, Seconds apart, which
+// Interval is what an endpoint gained between two instants, Seconds apart, which
 // are those of the polls that were used. Gains belong to the caller and are only
 // read.
-type Stretch struct {
+type Interval struct {
 	Seconds float64
 	EndNS   int64 // when it ended; 0 is not known
 	Gains   []Gain

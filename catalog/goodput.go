@@ -9,8 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Attainment is how many of a histogram's observations are at most x.
-type Attainment struct {
+// SLOAttainment is how many of a histogram's observations are at most x.
+type SLOAttainment struct {
 	// Lower and Upper bound the number; they are the same where x is the bound of a
 	// bucket. Estimate lies between them: linear within the bucket, and Lower above
 	// the largest bound.
@@ -19,9 +19,9 @@ type Attainment struct {
 }
 
 // Exact says that x is the bound of a bucket.
-func (a *Attainment) Exact() bool { return a.Lower == a.Upper }
+func (a *SLOAttainment) Exact() bool { return a.Lower == a.Upper }
 
-func (a *Attainment) add(b Attainment) {
+func (a *SLOAttainment) add(b SLOAttainment) {
 	a.Lower += b.Lower
 	a.Estimate += b.Estimate
 	a.Upper += b.Upper
@@ -30,7 +30,7 @@ func (a *Attainment) add(b Attainment) {
 
 // AtMost counts the observations of a histogram that are at most x; false when its
 // buckets are not usable. Bounds are compared as numbers: "1", "1.0".
-func (g *Gain) AtMost(x float64) (a Attainment, ok bool) {
+func (g *Gain) AtMost(x float64) (a SLOAttainment, ok bool) {
 	if len(g.Buckets) == 0 {
 		return a, false
 	}
@@ -50,7 +50,7 @@ func (g *Gain) AtMost(x float64) (a Attainment, ok bool) {
 }
 
 // between fills in the numbers where x lies in a bucket.
-func (a Attainment) between(below, under float64, b Bucket, x float64) Attainment {
+func (a SLOAttainment) between(below, under float64, b Bucket, x float64) SLOAttainment {
 	a.Lower, a.Estimate, a.Upper = below, below, b.Count
 	if math.IsInf(under, -1) && b.Upper > 0 {
 		under = min(0, x) // times and sizes are not negative
@@ -62,7 +62,7 @@ func (a Attainment) between(below, under float64, b Bucket, x float64) Attainmen
 }
 
 // attainment pools the series of a family.
-func (v *View) attainment(family string, x float64) (a Attainment, status Status) {
+func (v *View) attainment(family string, x float64) (a SLOAttainment, status Status) {
 	series := v.Series(family)
 	if len(series) == 0 {
 		return a, Missing
@@ -109,7 +109,7 @@ func beyond(v *View, family string, x float64) []Derived {
 // the mean tokens of a request.
 func goodput(families map[string]string, requests, generated, counted []Term) []Rule {
 	return []Rule{
-		{Name: "slo_attainment", Unit: "ratio", Question: Latency, Better: HigherBetter, Headline: true, Formula: "F(x) of the histogram, x of --catalog",
+		{Name: "slo_attainment", Unit: "ratio", Category: Latency, Better: HigherBetter, Headline: true, Formula: "F(x) of the histogram, x of --catalog",
 			Help: "Share of the observations within the time that --catalog calls good; where it is no bound of a bucket an estimate, and two bounds.",
 			Make: func(v *View) []Derived {
 				var out []Derived
@@ -168,7 +168,7 @@ func (v *View) sloAttainment(family string, x float64) []Derived {
 // bounds of Fréchet). Times between tokens are none of requests and left out.
 func jointRule(name, unit, help string, families map[string]string, per func(*View) (Derived, bool)) Rule {
 	return Rule{Name: name, Unit: unit, Help: help + " Between two bounds, as only the share of each time is known; times between tokens are left out.",
-		Question: Throughput, Better: HigherBetter, Headline: name == "request_goodput", Formula: "max(0, sum of F(x) - (k - 1)) to min of F(x)",
+		Category: Throughput, Better: HigherBetter, Headline: name == "request_goodput", Formula: "max(0, sum of F(x) - (k - 1)) to min of F(x)",
 		Make: func(v *View) []Derived {
 			low, high, ok := v.joint(families)
 			if !ok {
@@ -227,7 +227,7 @@ func (v *View) joint(families map[string]string) (low, high Derived, ok bool) {
 // timeAbove is the share of the time that a gauge was above one of the levels of
 // its family. Of several series it is at least the largest share.
 func timeAbove(name, help, family string, level float64) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: Saturation, Better: LowerBetter, WindowOnly: true,
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Saturation, Better: LowerBetter, WindowOnly: true,
 		Formula: "share of the time with " + family + " > " + strconv.FormatFloat(level, 'g', -1, 64),
 		Make: func(v *View) []Derived {
 			f, ok := v.catalog.Family(family)
@@ -274,7 +274,7 @@ func (v *View) busy(t Term) (seconds, all float64, ok bool) {
 // busyShare is the share of the slices in which terms gained; without slices there
 // is none.
 func busyShare(name, help string, activity []Term) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: TimeSpent, WindowOnly: true, Formula: "slices with " + formulaOf(activity) + " > 0 / slices",
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: TimeSpent, WindowOnly: true, Formula: "slices with " + formulaOf(activity) + " > 0 / slices",
 		Make: func(v *View) []Derived {
 			seconds, all, ok := v.busy(activity[0])
 			if !ok {
@@ -286,23 +286,23 @@ func busyShare(name, help string, activity []Term) Rule {
 
 // genericPacks read what many servers have, whatever their engine.
 func genericPacks() []Pack {
-	requests, other := gained("http_requests"), gained("http_requests")
+	requests, other := increase("http_requests"), increase("http_requests")
 	for i := range other {
 		other[i].Except = []metric.Label{{Name: "status", Value: "2xx"}, {Name: "status", Value: "200"}}
 	}
 	return []Pack{
 		{Name: "http", Title: "HTTP server", Prefixes: []string{"http_request"}, Rules: []Rule{
 			rate("http_request_rate", "requests/s", "HTTP requests by handler, those for metrics among them.", requests).by("handler"),
-			ratio("http_error_ratio", "Share of the HTTP requests of a handler that were not answered with success.", maybe(other), requests).about(Errors, LowerBetter).by("handler"),
-			ratio("http_5xx_ratio", "Share of the HTTP requests of a handler that the server could not answer or refused.", maybe(gained("http_requests", "status", "5xx")), requests).
-				about(Errors, LowerBetter).by("handler"),
+			ratio("http_error_ratio", "Share of the HTTP requests of a handler that were not answered with success.", maybe(other), requests).category(Errors, LowerBetter).by("handler"),
+			ratio("http_5xx_ratio", "Share of the HTTP requests of a handler that the server could not answer or refused.", maybe(increase("http_requests", "status", "5xx")), requests).
+				category(Errors, LowerBetter).by("handler"),
 			latency("http_duration_mean", "Time of an HTTP request by handler.", "http_request_duration_seconds").by("handler"),
 		}},
 		{Name: "process", Title: "server process", Prefixes: []string{"process_"}, Rules: []Rule{
-			rate("process_cpu_cores", "cores", "Processors that the process kept busy.", gained("process_cpu_seconds")).about(Efficiency, Neutral),
-			{Name: "process_uptime", Unit: "seconds", Help: "Age of the process at the end of the window.", Question: Other, WindowOnly: true,
+			rate("process_cpu_cores", "cores", "Processors that the process kept busy.", increase("process_cpu_seconds")).category(Efficiency, Neutral),
+			{Name: "process_uptime", Unit: "seconds", Help: "Age of the process at the end of the window.", Category: Other, WindowOnly: true,
 				Formula: "end of the window - process_start_time_seconds", Make: uptime},
-			{Name: "process_restarts", Unit: "count", Help: "1 or more if the process is not the one that it was when the window began.", Question: Errors, Better: LowerBetter,
+			{Name: "process_restarts", Unit: "count", Help: "1 or more if the process is not the one that it was when the window began.", Category: Errors, Better: LowerBetter,
 				WindowOnly: true, Formula: "changes of process_start_time_seconds between the ends of the window", Make: restarts},
 		}},
 	}

@@ -289,7 +289,7 @@ func TestEveryFormulaHasNumbers(t *testing.T) {
 		}
 		names := map[string]bool{}
 		for _, r := range p.Rules {
-			if r.Help == "" || r.Question == catalog.Other || names[r.Name] {
+			if r.Help == "" || r.Category == catalog.Other || names[r.Name] {
 				t.Errorf("%s %s: no help, no question, or twice", p.Name, r.Name)
 			}
 			names[r.Name] = true

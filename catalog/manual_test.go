@@ -69,7 +69,7 @@ func manual(c *catalog.Catalog) string {
 			if made != "" {
 				made = "`" + cell(made) + "`"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.Question, r.Better, made, cell(r.Help))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.Category, r.Better, made, cell(r.Help))
 		}
 	}
 	b.WriteString("\n## The same quantity of different engines\n\n| id | meaning | engine: family, or derived quantity | notes |\n|---|---|---|---|\n")

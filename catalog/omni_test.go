@@ -286,7 +286,7 @@ func TestOmniMissing(t *testing.T) {
 					t.Errorf("without %s: %s is %s with a value or parts", g.Family, d.Name, d.Status)
 				case d.Status.Defined() && slices.Contains(d.Families, g.Family):
 					t.Errorf("without %s: %s is %s %v, of it", g.Family, d.Name, d.Status, d.Value)
-				case d.Status < catalog.Partial && d.Question != catalog.Check && !slices.Contains(others, d.Name) && was != nil && was.Status < catalog.Partial && !close(d.Value, was.Value):
+				case d.Status < catalog.Partial && d.Category != catalog.Check && !slices.Contains(others, d.Name) && was != nil && was.Status < catalog.Partial && !close(d.Value, was.Value):
 					t.Errorf("without %s: %s %v is %s %v, was %v", g.Family, d.Name, d.Labels, d.Status, d.Value, was.Value)
 				}
 			}

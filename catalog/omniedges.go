@@ -62,8 +62,8 @@ func (o *omniRun) part(e edge, family string, p Part) total {
 // omniEdgeRules are the rules of each pair of stages, over all pairs of their
 // replicas.
 func omniEdgeRules() []Rule {
-	per := func(name, unit, help string, q Question, better Direction, formula string, of func(*omniRun, edge) []Derived) Rule {
-		return Rule{Name: name, Unit: unit, Help: help, Question: q, Better: better, Formula: formula, Make: perRun(func(o *omniRun) []Derived {
+	per := func(name, unit, help string, q Category, better Direction, formula string, of func(*omniRun, edge) []Derived) Rule {
+		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perRun(func(o *omniRun) []Derived {
 			var out []Derived
 			for _, e := range o.edges() {
 				out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
@@ -94,7 +94,7 @@ func omniEdgeRules() []Rule {
 			func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
 		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter, "hop sum / d(e2e_sum)",
 			func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) }),
-		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Question: TimeSpent, Better: LowerBetter,
+		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Category: TimeSpent, Better: LowerBetter,
 			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(func(o *omniRun) []Derived { return o.whole(o.hops().some(o.e2e), o.edges()...) })},
 	}
 }

@@ -12,11 +12,11 @@ import (
 // those that succeeded.
 func omniSplitRules() []Rule {
 	part := func(name, help, formula string, of func(*omniRun) []Derived) Rule {
-		return Rule{Name: name, Unit: "seconds", Help: help, Question: TimeSpent, Formula: formula, Better: LowerBetter, Make: perRun(of)}
+		return Rule{Name: name, Unit: "seconds", Help: help, Category: TimeSpent, Formula: formula, Better: LowerBetter, Make: perRun(of)}
 	}
 	e2e := part("omni_e2e_mean", "From the arrival to the complete answer, of requests that succeeded.", "d(e2e_sum) / N",
 		func(o *omniRun) []Derived { return o.e2e.some(o.n) })
-	e2e.Headline, e2e.Canonical, e2e.Question = true, "e2e_mean_s", Latency
+	e2e.Headline, e2e.Canonical, e2e.Category = true, "e2e_mean_s", Latency
 	queue := part("omni_queue_mean", "Wait for admission to the pipeline.", "d(request_queue_wait_s_sum) / N",
 		func(o *omniRun) []Derived { return o.queue().some(o.n) })
 	queue.Headline, queue.Canonical = true, "queue_mean_s"
@@ -27,7 +27,7 @@ func omniSplitRules() []Rule {
 	overlap.Better = HigherBetter
 	return []Rule{
 		e2e, queue,
-		{Name: "queue_wait_share", Unit: "ratio", Help: "Wait for admission by the end-to-end time.", Question: TimeSpent, Better: LowerBetter,
+		{Name: "queue_wait_share", Unit: "ratio", Help: "Wait for admission by the end-to-end time.", Category: TimeSpent, Better: LowerBetter,
 			Num: []Term{{Family: omniQueueWait, Part: Sum}}, Den: []Term{{Family: omniE2E, Part: Sum}}},
 		part("omni_stages_mean", "Time in all stages, one after the other.", "sum over stages of d(stage time sum) / N",
 			func(o *omniRun) []Derived { return single(o.inStages().by(o.n).in(o)) }),
@@ -127,7 +127,7 @@ func (o *omniRun) residual() []Derived {
 // omniChecks say whether the numbers of a pipeline agree with each other.
 func omniChecks() []Rule {
 	check := func(name, help, formula string, of func(*omniRun) []Derived) Rule {
-		return Rule{Name: name, Unit: "count", Help: help, Question: Check, Formula: formula, Better: Neutral, Make: perRun(of)}
+		return Rule{Name: name, Unit: "count", Help: help, Category: Check, Formula: formula, Better: Neutral, Make: perRun(of)}
 	}
 	return []Rule{
 		check("check_success_count", "Successes less observed end-to-end times: 0.", "d(requests_success{finished_reason != abort}) - N",

@@ -152,8 +152,8 @@ func (o *omniRun) eachReplica(family string, where []metric.Label, add func(*rep
 
 // omniStageRules are the rules of each stage, and of its replicas.
 func omniStageRules() []Rule {
-	per := func(name, unit, help string, q Question, better Direction, formula string, of func(*omniRun, *omniStage) []Derived) Rule {
-		return Rule{Name: name, Unit: unit, Help: help, Question: q, Better: better, Formula: formula, Make: perStage(of)}
+	per := func(name, unit, help string, q Category, better Direction, formula string, of func(*omniRun, *omniStage) []Derived) Rule {
+		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perStage(of)}
 	}
 	return []Rule{
 		per("stage_time_mean", "seconds", "Time of a request in the stage, its queue included, for each request of the pipeline.", TimeSpent, LowerBetter,
@@ -180,7 +180,7 @@ func omniStageRules() []Rule {
 				}
 				return single(o.utilization(s))
 			}),
-		{Name: "bottleneck_stage", Unit: "requests", Help: "The stage with most requests in each replica.", Question: Saturation, Headline: true,
+		{Name: "bottleneck_stage", Unit: "requests", Help: "The stage with most requests in each replica.", Category: Saturation, Headline: true,
 			Formula: "the largest stage_utilization", Make: omniBottleneck},
 		per("replica_requests", "requests", "Requests that a replica served.", Saturation, Neutral, "d(stage count{replica})", (*omniRun).replicaRequests),
 		per("replica_skew", "", "The busiest replica by the mean of all, in requests and in tokens; 1 is even.", Saturation, LowerBetter,

@@ -36,10 +36,10 @@ func (c *Catalog) Plan() *Plan { return &Plan{catalog: c} }
 
 // Derive applies all packs to what one endpoint gained. The results are sorted:
 // by pack, scope, rule, then by further labels, numbers as numbers.
-func (c *Catalog) Derive(s Stretch, span Span) []Derived { return c.Plan().Derive(s, span) }
+func (c *Catalog) Derive(s Interval, span Span) []Derived { return c.Plan().Derive(s, span) }
 
 // Derive does what [Catalog.Derive] does.
-func (p *Plan) Derive(s Stretch, span Span) []Derived {
+func (p *Plan) Derive(s Interval, span Span) []Derived {
 	if slices.EqualFunc(p.gains, s.Gains, sameSeries) {
 		copy(p.gains, s.Gains)
 		for _, r := range p.renamed {

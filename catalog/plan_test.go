@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // A plan gives of each stretch what it would give of that stretch alone: also when
@@ -26,7 +26,7 @@ func TestPlanEqualsDerive(t *testing.T) {
 		return metric.NewLabels(out...)
 	}
 	for _, profile := range simulate.Profiles() {
-		var s catalog.Stretch
+		var s catalog.Interval
 		if profile != "vllm" && profile != "vllm-omni" { // what simulated does not read
 			s, _, _ = simulated(t, profile, simulate.Options{Rate: 6, Seed: 7}, 20, 2)
 		}
@@ -41,7 +41,7 @@ func TestPlanEqualsDerive(t *testing.T) {
 		plan := c.Plan()
 		some := 0
 		for n := range 12 {
-			part := catalog.Stretch{Seconds: float64(1 + n), EndNS: int64(n), Gains: slices.Clone(s.Gains)}
+			part := catalog.Interval{Seconds: float64(1 + n), EndNS: int64(n), Gains: slices.Clone(s.Gains)}
 			if n%4 == 3 { // another shape, which the next one but one keeps
 				part.Gains = slices.DeleteFunc(part.Gains, func(catalog.Gain) bool { return rnd.IntN(5) == 0 })
 				rnd.Shuffle(len(part.Gains), func(i, j int) { part.Gains[i], part.Gains[j] = part.Gains[j], part.Gains[i] })

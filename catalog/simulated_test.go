@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // explained is a simulated server with what the catalog derives of it.

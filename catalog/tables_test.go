@@ -89,8 +89,8 @@ func TestRules(t *testing.T) {
 				bad("help or formula missing:", r.Help+" "+r.Text())
 			}
 			if r.Headline {
-				if heads[p.Name]++; r.Question == catalog.Other || r.Question == catalog.Check {
-					bad("a headline about", r.Question)
+				if heads[p.Name]++; r.Category == catalog.Other || r.Category == catalog.Check {
+					bad("a headline about", r.Category)
 				}
 			}
 		}

@@ -19,29 +19,29 @@ func torchservePacks() []Pack {
 // only at the end of REST predictions: means are too low by the share of gRPC and
 // of failures.
 func torchserveModel() []Rule {
-	requests := gained("ts_inference_requests")
-	inference, queue := times(1e-6, gained("ts_inference_latency_microseconds")), times(1e-6, gained("ts_queue_latency_microseconds"))
+	requests := increase("ts_inference_requests")
+	inference, queue := times(1e-6, increase("ts_inference_latency_microseconds")), times(1e-6, increase("ts_queue_latency_microseconds"))
 	mean := func(name, help string, num []Term) Rule {
-		return Rule{Name: name, Unit: "seconds", Help: help, Num: num, Den: requests}.about(Latency, LowerBetter)
+		return Rule{Name: name, Unit: "seconds", Help: help, Num: num, Den: requests}.category(Latency, LowerBetter)
 	}
 	return []Rule{
-		rate("request_rate", "requests/s", "Requests that came.", requests).head("request_rate"),
-		mean("avg_inference", "From the begin of a job to its end, the queue included.", inference).head("e2e_mean_s"),
-		mean("avg_queue", "In the queue.", queue).head("queue_mean_s"),
-		mean("avg_compute", "From the end of the queue on.", minus(inference, queue)).head(""),
-		ratio("queue_share", "Share of the latency spent in the queue.", queue, inference).about(TimeSpent, LowerBetter).head("queue_share"),
-		rate("concurrency_little", "requests", "Requests in the server, by Little's law.", inference).about(Saturation, Neutral).head("running"),
-		rate("waiting_mean_little", "requests", "Requests that wait, by Little's law.", queue).about(Saturation, LowerBetter).head("waiting"),
+		rate("request_rate", "requests/s", "Requests that came.", requests).headline("request_rate"),
+		mean("avg_inference", "From the begin of a job to its end, the queue included.", inference).headline("e2e_mean_s"),
+		mean("avg_queue", "In the queue.", queue).headline("queue_mean_s"),
+		mean("avg_compute", "From the end of the queue on.", minus(inference, queue)).headline(""),
+		ratio("queue_share", "Share of the latency spent in the queue.", queue, inference).category(TimeSpent, LowerBetter).headline("queue_share"),
+		rate("concurrency_little", "requests", "Requests in the server, by Little's law.", inference).category(Saturation, Neutral).headline("running"),
+		rate("waiting_mean_little", "requests", "Requests that wait, by Little's law.", queue).category(Saturation, LowerBetter).headline("waiting"),
 	}
 }
 
 func torchserveHost() []Rule {
-	ok, client, server := gained("Requests2XX"), gained("Requests4XX"), gained("Requests5XX")
+	ok, client, server := increase("Requests2XX"), increase("Requests4XX"), increase("Requests5XX")
 	all := plus(ok, maybe(client), maybe(server))
 	return []Rule{
-		rate("answers_s", "requests/s", "Answers of the frontend, those to scrapes and pings included.", all).about(Throughput, Neutral),
-		ratio("client_error_ratio", "Share of the answers that blamed the client; absent before the first.", client, all).about(Errors, LowerBetter),
-		ratio("error_ratio", "Share of the answers that blamed the server; absent before the first.", server, all).about(Errors, LowerBetter).head("error_ratio"),
+		rate("answers_s", "requests/s", "Answers of the frontend, those to scrapes and pings included.", all).category(Throughput, Neutral),
+		ratio("client_error_ratio", "Share of the answers that blamed the client; absent before the first.", client, all).category(Errors, LowerBetter),
+		ratio("error_ratio", "Share of the answers that blamed the server; absent before the first.", server, all).category(Errors, LowerBetter).headline("error_ratio"),
 		level("cpu_utilization_mean", "percent", "Use of the CPUs.", "CPUUtilization"),
 		level("gpu_utilization_mean", "percent", "Share of the time a kernel ran, of all GPUs.", "GPUUtilization"),
 		level("gpu_memory_utilization_mean", "percent", "Share of the GPU memory in use.", "GPUMemoryUtilization"),

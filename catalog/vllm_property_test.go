@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // outline is all of the results as text.
@@ -126,8 +126,8 @@ func TestVLLMScaling(t *testing.T) {
 		}
 		k := float64(rapid.IntRange(2, 5).Draw(t, "servers"))
 		seconds := rapid.Float64Range(0.5, 1000).Draw(t, "seconds")
-		alone := c.Derive(catalog.Stretch{Seconds: seconds, Gains: gains}, catalog.Window)
-		longer := derived{t, c.Derive(catalog.Stretch{Seconds: seconds * k, Gains: amounts(gains, k)}, catalog.Window)}
+		alone := c.Derive(catalog.Interval{Seconds: seconds, Gains: gains}, catalog.Window)
+		longer := derived{t, c.Derive(catalog.Interval{Seconds: seconds * k, Gains: amounts(gains, k)}, catalog.Window)}
 		var fleet []catalog.Gain
 		for server := range int(k) {
 			for _, g := range gains {
@@ -135,9 +135,9 @@ func TestVLLMScaling(t *testing.T) {
 				fleet = append(fleet, g)
 			}
 		}
-		together := derived{t, c.Derive(catalog.Stretch{Seconds: seconds, Gains: fleet}, catalog.Window)}
+		together := derived{t, c.Derive(catalog.Interval{Seconds: seconds, Gains: fleet}, catalog.Window)}
 		for _, d := range alone {
-			if d.Pack != catalog.VLLMPack || !d.HasParts || d.Question == catalog.Check || strings.HasSuffix(d.Name, "_per_gpu") || d.Name == "arithmetic_intensity" {
+			if d.Pack != catalog.VLLMPack || !d.HasParts || d.Category == catalog.Check || strings.HasSuffix(d.Name, "_per_gpu") || d.Name == "arithmetic_intensity" {
 				continue
 			}
 			labels := []string{}
@@ -194,7 +194,7 @@ func TestVLLMSimulated(t *testing.T) {
 			d.want("preemptions_per_request", "ok", float64(all.Preemptions)/requests)
 		}
 		for _, q := range d.list {
-			if q.Question == catalog.Check && strings.HasPrefix(q.Name, "self_check") && (q.Status != catalog.OK || math.Abs(q.Value) > 1e-6 || len(q.Flags) > 0) {
+			if q.Category == catalog.Check && strings.HasPrefix(q.Name, "self_check") && (q.Status != catalog.OK || math.Abs(q.Value) > 1e-6 || len(q.Flags) > 0) {
 				t.Errorf("seed %d: %s: %s %v %v", seed, q.Name, q.Status, q.Value, q.Flags)
 			}
 		}

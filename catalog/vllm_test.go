@@ -181,8 +181,8 @@ func vllmCatalog(t tester) *catalog.Catalog {
 	return c
 }
 
-func vllmStretch(gains []catalog.Gain) catalog.Stretch {
-	return catalog.Stretch{Seconds: 10, EndNS: 1000e9, Gains: gains, SliceSeconds: []float64{2, 2, 2, 2, 2}}
+func vllmStretch(gains []catalog.Gain) catalog.Interval {
+	return catalog.Interval{Seconds: 10, EndNS: 1000e9, Gains: gains, SliceSeconds: []float64{2, 2, 2, 2, 2}}
 }
 
 // Every formula of vLLM gives what a person gets, and none is left out.
@@ -211,7 +211,7 @@ func TestVLLMFormulas(t *testing.T) {
 		t.Errorf("1.5 s lies in (1, 2], of 10 to 18 of 20: %+v", estimate)
 	}
 	for i := range d.list {
-		if len(d.list[i].Flags) > 0 && d.list[i].Question == catalog.Check {
+		if len(d.list[i].Flags) > 0 && d.list[i].Category == catalog.Check {
 			t.Errorf("%s is flagged %v", d.list[i].Name, d.list[i].Flags)
 		}
 	}

@@ -22,25 +22,25 @@ const (
 )
 
 func vllmCache() []Rule {
-	prompt, life := gained(vllmPrompt), vllm+"kv_block_lifetime_seconds"
+	prompt, life := increase(vllmPrompt), vllm+"kv_block_lifetime_seconds"
 	gap := vllm + "kv_block_reuse_gap_seconds"
 	cached := func(name, help string, hits, queries []Term) Rule {
-		return ratio(name, help, hits, queries).about(Cache, HigherBetter)
+		return ratio(name, help, hits, queries).category(Cache, HigherBetter)
 	}
 	return []Rule{
 		cached("prefix_hit_ratio", "Share of the tokens looked up in the prefix cache that were there; requests queued again are looked up again.",
-			gained(vllmHits), gained(vllmQueries)).head("prefix_hit_ratio"),
+			increase(vllmHits), increase(vllmQueries)).headline("prefix_hit_ratio"),
 		cached("external_hit_ratio", "Share of the tokens looked up in the caches of other instances that were there.",
-			gained(vllm+"external_prefix_cache_hits"), gained(vllm+"external_prefix_cache_queries")),
-		cached("cached_prompt_share", "Share of the prompt tokens that came from a cache.", gained(vllm+"prompt_tokens_cached"), prompt),
-		ratio("source_share", "Share of the prompt tokens by where their KV came from.", gained(vllmSource), gained(vllmSource)).about(Cache, Neutral).shares("source"),
-		meanOf("kv_computed_per_request", "tokens", "Prompt tokens of a request whose KV was computed.", vllm+"request_prefill_kv_computed_tokens").about(Cache, LowerBetter),
-		cached("mm_hit_ratio", "Share of the multi-modal items that were cached.", gained(vllm+"mm_cache_hits"), gained(vllm+"mm_cache_queries")),
-		ratio("recomputed_share", "Share of the prompt tokens computed although they were cached.", gained(vllm+"prompt_tokens_recomputed"), prompt).about(Cache, LowerBetter),
-		meanOf("kv_block_lifetime_mean", "seconds", "From the allocation of a KV block to its eviction.", life).about(Cache, HigherBetter),
-		meanOf("kv_block_idle_mean", "seconds", "From the last use of a KV block to its eviction.", vllm+"kv_block_idle_before_evict_seconds").about(Cache, Neutral),
-		meanOf("kv_block_reuse_gap_mean", "seconds", "Between two uses of a KV block.", gap).about(Cache, Neutral),
-		{Name: "kv_reuse_gap_by_lifetime", Unit: "ratio", Question: Cache, Better: LowerBetter, Formula: "kv_block_reuse_gap_mean / kv_block_lifetime_mean",
+			increase(vllm+"external_prefix_cache_hits"), increase(vllm+"external_prefix_cache_queries")),
+		cached("cached_prompt_share", "Share of the prompt tokens that came from a cache.", increase(vllm+"prompt_tokens_cached"), prompt),
+		ratio("source_share", "Share of the prompt tokens by where their KV came from.", increase(vllmSource), increase(vllmSource)).category(Cache, Neutral).shares("source"),
+		meanOf("kv_computed_per_request", "tokens", "Prompt tokens of a request whose KV was computed.", vllm+"request_prefill_kv_computed_tokens").category(Cache, LowerBetter),
+		cached("mm_hit_ratio", "Share of the multi-modal items that were cached.", increase(vllm+"mm_cache_hits"), increase(vllm+"mm_cache_queries")),
+		ratio("recomputed_share", "Share of the prompt tokens computed although they were cached.", increase(vllm+"prompt_tokens_recomputed"), prompt).category(Cache, LowerBetter),
+		meanOf("kv_block_lifetime_mean", "seconds", "From the allocation of a KV block to its eviction.", life).category(Cache, HigherBetter),
+		meanOf("kv_block_idle_mean", "seconds", "From the last use of a KV block to its eviction.", vllm+"kv_block_idle_before_evict_seconds").category(Cache, Neutral),
+		meanOf("kv_block_reuse_gap_mean", "seconds", "Between two uses of a KV block.", gap).category(Cache, Neutral),
+		{Name: "kv_reuse_gap_by_lifetime", Unit: "ratio", Category: Cache, Better: LowerBetter, Formula: "kv_block_reuse_gap_mean / kv_block_lifetime_mean",
 			Help: "Mean gap between two uses by the mean lifetime of a block: below 1 the cache is useful.",
 			Make: func(v *View) []Derived { return quotientOf(v, sumOf(gap), countOf(gap), sumOf(life), countOf(life)) }},
 	}
@@ -139,15 +139,15 @@ func oneLabel(name, value string) metric.Labels {
 }
 
 func vllmSpeculation() []Rule {
-	drafts, drafted, accepted, at := gained(vllmDrafts), gained(vllmDrafted), gained(vllmAccepted), gained(vllmAcceptedAt)
+	drafts, drafted, accepted, at := increase(vllmDrafts), increase(vllmDrafted), increase(vllmAccepted), increase(vllmAcceptedAt)
 	return []Rule{
-		ratio("spec_acceptance_rate", "Share of the drafted tokens that were accepted.", accepted, drafted).about(Efficiency, HigherBetter),
+		ratio("spec_acceptance_rate", "Share of the drafted tokens that were accepted.", accepted, drafted).category(Efficiency, HigherBetter),
 		Rule{Name: "spec_mean_acceptance_length", Unit: "tokens", Help: "Tokens that a draft gave, with the bonus token.", Num: plus(drafts, accepted), Den: drafts}.
-			about(Efficiency, HigherBetter).same("spec_acceptance_length"),
-		ratio("spec_acceptance_at", "Share of the drafts whose token at a position was accepted.", at, drafts).about(Efficiency, HigherBetter).shares("position"),
-		{Name: "spec_conditional_acceptance_at", Unit: "ratio", Question: Efficiency, Better: HigherBetter, Make: conditional,
+			category(Efficiency, HigherBetter).canonical("spec_acceptance_length"),
+		ratio("spec_acceptance_at", "Share of the drafts whose token at a position was accepted.", at, drafts).category(Efficiency, HigherBetter).shares("position"),
+		{Name: "spec_conditional_acceptance_at", Unit: "ratio", Category: Efficiency, Better: HigherBetter, Make: conditional,
 			Help: "Share accepted at a position of the drafts that were accepted up to the one before.", Formula: vllmAcceptedAt + " at a position / at the one before"},
-		{Name: "spec_waste", Unit: "tokens", Help: "Drafted tokens that were thrown away.", Question: Efficiency, Better: LowerBetter,
+		{Name: "spec_waste", Unit: "tokens", Help: "Drafted tokens that were thrown away.", Category: Efficiency, Better: LowerBetter,
 			Formula: vllmDrafted + " - " + vllmAccepted, Make: func(v *View) []Derived { return difference(v, drafted, accepted) }},
 	}
 }
@@ -176,10 +176,10 @@ func conditional(v *View) []Derived {
 	for _, g := range v.Series(vllmAcceptedAt) {
 		text, _ := g.Labels.Get("position")
 		if p, err := strconv.Atoi(text); err == nil && p >= 0 && p < 1<<16 {
-			at[p] = v.Amount(gained(vllmAcceptedAt, "position", text)[0])
+			at[p] = v.Amount(increase(vllmAcceptedAt, "position", text)[0])
 		}
 	}
-	before := v.Amount(gained(vllmDrafts)[0])
+	before := v.Amount(increase(vllmDrafts)[0])
 	var out []Derived
 	for p := range len(at) {
 		here, ok := at[p]
@@ -200,23 +200,23 @@ func conditional(v *View) []Derived {
 }
 
 func vllmEfficiency() []Rule {
-	generated := gained(vllmGenerated)
+	generated := increase(vllmGenerated)
 	tflops := perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU, 10^12 operations a second.", 1e-12, generated, vllmFlops)
 	traffic := perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, vllmRead, vllmWritten)
 	return []Rule{
-		{Name: "decode_rate_per_request", Unit: "tokens/s", Help: "Tokens that a running request gets in a second.", Question: Efficiency, Better: HigherBetter,
-			Num: generated, Den: over(vllmRunning)},
+		{Name: "decode_rate_per_request", Unit: "tokens/s", Help: "Tokens that a running request gets in a second.", Category: Efficiency, Better: HigherBetter,
+			Num: generated, Den: integral(vllmRunning)},
 		tflops, traffic,
 		ofPeak("mfu", "Share of the peak speed of a GPU, which --catalog tells.", tflops, func(in Inputs) float64 { return in.PeakTFLOPS }),
 		ofPeak("memory_bandwidth_share", "Share of the peak memory bandwidth of a GPU, which --catalog tells.", traffic, func(in Inputs) float64 { return in.PeakGBs }),
-		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Estimated operations by bytes of memory traffic.", Question: Efficiency,
-			Num: gained(vllmFlops), Den: plus(gained(vllmRead), gained(vllmWritten))},
+		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Estimated operations by bytes of memory traffic.", Category: Efficiency,
+			Num: increase(vllmFlops), Den: plus(increase(vllmRead), increase(vllmWritten))},
 	}
 }
 
 // ofPeak is a speed by what the user says is possible; nothing when he does not.
 func ofPeak(name, help string, of Rule, peak func(Inputs) float64) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: Efficiency, Better: HigherBetter, Formula: of.Name + " / peak",
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Efficiency, Better: HigherBetter, Formula: of.Name + " / peak",
 		Make: func(v *View) []Derived {
 			most := peak(v.Inputs())
 			if most <= 0 {
@@ -235,11 +235,11 @@ func ofPeak(name, help string, of Rule, peak func(Inputs) float64) Rule {
 }
 
 func vllmTransfers() []Rule {
-	bytes, seconds, failed := sumOf(vllmNIXL+"bytes_transferred"), vllmNIXL+"xfer_time_seconds", gained(vllmNIXL+"num_failed_transfers")
+	bytes, seconds, failed := sumOf(vllmNIXL+"bytes_transferred"), vllmNIXL+"xfer_time_seconds", increase(vllmNIXL+"num_failed_transfers")
 	return []Rule{
-		Rule{Name: "nixl_gb_s", Unit: "gb/s", Help: "Speed of transfers of KV while they run.", Num: times(1e-9, bytes), Den: sumOf(seconds)}.about(Throughput, HigherBetter),
-		rate("nixl_link_gb_s", "gb/s", "KV transferred over all the time.", times(1e-9, bytes)).about(Throughput, Neutral),
+		Rule{Name: "nixl_gb_s", Unit: "gb/s", Help: "Speed of transfers of KV while they run.", Num: times(1e-9, bytes), Den: sumOf(seconds)}.category(Throughput, HigherBetter),
+		rate("nixl_link_gb_s", "gb/s", "KV transferred over all the time.", times(1e-9, bytes)).category(Throughput, Neutral),
 		latency("nixl_xfer_mean", "Time of a transfer of KV.", seconds),
-		ratio("nixl_fail_ratio", "Share of the transfers of KV that failed.", failed, plus(countOf(seconds), failed)).about(Errors, LowerBetter),
+		ratio("nixl_fail_ratio", "Share of the transfers of KV that failed.", failed, plus(countOf(seconds), failed)).category(Errors, LowerBetter),
 	}
 }

@@ -3,12 +3,12 @@ package catalog
 import "math"
 
 func vllmErrors() []Rule {
-	requests := gained(vllmSuccess)
-	reason := func(name string) []Term { return gained(vllmSuccess, "finished_reason", name) }
+	requests := increase(vllmSuccess)
+	reason := func(name string) []Term { return increase(vllmSuccess, "finished_reason", name) }
 	return []Rule{
 		ratio("error_or_abort_share", "Share of the requests that were aborted or failed; those that the front end refused are in http_5xx_ratio only.",
-			plus(reason("abort"), maybe(reason("error"))), requests).about(Errors, LowerBetter).head("error_ratio"),
-		ratio("corrupted_share", "Share of the requests with NaN in their logits.", gained(vllm+"corrupted_requests"), requests).about(Errors, LowerBetter),
+			plus(reason("abort"), maybe(reason("error"))), requests).category(Errors, LowerBetter).headline("error_ratio"),
+		ratio("corrupted_share", "Share of the requests with NaN in their logits.", increase(vllm+"corrupted_requests"), requests).category(Errors, LowerBetter),
 	}
 }
 
@@ -18,7 +18,7 @@ var vllmGenerating = []string{"/v1/completions", "/v1/chat/completions", "/v1/re
 
 func vllmHTTP() []Rule {
 	const duration = "http_request_duration_seconds"
-	return []Rule{{Name: "http_overhead_mean", Unit: "seconds", Question: Latency, Better: LowerBetter, Status: Estimate,
+	return []Rule{{Name: "http_overhead_mean", Unit: "seconds", Category: Latency, Better: LowerBetter, Status: Estimate,
 		Help:    "Time of a request in the HTTP server outside of the engine client; too short where the duration ends before a stream does.",
 		Formula: "(sum of " + duration + " of the handlers that generate - sum of " + vllmE2E + ") / " + vllmSuccess,
 		Make: func(v *View) []Derived {
@@ -28,10 +28,10 @@ func vllmHTTP() []Rule {
 					handlers = plus(handlers, t)
 				}
 			}
-			if handlers == nil || v.Amount(gained(vllmSuccess)[0]).Series == 0 {
+			if handlers == nil || v.Amount(increase(vllmSuccess)[0]).Series == 0 {
 				return nil
 			}
-			d, _ := v.divide(minus(handlers, sumOf(vllmE2E)), gained(vllmSuccess))
+			d, _ := v.divide(minus(handlers, sumOf(vllmE2E)), increase(vllmSuccess))
 			if d.Shown < 0 {
 				d.Shown = 0
 				d.Flag("negative")
@@ -49,8 +49,8 @@ func vllmChecks() []Rule {
 		selfCheck("self_check_inference", "Prefill and decode make the time in the engine.", false,
 			sumOf(vllmInference), plus(sumOf(vllmPrefill), sumOf(vllmDecode))),
 		selfCheck("self_check_decode", "The gaps between tokens make the decode time.", true, sumOf(vllmDecode), sumOf(vllmITL)),
-		selfCheck("self_check_requests", "Each request has one token more than gaps.", true, gained(vllmSuccess), minus(gained(vllmGenerated), countOf(vllmITL))),
-		selfCheck("self_check_step_tokens", "The tokens of the steps are those of prompts and answers.", true, sumOf(vllmSteps), plus(gained(vllmPrompt), gained(vllmGenerated))),
+		selfCheck("self_check_requests", "Each request has one token more than gaps.", true, increase(vllmSuccess), minus(increase(vllmGenerated), countOf(vllmITL))),
+		selfCheck("self_check_step_tokens", "The tokens of the steps are those of prompts and answers.", true, sumOf(vllmSteps), plus(increase(vllmPrompt), increase(vllmGenerated))),
 	}
 }
 
@@ -60,7 +60,7 @@ func vllmChecks() []Rule {
 // at the edges of the window can explain.
 func selfCheck(name, help string, edges bool, a, b []Term) Rule {
 	formula := "(" + formulaOf(a) + " - (" + formulaOf(b) + ")) / " + formulaOf(a)
-	return Rule{Name: name, Unit: "ratio", Help: help, Question: Check, Formula: formula, WindowOnly: true, Make: func(v *View) []Derived {
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Formula: formula, WindowOnly: true, Make: func(v *View) []Derived {
 		d, some := v.divide(minus(a, b), a)
 		if !some {
 			return nil
@@ -81,7 +81,7 @@ func selfCheck(name, help string, edges bool, a, b []Term) Rule {
 // underWay is the requests in the engine at both edges of the window by those
 // that ended within it: the largest error of what is counted at their end.
 func underWay(v *View) (share float64, ok bool) {
-	ended, n := v.Amount(gained(vllmSuccess)[0]).Value, 0.0
+	ended, n := v.Amount(increase(vllmSuccess)[0]).Value, 0.0
 	for _, family := range []string{vllmRunning, vllmWaiting} {
 		for _, g := range v.Series(family) {
 			n += g.First + g.Last
@@ -92,5 +92,5 @@ func underWay(v *View) (share float64, ok bool) {
 
 func vllmGoodput() []Rule {
 	return goodput(map[string]string{"ttft_s": vllmTTFT, "itl_s": vllmITL, "tpot_s": vllmTPOT, "e2e_s": vllmE2E, "queue_s": vllmQueue},
-		gained(vllmSuccess), sumOf(vllm+"request_generation_tokens"), countOf(vllm+"request_generation_tokens"))
+		increase(vllmSuccess), sumOf(vllm+"request_generation_tokens"), countOf(vllm+"request_generation_tokens"))
 }

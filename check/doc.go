@@ -13,7 +13,7 @@
 // and a Gate of them answers:
 //
 //	d, err := check.Parse("vllm:num_preemptions total == 0")
-//	gate := check.Gate{Demands: []check.Demand{d}}
+//	gate := check.Gate{Demands: []check.Assertion{d}}
 //	result, err := gate.Judge(&check.Evidence{Run: run})
 //	// result.Verdict is PASS, FAIL or NO DATA
 //

@@ -12,7 +12,7 @@ import (
 
 // WantsRequests says that demands are about what clients saw.
 func (g *Gate) WantsRequests() bool {
-	return slices.ContainsFunc(g.Demands, func(d Demand) bool { return d.From == FromRequests })
+	return slices.ContainsFunc(g.Demands, func(d Assertion) bool { return d.From == FromRequests })
 }
 
 // WantsJoin says that a ready check holds clients beside servers.
@@ -38,7 +38,7 @@ func (g *Gate) Validate(c *catalog.Catalog, hasBaseline bool) error {
 	return errors.Join(errs...)
 }
 
-func (d *Demand) validateWith(c *catalog.Catalog) error {
+func (d *Assertion) validateWith(c *catalog.Catalog) error {
 	for _, m := range d.Match {
 		if d.Grouped && d.From == FromFamily && !slices.Contains(d.By, m.Label) {
 			return fmt.Errorf("by (%s) takes series together whatever their label %s, so it cannot select by it: add it to by (...)", GroupKey(d.By), m.Label)

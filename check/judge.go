@@ -29,7 +29,7 @@ func worse(a, b Verdict) Verdict {
 
 // Outcome is one number held against its limit.
 type Outcome struct {
-	Reading
+	Measurement
 	Verdict Verdict
 	// Limit is in the unit of the reading, and Margin how far the number may still
 	// go, as a share of the limit: negative for a failure. They are unset without a
@@ -41,9 +41,9 @@ type Outcome struct {
 	HasBase bool
 }
 
-// Answer is what became of a demand: the worst of its outcomes.
-type Answer struct {
-	Demand
+// Check is what became of a demand: the worst of its outcomes.
+type Check struct {
+	Assertion
 	Verdict  Verdict
 	Outcomes []Outcome // the worst first
 }
@@ -52,12 +52,12 @@ type Answer struct {
 // DATA: a gate without checks must not pass.
 type Result struct {
 	Verdict Verdict
-	Answers []Answer // in the order of the demands
+	Answers []Check // in the order of the demands
 }
 
 // Gate is all that is demanded of a run.
 type Gate struct {
-	Demands []Demand
+	Demands []Assertion
 	Ready   []Ready
 }
 
@@ -89,14 +89,14 @@ func (g *Gate) Judge(e *Evidence) (Result, error) {
 	return out, nil
 }
 
-func answer(d *Demand, e *Evidence) (Answer, error) {
-	a := Answer{Demand: *d, Verdict: Pass}
-	var base []Reading
+func answer(d *Assertion, e *Evidence) (Check, error) {
+	a := Check{Assertion: *d, Verdict: Pass}
+	var base []Measurement
 	if d.Want.Baseline && e.Baseline != nil {
 		base = e.Baseline.read(d)
 	}
 	for _, r := range e.read(d) {
-		o := Outcome{Reading: r, Verdict: NoData}
+		o := Outcome{Measurement: r, Verdict: NoData}
 		if r.Why == "" {
 			var err error
 			if o, err = hold(d, e, r, base); err != nil {
@@ -122,8 +122,8 @@ func byVerdict(x, y Outcome) int {
 }
 
 // hold holds one number against its limit.
-func hold(d *Demand, e *Evidence, r Reading, base []Reading) (Outcome, error) {
-	o := Outcome{Reading: r, Verdict: NoData}
+func hold(d *Assertion, e *Evidence, r Measurement, base []Measurement) (Outcome, error) {
+	o := Outcome{Measurement: r, Verdict: NoData}
 	if d.Want.Baseline {
 		b := sameReading(r, base)
 		if e.Baseline == nil {
@@ -172,7 +172,7 @@ func hold(d *Demand, e *Evidence, r Reading, base []Reading) (Outcome, error) {
 }
 
 // tolerance is how far the number may be from the limit.
-func (d *Demand) tolerance(r Reading, limit float64) (float64, error) {
+func (d *Assertion) tolerance(r Measurement, limit float64) (float64, error) {
 	switch d.Op {
 	case Equals:
 		return d.Tolerance.of(math.Max(math.Abs(limit), math.Abs(r.Value)), r.Unit)
@@ -183,7 +183,7 @@ func (d *Demand) tolerance(r Reading, limit float64) (float64, error) {
 }
 
 // edge is the end of the bounds that is the hardest for the operator.
-func (r *Reading) edge(op string) float64 {
+func (r *Measurement) edge(op string) float64 {
 	switch op {
 	case Below, AtMost:
 		return r.High
@@ -249,10 +249,10 @@ func (o *Outcome) margin(op string, v, tolerance float64) {
 
 // sameReading finds in a baseline what a reading is to be compared with: the one
 // of the same target and labels, else of the same labels, else the only one.
-func sameReading(r Reading, base []Reading) Reading {
-	labels := func(b Reading) bool { return b.Labels == r.Labels }
-	for _, same := range []func(Reading) bool{func(b Reading) bool { return labels(b) && b.Target == r.Target }, labels, func(Reading) bool { return len(base) == 1 }} {
-		var found []Reading
+func sameReading(r Measurement, base []Measurement) Measurement {
+	labels := func(b Measurement) bool { return b.Labels == r.Labels }
+	for _, same := range []func(Measurement) bool{func(b Measurement) bool { return labels(b) && b.Target == r.Target }, labels, func(Measurement) bool { return len(base) == 1 }} {
+		var found []Measurement
 		for _, b := range base {
 			if same(b) {
 				found = append(found, b)

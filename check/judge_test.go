@@ -71,7 +71,7 @@ func result(t testing.TB) *summary.Run {
 		{Metric: 1, Refused: "no bucket bound is common"},
 		{Metric: 6, Series: 2, Gauge: &summary.GaugeAggregate{Rule: "sum", TimeAvg: 0.8, Min: 0.2, Max: 1.8}},
 	}
-	r.Fleet = []summary.Together{{Derived: []summary.Derived{{Endpoint: -1, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 2400}}}},
+	r.Combined = []summary.FleetResult{{Derived: []summary.Derived{{Endpoint: -1, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 2400}}}},
 		{Labels: labels("r", "stop"), Derived: []summary.Derived{{Endpoint: -1, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 7}}}}}
 	return r
 }
@@ -86,16 +86,16 @@ func evidence(t testing.TB) *check.Evidence {
 		TTFT: events.Distribution{N: 97, Mean: 2e8, Min: 1e8, Max: 5e8, Quantiles: q}, TPOT: events.Distribution{Reason: "no tokens"}}}
 }
 
-func judge(t testing.TB, text string, e *check.Evidence) (check.Answer, error) {
+func judge(t testing.TB, text string, e *check.Evidence) (check.Check, error) {
 	t.Helper()
 	d, err := check.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := check.Gate{Demands: []check.Demand{d}}
+	g := check.Gate{Demands: []check.Assertion{d}}
 	r, err := g.Judge(e)
 	if err != nil {
-		return check.Answer{}, err
+		return check.Check{}, err
 	}
 	if r.Verdict != r.Answers[0].Verdict {
 		t.Errorf("%s: the gate says %s, its only check %s", text, r.Verdict, r.Answers[0].Verdict)
@@ -368,7 +368,7 @@ func TestVerdicts(t *testing.T) {
 		}
 		held := func(limit float64) bool {
 			d.Want.Value = limit
-			r, err := (&check.Gate{Demands: []check.Demand{d}}).Judge(e)
+			r, err := (&check.Gate{Demands: []check.Assertion{d}}).Judge(e)
 			return err == nil && r.Verdict == check.Pass
 		}
 		if held(min(a, b)) && !held(max(a, b)) {
@@ -382,7 +382,7 @@ func TestWrite(t *testing.T) {
 	e := evidence(t)
 	hostile := labels("r", "<script>|`\x1b]0;x\x07\n")
 	e.Run.Metrics[4].Series[1].Labels = hostile
-	var ds []check.Demand
+	var ds []check.Assertion
 	for _, text := range []string{"lat_seconds p90 < 1", "reqs total > 0", "lat_secnds avg < 1"} {
 		d, err := check.Parse(text)
 		if err != nil {
@@ -454,7 +454,7 @@ func TestValidate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = (&check.Gate{Demands: []check.Demand{d}}).Validate(c, false)
+		err = (&check.Gate{Demands: []check.Assertion{d}}).Validate(c, false)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -468,7 +468,7 @@ func TestValidate(t *testing.T) {
 	says("not:known p99 < 1 GB", "")
 	says(`a{r="x"} by (k) total > 0`, "add it to by (...)")
 	says("a total <= baseline", "give --baseline RUN")
-	if got := check.Quantiles([]check.Demand{{Stat: check.Stat{Name: "p", Arg: 99}}, {Stat: check.Stat{Name: "p", Arg: 50}}, {Stat: check.Stat{Name: "p", Arg: 99}}}); !slices.Equal(got, []float64{0.5, 0.99}) {
+	if got := check.Quantiles([]check.Assertion{{Stat: check.Stat{Name: "p", Arg: 99}}, {Stat: check.Stat{Name: "p", Arg: 50}}, {Stat: check.Stat{Name: "p", Arg: 99}}}); !slices.Equal(got, []float64{0.5, 0.99}) {
 		t.Errorf("quantiles %v", got)
 	}
 }

@@ -21,14 +21,14 @@ var requestMetrics = map[string]bool{
 }
 
 // Parse reads one expression. Errors name it and what is wrong with it.
-func Parse(text string) (Demand, error) {
+func Parse(text string) (Assertion, error) {
 	p := parser{rest: text}
-	d, err := Demand{}, fmt.Errorf("it is longer than %d bytes", maxExpression)
+	d, err := Assertion{}, fmt.Errorf("it is longer than %d bytes", maxExpression)
 	if len(text) <= maxExpression {
 		d, err = p.demand()
 	}
 	if err != nil {
-		return Demand{}, fmt.Errorf("parse expression %q: %w", shorten(text), err)
+		return Assertion{}, fmt.Errorf("parse expression %q: %w", shorten(text), err)
 	}
 	d.Text = strings.Join(strings.Fields(text), " ")
 	d.Name = d.Text
@@ -71,7 +71,7 @@ func nameByte(c byte) bool {
 	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-func (p *parser) demand() (d Demand, err error) {
+func (p *parser) demand() (d Assertion, err error) {
 	if err := p.selector(&d); err != nil {
 		return d, err
 	}
@@ -94,7 +94,7 @@ func (p *parser) demand() (d Demand, err error) {
 	return d, d.validate()
 }
 
-func (p *parser) selector(d *Demand) error {
+func (p *parser) selector(d *Assertion) error {
 	name := p.word(nameByte)
 	d.From, d.Metric = FromFamily, name
 	if rest, ok := strings.CutPrefix(name, "derived:"); ok {
@@ -120,7 +120,7 @@ func (p *parser) selector(d *Demand) error {
 
 // matchers reads the inside of braces, as PromQL has it: a quoted string alone is
 // the name of the metric.
-func (p *parser) matchers(d *Demand) error {
+func (p *parser) matchers(d *Assertion) error {
 	for first := true; !p.take("}"); first = false {
 		if !first && !p.take(",") {
 			return fmt.Errorf("no , or } where %q begins", shorten(p.rest))
@@ -184,7 +184,7 @@ func (p *parser) quoted() (string, error) {
 	return strconv.Unquote(q)
 }
 
-func (p *parser) grouping(d *Demand) error {
+func (p *parser) grouping(d *Assertion) error {
 	before := p.rest
 	if word := p.word(nameByte); word != "by" {
 		p.rest = before
@@ -213,7 +213,7 @@ func (p *parser) grouping(d *Demand) error {
 	return nil
 }
 
-func (p *parser) statistic(d *Demand) error {
+func (p *parser) statistic(d *Assertion) error {
 	p.space()
 	end := strings.IndexAny(p.rest, "<>=!~")
 	if end < 0 {
@@ -233,7 +233,7 @@ func (p *parser) statistic(d *Demand) error {
 }
 
 // limit reads what comes after the operator.
-func (p *parser) limit(d *Demand) error {
+func (p *parser) limit(d *Assertion) error {
 	text := strings.TrimSpace(p.rest)
 	amount, tolerance, hasTolerance := text, "", false
 	for _, sign := range []string{"±", "+-", "+/-"} {
@@ -272,7 +272,7 @@ func (p *parser) limit(d *Demand) error {
 }
 
 // validate finds what no run could make right.
-func (d *Demand) validate() error {
+func (d *Assertion) validate() error {
 	switch d.From {
 	case FromDerived:
 		if d.Stat.Name != "" {
@@ -301,7 +301,7 @@ func (d *Demand) validate() error {
 var requestUnits = map[string]string{"qps": "requests/s", "qps_all": "requests/s", "tps": "tokens/s", "goodput": "requests/s",
 	"ttft": "seconds", "tpot": "seconds", "latency": "seconds", "latency_all": "seconds", "isl": "tokens", "osl": "tokens"}
 
-func (d *Demand) validateRequests() error {
+func (d *Assertion) validateRequests() error {
 	if !slices.Contains([]string{"", "avg", "min", "max", "count", "p"}, d.Stat.Name) {
 		return fmt.Errorf("%s has no statistic %s (known: %s)", d.Metric, d.Stat, strings.Join(statForms["requests"], ", "))
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestParse: what each part of an expression means.
 func TestParse(t *testing.T) {
-	good := func(text string, want check.Demand) {
+	good := func(text string, want check.Assertion) {
 		t.Helper()
 		got, err := check.Parse(text)
 		if err != nil {
@@ -27,17 +27,17 @@ func TestParse(t *testing.T) {
 		}
 	}
 	avg, p99 := check.Stat{Name: "avg"}, check.Stat{Name: "p", Arg: 99}
-	family := func(name string, s check.Stat, op string, v float64, unit string) check.Demand {
-		return check.Demand{From: check.FromFamily, Metric: name, Stat: s, Op: op, Want: check.Limit{Value: v, Unit: unit}}
+	family := func(name string, s check.Stat, op string, v float64, unit string) check.Assertion {
+		return check.Assertion{From: check.FromFamily, Metric: name, Stat: s, Op: op, Want: check.Limit{Value: v, Unit: unit}}
 	}
 	// The examples of the contract.
 	d := family("vllm:omni_audio_rtf", p99, "<", 1, "")
 	d.Match = []check.Matcher{{Label: "stage", Op: "=", Value: "1"}}
 	good(`vllm:omni_audio_rtf{stage="1"} p99 < 1`, d)
-	good(`derived:rtf_slo_attainment >= 0.99`, check.Demand{From: check.FromDerived, Metric: "rtf_slo_attainment", Op: ">=", Want: check.Limit{Value: 0.99}})
+	good(`derived:rtf_slo_attainment >= 0.99`, check.Assertion{From: check.FromDerived, Metric: "rtf_slo_attainment", Op: ">=", Want: check.Limit{Value: 0.99}})
 	good(`vllm:num_preemptions total == 0`, family("vllm:num_preemptions", check.Stat{Name: "total"}, "==", 0, ""))
-	good(`requests:ttft p99 <= 450ms`, check.Demand{From: check.FromRequests, Metric: "ttft", Stat: p99, Op: "<=", Want: check.Limit{Value: 450, Unit: "ms"}})
-	good(`qps ~= 100 ±10%`, check.Demand{From: check.FromRequests, Metric: "qps", Op: "~=", Want: check.Limit{Value: 100}, Tolerance: check.Margin{Value: 0.1, Percent: true}})
+	good(`requests:ttft p99 <= 450ms`, check.Assertion{From: check.FromRequests, Metric: "ttft", Stat: p99, Op: "<=", Want: check.Limit{Value: 450, Unit: "ms"}})
+	good(`qps ~= 100 ±10%`, check.Assertion{From: check.FromRequests, Metric: "qps", Op: "~=", Want: check.Limit{Value: 100}, Tolerance: check.Margin{Value: 0.1, Percent: true}})
 
 	good("  a  mean<1.5 GiB ", family("a", avg, "<", 1.5, "GiB"))
 	good("a p999>1e3tok/s", family("a", check.Stat{Name: "p", Arg: 99.9}, ">", 1000, "tok/s"))

@@ -85,8 +85,8 @@ func ParseReady(text string) (Ready, error) {
 	return Ready{}, fmt.Errorf("unknown ready check %q%s (known: %s)", shorten(name), didYouMean(name, names), strings.Join(names, ", "))
 }
 
-func (r Ready) answer(e *Evidence) (Answer, error) {
-	a := Answer{Demand: Demand{Name: "ready: " + r.String(), Text: r.kind.help}, Verdict: NoData, Outcomes: r.kind.judge(r, e)}
+func (r Ready) answer(e *Evidence) (Check, error) {
+	a := Check{Assertion: Assertion{Name: "ready: " + r.String(), Text: r.kind.help}, Verdict: NoData, Outcomes: r.kind.judge(r, e)}
 	for i, o := range a.Outcomes {
 		if i == 0 {
 			a.Verdict = Pass
@@ -98,7 +98,7 @@ func (r Ready) answer(e *Evidence) (Answer, error) {
 }
 
 func noData(format string, args ...any) []Outcome {
-	return []Outcome{{Reading: missing(format, args...), Verdict: NoData}}
+	return []Outcome{{Measurement: missing(format, args...), Verdict: NoData}}
 }
 
 // noResets counts restarts over all series of the window.
@@ -114,7 +114,7 @@ func noResets(_ Ready, e *Evidence) []Outcome {
 			}
 			series++
 			if s.Resets > 0 && len(out) < 5 {
-				o := Outcome{Reading: exact(float64(s.Resets), ""), Verdict: Fail}
+				o := Outcome{Measurement: exact(float64(s.Resets), ""), Verdict: Fail}
 				o.Target, o.Labels, o.Note = e.Run.Endpoints[s.Endpoint].Shown(), s.Labels, m.Name
 				out = append(out, o)
 			}
@@ -124,7 +124,7 @@ func noResets(_ Ready, e *Evidence) []Outcome {
 		return noData("the window has no counter and no histogram")
 	}
 	if len(out) == 0 {
-		out = []Outcome{{Reading: exact(0, ""), Verdict: Pass}}
+		out = []Outcome{{Measurement: exact(0, ""), Verdict: Pass}}
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func complete(_ Ready, e *Evidence) []Outcome {
 			dropped += d.Lines
 			how = append(how, fmt.Sprintf("%d lines dropped: %s", d.Lines, d.Reason))
 		}
-		o := Outcome{Reading: exact(float64(lost+dropped), ""), Verdict: Pass}
+		o := Outcome{Measurement: exact(float64(lost+dropped), ""), Verdict: Pass}
 		if lost+dropped > 0 {
 			o.Verdict = Fail
 		}
@@ -172,7 +172,7 @@ func canonical(run *summary.Run, id string) (names []string) {
 }
 
 // each holds a statistic of all metrics of a canonical quantity against a limit.
-func each(e *Evidence, id, what string, d Demand) []Outcome {
+func each(e *Evidence, id, what string, d Assertion) []Outcome {
 	names := canonical(e.Run, id)
 	if len(names) == 0 {
 		return noData("no server of the run says %s", what)
@@ -195,7 +195,7 @@ func each(e *Evidence, id, what string, d Demand) []Outcome {
 }
 
 func noPreemptions(_ Ready, e *Evidence) []Outcome {
-	return each(e, "preemption", "how often requests were preempted", Demand{Stat: Stat{Name: "total"}, Op: Same})
+	return each(e, "preemption", "how often requests were preempted", Assertion{Stat: Stat{Name: "total"}, Op: Same})
 }
 
 func kvCeiling(r Ready, e *Evidence) []Outcome {
@@ -203,7 +203,7 @@ func kvCeiling(r Ready, e *Evidence) []Outcome {
 	if unit == "" {
 		unit = "ratio"
 	}
-	return each(e, "kv_usage", "how full its KV cache was", Demand{Stat: Stat{Name: "max"}, Op: AtMost, Want: Limit{Value: r.arg, Unit: unit}})
+	return each(e, "kv_usage", "how full its KV cache was", Assertion{Stat: Stat{Name: "max"}, Op: AtMost, Want: Limit{Value: r.arg, Unit: unit}})
 }
 
 // concurrency adds up the peaks of all servers: what they reached at different
@@ -223,7 +223,7 @@ func concurrency(r Ready, e *Evidence) []Outcome {
 	if n == 0 {
 		return noData("no server of the run says how many requests run")
 	}
-	o := Outcome{Reading: exact(peak, "requests"), Verdict: Fail, Limit: r.arg, Margin: peak/r.arg - 1, HasMargin: true}
+	o := Outcome{Measurement: exact(peak, "requests"), Verdict: Fail, Limit: r.arg, Margin: peak/r.arg - 1, HasMargin: true}
 	o.Low = max(most, mean)
 	switch {
 	case o.Low >= r.arg:
@@ -250,7 +250,7 @@ func counts(_ Ready, e *Evidence) []Outcome {
 		if q.of.Server.Family == "" {
 			continue
 		}
-		o := Outcome{Reading: exact(float64(q.of.Client.Count), "requests"), Limit: q.of.Server.Count, Verdict: Fail}
+		o := Outcome{Measurement: exact(float64(q.of.Client.Count), "requests"), Limit: q.of.Server.Count, Verdict: Fail}
 		o.Note = q.name
 		if q.of.Agree {
 			o.Verdict = Pass
@@ -273,7 +273,7 @@ func logStats(_ Ready, e *Evidence) []Outcome {
 	look := func(target string, ws []metric.Warning) {
 		for _, w := range ws {
 			if w.Code == "flag_log_stats" {
-				out = append(out, Outcome{Reading: Reading{Target: target, Why: w.Text}, Verdict: Fail})
+				out = append(out, Outcome{Measurement: Measurement{Target: target, Why: w.Text}, Verdict: Fail})
 			}
 		}
 	}
@@ -285,7 +285,7 @@ func logStats(_ Ready, e *Evidence) []Outcome {
 		return noData("no server of the run is a vLLM-Omni")
 	}
 	if len(out) == 0 {
-		out = []Outcome{{Reading: exact(1, ""), Verdict: Pass}}
+		out = []Outcome{{Measurement: exact(1, ""), Verdict: Pass}}
 	}
 	return out
 }

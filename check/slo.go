@@ -141,7 +141,7 @@ func ReadSLO(r io.Reader) (*Gate, error) {
 }
 
 // demands are those of an entry: one, or two for min and max.
-func (c *sloCheck) demands() (out []Demand, err error) {
+func (c *sloCheck) demands() (out []Assertion, err error) {
 	texts := []string{c.Check}
 	if c.Check == "" {
 		if texts, err = c.spell(); err != nil {
@@ -194,13 +194,13 @@ func (c *sloCheck) spell() (texts []string, err error) {
 
 // FromTargets turns the targets of events.ParseTargets, MLPerf's among them, into
 // demands on requests. "=" keeps MLPerf's tolerance of 10 % of the larger of both.
-func FromTargets(texts []string) (out []Demand, err error) {
+func FromTargets(texts []string) (out []Assertion, err error) {
 	targets, err := events.ParseTargets(texts)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range targets {
-		d := Demand{Name: t.Text, Text: t.Text, From: FromRequests, Metric: t.Metric, Op: t.Op, Want: Limit{Value: t.Value}}
+		d := Assertion{Name: t.Text, Text: t.Text, From: FromRequests, Metric: t.Metric, Op: t.Op, Want: Limit{Value: t.Value}}
 		if t.IsTime() {
 			d.Want.Unit = "ns"
 		}

@@ -19,7 +19,7 @@ const (
 )
 
 // shown are the outcomes worth a line: the worst ones.
-func (a *Answer) shown() []Outcome {
+func (a *Check) shown() []Outcome {
 	n := shownOutcomes
 	if a.Verdict != Pass {
 		n = shownFailures
@@ -70,7 +70,7 @@ func format(v float64, unit string) string {
 }
 
 // limit is what was demanded, for people.
-func (a *Answer) limit(o *Outcome) string {
+func (a *Check) limit(o *Outcome) string {
 	if a.Op == "" || o.Why != "" && !o.HasBase {
 		return ""
 	}

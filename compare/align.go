@@ -82,7 +82,7 @@ func (c *comparer) dropLoneEngine(key string) {
 }
 
 // byEngine says that series are told apart by engine and not by stage.
-func (h *holding) byEngine() bool {
+func (h *familyEntry) byEngine() bool {
 	for i := range h.entry {
 		if _, ok := h.entry[i].labels.Get("stage"); ok {
 			return false
@@ -137,7 +137,7 @@ func compareNumberTexts(x, y string) int {
 }
 
 // renumber puts stage and replica in the place of engine, if there are as many.
-func (h *holding) renumber(pairs []metric.Labels) {
+func (h *familyEntry) renumber(pairs []metric.Labels) {
 	seen := map[string]bool{}
 	for i := range h.entry {
 		v, _ := h.entry[i].labels.Get("engine")
@@ -192,15 +192,15 @@ func (c *comparer) rows() []*draft {
 
 // familyRows makes the rows of a family: one if it cannot be compared as a whole.
 func (c *comparer) familyRows(key string) []*draft {
-	hold := make([]*holding, len(c.stocks))
-	var first *holding
+	hold := make([]*familyEntry, len(c.stocks))
+	var first *familyEntry
 	for i, s := range c.stocks {
 		if hold[i] = s.families[key]; hold[i] != nil && first == nil {
 			first = hold[i]
 		}
 	}
 	if first == nil {
-		return []*draft{c.whole(key, &holding{name: key}, hold, "declared, but without a sample in any run")}
+		return []*draft{c.whole(key, &familyEntry{name: key}, hold, "declared, but without a sample in any run")}
 	}
 	if reason := c.mismatch(key, first, hold); reason != "" {
 		return []*draft{c.whole(key, first, hold, reason)}
@@ -224,7 +224,7 @@ func (c *comparer) familyRows(key string) []*draft {
 
 // mismatch says why a family cannot be compared as a whole; "" when it can. It
 // brings all runs to the unit of the first.
-func (c *comparer) mismatch(key string, first *holding, hold []*holding) string {
+func (c *comparer) mismatch(key string, first *familyEntry, hold []*familyEntry) string {
 	if isInstant(first.name) {
 		return "an instant of time, not a quantity"
 	}
@@ -237,10 +237,10 @@ func (c *comparer) mismatch(key string, first *holding, hold []*holding) string 
 			return fmt.Sprintf("unit changed: %s in %s, %s in %s", first.unit, c.sides[c.firstSide(hold)], h.unit, c.sides[c.stocks[i].side])
 		}
 	}
-	return c.missingSides(key, hold, func(h *holding) bool { return h != nil })
+	return c.missingSides(key, hold, func(h *familyEntry) bool { return h != nil })
 }
 
-func (c *comparer) firstSide(hold []*holding) int {
+func (c *comparer) firstSide(hold []*familyEntry) int {
 	for i, h := range hold {
 		if h != nil {
 			return c.stocks[i].side
@@ -251,7 +251,7 @@ func (c *comparer) firstSide(hold []*holding) int {
 
 // missingSides says which sides have none of something in any of their runs, when
 // so many lack it that nothing is left to compare: the base, or all others.
-func (c *comparer) missingSides(key string, hold []*holding, has func(*holding) bool) string {
+func (c *comparer) missingSides(key string, hold []*familyEntry, has func(*familyEntry) bool) string {
 	have := make([]bool, len(c.sides))
 	declared := make([]bool, len(c.sides))
 	for i, s := range c.stocks {
@@ -276,14 +276,14 @@ func (c *comparer) missingSides(key string, hold []*holding, has func(*holding) 
 }
 
 // whole makes a row of a family, or of a series, that cannot be compared.
-func (c *comparer) whole(key string, first *holding, hold []*holding, reason string) *draft {
+func (c *comparer) whole(key string, first *familyEntry, hold []*familyEntry, reason string) *draft {
 	d := c.draft(key, first, hold, place{}, "")
 	d.fixed = reason
 	return d
 }
 
 // draft begins a row.
-func (c *comparer) draft(key string, first *holding, hold []*holding, at place, stat string) *draft {
+func (c *comparer) draft(key string, first *familyEntry, hold []*familyEntry, at place, stat string) *draft {
 	f := first.facts
 	d := &draft{key: key, facts: f, Row: Row{Kind: first.kind, Family: first.name, Type: first.typ, Stat: stat, Labels: at.labels,
 		Target: at.target, Unit: first.unit, Headline: f.headline, Meaning: cmp.Or(f.meaning, first.help),

@@ -135,7 +135,7 @@ func Compare(inputs []Input, o Options) (*Result, error) {
 	}
 	c.differences()
 	rows := c.rows()
-	c.judge(rows)
+	c.assignVerdicts(rows)
 	c.finish(rows)
 	return c.result, nil
 }
@@ -187,7 +187,7 @@ func (c *comparer) dropIdentities() {
 		}
 		c.dropped = append(c.dropped, name)
 		for _, s := range c.stocks {
-			s.relabel(func(_ *holding, l metric.Labels) metric.Labels { return l.Without(name) })
+			s.relabel(func(_ *familyEntry, l metric.Labels) metric.Labels { return l.Without(name) })
 		}
 		c.differ("model", name, func(i int) string { return values[i] })
 	}
@@ -209,7 +209,7 @@ func (s *stock) onlyValue(name string) (value string, ok bool) {
 	return value, ok
 }
 
-func (s *stock) relabel(f func(*holding, metric.Labels) metric.Labels) {
+func (s *stock) relabel(f func(*familyEntry, metric.Labels) metric.Labels) {
 	for _, h := range s.families {
 		for i := range h.entry {
 			h.entry[i].labels = f(h, h.entry[i].labels)

@@ -212,7 +212,7 @@ func bracket(c *counts, q float64) (low, high float64) {
 }
 
 // distance compares two distributions at their common bounds; nil without one.
-func distance(a, b *counts) *Distance {
+func distance(a, b *counts) *DistributionShift {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -220,7 +220,7 @@ func distance(a, b *counts) *Distance {
 	if !(na > 0) || !(nb > 0) {
 		return nil
 	}
-	d := &Distance{}
+	d := &DistributionShift{}
 	for i, bound := range a.bounds {
 		j, ok := slices.BinarySearch(b.bounds, bound)
 		if !ok {

@@ -10,13 +10,13 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 )
 
-// judge gives every row and side its verdict.
-func (c *comparer) judge(rows []*draft) {
+// assignVerdicts gives every row and side its verdict.
+func (c *comparer) assignVerdicts(rows []*draft) {
 	var p []float64
 	for _, d := range rows {
 		c.cells(d)
 		for side := 1; side < len(c.sides); side++ {
-			c.weigh(d, side)
+			c.compareCell(d, side)
 			if v := d.Against[side].P; !math.IsNaN(v) && c.selected(d) {
 				p = append(p, v)
 			}
@@ -35,8 +35,8 @@ func (c *comparer) judge(rows []*draft) {
 	}
 }
 
-// weigh computes what there is to know of a side against the base.
-func (c *comparer) weigh(d *draft, side int) {
+// compareCell computes what there is to know of a side against the base.
+func (c *comparer) compareCell(d *draft, side int) {
 	nan := math.NaN()
 	a := &d.Against[side]
 	*a = Comparison{Verdict: Incomparable, Change: nan, Difference: nan, Low: nan, High: nan, P: nan, Q: nan, Effect: nan}
@@ -56,7 +56,7 @@ func (c *comparer) weigh(d *draft, side int) {
 	if len(mx) == 1 && len(my) == 1 {
 		a.Distance = distance(mx[0].counts, my[0].counts)
 	} else {
-		a.Distance = distance(together(mx), together(my))
+		a.Distance = distance(poolCounts(mx), poolCounts(my))
 	}
 	switch {
 	case allEqual(x, y):
@@ -115,8 +115,8 @@ func disjoint(a, b []*measure) bool {
 	return below(a, b) || below(b, a)
 }
 
-// together pools the distributions of repeats; nil when their bounds differ.
-func together(list []*measure) *counts {
+// poolCounts pools the distributions of repeats; nil when their bounds differ.
+func poolCounts(list []*measure) *counts {
 	var out *counts
 	for _, m := range list {
 		switch {

@@ -17,7 +17,7 @@ type facts struct {
 	rule      catalog.Aggregate
 	scale     float64 // of the spelling the run has, to unit; 0 for none
 	headline  bool
-	question  catalog.Question
+	question  catalog.Category
 	canonical string
 }
 
@@ -31,7 +31,7 @@ func (c *comparer) family(name string) facts {
 }
 
 func rule(d *summary.Derived) facts {
-	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline, question: d.Question, canonical: d.Canonical}
+	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline, question: d.Category, canonical: d.Canonical}
 }
 
 // volatileLabels name a process or a place and differ between runs of the same

@@ -193,12 +193,12 @@ type Comparison struct {
 	// less that of the reverse (Cliff's delta), -1 to 1; NaN with single runs.
 	Effect   float64
 	Reason   string // of Incomparable and NeedsRepeats
-	Distance *Distance
+	Distance *DistributionShift
 }
 
-// Distance tells two distributions apart at the bounds that both histograms have;
+// DistributionShift tells two distributions apart at the bounds that both histograms have;
 // all numbers are exact.
-type Distance struct {
+type DistributionShift struct {
 	// Max is the largest difference of the shares of observations at or below a
 	// common bound (Kolmogorov and Smirnov's distance on these bounds), At that bound.
 	Max, At float64

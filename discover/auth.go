@@ -189,14 +189,14 @@ func openFile(path string) []metric.Warning {
 	if path == "" || err != nil || info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return append(Writable(path), metric.Warning{Code: "secret_readable",
+	return append(WarnWorldWritable(path), metric.Warning{Code: "secret_readable",
 		Text: fmt.Sprintf("%s holds a secret and others may read it (mode %04o): chmod 600 it", path, info.Mode().Perm())})
 }
 
-// Writable warns of a file of settings that every account of the machine may
+// WarnWorldWritable warns of a file of settings that every account of the machine may
 // change: who changes it decides what is polled, and where credentials go. It
 // says nothing of pipes and devices, and of a file that is not there.
-func Writable(path string) []metric.Warning {
+func WarnWorldWritable(path string) []metric.Warning {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o002 == 0 {
 		return nil

@@ -211,7 +211,7 @@ func parseConfig(path string) (*parsed, error) {
 // parse reads the text of a configuration; path names it and is what relative
 // paths in it are relative to.
 func parse(path string, data []byte, include bool) (*parsed, error) {
-	p := &parsed{warnings: Writable(path)}
+	p := &parsed{warnings: WarnWorldWritable(path)}
 	var f fileConfig
 	if err := yaml.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("read configuration %s: %s", path, yamlText(err))

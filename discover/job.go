@@ -57,7 +57,7 @@ func (d *Discoverer) newJob(c *parsedJob) (*job, error) {
 		d.warnf("tls_not_verified", "certificates of job %q were not verified (insecure_skip_verify): anybody in between could have answered", j.name)
 	}
 	d.warn(openFile(c.Client.TLSConfig.KeyFile)...)
-	if _, err := scrape.Accept(c.ScrapeProtocols); err != nil {
+	if _, err := scrape.AcceptHeader(c.ScrapeProtocols); err != nil {
 		return nil, fmt.Errorf("scrape_protocols: %w", err)
 	}
 	if _, err := j.client(d, reach{}); err != nil { // so that a missing file is told now

@@ -66,10 +66,10 @@ func TestWritable(t *testing.T) {
 			t.Errorf("list of mode %o: %d targets, warnings %v", mode, len(r.Targets), r.Warnings)
 		}
 	}
-	if w := discover.Writable(dir + "/none"); w != nil {
+	if w := discover.WarnWorldWritable(dir + "/none"); w != nil {
 		t.Errorf("a file that is not there: %v", w)
 	}
-	if w := discover.Writable("/dev/null"); w != nil {
+	if w := discover.WarnWorldWritable("/dev/null"); w != nil {
 		t.Errorf("a device: %v", w)
 	}
 }

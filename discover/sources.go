@@ -155,7 +155,7 @@ func (f *fileSource) file(name string) ([]group, error) {
 		}
 		groups[i].labels["__meta_filepath"] = name
 	}
-	f.warn(Writable(name)...)
+	f.warn(WarnWorldWritable(name)...)
 	f.read[name] = readFile{info.ModTime(), info.Size(), groups}
 	return groups, nil
 }

@@ -20,19 +20,19 @@ import (
 //			}
 //		}
 //	}
-type stripe struct {
+type columnBatch struct {
 	target   int // within its recording
 	endpoint int // within the run
-	dict     *metric.Dict
+	dict     *metric.Schema
 	from, to int     // series
 	times    []int64 // of the stored polls, ascending
-	logs     []slotLog
+	logs     []changeLog
 	bytes    int   // held by the logs
 	firstID  int64 // of series 0 in the table
 }
 
 // last says that no series follow.
-func (st *stripe) last() bool { return st.to >= len(st.dict.Series) }
+func (st *columnBatch) last() bool { return st.to >= len(st.dict.Series) }
 
 // seriesReader walks the samples of a series. It belongs to its caller, which may use
 // it for one series after the other.
@@ -45,7 +45,7 @@ type seriesReader struct {
 }
 
 // open begins to read the given slots of the stripe.
-func (r *seriesReader) open(st *stripe, slots []int32) {
+func (r *seriesReader) open(st *columnBatch, slots []int32) {
 	r.cursors = r.cursors[:0]
 	for _, s := range slots {
 		r.cursors = append(r.cursors, st.logs[s].cursor())
@@ -99,7 +99,7 @@ func (r *seriesReader) settle() {
 
 // slotsOf returns the slots of a series in the order of tables: value, buckets
 // and quantiles by bound, sum, count, created.
-func slotsOf(dst []int32, d *metric.Dict, series int) []int32 {
+func slotsOf(dst []int32, d *metric.Schema, series int) []int32 {
 	dst = append(dst[:0], d.SlotsOf(series)...)
 	slices.SortStableFunc(dst, func(a, b int32) int {
 		x, y := &d.Slots[a], &d.Slots[b]

@@ -7,8 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// stripeSource is one target of a recording as it is read, possibly several times.
-type stripeSource struct {
+// columnBatchSource is one target of a recording as it is read, possibly several times.
+type columnBatchSource struct {
 	rec      Recording
 	target   int // within rec
 	endpoint int // within the run
@@ -23,8 +23,8 @@ type stripeSource struct {
 // collect reads the recording once and returns the next stripe, with as many
 // series as fit into budget bytes, at least one. A recording that grows
 // meanwhile is read only as far as the first pass came, so that stripes agree.
-func (src *stripeSource) collect(ctx context.Context, budget int) (*stripe, error) {
-	c := stripeCollector{from: src.next, to: noPoll, budget: budget, keep: src.keep}
+func (src *columnBatchSource) collect(ctx context.Context, budget int) (*columnBatch, error) {
+	c := columnBatchCollector{from: src.next, to: noPoll, budget: budget, keep: src.keep}
 	for s, err := range src.rec.Snapshots(ctx, src.target) {
 		if err == nil {
 			err = ctx.Err()
@@ -39,17 +39,17 @@ func (src *stripeSource) collect(ctx context.Context, budget int) (*stripe, erro
 			break
 		}
 	}
-	st := &stripe{target: src.target, endpoint: src.endpoint, dict: &c.dict, from: c.from, to: min(c.to, len(c.dict.Series)),
+	st := &columnBatch{target: src.target, endpoint: src.endpoint, dict: &c.dict, from: c.from, to: min(c.to, len(c.dict.Series)),
 		times: c.times, logs: c.logs, bytes: c.bytes}
 	src.polls, src.next, src.done = int32(len(c.times)), st.to, st.last()
 	return st, nil
 }
 
-// stripeCollector turns a stream of snapshots round. When the logs outgrow the budget
+// columnBatchCollector turns a stream of snapshots round. When the logs outgrow the budget
 // it gives up series from the end, which a later pass collects.
-type stripeCollector struct {
-	dict     metric.Dict
-	logs     []slotLog
+type columnBatchCollector struct {
+	dict     metric.Schema
+	logs     []changeLog
 	times    []int64
 	from, to int
 	keep     func(series int) bool
@@ -59,14 +59,14 @@ type stripeCollector struct {
 }
 
 // add takes over a snapshot; failed polls hold no samples.
-func (c *stripeCollector) add(s *metric.Snapshot) error {
-	if err := c.grow(&s.Growth); err != nil {
+func (c *columnBatchCollector) add(s *metric.Snapshot) error {
+	if err := c.grow(&s.DictDelta); err != nil {
 		return err
 	}
 	if !s.Outcome.Stored() {
 		return nil
 	}
-	f := &s.Frame
+	f := &s.Delta
 	n := int32(len(c.times))
 	if len(f.Bits) != len(f.Slots) {
 		return fmt.Errorf("poll %d: %d slots but %d values", s.Seq, len(f.Slots), len(f.Bits))
@@ -90,12 +90,12 @@ func (c *stripeCollector) add(s *metric.Snapshot) error {
 	}
 	c.times = append(c.times, s.AtNS())
 	for c.bytes > c.budget && len(c.kept) > 1 {
-		c.giveUp()
+		c.deferSeries()
 	}
 	return nil
 }
 
-func (c *stripeCollector) grow(g *metric.Growth) error {
+func (c *columnBatchCollector) grow(g *metric.DictDelta) error {
 	if g.Empty() {
 		return nil
 	}
@@ -110,17 +110,17 @@ func (c *stripeCollector) grow(g *metric.Growth) error {
 	}
 	for i := range g.Slots {
 		s := &g.Slots[i]
-		c.logs = append(c.logs, slotLog{seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
+		c.logs = append(c.logs, changeLog{seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
 	}
 	return nil
 }
 
-func (c *stripeCollector) wants(series int) bool {
+func (c *columnBatchCollector) wants(series int) bool {
 	return series >= c.from && series < c.to && c.keep(series)
 }
 
-// giveUp leaves the last series to a later pass.
-func (c *stripeCollector) giveUp() {
+// deferSeries leaves the last series to a later pass.
+func (c *columnBatchCollector) deferSeries() {
 	series := c.kept[len(c.kept)-1]
 	c.kept = c.kept[:len(c.kept)-1]
 	c.to = int(series)

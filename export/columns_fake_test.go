@@ -71,7 +71,7 @@ func labelsOf(pairs []string) metric.Labels {
 // tape is a recording of one target that is written poll by poll in a test.
 type tape struct {
 	target metric.Target
-	dict   metric.Dict
+	dict   metric.Schema
 	polls  []metric.Snapshot
 	last   map[uint32]uint64
 	ids    map[point]uint32
@@ -86,9 +86,9 @@ func (t *tape) poll(atNS int64, points ...point) {
 	s := metric.Snapshot{Seq: uint64(len(t.polls)), SentNS: atNS - 1e6, FirstByteNS: atNS, Outcome: metric.OK}
 	now := map[uint32]uint64{}
 	for _, p := range points {
-		now[t.slot(&s.Growth, p)] = p.bits
+		now[t.slot(&s.DictDelta, p)] = p.bits
 	}
-	if err := t.dict.Grow(&s.Growth); err != nil {
+	if err := t.dict.Grow(&s.DictDelta); err != nil {
 		panic(err)
 	}
 	same := len(now) == len(t.last)
@@ -96,15 +96,15 @@ func (t *tape) poll(atNS int64, points ...point) {
 		_, had := t.last[slot]
 		same = same && had
 	}
-	s.Frame.Full = !same || t.last == nil
+	s.Delta.Full = !same || t.last == nil
 	for slot, bits := range now {
-		if was, had := t.last[slot]; s.Frame.Full || !had || was != bits {
-			s.Frame.Slots = append(s.Frame.Slots, slot)
+		if was, had := t.last[slot]; s.Delta.Full || !had || was != bits {
+			s.Delta.Slots = append(s.Delta.Slots, slot)
 		}
 	}
-	slices.Sort(s.Frame.Slots)
-	for _, slot := range s.Frame.Slots {
-		s.Frame.Bits = append(s.Frame.Bits, now[slot])
+	slices.Sort(s.Delta.Slots)
+	for _, slot := range s.Delta.Slots {
+		s.Delta.Bits = append(s.Delta.Bits, now[slot])
 	}
 	t.last = now
 	t.polls = append(t.polls, s)
@@ -116,7 +116,7 @@ func (t *tape) fail(atNS int64) {
 }
 
 // slot returns the slot of p, adding to g what is new.
-func (t *tape) slot(g *metric.Growth, p point) uint32 {
+func (t *tape) slot(g *metric.DictDelta, p point) uint32 {
 	p.bits = 0
 	if id, ok := t.ids[p]; ok {
 		return id
@@ -139,7 +139,7 @@ func (t *tape) slot(g *metric.Growth, p point) uint32 {
 		text = strconv.FormatFloat(p.bound, 'g', -1, 64)
 	}
 	id := uint32(len(t.dict.Slots) + len(g.Slots))
-	g.Slots = append(g.Slots, metric.Slot{Series: series, Role: p.role, Bound: p.bound, Text: text, Integer: p.integer})
+	g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: p.role, Bound: p.bound, Text: text, Integer: p.integer})
 	t.ids[p] = id
 	return id
 }
@@ -151,11 +151,11 @@ func (t *tape) Snapshots(ctx context.Context, _ int) iter.Seq2[*metric.Snapshot,
 	return func(yield func(*metric.Snapshot, error) bool) {
 		for i := range t.polls {
 			s := t.polls[i]
-			s.Frame.Bits = slices.Clone(s.Frame.Bits)
+			s.Delta.Bits = slices.Clone(s.Delta.Bits)
 			if !yield(&s, nil) {
 				return
 			}
-			clear(s.Frame.Bits) // who keeps a snapshot sees it change
+			clear(s.Delta.Bits) // who keeps a snapshot sees it change
 		}
 	}
 }

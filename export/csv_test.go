@@ -194,8 +194,8 @@ func TestCSVCells(t *testing.T) {
 		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Two\\nlines\n# TYPE c counter\nc %d\n# TYPE h histogram\nh_bucket{le=\"1\"} 0\nh_count 0\n", i))
 	}
 	for _, p := range f.targets[0].polls {
-		for i := range p.Growth.Families {
-			p.Growth.Families[i].Help = "Two\nlines"
+		for i := range p.DictDelta.Families {
+			p.DictDelta.Families[i].Help = "Two\nlines"
 		}
 	}
 	r, _ := runOfFake(t, f, summary.Options{Quantiles: []float64{0.5}, Slice: time.Minute})

@@ -23,8 +23,8 @@ func (d *document) fleet() {
 	}
 	d.key("fleet")
 	d.open('[')
-	for i := range d.run.Fleet {
-		t := &d.run.Fleet[i]
+	for i := range d.run.Combined {
+		t := &d.run.Combined[i]
 		d.elem()
 		d.open('{')
 		d.labels(t.Labels)
@@ -43,7 +43,7 @@ func (d *document) fleet() {
 
 // hasFleet says that the fleet tells more than its one endpoint does.
 func hasFleet(r *summary.Run) bool {
-	return len(r.Fleet) > 1 || len(r.Fleet) == 1 && len(r.Fleet[0].Endpoints) > 1
+	return len(r.Combined) > 1 || len(r.Combined) == 1 && len(r.Combined[0].Endpoints) > 1
 }
 
 func (d *document) quantities(name string, list []summary.Derived) {
@@ -61,8 +61,8 @@ func (d *document) quantities(name string, list []summary.Derived) {
 		if q.Canonical != "" {
 			d.strField("canonical", q.Canonical)
 		}
-		if q.Question != catalog.Other {
-			d.strField("question", q.Question.String())
+		if q.Category != catalog.Other {
+			d.strField("question", q.Category.String())
 		}
 		if q.Better != catalog.Neutral {
 			d.strField("better", q.Better.String())

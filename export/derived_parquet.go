@@ -143,8 +143,8 @@ func DerivedParquet(w io.Writer, r *summary.Run, _ Options) error {
 		derivedRows(q, derivedRow{endpoint: &r.Endpoints[q.Endpoint], level: levelEndpoint, labels: q.Labels}, r, write)
 	}
 	if hasFleet(r) {
-		for i := range r.Fleet {
-			t := &r.Fleet[i]
+		for i := range r.Combined {
+			t := &r.Combined[i]
 			for k := range t.Derived {
 				row := derivedRow{level: levelFleet, labels: t.Derived[k].Labels}
 				if i > 0 {

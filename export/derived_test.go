@@ -140,9 +140,9 @@ func togetherRun(t *testing.T) *summary.Run {
 	t.Helper()
 	r := derivedRun()
 	q := r.Derived[0]
-	q.Endpoint, q.Canonical, q.Question, q.Headline = -1, "output_tok_s", catalog.Throughput, true
+	q.Endpoint, q.Canonical, q.Category, q.Headline = -1, "output_tok_s", catalog.Throughput, true
 	role := metric.LabelsFromMap(map[string]string{"role": "decode"})
-	r.Fleet = []summary.Together{{Endpoints: []int{0, 1}, Derived: []summary.Derived{q}}, {Labels: role, Endpoints: []int{1}, Derived: []summary.Derived{q}}}
+	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1}, Derived: []summary.Derived{q}}, {Labels: role, Endpoints: []int{1}, Derived: []summary.Derived{q}}}
 	r.Options.By, r.Options.Quantiles = []string{"role"}, []float64{0.5}
 	h := &normalize.Histogram{Count: 4, Sum: 2, Avg: 0.5, CountRate: 1, HasRates: true, Quantiles: []histest.Estimate{{Value: 0.4, Low: 0.25, High: math.NaN(), Flags: histest.Few}}}
 	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Series: 2, Histogram: h, LeftOut: 3}}}

@@ -112,7 +112,7 @@ func (d *document) limitsHit(l *summary.Ledger) {
 	d.close('}')
 }
 
-func (d *document) someFetches(name string, f *summary.Fetches) {
+func (d *document) someFetches(name string, f *summary.FetchStats) {
 	if f == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (d *document) someFetches(name string, f *summary.Fetches) {
 }
 
 // lives writes when a target came and went.
-func (d *document) lives(list []metric.Life) {
+func (d *document) lives(list []metric.TargetEvent) {
 	if len(list) == 0 {
 		return
 	}

@@ -29,7 +29,7 @@ type fakeRun struct {
 
 type fakeTarget struct {
 	metric.Target
-	dict  metric.Dict
+	dict  metric.Schema
 	slots map[string]uint32 // by series text
 	last  map[uint32]uint64
 	body  string
@@ -57,7 +57,7 @@ func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
 	t := f.targets[target]
 	ns := origin + int64(at*float64(second))
 	s := metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns - 2e6, SentNS: ns - 1e6, FirstByteNS: ns,
-		Took: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 && body == t.body}
+		Duration: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 && body == t.body}
 	help := ""
 	now := map[uint32]uint64{}
 	for line := range strings.Lines(body) {
@@ -66,29 +66,29 @@ func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
 			_, help, _ = strings.Cut(rest, " ")
 		} else if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			name, typ, _ := strings.Cut(rest, " ")
-			t.family(&s.Growth, name, typ, help)
+			t.family(&s.DictDelta, name, typ, help)
 			help = ""
 		} else if line != "" {
 			cut := strings.LastIndexByte(line, ' ')
 			v, _ := strconv.ParseFloat(line[cut+1:], 64)
-			now[t.slot(&s.Growth, line[:cut])] = math.Float64bits(v)
+			now[t.slot(&s.DictDelta, line[:cut])] = math.Float64bits(v)
 			s.Lines++
 		}
 	}
-	s.Frame.Full = t.last == nil || len(now) != len(t.last)
+	s.Delta.Full = t.last == nil || len(now) != len(t.last)
 	for slot := range now {
 		if _, had := t.last[slot]; !had {
-			s.Frame.Full = true
+			s.Delta.Full = true
 		}
 	}
 	for slot, bits := range now {
-		if s.Frame.Full || t.last[slot] != bits {
-			s.Frame.Slots = append(s.Frame.Slots, slot)
+		if s.Delta.Full || t.last[slot] != bits {
+			s.Delta.Slots = append(s.Delta.Slots, slot)
 		}
 	}
-	slices.Sort(s.Frame.Slots)
-	for _, slot := range s.Frame.Slots {
-		s.Frame.Bits = append(s.Frame.Bits, now[slot])
+	slices.Sort(s.Delta.Slots)
+	for _, slot := range s.Delta.Slots {
+		s.Delta.Bits = append(s.Delta.Bits, now[slot])
 	}
 	t.last, t.body = now, body
 	t.polls = append(t.polls, s)
@@ -102,7 +102,7 @@ func (f *fakeRun) fail(target int, at float64, o metric.Outcome, text string) {
 	t.polls = append(t.polls, metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns, SentNS: ns, Outcome: o, Err: text})
 }
 
-func (t *fakeTarget) family(g *metric.Growth, name, typ, help string) int {
+func (t *fakeTarget) family(g *metric.DictDelta, name, typ, help string) int {
 	parsed, ok := metric.ParseType(typ)
 	if !ok {
 		panic("unknown type " + typ)
@@ -112,7 +112,7 @@ func (t *fakeTarget) family(g *metric.Growth, name, typ, help string) int {
 			return i
 		}
 	}
-	one := metric.Growth{Families: []metric.Family{{Name: name, Type: parsed, Help: help}}}
+	one := metric.DictDelta{Families: []metric.Family{{Name: name, Type: parsed, Help: help}}}
 	g.Families = append(g.Families, one.Families...)
 	if err := t.dict.Grow(&one); err != nil {
 		panic(err)
@@ -121,13 +121,13 @@ func (t *fakeTarget) family(g *metric.Growth, name, typ, help string) int {
 }
 
 // slot returns the slot of a series text, adding to g what is new.
-func (t *fakeTarget) slot(g *metric.Growth, text string) uint32 {
+func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
 	if slot, ok := t.slots[text]; ok {
 		return slot
 	}
 	name, rest, _ := strings.Cut(text, "{")
 	var pairs []metric.Label
-	slot := metric.Slot{}
+	slot := metric.SampleID{}
 	for rest != "" && rest != "}" {
 		n, quoted, _ := strings.Cut(strings.TrimPrefix(rest, ","), "=")
 		quoted, _ = strconv.QuotedPrefix(quoted)
@@ -155,14 +155,14 @@ func (t *fakeTarget) slot(g *metric.Growth, text string) uint32 {
 	if slot.Role == metric.RoleValue && t.dict.Families[family].Type == metric.Summary {
 		slot.Role = metric.RoleQuantile
 	}
-	one := metric.Growth{}
+	one := metric.DictDelta{}
 	labels := metric.NewLabels(pairs...)
 	slot.Series = slices.IndexFunc(t.dict.Series, func(s metric.Series) bool { return s.Family == family && s.Labels == labels })
 	if slot.Series < 0 {
 		slot.Series = len(t.dict.Series)
 		one.Series = []metric.Series{{Family: family, Labels: labels}}
 	}
-	one.Slots = []metric.Slot{slot}
+	one.Slots = []metric.SampleID{slot}
 	g.Series, g.Slots = append(g.Series, one.Series...), append(g.Slots, slot)
 	if err := t.dict.Grow(&one); err != nil {
 		panic(err)

@@ -148,7 +148,7 @@ func (d *document) timeRange(name string, start, end int64) {
 }
 
 // fetches writes the ten fields of AIPerf's endpoint_info.
-func (d *document) fetches(f *summary.Fetches) {
+func (d *document) fetches(f *summary.FetchStats) {
 	d.intField("total_fetches", int64(f.Total))
 	d.intField("first_fetch_ns", f.FirstNS)
 	d.intField("last_fetch_ns", f.LastNS)

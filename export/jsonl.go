@@ -138,7 +138,7 @@ func (s *stream) appendLine(b []byte) []byte {
 	b = append(b, `,"timestamp_ns":`...)
 	b = strconv.AppendInt(b, s.poll.AtNS(), 10)
 	b = append(b, `,"endpoint_latency_ns":`...)
-	b = strconv.AppendInt(b, int64(s.poll.Took), 10)
+	b = strconv.AppendInt(b, int64(s.poll.Duration), 10)
 	b = append(b, `,"metrics":{`...)
 	families := len(b)
 	b = s.state.appendFamilies(b)

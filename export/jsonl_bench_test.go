@@ -44,7 +44,7 @@ func busyJSONL(tb testing.TB) (*summary.Run, *fakeRun) {
 				if i%20 == 18 {
 					v = rng.Float64() * 1e4
 				}
-				s.Frame.Slots, s.Frame.Bits = append(s.Frame.Slots, uint32(i)), append(s.Frame.Bits, math.Float64bits(v))
+				s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, math.Float64bits(v))
 			}
 		}
 		f.targets[0].polls = append(f.targets[0].polls, s)
@@ -120,7 +120,7 @@ func keep(b busy) *keptBusy {
 	k := &keptBusy{busy: b}
 	for p := range b.Snapshots(context.Background(), 0) {
 		c := *p
-		c.Frame.Slots, c.Frame.Bits = slices.Clone(p.Frame.Slots), slices.Clone(p.Frame.Bits)
+		c.Delta.Slots, c.Delta.Bits = slices.Clone(p.Delta.Slots), slices.Clone(p.Delta.Bits)
 		k.snapshots = append(k.snapshots, &c)
 	}
 	return k
@@ -140,12 +140,12 @@ func (k *keptBusy) Snapshots(context.Context, int) iter.Seq2[*metric.Snapshot, e
 // so that everything has its final size after two polls.
 func shuttle(polls int) *keptBusy {
 	k := keep(busy{targets: 1, polls: 2})
-	there, back := k.snapshots[1].Frame, k.snapshots[0].Frame
+	there, back := k.snapshots[1].Delta, k.snapshots[0].Delta
 	back.Full = false
 	for i := 2; i < polls; i++ {
-		s := &metric.Snapshot{SentNS: k.snapshots[1].SentNS + int64(i)*second, FirstByteNS: k.snapshots[1].FirstByteNS + int64(i)*second, Outcome: metric.OK, Frame: back}
+		s := &metric.Snapshot{SentNS: k.snapshots[1].SentNS + int64(i)*second, FirstByteNS: k.snapshots[1].FirstByteNS + int64(i)*second, Outcome: metric.OK, Delta: back}
 		if i%2 == 1 {
-			s.Frame = there
+			s.Delta = there
 		}
 		k.snapshots = append(k.snapshots, s)
 	}

@@ -112,7 +112,7 @@ func TestJSONLRecords(t *testing.T) {
 func TestJSONLIntegers(t *testing.T) {
 	f := newFake("u")
 	s := f.scrape(0, 0, "# TYPE c counter\nc 1\n")
-	s.Growth.Slots[0].Integer, s.Frame.Bits[0] = true, math.MaxUint64
+	s.DictDelta.Slots[0].Integer, s.Delta.Bits[0] = true, math.MaxUint64
 	if l := linesOf(t, f)[0]; !strings.Contains(l, `"value":18446744073709551615.0}`) {
 		t.Errorf("got %s", l)
 	}
@@ -143,12 +143,12 @@ func TestJSONLErrors(t *testing.T) {
 	check("another run", "3 targets, the result 2", append(recs, newFake("x")))
 	check("reading", "http://vllm:8000/metrics: page 7", []export.Recording{brokenRecording{f}})
 	damaged := golden()
-	damaged.targets[1].polls[2].Growth.Series = []metric.Series{{Family: 99}}
+	damaged.targets[1].polls[2].DictDelta.Series = []metric.Series{{Family: 99}}
 	check("growth", "https://node:9100/api/metrics: grow dictionary", []export.Recording{damaged})
 	damaged = golden()
-	damaged.targets[0].polls[2].Frame.Slots[0] = 99
+	damaged.targets[0].polls[2].Delta.Slots[0] = 99
 	check("slot", "slot 99 of", []export.Recording{damaged})
-	damaged.targets[0].polls[2].Frame.Bits = nil
+	damaged.targets[0].polls[2].Delta.Bits = nil
 	check("values", "with 0 values", []export.Recording{damaged})
 	if err := export.JSONL(context.Background(), io.Discard, r, recs, export.Options{AIPerfSchema: "3"}); err == nil {
 		t.Error("schema 3: no error")

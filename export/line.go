@@ -16,10 +16,10 @@ import (
 // lineState knows the values that a target shows at a poll, and the text around
 // them, which stays the same for as long as the same series are there.
 type lineState struct {
-	dict     metric.Dict
+	dict     metric.Schema
 	bits     []uint64 // by slot
 	present  []bool   // by slot
-	integer  []bool   // by slot, of metric.Slot: dense, as it is asked for each value
+	integer  []bool   // by slot, of metric.SampleID: dense, as it is asked for each value
 	seriesOf []int32  // by slot
 	changed  []bool   // by series: its text is not that of the present values
 	families []lineFamily
@@ -53,7 +53,7 @@ type lineBucket struct {
 
 // apply takes over a poll.
 func (l *lineState) apply(s *metric.Snapshot) error {
-	if err := l.dict.Grow(&s.Growth); err != nil {
+	if err := l.dict.Grow(&s.DictDelta); err != nil {
 		return err
 	}
 	if n := len(l.dict.Slots) - len(l.bits); n > 0 {
@@ -68,18 +68,18 @@ func (l *lineState) apply(s *metric.Snapshot) error {
 	if !s.Outcome.Stored() {
 		return nil
 	}
-	if len(s.Frame.Slots) != len(s.Frame.Bits) {
-		return fmt.Errorf("damaged frame: %d slots with %d values", len(s.Frame.Slots), len(s.Frame.Bits))
+	if len(s.Delta.Slots) != len(s.Delta.Bits) {
+		return fmt.Errorf("damaged frame: %d slots with %d values", len(s.Delta.Slots), len(s.Delta.Bits))
 	}
-	if s.Frame.Full {
+	if s.Delta.Full {
 		clear(l.present)
 		l.stale = true
 	}
-	for i, slot := range s.Frame.Slots {
+	for i, slot := range s.Delta.Slots {
 		if int(slot) >= len(l.bits) {
 			return fmt.Errorf("damaged frame: slot %d of %d", slot, len(l.bits))
 		}
-		l.bits[slot], l.changed[l.seriesOf[slot]] = s.Frame.Bits[i], true
+		l.bits[slot], l.changed[l.seriesOf[slot]] = s.Delta.Bits[i], true
 		if !l.present[slot] {
 			l.present[slot], l.stale = true, true
 		}

@@ -57,8 +57,8 @@ func wideText(label, series int) string {
 	return fmt.Sprintf("value %d of label %d", series%(1+label*label), label)
 }
 
-func (w wide) growth() metric.Growth {
-	var g metric.Growth
+func (w wide) growth() metric.DictDelta {
+	var g metric.DictDelta
 	g.Families = []metric.Family{{Name: "wide", Type: metric.Gauge, Help: "What the engine holds."}}
 	for i := range w.series {
 		labels := make([]metric.Label, wideLabels)
@@ -66,7 +66,7 @@ func (w wide) growth() metric.Growth {
 			labels[j] = metric.Label{Name: wideName(j), Value: wideText(j, i)}
 		}
 		g.Series = append(g.Series, metric.Series{Labels: metric.NewLabels(labels...)})
-		g.Slots = append(g.Slots, metric.Slot{Series: i, Role: metric.RoleValue})
+		g.Slots = append(g.Slots, metric.SampleID{Series: i, Role: metric.RoleValue})
 	}
 	return g
 }
@@ -80,18 +80,18 @@ func (w wide) value(series, poll int) float64 {
 
 func (w wide) Snapshots(_ context.Context, _ int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
-		s := metric.Snapshot{Growth: w.growth(), Outcome: metric.OK}
-		s.Frame.Slots, s.Frame.Bits = make([]uint32, w.series), make([]uint64, w.series)
+		s := metric.Snapshot{DictDelta: w.growth(), Outcome: metric.OK}
+		s.Delta.Slots, s.Delta.Bits = make([]uint32, w.series), make([]uint64, w.series)
 		for n := range w.polls {
 			at := wideNS + int64(n)*1e9
-			s.Seq, s.SentNS, s.FirstByteNS, s.Frame.Full = uint64(n), at-1e6, at, n == 0
+			s.Seq, s.SentNS, s.FirstByteNS, s.Delta.Full = uint64(n), at-1e6, at, n == 0
 			for i := range w.series {
-				s.Frame.Slots[i], s.Frame.Bits[i] = uint32(i), math.Float64bits(w.value(i, n))
+				s.Delta.Slots[i], s.Delta.Bits[i] = uint32(i), math.Float64bits(w.value(i, n))
 			}
 			if !yield(&s, nil) {
 				return
 			}
-			s.Growth = metric.Growth{}
+			s.DictDelta = metric.DictDelta{}
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 type nativeGain struct {
 	on    bool // the series is a native histogram
 	gauge bool // and not cumulative
-	slots []metric.Slot
+	slots []metric.SampleID
 	gain  normalize.NativeGain
 
 	open    bool   // the window has begun
@@ -19,7 +19,7 @@ type nativeGain struct {
 }
 
 // begin starts another series with these slots.
-func (g *nativeGain) begin(d *metric.Dict, typ metric.Type, slots []int32) {
+func (g *nativeGain) begin(d *metric.Schema, typ metric.Type, slots []int32) {
 	*g = nativeGain{slots: g.slots[:0], gauge: typ == metric.GaugeHistogram}
 	for _, id := range slots {
 		g.slots = append(g.slots, d.Slots[id])

@@ -60,12 +60,12 @@ func newAIPerfTable(r *summary.Run, recs []Recording) *table {
 func createdBy(r *summary.Run) string { return "scrapestat version " + cmp.Or(r.Version, "unknown") }
 
 // stripeSources returns the targets of all recordings in the order of r.Endpoints.
-func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*stripeSource {
-	var sources []*stripeSource
+func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*columnBatchSource {
+	var sources []*columnBatchSource
 	for _, rec := range recs {
 		for target, t := range rec.Targets() {
 			endpoint := len(sources)
-			sources = append(sources, &stripeSource{rec: rec, target: target, endpoint: endpoint, url: t.URL, polls: -1,
+			sources = append(sources, &columnBatchSource{rec: rec, target: target, endpoint: endpoint, url: t.URL, polls: -1,
 				keep: func(series int) bool { return keep(endpoint, series) }})
 		}
 	}
@@ -74,14 +74,14 @@ func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*st
 
 // orderByArrival sorts sources by the first stored poll, as AIPerf lists
 // endpoints; those without one come last.
-func orderByArrival(r *summary.Run, sources []*stripeSource) {
-	first := func(src *stripeSource) int64 {
+func orderByArrival(r *summary.Run, sources []*columnBatchSource) {
+	first := func(src *columnBatchSource) int64 {
 		if e := &r.Endpoints[src.endpoint]; e.Fetches.Total > 0 {
 			return e.Fetches.FirstNS
 		}
 		return math.MaxInt64
 	}
-	slices.SortStableFunc(sources, func(a, b *stripeSource) int { return cmp.Compare(first(a), first(b)) })
+	slices.SortStableFunc(sources, func(a, b *columnBatchSource) int { return cmp.Compare(first(a), first(b)) })
 }
 
 // aiperfFixed are the columns that no label may take: labels of these names are
@@ -167,7 +167,7 @@ func (l *aiperfLayout) keep(endpoint, series int) bool {
 func (l *aiperfLayout) start(endpoint int) int64 { return l.run.Endpoints[endpoint].StartNS }
 
 // polls returns the polls of the window.
-func (l *aiperfLayout) polls(st *stripe) (from, to int32) {
+func (l *aiperfLayout) polls(st *columnBatch) (from, to int32) {
 	return pollsBetween(st.times, l.start(st.endpoint), l.run.Window.EndNS)
 }
 
@@ -178,7 +178,7 @@ func pollsBetween(times []int64, start, end int64) (from, to int32) {
 	return int32(i), int32(j)
 }
 
-func (l *aiperfLayout) rows(st *stripe, series int) int {
+func (l *aiperfLayout) rows(st *columnBatch, series int) int {
 	if !l.keep(st.endpoint, series) {
 		return 0
 	}

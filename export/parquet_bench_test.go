@@ -47,8 +47,8 @@ func (b busy) bounds() []float64 {
 	return bounds
 }
 
-func (b busy) growth() metric.Growth {
-	var g metric.Growth
+func (b busy) growth() metric.DictDelta {
+	var g metric.DictDelta
 	bounds := b.bounds()
 	family := func(name string, typ metric.Type) {
 		g.Families = append(g.Families, metric.Family{Name: name, Type: typ, Help: "Number of things that the engine did with " + name + "."})
@@ -56,7 +56,7 @@ func (b busy) growth() metric.Growth {
 			Labels: metric.NewLabels(metric.Label{Name: "engine", Value: "0"}, metric.Label{Name: "model_name", Value: "meta-llama/Llama-3.1-8B-Instruct"})})
 	}
 	slot := func(role metric.Role, bound float64, text string) {
-		g.Slots = append(g.Slots, metric.Slot{Series: len(g.Series) - 1, Role: role, Bound: bound, Text: text})
+		g.Slots = append(g.Slots, metric.SampleID{Series: len(g.Series) - 1, Role: role, Bound: bound, Text: text})
 	}
 	for i := range busyHistograms {
 		family("vllm:histogram_"+strconv.Itoa(i)+"_seconds", metric.Histogram)
@@ -88,13 +88,13 @@ func (b busy) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snaps
 			at += 333_000_000 + rng.Int64N(1_000_000) - 500_000
 			s := metric.Snapshot{Seq: uint64(n), SentNS: at - 1e6, FirstByteNS: at, Outcome: metric.OK}
 			if n == 0 {
-				s.Growth, s.Frame.Full = g, true
+				s.DictDelta, s.Delta.Full = g, true
 			}
 			change := func(slot int, v float64) {
 				if v != values[slot] || n == 0 {
 					values[slot] = v
-					s.Frame.Slots = append(s.Frame.Slots, uint32(slot))
-					s.Frame.Bits = append(s.Frame.Bits, math.Float64bits(v))
+					s.Delta.Slots = append(s.Delta.Slots, uint32(slot))
+					s.Delta.Bits = append(s.Delta.Bits, math.Float64bits(v))
 				}
 			}
 			b.step(rng, bounds, values, change)

@@ -32,11 +32,11 @@ func samplesOf(t *tape, series int) []tapeSample {
 		if !p.Outcome.Stored() {
 			continue
 		}
-		if p.Frame.Full {
+		if p.Delta.Full {
 			clear(state)
 		}
-		for i, slot := range p.Frame.Slots {
-			state[int(slot)] = p.Frame.Bits[i]
+		for i, slot := range p.Delta.Slots {
+			state[int(slot)] = p.Delta.Bits[i]
 		}
 		s := tapeSample{p.AtNS(), map[int]uint64{}}
 		for slot, bits := range state {

@@ -38,7 +38,7 @@ func (r reference) delta(c *slotCursor) float64 {
 
 // fill appends the rows of a series. A sample with a value that is not finite is
 // no sample, for a histogram as a whole.
-func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) {
+func (f *aiperfFiller) fill(out *tableGroup, st *columnBatch, series int, from, to int32) {
 	typ := st.dict.FamilyOf(series).Type
 	f.begin(out, st, series)
 	first, _ := f.layout.polls(st)
@@ -75,7 +75,7 @@ func (f *aiperfFiller) fill(out *tableGroup, st *stripe, series int, from, to in
 }
 
 // begin prepares what all rows of a series share.
-func (f *aiperfFiller) begin(out *tableGroup, st *stripe, series int) {
+func (f *aiperfFiller) begin(out *tableGroup, st *columnBatch, series int) {
 	family := st.dict.FamilyOf(series)
 	f.slots, f.les, f.roles = slotsOf(f.slots, st.dict, series), f.les[:0], f.roles[:0]
 	kept := f.slots[:0]
@@ -97,7 +97,7 @@ func (f *aiperfFiller) begin(out *tableGroup, st *stripe, series int) {
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *aiperfFiller) constants(out *tableGroup, st *stripe, series, rows int) {
+func (f *aiperfFiller) constants(out *tableGroup, st *columnBatch, series, rows int) {
 	if rows == 0 {
 		return
 	}

@@ -22,23 +22,23 @@ const (
 // tableLayout is how series become rows.
 type tableLayout interface {
 	// polls returns the range of polls of a stripe that can have rows.
-	polls(st *stripe) (from, to int32)
+	polls(st *columnBatch) (from, to int32)
 	// rows returns how many rows a sample of the series has at most.
-	rows(st *stripe, series int) int
+	rows(st *columnBatch, series int) int
 	// filler returns the state of one worker.
 	filler() tableFiller
 }
 
 // tableFiller appends the rows of the samples from <= poll < to of a series.
 type tableFiller interface {
-	fill(out *tableGroup, st *stripe, series int, from, to int32)
+	fill(out *tableGroup, st *columnBatch, series int, from, to int32)
 }
 
 // table writes the series of sources as one Parquet file.
 type table struct {
 	columns   []tableColumn
 	layout    tableLayout
-	sources   []*stripeSource
+	sources   []*columnBatchSource
 	createdBy string
 	metadata  map[string]string      // key and value in the footer
 	sorting   []format.SortingColumn // that rows are sorted by
@@ -86,7 +86,7 @@ func (t *table) write(ctx context.Context, out io.Writer) error {
 
 // tableRound is what is held of the recording at a time.
 type tableRound struct {
-	stripes []*stripe
+	stripes []*columnBatch
 	err     error
 }
 
@@ -119,8 +119,8 @@ func (t *table) defaults() {
 }
 
 // gather collects stripes of the sources that are left until the budget is used.
-func (t *table) gather(ctx context.Context) ([]*stripe, error) {
-	var stripes []*stripe
+func (t *table) gather(ctx context.Context) ([]*columnBatch, error) {
+	var stripes []*columnBatch
 	for left := t.budget; len(t.sources) > 0 && left > t.budget/4; {
 		src := t.sources[0]
 		st, err := src.collect(ctx, left)
@@ -141,7 +141,7 @@ func (t *table) gather(ctx context.Context) ([]*stripe, error) {
 
 // tablePiece is some samples of some series of a stripe.
 type tablePiece struct {
-	st       *stripe
+	st       *columnBatch
 	series   int // from <= series < to
 	end      int
 	from, to int32 // polls
@@ -149,9 +149,9 @@ type tablePiece struct {
 
 // cut divides stripes into row groups of about equal size, none bigger than
 // groupRows. A series is cut only when it is bigger than a row group.
-func (t *table) cut(stripes []*stripe) [][]tablePiece {
+func (t *table) cut(stripes []*columnBatch) [][]tablePiece {
 	total := 0
-	t.each(stripes, func(_ *stripe, _, rows int, from, to int32) { total += rows * int(to-from) })
+	t.each(stripes, func(_ *columnBatch, _, rows int, from, to int32) { total += rows * int(to-from) })
 	if total == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (t *table) cut(stripes []*stripe) [][]tablePiece {
 			groups, group, used = append(groups, group), nil, 0
 		}
 	}
-	t.each(stripes, func(st *stripe, series, rows int, from, to int32) {
+	t.each(stripes, func(st *columnBatch, series, rows int, from, to int32) {
 		if used >= size || used+rows*int(to-from) > t.groupRows {
 			flush()
 		}
@@ -184,7 +184,7 @@ func (t *table) cut(stripes []*stripe) [][]tablePiece {
 }
 
 // each calls visit for each series that can have rows.
-func (t *table) each(stripes []*stripe, visit func(st *stripe, series, rows int, from, to int32)) {
+func (t *table) each(stripes []*columnBatch, visit func(st *columnBatch, series, rows int, from, to int32)) {
 	for _, st := range stripes {
 		from, to := t.layout.polls(st)
 		if from >= to {

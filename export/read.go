@@ -160,7 +160,7 @@ func (rd *reader) readEndpoints() {
 	}
 	for url, f := range rd.doc.Summary.Info {
 		e := &rd.run.Endpoints[rd.endpoint(url)]
-		e.Fetches = summary.Fetches{Total: f.Total, FirstNS: f.First, LastNS: f.Last, AvgLatencyMS: f.Latency, Unique: f.Unique,
+		e.Fetches = summary.FetchStats{Total: f.Total, FirstNS: f.First, LastNS: f.Last, AvgLatencyMS: f.Latency, Unique: f.Unique,
 			FirstUpdateNS: f.FirstUpdate, LastUpdateNS: f.LastUpdate, AvgUpdateIntervalMS: f.AvgInterval}
 		if f.MedianInterval != nil {
 			e.Fetches.MedianUpdateIntervalMS, e.Fetches.HasMedian = *f.MedianInterval, true

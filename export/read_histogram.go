@@ -254,7 +254,7 @@ func describeDerived(d *catalog.Derived) {
 		}
 		for i := range p.Rules {
 			if r := &p.Rules[i]; r.Name == d.Name {
-				d.Help, d.Better, d.Question, d.Headline, d.Canonical = r.Help, r.Better, r.Question, r.Headline, r.Canonical
+				d.Help, d.Better, d.Category, d.Headline, d.Canonical = r.Help, r.Better, r.Category, r.Headline, r.Canonical
 				return
 			}
 		}

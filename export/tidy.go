@@ -126,9 +126,9 @@ func (l *tidyLayout) unit(f *metric.Family) string {
 	return cmp.Or(l.units[metric.Family{Name: f.Name, Type: f.Type}], f.Unit)
 }
 
-func (l *tidyLayout) polls(st *stripe) (from, to int32) { return 0, int32(len(st.times)) }
+func (l *tidyLayout) polls(st *columnBatch) (from, to int32) { return 0, int32(len(st.times)) }
 
-func (l *tidyLayout) rows(st *stripe, series int) int {
+func (l *tidyLayout) rows(st *columnBatch, series int) int {
 	n := 0
 	for _, slot := range st.dict.SlotsOf(series) {
 		if !st.dict.Slots[slot].Role.Metadata() {

@@ -27,7 +27,7 @@ type tidyPart struct {
 }
 
 // fill appends the rows of a series.
-func (f *tidyFiller) fill(out *tableGroup, st *stripe, series int, from, to int32) {
+func (f *tidyFiller) fill(out *tableGroup, st *columnBatch, series int, from, to int32) {
 	e := &f.layout.run.Endpoints[st.endpoint]
 	f.begin(out, st, series)
 	counted, rows := f.gain.cumulative(), 0
@@ -55,7 +55,7 @@ func before(times []int64, poll int32) int64 {
 }
 
 // begin prepares what all rows of a series share.
-func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
+func (f *tidyFiller) begin(out *tableGroup, st *columnBatch, series int) {
 	f.slots, f.parts = slotsOf(f.slots, st.dict, series), f.parts[:0]
 	f.gain.begin(st.dict.FamilyOf(series).Type)
 	for _, id := range f.slots {
@@ -75,7 +75,7 @@ func (f *tidyFiller) begin(out *tableGroup, st *stripe, series int) {
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *tidyFiller) constants(out *tableGroup, st *stripe, series, rows int) {
+func (f *tidyFiller) constants(out *tableGroup, st *columnBatch, series, rows int) {
 	if rows == 0 {
 		return
 	}

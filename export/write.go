@@ -94,7 +94,7 @@ func writeFile(path string, write func(io.Writer) error, hashed bool) (File, err
 		return File{}, err
 	}
 	defer out.Abort()
-	t := &tally{w: out}
+	t := &countingWriter{w: out}
 	if hashed {
 		t.hash = startHasher()
 	}
@@ -109,15 +109,15 @@ func writeFile(path string, write func(io.Writer) error, hashed bool) (File, err
 	return f, nil
 }
 
-// tally counts and hashes what is written.
-type tally struct {
+// countingWriter counts and hashes what is written.
+type countingWriter struct {
 	w    io.Writer
 	size int64
 	hash *hasher // may be nil
 }
 
 // Write implements io.Writer.
-func (t *tally) Write(p []byte) (int, error) {
+func (t *countingWriter) Write(p []byte) (int, error) {
 	n, err := t.w.Write(p)
 	t.size += int64(n)
 	t.hash.write(p[:n])

@@ -134,11 +134,11 @@ func (b *Board) Record(s *metric.Snapshot) {
 		return
 	}
 	h.Bytes += s.BodyBytes
-	h.Took, h.Busy = s.Took, h.Busy+s.Took
-	h.MaxTook = max(h.MaxTook, s.Took)
+	h.Took, h.Busy = s.Duration, h.Busy+s.Duration
+	h.MaxTook = max(h.MaxTook, s.Duration)
 	h.Late = max(0, time.Duration(s.SentNS-s.DueNS))
 	h.MaxLate = max(h.MaxLate, h.Late)
-	c.took.add(s.Took.Seconds())
+	c.took.add(s.Duration.Seconds())
 }
 
 // Health returns a copy of all accounts.

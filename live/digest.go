@@ -141,10 +141,10 @@ func (h *history) digest(run *summary.Run, target int) *digest {
 // derived are the quantities of the target, or of all targets together.
 func (d *digester) derived() []summary.Derived {
 	if d.target == all {
-		if len(d.run.Fleet) == 0 {
+		if len(d.run.Combined) == 0 {
 			return nil
 		}
-		return d.run.Fleet[0].Derived
+		return d.run.Combined[0].Derived
 	}
 	var out []summary.Derived
 	for _, q := range d.run.Derived {
@@ -156,7 +156,7 @@ func (d *digester) derived() []summary.Derived {
 }
 
 // questionOrder is the order of quantities.
-var questionOrder = [...]catalog.Question{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
+var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
 	catalog.Efficiency, catalog.Check, catalog.Other}
 
 // group is an engine while its rows are gathered.
@@ -208,7 +208,7 @@ func (d *digester) engines() []engine {
 	for _, question := range questionOrder {
 		for i := range quantities {
 			q := &quantities[i]
-			if g := of[q.Pack]; g != nil && q.Headline && q.Question == question && q.Status != catalog.Missing {
+			if g := of[q.Pack]; g != nil && q.Headline && q.Category == question && q.Status != catalog.Missing {
 				g.rows = append(g.rows, d.quantity(q, g.names, len(g.scopes) > 1))
 			}
 		}

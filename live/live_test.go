@@ -40,8 +40,8 @@ func newFake() *fake {
 	f := &fake{board: live.NewBoard([]metric.Target{{Name: "a", URL: "http://10.0.0.1:8000/metrics"}, {URL: "http://10.0.0.2:8000/metrics"}, {Name: hostile, URL: "http://x"}})}
 	for i := range 20 {
 		at := int64(i) * 1e9
-		f.board.Record(&metric.Snapshot{Target: 0, DueNS: at, SentNS: at + 2e6, FirstByteNS: at + 3e6, Took: time.Duration(i+1) * time.Millisecond, Outcome: metric.OK, Lines: 1000})
-		s := metric.Snapshot{Target: 1, DueNS: at, SentNS: at + 1e6, FirstByteNS: at + 2e6, Took: 4 * time.Millisecond, Outcome: metric.Partial, Lines: 10,
+		f.board.Record(&metric.Snapshot{Target: 0, DueNS: at, SentNS: at + 2e6, FirstByteNS: at + 3e6, Duration: time.Duration(i+1) * time.Millisecond, Outcome: metric.OK, Lines: 1000})
+		s := metric.Snapshot{Target: 1, DueNS: at, SentNS: at + 1e6, FirstByteNS: at + 2e6, Duration: 4 * time.Millisecond, Outcome: metric.Partial, Lines: 10,
 			Drops: []metric.Drop{{Reason: "bad_syntax", Lines: 1}}}
 		if i >= 17 {
 			s = metric.Snapshot{Target: 1, DueNS: at, SentNS: at, Outcome: metric.ConnectError, Err: "connection refused " + hostile}
@@ -76,9 +76,9 @@ func (f *fake) result() (*summary.Run, error) {
 		return run, nil
 	}
 	labels := metric.NewLabels(metric.Label{Name: "model_name", Value: "m" + hostile})
-	derived := func(endpoint int, pack, name, unit string, q catalog.Question, num, den float64, l metric.Labels) summary.Derived {
+	derived := func(endpoint int, pack, name, unit string, q catalog.Category, num, den float64, l metric.Labels) summary.Derived {
 		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: pack, Name: name, Unit: unit, Labels: l, Value: num / den, Shown: num / den, Numerator: num, Denominator: den,
-			HasParts: true, Headline: true, Question: q, Families: []string{"vllm:generation_tokens"}}}
+			HasParts: true, Headline: true, Category: q, Families: []string{"vllm:generation_tokens"}}}
 	}
 	for endpoint := range 2 {
 		run.Derived = append(run.Derived, derived(endpoint, catalog.VLLMPack, "output_tok_s", "tokens/s", catalog.Throughput, n*n*100, n, labels))
@@ -87,7 +87,7 @@ func (f *fake) result() (*summary.Run, error) {
 	missing.Status = catalog.Missing
 	empty := derived(-1, catalog.VLLMPack, "hit_ratio", "ratio", catalog.Cache, 0, 0, labels)
 	empty.Status, empty.Value, empty.Shown = catalog.ZeroDenominator, 0, 0
-	run.Fleet = []summary.Together{{Derived: []summary.Derived{
+	run.Combined = []summary.FleetResult{{Derived: []summary.Derived{
 		derived(-1, catalog.VLLMPack, "output_tok_s", "tokens/s", catalog.Throughput, n*n*200, n, labels), missing, empty,
 		derived(-1, catalog.SGLangPack, "request_rate", "requests/s", catalog.Throughput, n*3, n, metric.Labels{}),
 	}}}
@@ -109,7 +109,7 @@ func (f *fake) result() (*summary.Run, error) {
 func TestScreens(t *testing.T) {
 	check := func(name string, width, height int, keys ...string) {
 		t.Helper()
-		got := live.Still(newFake().options(), width, height, keys...)
+		got := live.RenderText(newFake().options(), width, height, keys...)
 		path := filepath.Join("testdata", name+".txt")
 		if *update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -141,7 +141,7 @@ func TestScreens(t *testing.T) {
 	for width := 1; width <= 140; width += 17 {
 		for height := 1; height <= 50; height += 12 {
 			for _, keys := range [][]string{{w}, {w, "2"}, {w, "3", "enter"}, {"?"}} {
-				screen := live.Still(newFake().options(), width, height, keys...)
+				screen := live.RenderText(newFake().options(), width, height, keys...)
 				lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 				if len(lines) > height {
 					t.Fatalf("%dx%d %q: %d lines", width, height, keys, len(lines))
@@ -163,7 +163,7 @@ func TestScreens(t *testing.T) {
 func TestKeys(t *testing.T) {
 	check := func(want string, keys ...string) {
 		t.Helper()
-		if got := live.Still(newFake().options(), 100, 19, append([]string{live.Wait}, keys...)...); !strings.Contains(got, want) {
+		if got := live.RenderText(newFake().options(), 100, 19, append([]string{live.Wait}, keys...)...); !strings.Contains(got, want) {
 			t.Errorf("%q: want %q in\n%s", keys, want, got)
 		}
 	}
@@ -208,7 +208,7 @@ func TestKeys(t *testing.T) {
 	check(engine, "x", "ctrl+z", "")
 
 	f := newFake()
-	live.Still(f.options(), 80, 24, "q", "ctrl+c")
+	live.RenderText(f.options(), 80, 24, "q", "ctrl+c")
 	if f.quits != 2 {
 		t.Errorf("q and ctrl+c: quit was called %d times", f.quits)
 	}
@@ -217,7 +217,7 @@ func TestKeys(t *testing.T) {
 // TestTrends: what is now is what was gained since the last look, and a trend is
 // drawn of it.
 func TestTrends(t *testing.T) {
-	screen := live.Still(newFake().options(), 100, 30, live.Wait, live.Wait)
+	screen := live.RenderText(newFake().options(), 100, 30, live.Wait, live.Wait)
 	// Tokens are 200 n² in n seconds: in the third one 200 (9 - 4).
 	for _, want := range []string{"output_tok_s  600 tokens/s  1,000 tokens/s  ▅█", "running                                  9  ▃▆█"} {
 		if !strings.Contains(screen, want) {
@@ -233,7 +233,7 @@ func TestTrouble(t *testing.T) {
 		f := newFake()
 		o := f.options()
 		change(f, &o)
-		if got := live.Still(o, 100, 30, live.Wait); !strings.Contains(got, want) {
+		if got := live.RenderText(o, 100, 30, live.Wait); !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
@@ -264,12 +264,12 @@ func TestManyTargets(t *testing.T) {
 		f.board.Record(&metric.Snapshot{Target: i, SentNS: 1, Outcome: metric.OK})
 	}
 	f.board.Record(&metric.Snapshot{Target: 400, SentNS: 1, Outcome: metric.Timeout, Err: "too slow"})
-	first := live.Still(f.options(), 100, 30, "2")
-	last := live.Still(f.options(), 100, 30, "2", "end")
+	first := live.RenderText(f.options(), 100, 30, "2")
+	last := live.RenderText(f.options(), 100, 30, "2", "end")
 	if !strings.Contains(first, "FAILED  t400") || strings.Contains(first, "t499") || !strings.Contains(last, "t499") || !strings.Contains(last, "all 500") {
 		t.Errorf("first\n%slast\n%s", first, last)
 	}
-	if got := live.Still(f.options(), 100, 30); !strings.Contains(got, "more: press 2") {
+	if got := live.RenderText(f.options(), 100, 30); !strings.Contains(got, "more: press 2") {
 		t.Errorf("no word on hidden targets in\n%s", got)
 	}
 }

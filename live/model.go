@@ -82,12 +82,12 @@ func newModel(o Options) *model {
 	if m.now == nil {
 		m.now = time.Now
 	}
-	m.look()
+	m.refresh()
 	return m
 }
 
-// look reads the accounts, which takes no time of those who poll.
-func (m *model) look() {
+// refresh reads the accounts, which takes no time of those who poll.
+func (m *model) refresh() {
 	m.status, m.health = m.o.Status(), m.o.Board.Health()
 }
 
@@ -127,7 +127,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tickMsg:
-		m.look()
+		m.refresh()
 		return m, tea.Batch(m.ask(), tick())
 	case resultMsg:
 		m.asking, m.err = false, msg.err

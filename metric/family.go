@@ -56,7 +56,7 @@ type Family struct {
 // Series is one label set of a family. Its labels leave out "le" and
 // "quantile", which belong to its slots.
 type Series struct {
-	Family int // index into Dict.Families
+	Family int // index into Schema.Families
 	Labels Labels
 }
 
@@ -76,7 +76,7 @@ const (
 	RoleQuantile
 	RoleCreated
 	// RoleNative is a bucket of a native histogram: the observations between
-	// Slot.Lower and Slot.Bound, not those below as well. Its buckets come and go
+	// SampleID.Lower and SampleID.Bound, not those below as well. Its buckets come and go
 	// as the server needs them; one that is absent is empty.
 	RoleNative
 	// RoleSampleTime holds the time that a server gave the samples of a series, in
@@ -102,9 +102,9 @@ func (r Role) String() string {
 	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
-// Slot is one scalar of a series, usually one line of an exposition.
-type Slot struct {
-	Series int // index into Dict.Series
+// SampleID is one scalar of a series, usually one line of an exposition.
+type SampleID struct {
+	Series int // index into Schema.Series
 	Role   Role
 	// Bound is the upper bound of a bucket (+Inf for the last) or the quantile
 	// of a summary; 0 for other roles. Within a series role and bounds are unique.
@@ -120,34 +120,34 @@ type Slot struct {
 	Integer bool
 }
 
-// Growth is what a poll adds to the dictionary of its target. Indices in it
+// DictDelta is what a poll adds to the dictionary of its target. Indices in it
 // count from the start of the dictionary, so entries may refer to each other.
-type Growth struct {
+type DictDelta struct {
 	Families []Family
 	Series   []Series
-	Slots    []Slot
+	Slots    []SampleID
 }
 
 // Empty says that nothing is new.
-func (g *Growth) Empty() bool {
+func (g *DictDelta) Empty() bool {
 	return len(g.Families)+len(g.Series)+len(g.Slots) == 0
 }
 
-// Dict is all that a target has shown so far, in order of first appearance. It
+// Schema is all that a target has shown so far, in order of first appearance. It
 // only grows; an index once given stays valid for the run. The zero value is
-// empty and ready to use. A Dict has one owner: it is not safe for concurrent
+// empty and ready to use. A Schema has one owner: it is not safe for concurrent
 // use while it grows.
-type Dict struct {
+type Schema struct {
 	Families []Family
 	Series   []Series
-	Slots    []Slot
+	Slots    []SampleID
 
 	slotsOf [][]int32 // by series
 }
 
 // Grow adds g. It refuses growth whose indices point outside the dictionary,
 // as only a damaged recording has; the dictionary is then unchanged.
-func (d *Dict) Grow(g *Growth) error {
+func (d *Schema) Grow(g *DictDelta) error {
 	families, series := len(d.Families)+len(g.Families), len(d.Series)+len(g.Series)
 	for i, s := range g.Series {
 		if s.Family < 0 || s.Family >= families {
@@ -171,7 +171,7 @@ func (d *Dict) Grow(g *Growth) error {
 
 // SlotsOf returns the slots of a series in order of first appearance. The
 // slice belongs to the dictionary and is valid until it grows.
-func (d *Dict) SlotsOf(series int) []int32 { return d.slotsOf[series] }
+func (d *Schema) SlotsOf(series int) []int32 { return d.slotsOf[series] }
 
 // FamilyOf returns the family of a series.
-func (d *Dict) FamilyOf(series int) *Family { return &d.Families[d.Series[series].Family] }
+func (d *Schema) FamilyOf(series int) *Family { return &d.Families[d.Series[series].Family] }

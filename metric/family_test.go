@@ -56,11 +56,11 @@ func TestRoleNames(t *testing.T) {
 
 // histogram is growth by one family with one series of three slots, placed
 // after families and series that are already there.
-func histogram(name string, families, series int) metric.Growth {
-	return metric.Growth{
+func histogram(name string, families, series int) metric.DictDelta {
+	return metric.DictDelta{
 		Families: []metric.Family{{Name: name, Type: metric.Histogram}},
 		Series:   []metric.Series{{Family: families, Labels: metric.NewLabels(label{"engine", "0"})}},
-		Slots: []metric.Slot{
+		Slots: []metric.SampleID{
 			{Series: series, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"},
 			{Series: series, Role: metric.RoleSum},
 			{Series: series, Role: metric.RoleCount},
@@ -69,15 +69,15 @@ func histogram(name string, families, series int) metric.Growth {
 }
 
 func TestDictGrow(t *testing.T) {
-	var d metric.Dict
+	var d metric.Schema
 	first, second := histogram("a", 0, 0), histogram("b", 1, 1)
-	for _, g := range []metric.Growth{first, second, {}} {
+	for _, g := range []metric.DictDelta{first, second, {}} {
 		if err := d.Grow(&g); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A slot that an old series shows late.
-	if err := d.Grow(&metric.Growth{Slots: []metric.Slot{{Series: 0, Role: metric.RoleCreated}}}); err != nil {
+	if err := d.Grow(&metric.DictDelta{Slots: []metric.SampleID{{Series: 0, Role: metric.RoleCreated}}}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]int32{0, 1, 2, 6}, d.SlotsOf(0)); diff != "" {
@@ -96,25 +96,25 @@ func TestDictGrow(t *testing.T) {
 }
 
 func TestGrowthEmpty(t *testing.T) {
-	check := func(g metric.Growth, want bool) {
+	check := func(g metric.DictDelta, want bool) {
 		t.Helper()
 		if g.Empty() != want {
 			t.Errorf("%+v: got Empty %v, want %v", g, g.Empty(), want)
 		}
 	}
-	check(metric.Growth{}, true)
-	check(metric.Growth{Families: make([]metric.Family, 1)}, false)
-	check(metric.Growth{Series: make([]metric.Series, 1)}, false)
-	check(metric.Growth{Slots: make([]metric.Slot, 1)}, false)
+	check(metric.DictDelta{}, true)
+	check(metric.DictDelta{Families: make([]metric.Family, 1)}, false)
+	check(metric.DictDelta{Series: make([]metric.Series, 1)}, false)
+	check(metric.DictDelta{Slots: make([]metric.SampleID, 1)}, false)
 }
 
 // TestDictRefuses checks that damaged growth leaves the dictionary as it was.
 func TestDictRefuses(t *testing.T) {
-	check := func(name string, g metric.Growth, want string) {
+	check := func(name string, g metric.DictDelta, want string) {
 		t.Helper()
-		var d, before metric.Dict
+		var d, before metric.Schema
 		start := histogram("a", 0, 0)
-		for _, dict := range []*metric.Dict{&d, &before} {
+		for _, dict := range []*metric.Schema{&d, &before} {
 			if err := dict.Grow(&start); err != nil {
 				t.Fatal(err)
 			}
@@ -126,17 +126,17 @@ func TestDictRefuses(t *testing.T) {
 			t.Errorf("%s: the dictionary changed:\n%s", name, diff)
 		}
 	}
-	check("family after the end", metric.Growth{Series: []metric.Series{{Family: 1}}}, "series 1 has family 1 of 1")
-	check("negative family", metric.Growth{Series: []metric.Series{{Family: -1}}}, "family -1")
-	check("series after the end", metric.Growth{Slots: []metric.Slot{{Series: 1}}}, "slot 3 has series 1 of 1")
-	check("negative series", metric.Growth{Slots: []metric.Slot{{Series: -1}}}, "series -1")
+	check("family after the end", metric.DictDelta{Series: []metric.Series{{Family: 1}}}, "series 1 has family 1 of 1")
+	check("negative family", metric.DictDelta{Series: []metric.Series{{Family: -1}}}, "family -1")
+	check("series after the end", metric.DictDelta{Slots: []metric.SampleID{{Series: 1}}}, "slot 3 has series 1 of 1")
+	check("negative series", metric.DictDelta{Slots: []metric.SampleID{{Series: -1}}}, "series -1")
 	bad := histogram("b", 1, 1)
 	bad.Slots[2].Series = 2
 	check("last slot of good growth", bad, "slot 5 has series 2 of 2")
 }
 
-func dictDiff(want, got *metric.Dict) string {
-	return cmp.Diff(want, got, cmp.AllowUnexported(metric.Dict{}), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
+func dictDiff(want, got *metric.Schema) string {
+	return cmp.Diff(want, got, cmp.AllowUnexported(metric.Schema{}), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
 		cmpopts.EquateEmpty())
 }
 
@@ -144,8 +144,8 @@ func dictDiff(want, got *metric.Dict) string {
 // SlotsOf lists each slot once, under its series, in order.
 func TestDictSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var stepped, whole metric.Dict
-		var all metric.Growth
+		var stepped, whole metric.Schema
+		var all metric.DictDelta
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			g := anyGrowth(t, len(all.Families), len(all.Series))
 			all.Families = append(all.Families, g.Families...)
@@ -179,8 +179,8 @@ func TestDictSteps(t *testing.T) {
 	})
 }
 
-func anyGrowth(t *rapid.T, families, series int) metric.Growth {
-	var g metric.Growth
+func anyGrowth(t *rapid.T, families, series int) metric.DictDelta {
+	var g metric.DictDelta
 	for range rapid.IntRange(0, 2).Draw(t, "families") {
 		g.Families = append(g.Families, metric.Family{Name: rapid.String().Draw(t, "name")})
 	}
@@ -191,7 +191,7 @@ func anyGrowth(t *rapid.T, families, series int) metric.Growth {
 	}
 	if series += len(g.Series); series > 0 {
 		for range rapid.IntRange(0, 4).Draw(t, "slots") {
-			g.Slots = append(g.Slots, metric.Slot{Series: rapid.IntRange(0, series-1).Draw(t, "of"), Bound: 1})
+			g.Slots = append(g.Slots, metric.SampleID{Series: rapid.IntRange(0, series-1).Draw(t, "of"), Bound: 1})
 		}
 	}
 	return g

@@ -16,9 +16,9 @@ type Target struct {
 // Shown is the target for people: the user's alias, or else its address.
 func (t *Target) Shown() string { return cmp.Or(t.Name, t.URL) }
 
-// Life is a target that comes or goes while a run is recorded. A target without
+// TargetEvent is a target that comes or goes while a run is recorded. A target without
 // any was there from the beginning to the end.
-type Life struct {
+type TargetEvent struct {
 	AtNS   int64
 	Gone   bool   // it went; otherwise it came
 	Reason string // who says so, in words: "pod is no longer listed"

@@ -67,8 +67,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Frame is the samples of one poll in terms of the slots of its target.
-type Frame struct {
+// Delta is the samples of one poll in terms of the slots of its target.
+type Delta struct {
 	// Full says that Slots lists every slot the poll saw, so a slot that is not
 	// listed has vanished. Otherwise the set of slots is that of the previous
 	// stored poll and only those whose bits changed are listed.
@@ -76,12 +76,12 @@ type Frame struct {
 	// Slots holds slot indices, strictly ascending.
 	Slots []uint32
 	// Bits is parallel to Slots: math.Float64bits of the value, or the integer
-	// itself where Slot.Integer is set. Bits keep NaN payloads and -0.
+	// itself where SampleID.Integer is set. Bits keep NaN payloads and -0.
 	Bits []uint64
 }
 
 // Float returns the value at position i of a slot that is not an integer.
-func (f *Frame) Float(i int) float64 { return math.Float64frombits(f.Bits[i]) }
+func (f *Delta) Float(i int) float64 { return math.Float64frombits(f.Bits[i]) }
 
 // DropFiltered is the reason of lines that the user asked to leave out. They are
 // counted, so that stored and dropped add up, and are no loss.
@@ -107,7 +107,7 @@ type Snapshot struct {
 	DueNS       int64         // when the schedule wanted it
 	SentNS      int64         // when the request was sent
 	FirstByteNS int64         // when the first byte of the body arrived; 0 if none did
-	Took        time.Duration // from SentNS until the body was read; no work of ours in it
+	Duration    time.Duration // from SentNS until the body was read; no work of ours in it
 
 	Outcome Outcome
 	Status  int    // HTTP status, 0 when none was received
@@ -122,8 +122,8 @@ type Snapshot struct {
 	Drops     []Drop // those that were not stored: stored + dropped = lines
 	Warnings  []Warning
 
-	Growth Growth
-	Frame  Frame
+	DictDelta DictDelta
+	Delta     Delta
 	// Observations are the single events behind the samples, where a source logs
 	// each of them.
 	Observations []Observation
@@ -134,7 +134,7 @@ type Snapshot struct {
 
 // Observation is one logged event of a series: the duration of one request, say.
 type Observation struct {
-	Series   int   // index into Dict.Series
+	Series   int   // index into Schema.Series
 	AtNS     int64 // by the log's own time, nanoseconds since 1970
 	Value    float64
 	Requests []string // ids of the requests it was measured for; nil when unknown
@@ -143,7 +143,7 @@ type Observation struct {
 // Exemplar is one observation that a server shows beside a bucket or a counter,
 // with what leads to its trace.
 type Exemplar struct {
-	Slot   int // index into Dict.Slots
+	Slot   int // index into Schema.Slots
 	Labels Labels
 	Value  float64
 	// AtNS is when the server observed it, 0 when it does not say.

@@ -62,9 +62,9 @@ func TestSingleSample(t *testing.T) {
 
 // S04: a series vanishes and returns.
 func TestGaps(t *testing.T) {
-	other := line{family: "o", typ: metric.Gauge, value: 1}
+	other := changeLog{family: "o", typ: metric.Gauge, value: 1}
 	polls := []poll{
-		{0, append(gaugeLine(2), other)}, {second, []line{other}}, {9 * second, append(gaugeLine(4), other)},
+		{0, append(gaugeLine(2), other)}, {second, []changeLog{other}}, {9 * second, append(gaugeLine(4), other)},
 		{10 * second, append(gaugeLine(6), other)}, {11 * second, append(gaugeLine(6), other)},
 	}
 	r := byFamily(adjusted(t, filter{}, polls))
@@ -91,18 +91,18 @@ func TestGaps(t *testing.T) {
 // A creation time that changes is a restart, before or after its value in the
 // frame, with or without a change of the value.
 func TestCreated(t *testing.T) {
-	sample := func(value, created float64, first bool) []line {
-		v := line{family: "c", typ: metric.Counter, value: value}
-		c := line{family: "c", typ: metric.Counter, role: metric.RoleCreated, value: created}
+	sample := func(value, created float64, first bool) []changeLog {
+		v := changeLog{family: "c", typ: metric.Counter, value: value}
+		c := changeLog{family: "c", typ: metric.Counter, role: metric.RoleCreated, value: created}
 		if first {
-			return []line{c, v}
+			return []changeLog{c, v}
 		}
-		return []line{v, c}
+		return []changeLog{v, c}
 	}
 	for _, first := range []bool{true, false} {
 		check := func(total float64, resets int, samples ...[2]float64) {
 			t.Helper()
-			polls := each(0, samples, func(s [2]float64) []line { return sample(s[0], s[1], first) })
+			polls := each(0, samples, func(s [2]float64) []changeLog { return sample(s[0], s[1], first) })
 			s := only(t, adjusted(t, filter{0, 10, 1}, polls))
 			if s.Counter.Total != total || s.Resets != resets {
 				t.Errorf("%v: got total %v with %d resets, want %v with %d", samples, s.Counter.Total, s.Resets, total, resets)
@@ -116,8 +116,8 @@ func TestCreated(t *testing.T) {
 		check(35, 1, [2]float64{10, 1}, [2]float64{math.NaN(), 2}, [2]float64{35, 2})
 	}
 	h := hist{10, 5, map[string]float64{"1": 3, "+Inf": 5}}
-	created := func(c float64) []line {
-		return append(h.lines(), line{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: c})
+	created := func(c float64) []changeLog {
+		return append(h.lines(), changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: c})
 	}
 	s := only(t, adjusted(t, filter{}, []poll{{0, created(1)}, {second, created(2)}}))
 	if s.Resets != 1 || s.Histogram.Count != 5 || s.Histogram.Sum != 10 || s.Histogram.Buckets[0].Count != 3 {
@@ -127,8 +127,8 @@ func TestCreated(t *testing.T) {
 
 // Integers beyond 2^53 are subtracted exactly.
 func TestExactCounter(t *testing.T) {
-	sample := func(v uint64) []line {
-		return []line{{family: "c", typ: metric.Counter, whole: true, bits: v}}
+	sample := func(v uint64) []changeLog {
+		return []changeLog{{family: "c", typ: metric.Counter, whole: true, bits: v}}
 	}
 	c := only(t, adjusted(t, filter{}, each(0, []uint64{1 << 63, 1<<63 + 1, 1<<63 + 4}, sample))).Counter
 	if !c.HasExact || c.Exact != 4 || c.Total != 4 {
@@ -202,11 +202,11 @@ func TestHistogramFaults(t *testing.T) {
 // Integer slots stay whole up to where float64 does, and no further.
 func TestHistogramOfIntegers(t *testing.T) {
 	samples := func(from, by uint64) []poll {
-		return each(0, []uint64{0, 1}, func(i uint64) []line {
-			at := func(role metric.Role, text string, v uint64) line {
-				return line{family: "h", typ: metric.Histogram, role: role, text: text, bits: v, whole: true}
+		return each(0, []uint64{0, 1}, func(i uint64) []changeLog {
+			at := func(role metric.Role, text string, v uint64) changeLog {
+				return changeLog{family: "h", typ: metric.Histogram, role: role, text: text, bits: v, whole: true}
 			}
-			return []line{at(metric.RoleBucket, "1", from+i*by), at(metric.RoleBucket, "+Inf", from+2*i*by),
+			return []changeLog{at(metric.RoleBucket, "1", from+i*by), at(metric.RoleBucket, "+Inf", from+2*i*by),
 				at(metric.RoleCount, "", from+2*i*by), at(metric.RoleSum, "", 3*i*by)}
 		})
 	}

@@ -175,7 +175,7 @@ func TestAIPerfGauges(t *testing.T) {
 	sliced("28", filter{0, 5.5, 2}, at(0, 1, 2, 3, 4, 5, 6), [4]float64{0, 2, 1.5}, [4]float64{2, 4, 3.5}, [4]float64{4, 5.5, 5.5, 1})
 	spread("29", filter{}, at(0, 10, 20, 30), 20)
 	spread("29 tiny", filter{}, at(0, 1e-10, 2e-10, 3e-10), 2e-10, 1e-10, 3e-10, 1e-10)
-	unknown := []poll{{0, []line{{family: "u", value: 10}}}, {second, []line{{family: "u", value: 30}}}}
+	unknown := []poll{{0, []changeLog{{family: "u", value: 10}}}, {second, []changeLog{{family: "u", value: 30}}}}
 	spread("29 unknown", filter{}, unknown, 20)
 }
 
@@ -230,8 +230,8 @@ func TestAIPerfHistograms(t *testing.T) {
 
 // Case 58: a NaN beside a good sample.
 func TestNonFinite(t *testing.T) {
-	two := func(a, b float64) []line {
-		return []line{{family: "g", typ: metric.Gauge, labels: "a", value: a}, {family: "g", typ: metric.Gauge, labels: "b", value: b}}
+	two := func(a, b float64) []changeLog {
+		return []changeLog{{family: "g", typ: metric.Gauge, labels: "a", value: a}, {family: "g", typ: metric.Gauge, labels: "b", value: b}}
 	}
 	r := clamped(t, filter{}, []poll{{0, two(1, math.NaN())}, {second, two(2, math.NaN())}})
 	if s := only(t, r); s.Gauge.N != 2 {

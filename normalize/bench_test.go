@@ -16,9 +16,9 @@ import (
 func engine(polls int) []*metric.Snapshot {
 	const histograms, buckets, counters, gauges = 40, 20, 140, 67
 	rng := rand.New(rand.NewPCG(1, 2))
-	var lines []line
+	var lines []changeLog
 	for i := range histograms {
-		l := line{family: "h" + strconv.Itoa(i), typ: metric.Histogram, role: metric.RoleBucket}
+		l := changeLog{family: "h" + strconv.Itoa(i), typ: metric.Histogram, role: metric.RoleBucket}
 		for k := range buckets - 1 {
 			l.text = strconv.FormatFloat(0.1*float64(k+1), 'g', -1, 64)
 			lines = append(lines, l)
@@ -31,10 +31,10 @@ func engine(polls int) []*metric.Snapshot {
 		lines = append(lines, l)
 	}
 	for i := range counters {
-		lines = append(lines, line{family: "c" + strconv.Itoa(i), typ: metric.Counter})
+		lines = append(lines, changeLog{family: "c" + strconv.Itoa(i), typ: metric.Counter})
 	}
 	for i := range gauges {
-		lines = append(lines, line{family: "g" + strconv.Itoa(i), typ: metric.Gauge})
+		lines = append(lines, changeLog{family: "g" + strconv.Itoa(i), typ: metric.Gauge})
 	}
 	b := newBuilder(false)
 	out := make([]*metric.Snapshot, polls)
@@ -71,7 +71,7 @@ func BenchmarkFold(b *testing.B) {
 	polls := engine(1800)
 	changed := 0
 	for _, p := range polls {
-		changed += len(p.Frame.Slots)
+		changed += len(p.Delta.Slots)
 	}
 	run := func(name string, o normalize.Options) {
 		b.Run(name, func(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 
 const second = int64(1e9)
 
-// line is one line of an exposition.
-type line struct {
+// changeLog is one line of an exposition.
+type changeLog struct {
 	family string
 	typ    metric.Type
 	labels string
@@ -23,7 +23,7 @@ type line struct {
 	whole  bool
 }
 
-func (l line) bitsOf() uint64 {
+func (l changeLog) bitsOf() uint64 {
 	if l.whole {
 		return l.bits
 	}
@@ -56,7 +56,7 @@ func boundOf(text string) float64 {
 }
 
 // poll makes the snapshot of a poll at atNS that shows these lines.
-func (b *builder) poll(atNS int64, lines []line) *metric.Snapshot {
+func (b *builder) poll(atNS int64, lines []changeLog) *metric.Snapshot {
 	s := &metric.Snapshot{Seq: b.seq, SentNS: atNS, FirstByteNS: atNS}
 	b.seq++
 	now := map[uint32]uint64{}
@@ -64,27 +64,27 @@ func (b *builder) poll(atNS int64, lines []line) *metric.Snapshot {
 		fk := l.family + "/" + l.typ.String()
 		if _, ok := b.families[fk]; !ok {
 			b.families[fk] = len(b.families)
-			s.Growth.Families = append(s.Growth.Families, metric.Family{Name: l.family, Type: l.typ})
+			s.DictDelta.Families = append(s.DictDelta.Families, metric.Family{Name: l.family, Type: l.typ})
 		}
 		sk := fk + "/" + l.labels
 		if _, ok := b.series[sk]; !ok {
 			b.series[sk] = len(b.series)
-			s.Growth.Series = append(s.Growth.Series, metric.Series{Family: b.families[fk],
+			s.DictDelta.Series = append(s.DictDelta.Series, metric.Series{Family: b.families[fk],
 				Labels: metric.NewLabels(metric.Label{Name: "l", Value: l.labels})})
 		}
 		id := sk + "/" + l.role.String() + "/" + l.text
 		if _, ok := b.slots[id]; !ok {
 			b.slots[id] = uint32(len(b.slots))
-			s.Growth.Slots = append(s.Growth.Slots, metric.Slot{Series: b.series[sk], Role: l.role, Text: l.text,
+			s.DictDelta.Slots = append(s.DictDelta.Slots, metric.SampleID{Series: b.series[sk], Role: l.role, Text: l.text,
 				Bound: boundOf(l.text), Integer: l.whole})
 		}
 		now[b.slots[id]] = l.bitsOf()
 	}
-	b.frame(&s.Frame, now)
+	b.frame(&s.Delta, now)
 	return s
 }
 
-func (b *builder) frame(f *metric.Frame, now map[uint32]uint64) {
+func (b *builder) frame(f *metric.Delta, now map[uint32]uint64) {
 	f.Full = b.full || b.last == nil || len(now) != len(b.last)
 	for id := range now {
 		if _, ok := b.last[id]; !ok {
@@ -106,7 +106,7 @@ func (b *builder) frame(f *metric.Frame, now map[uint32]uint64) {
 // poll is one poll of a target.
 type poll struct {
 	at    int64
-	lines []line
+	lines []changeLog
 }
 
 // fold runs polls through a fold.
@@ -126,7 +126,7 @@ func fold(t testing.TB, o normalize.Options, end int64, full bool, polls []poll)
 }
 
 // each makes one poll per sample, every second from the time from.
-func each[T any](from float64, samples []T, lines func(T) []line) []poll {
+func each[T any](from float64, samples []T, lines func(T) []changeLog) []poll {
 	var out []poll
 	for i, v := range samples {
 		out = append(out, poll{int64(from*1e9) + int64(i)*second, lines(v)})
@@ -134,8 +134,10 @@ func each[T any](from float64, samples []T, lines func(T) []line) []poll {
 	return out
 }
 
-func counterLine(v float64) []line { return []line{{family: "c", typ: metric.Counter, value: v}} }
-func gaugeLine(v float64) []line   { return []line{{family: "g", typ: metric.Gauge, value: v}} }
+func counterLine(v float64) []changeLog {
+	return []changeLog{{family: "c", typ: metric.Counter, value: v}}
+}
+func gaugeLine(v float64) []changeLog { return []changeLog{{family: "g", typ: metric.Gauge, value: v}} }
 
 // hist is a histogram sample; a sum or count of -Inf is left out.
 type hist struct {
@@ -143,26 +145,26 @@ type hist struct {
 	buckets    map[string]float64
 }
 
-func (h hist) lines() []line {
-	var out []line
+func (h hist) lines() []changeLog {
+	var out []changeLog
 	var keys []string
 	for le := range h.buckets {
 		keys = append(keys, le)
 	}
 	slices.Sort(keys)
 	for _, le := range keys {
-		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: h.buckets[le]})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: h.buckets[le]})
 	}
 	if !math.IsInf(h.sum, -1) {
-		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: h.sum})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: h.sum})
 	}
 	if !math.IsInf(h.count, -1) {
-		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: h.count})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: h.count})
 	}
 	return out
 }
 
-func histLines(h hist) []line { return h.lines() }
+func histLines(h hist) []changeLog { return h.lines() }
 
 // near says whether two numbers agree to 1e-9, relative.
 func near(a, b float64) bool {

@@ -22,14 +22,14 @@ type counter[T number] struct {
 	seen    bool  // there was a sample
 	restart bool  // the creation time changed since the last sample
 	created float64
-	line    line
+	line    changeLog
 }
 
 func newCounter[T number]() counter[T] {
 	return counter[T]{track: newTrack(), created: math.NaN(), changed: -1, resetAt: -1}
 }
 
-func (f *Fold) setCounter(c *counter[float64], bits uint64, n int32) {
+func (f *Accumulator) setCounter(c *counter[float64], bits uint64, n int32) {
 	if !isFinite(bits) {
 		c.track.set(bad, n, f.window)
 		return
@@ -38,7 +38,7 @@ func (f *Fold) setCounter(c *counter[float64], bits uint64, n int32) {
 }
 
 // set takes a changed sample of poll n.
-func (c *counter[T]) set(f *Fold, v T, n int32) {
+func (c *counter[T]) set(f *Accumulator, v T, n int32) {
 	if c.track.state != good {
 		c.track.set(good, n, f.window)
 	}
@@ -61,7 +61,7 @@ func (c *counter[T]) set(f *Fold, v T, n int32) {
 // fromZero counts an integer from zero that is new in poll n and says it was
 // created at or after the poll before: it was zero then. Only sources that are no
 // exposition send integers; for all others AIPerf's rule holds.
-func (c *counter[T]) fromZero(f *Fold, n int32) {
+func (c *counter[T]) fromZero(f *Accumulator, n int32) {
 	var zero T
 	if _, whole := any(zero).(uint64); !whole || n == 0 || f.o.Resets == ResetClamp || !(c.created >= float64(f.times[n-1])/1e9) {
 		return
@@ -74,7 +74,7 @@ func (c *counter[T]) fromZero(f *Fold, n int32) {
 
 // reset ends a life of the counter at old; v, the sample of poll n, counts from
 // zero.
-func (c *counter[T]) reset(f *Fold, old, v T, n int32) {
+func (c *counter[T]) reset(f *Accumulator, old, v T, n int32) {
 	c.restart = false
 	c.resets++
 	c.resetAt = n
@@ -86,7 +86,7 @@ func (c *counter[T]) reset(f *Fold, old, v T, n int32) {
 
 // restarted handles a changed creation time at poll n, whose values are taken
 // over already.
-func (c *counter[T]) restarted(f *Fold, n int32) {
+func (c *counter[T]) restarted(f *Accumulator, n int32) {
 	switch {
 	case !c.restart || c.track.state != good:
 	case c.born == n, c.resetAt == n:
@@ -102,7 +102,7 @@ func (c *counter[T]) restarted(f *Fold, n int32) {
 	}
 }
 
-func (f *Fold) setCounterCreated(s *slot, bits uint64) {
+func (f *Accumulator) setCounterCreated(s *slot, bits uint64) {
 	v := s.value(bits)
 	switch h := f.holders[s.owner]; h.kind {
 	case kindCounter:
@@ -235,7 +235,7 @@ func rates(all []CounterSlice) *Spread {
 	if n == 0 {
 		return nil
 	}
-	s := summer{}
+	s := moments{}
 	for pass := range passes {
 		s.begin(pass)
 		for i := range all[:n] {

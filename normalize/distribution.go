@@ -36,7 +36,7 @@ type observed struct {
 const maxObserved = 20_000_000
 
 // observe takes the events of a poll inside the window.
-func (f *Fold) observe(list []metric.Observation) error {
+func (f *Accumulator) observe(list []metric.Observation) error {
 	for i := range list {
 		o := &list[i]
 		if o.Series < 0 || o.Series >= len(f.holders) {
@@ -59,7 +59,7 @@ func (f *Fold) observe(list []metric.Observation) error {
 }
 
 // distribution returns the exact statistics of a series, nil without events.
-func (f *Fold) distribution(series int) *Distribution {
+func (f *Accumulator) distribution(series int) *Distribution {
 	events := f.observed[series]
 	if len(events) == 0 {
 		return nil

@@ -18,12 +18,12 @@ func observe(t interface{ Fatal(...any) }, start int64, polls ...[]metric.Observ
 	if err != nil {
 		t.Fatal(err)
 	}
-	var g metric.Gatherer
+	var g metric.SnapshotBuilder
 	for i, events := range polls {
 		at := int64(i+1) * 1e9
 		s := metric.Snapshot{SentNS: at, FirstByteNS: at, Observations: events}
 		series := g.Series(g.Family("d", metric.Gauge, "", ""), metric.Labels{})
-		g.Set(g.Slot(series, metric.Slot{}), 1)
+		g.Set(g.Slot(series, metric.SampleID{}), 1)
 		g.Finish(&s)
 		if err := f.Add(&s); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package normalize turns the polls of one target into statistics of a window.
 //
-// A [Fold] takes the snapshots of a target in time order and holds, per series,
+// A [Accumulator] takes the snapshots of a target in time order and holds, per series,
 // what its statistics need:
 //
 //	fold, err := normalize.NewFold(normalize.Options{StartNS: start, EndNS: end})

@@ -14,7 +14,7 @@ import (
 )
 
 // engineFold folds the first polls of an engine of 40 histograms.
-func engineFold(t testing.TB, o normalize.Options, polls []*metric.Snapshot) *normalize.Fold {
+func engineFold(t testing.TB, o normalize.Options, polls []*metric.Snapshot) *normalize.Accumulator {
 	t.Helper()
 	f, err := normalize.NewFold(o)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestResultEach(t *testing.T) {
 			t.Fatalf("%s: no quantiles", name)
 		}
 		got := f.ResultEach(0, atOnce)
-		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(metric.Labels{}), cmpopts.IgnoreUnexported(metric.Dict{})); d != "" {
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(metric.Labels{}), cmpopts.IgnoreUnexported(metric.Schema{})); d != "" {
 			t.Errorf("%s (-in turn, +at once):\n%s", name, d)
 		}
 	}

@@ -17,9 +17,9 @@ func TestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var g metric.Gatherer
-		counter := g.Slot(g.Series(g.Family("c", metric.Counter, "", ""), metric.Labels{}), metric.Slot{})
-		gauge := g.Slot(g.Series(g.Family("g", metric.Gauge, "", ""), metric.Labels{}), metric.Slot{})
+		var g metric.SnapshotBuilder
+		counter := g.Slot(g.Series(g.Family("c", metric.Counter, "", ""), metric.Labels{}), metric.SampleID{})
+		gauge := g.Slot(g.Series(g.Family("g", metric.Gauge, "", ""), metric.Labels{}), metric.SampleID{})
 		for poll, v := range values {
 			s := metric.Snapshot{SentNS: int64(poll) * 1e9}
 			g.Set(counter, v)

@@ -21,11 +21,11 @@ func (b born) total(t *testing.T) *normalize.Series {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var g metric.Gatherer
+	var g metric.SnapshotBuilder
 	family := g.Family("c", metric.Counter, "", "")
 	slot := func(name string) (created, value int) {
 		s := g.Series(family, metric.NewLabels(metric.Label{Name: "name", Value: name}))
-		return g.Slot(s, metric.Slot{Role: metric.RoleCreated}), g.Slot(s, metric.Slot{Integer: b.integer})
+		return g.Slot(s, metric.SampleID{Role: metric.RoleCreated}), g.Slot(s, metric.SampleID{Integer: b.integer})
 	}
 	give := func(name string, created float64, v uint64) {
 		c, s := slot(name)

@@ -33,8 +33,8 @@ func (b *bytesOf) value() float64 {
 }
 
 // growth invents a dictionary entry or two, not always a sensible one.
-func (b *bytesOf) growth(d *metric.Dict) metric.Growth {
-	var g metric.Growth
+func (b *bytesOf) growth(d *metric.Schema) metric.DictDelta {
+	var g metric.DictDelta
 	kind := b.next()
 	if kind%4 == 0 || len(d.Families) == 0 {
 		g.Families = append(g.Families, metric.Family{Name: "f", Type: metric.Type(b.next() % 9)})
@@ -44,7 +44,7 @@ func (b *bytesOf) growth(d *metric.Dict) metric.Growth {
 	}
 	series := len(d.Series) + len(g.Series)
 	for range kind % 8 {
-		g.Slots = append(g.Slots, metric.Slot{Series: int(b.next()) % series, Role: metric.Role(b.next() % 7),
+		g.Slots = append(g.Slots, metric.SampleID{Series: int(b.next()) % series, Role: metric.Role(b.next() % 7),
 			Bound: b.value(), Integer: b.next()%5 == 0})
 	}
 	return g
@@ -64,22 +64,22 @@ func fuzzResult(t *testing.T, data []byte, mode uint8) *normalize.Result {
 		t.Fatal(err)
 	}
 	b := &bytesOf{data}
-	var d metric.Dict
+	var d metric.Schema
 	at := int64(0)
 	for len(b.data) > 0 {
 		at += int64(b.next()) * second / 64
 		s := &metric.Snapshot{SentNS: at, Outcome: metric.Outcome(b.next() % 3)}
 		if b.next()%3 == 0 {
-			s.Growth = b.growth(&d)
-			if err := d.Grow(&s.Growth); err != nil {
+			s.DictDelta = b.growth(&d)
+			if err := d.Grow(&s.DictDelta); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.Frame.Full = b.next()%3 == 0
+		s.Delta.Full = b.next()%3 == 0
 		for id := range d.Slots {
 			if b.next()%3 != 0 {
-				s.Frame.Slots = append(s.Frame.Slots, uint32(id))
-				s.Frame.Bits = append(s.Frame.Bits, math.Float64bits(b.value()))
+				s.Delta.Slots = append(s.Delta.Slots, uint32(id))
+				s.Delta.Bits = append(s.Delta.Bits, math.Float64bits(b.value()))
 			}
 		}
 		if err := f.Add(s); err != nil {

@@ -20,7 +20,7 @@ type gauge struct {
 	runs  []run
 }
 
-func (f *Fold) setGauge(s *slot, bits uint64, n int32) {
+func (f *Accumulator) setGauge(s *slot, bits uint64, n int32) {
 	g, v := &f.gauges[s.owner], s.value(bits)
 	if !s.finite(bits) {
 		g.leave(bad, n, f.window)
@@ -79,7 +79,7 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	runs := append(v.runs[:0], g.runs...)
 	v.runs = runs
 	runs[len(runs)-1].to = min(runs[len(runs)-1].to, v.polls.to)
-	s := summer{}
+	s := moments{}
 	for pass := range passes {
 		s.begin(pass)
 		for i := range runs {

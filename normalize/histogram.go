@@ -48,7 +48,7 @@ type histogram struct {
 	dirty, queued bool
 	restart       bool
 	created       float64
-	line          line
+	line          changeLog
 }
 
 func newHistogram(series int32, mode histogramMode) histogram {
@@ -69,7 +69,7 @@ func (h *histogram) infAt() int {
 }
 
 // arrange takes in new slots of the dictionary.
-func (h *histogram) arrange(f *Fold) {
+func (h *histogram) arrange(f *Accumulator) {
 	var ids []int32
 	count, sum := int32(-1), int32(-1)
 	for _, id := range f.dict.SlotsOf(int(h.series)) {
@@ -95,7 +95,7 @@ func (h *histogram) arrange(f *Fold) {
 
 // place gives positions to the slots ids, buckets first, and moves the values
 // there.
-func (h *histogram) place(f *Fold, ids []int32) {
+func (h *histogram) place(f *Accumulator, ids []int32) {
 	missing := h.missing(f)
 	cur, prev := make([]float64, len(ids)), make([]float64, len(ids))
 	for p, id := range ids {
@@ -130,7 +130,7 @@ func (h *histogram) place(f *Fold, ids []int32) {
 }
 
 // missing is the value of a slot that is not there.
-func (h *histogram) missing(f *Fold) float64 {
+func (h *histogram) missing(f *Accumulator) float64 {
 	if h.frozen && f.o.Resets == ResetClamp {
 		return 0
 	}
@@ -139,7 +139,7 @@ func (h *histogram) missing(f *Fold) float64 {
 
 // setHistogram takes over the slots of one histogram, beginning with slot i of
 // the frame of poll n, and returns the position of the last one.
-func (f *Fold) setHistogram(fr *metric.Frame, i int, n int32) int {
+func (f *Accumulator) setHistogram(fr *metric.Delta, i int, n int32) int {
 	slots, ids := f.slots, fr.Slots[i:]
 	values := fr.Bits[i:][:len(ids)]
 	owner := slots[ids[0]].owner
@@ -188,7 +188,7 @@ func (h *histogram) set(s *slot, old, bits uint64) {
 	s.plain = s.pos != extra && !s.integer && isFinite(bits)
 }
 
-func (f *Fold) queue(h *histogram, index int32) {
+func (f *Accumulator) queue(h *histogram, index int32) {
 	if !h.queued {
 		h.queued = true
 		f.touched = append(f.touched, index)
@@ -196,7 +196,7 @@ func (f *Fold) queue(h *histogram, index int32) {
 }
 
 // vanishHistogram handles a slot that is no longer there; old as in set.
-func (f *Fold) vanishHistogram(s *slot, old uint64) {
+func (f *Accumulator) vanishHistogram(s *slot, old uint64) {
 	h := &f.histograms[s.owner]
 	h.present--
 	if !s.finite(old) {
@@ -209,7 +209,7 @@ func (f *Fold) vanishHistogram(s *slot, old uint64) {
 	f.queue(h, s.owner)
 }
 
-func (f *Fold) setHistogramCreated(s *slot, bits uint64) {
+func (f *Accumulator) setHistogramCreated(s *slot, bits uint64) {
 	h := &f.histograms[s.owner]
 	if changeCreated(&h.created, &h.restart, s.value(bits)) {
 		f.queue(h, s.owner)
@@ -217,7 +217,7 @@ func (f *Fold) setHistogramCreated(s *slot, bits uint64) {
 }
 
 // step takes over the changed slots of poll n as a sample.
-func (h *histogram) step(f *Fold, n int32) {
+func (h *histogram) step(f *Accumulator, n int32) {
 	h.queued = false
 	state := absent
 	if h.present > 0 {
@@ -243,7 +243,7 @@ func (h *histogram) step(f *Fold, n int32) {
 }
 
 // begin takes the first sample.
-func (h *histogram) begin(f *Fold, n int32) {
+func (h *histogram) begin(f *Accumulator, n int32) {
 	h.seen, h.restart = true, false
 	if f.o.Resets == ResetClamp {
 		h.freezeClamp(f)
@@ -257,7 +257,7 @@ func (h *histogram) begin(f *Fold, n int32) {
 }
 
 // freezeClamp fixes the buckets to those of the first sample.
-func (h *histogram) freezeClamp(f *Fold) {
+func (h *histogram) freezeClamp(f *Accumulator) {
 	var ids []int32
 	for p, id := range h.ids {
 		if p >= h.buckets() || !math.IsNaN(h.cur[p]) {
@@ -274,7 +274,7 @@ func (h *histogram) freezeClamp(f *Fold) {
 }
 
 // open begins the window at poll n.
-func (h *histogram) open(f *Fold, n int32) {
+func (h *histogram) open(f *Accumulator, n int32) {
 	h.track.open(n)
 	h.resets, h.segments = 0, 1
 	if h.seen {
@@ -283,7 +283,7 @@ func (h *histogram) open(f *Fold, n int32) {
 }
 
 // freeze makes the last sample the reference.
-func (h *histogram) freeze(f *Fold) {
+func (h *histogram) freeze(f *Accumulator) {
 	h.frozen = true
 	h.ref = slices.Clone(h.prev)
 	h.common = make([]bool, len(h.prev))
@@ -293,7 +293,7 @@ func (h *histogram) freeze(f *Fold) {
 	h.makeEstimator(f)
 }
 
-func (h *histogram) close(f *Fold) {
+func (h *histogram) close(f *Accumulator) {
 	h.keepQuantiles(f)
 	if h.seen {
 		h.end = slices.Clone(h.prev)
@@ -301,7 +301,7 @@ func (h *histogram) close(f *Fold) {
 }
 
 // relayout notes a changed set of buckets in poll n.
-func (h *histogram) relayout(f *Fold, n int32) {
+func (h *histogram) relayout(f *Accumulator, n int32) {
 	if !h.dirty {
 		return
 	}
@@ -334,7 +334,7 @@ func (h *histogram) relayout(f *Fold, n int32) {
 }
 
 // makeEstimator begins to learn for the finite bounds that are common.
-func (h *histogram) makeEstimator(f *Fold) {
+func (h *histogram) makeEstimator(f *Accumulator) {
 	h.est, h.estBounds, h.estAt = nil, nil, nil
 	var at []int32
 	for p, b := range h.bounds {
@@ -357,7 +357,7 @@ func (h *histogram) makeEstimator(f *Fold) {
 }
 
 // advance takes a changed sample of poll n inside the window, or after it.
-func (h *histogram) advance(f *Fold, n int32) {
+func (h *histogram) advance(f *Accumulator, n int32) {
 	if f.bound > h.bound {
 		h.mark(f.bound)
 	}
@@ -407,7 +407,7 @@ func (h *histogram) reset(gained []float64) {
 }
 
 // learn shows the estimator what was gained between two samples.
-func (h *histogram) learn(f *Fold, gained []float64) {
+func (h *histogram) learn(f *Accumulator, gained []float64) {
 	d := &f.scratch.delta
 	h.fill(d, f.scratch.cum, gained)
 	d.Count = gained[h.counter()]

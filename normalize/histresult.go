@@ -13,7 +13,7 @@ import (
 // window, except under ResetClamp, where AIPerf shows a count of 0 for a series
 // that only has earlier samples.
 // It changes nothing but the estimator, so histograms may be asked at once.
-func (h *histogram) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) {
+func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, track) {
 	t := h.track
 	t.settle(v.polls.to, v.polls)
 	clamp := v.resets == ResetClamp
@@ -112,7 +112,7 @@ func (h *histogram) last() []float64 {
 func (h *histogram) usesCount() bool { return h.common[h.counter()] }
 
 // layoutOf returns the common bounds.
-func (h *histogram) layoutOf(f *Fold) []Bucket {
+func (h *histogram) layoutOf(f *Accumulator) []Bucket {
 	out := make([]Bucket, 0, h.buckets())
 	for p, b := range h.bounds {
 		if h.common[p] {
@@ -164,7 +164,7 @@ func (h *histogram) total(gained []float64, count int64, resets ResetMode) *hist
 // slices returns what was gained within each slice. Slices that end before the
 // first sample are left out, as are, under ResetClamp, those whose count or sum
 // falls.
-func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []HistogramSlice {
+func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64) []HistogramSlice {
 	r := h.line.readFloats(len(h.prev))
 	last := h.last()
 	at := func(boundary int) []float64 {
@@ -211,7 +211,7 @@ func (h *histogram) slices(f *Fold, v *view, all *Histogram, first int64) []Hist
 
 // blank returns an estimator that has learnt nothing, for slices; nil when their
 // quantiles are not asked for or not possible.
-func (h *histogram) blank(f *Fold, all *Histogram, inexact bool) histest.Estimator {
+func (h *histogram) blank(f *Accumulator, all *Histogram, inexact bool) histest.Estimator {
 	if !f.o.SliceQuantiles || h.est == nil || all.NoSum || inexact {
 		return nil
 	}

@@ -105,7 +105,7 @@ func gaugeHistogram(h *Histogram) *GaugeHistogram {
 }
 
 // summary turns the result of a histogram without buckets.
-func (h *histogram) summary(f *Fold, r *Histogram, v *view) *Summary {
+func (h *histogram) summary(f *Accumulator, r *Histogram, v *view) *Summary {
 	if r == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ type quantileEnd struct {
 }
 
 // keepQuantiles notes the quantiles at the end of the window.
-func (h *histogram) keepQuantiles(f *Fold) {
+func (h *histogram) keepQuantiles(f *Accumulator) {
 	if h.mode != modeSummary {
 		return
 	}
@@ -236,7 +236,7 @@ func activeShare(runs []run, times []int64, start, end int64) (share float64, ok
 }
 
 // assignSummary gives a slot to the state of a summary.
-func (f *Fold) assignSummary(id int32, s *metric.Slot) {
+func (f *Accumulator) assignSummary(id int32, s *metric.SampleID) {
 	if s.Role != metric.RoleQuantile {
 		f.assignHistogram(id, s)
 		return

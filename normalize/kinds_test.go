@@ -13,13 +13,13 @@ import (
 )
 
 // feed gives polls at full seconds to a fold: each writes its values with g.
-func feed(t *testing.T, o normalize.Options, polls ...func(g *metric.Gatherer)) *normalize.Result {
+func feed(t *testing.T, o normalize.Options, polls ...func(g *metric.SnapshotBuilder)) *normalize.Result {
 	t.Helper()
 	f, err := normalize.NewFold(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var g metric.Gatherer
+	var g metric.SnapshotBuilder
 	for i, p := range polls {
 		s := metric.Snapshot{Seq: uint64(i), SentNS: int64(i) * second, FirstByteNS: int64(i) * second}
 		p(&g)
@@ -39,16 +39,16 @@ func same(t *testing.T, what string, got, want any) {
 }
 
 // summaryPoll is a poll of a summary; a NaN count or sum is not sent.
-func summaryPoll(count, sum, median float64) func(*metric.Gatherer) {
-	return func(g *metric.Gatherer) {
+func summaryPoll(count, sum, median float64) func(*metric.SnapshotBuilder) {
+	return func(g *metric.SnapshotBuilder) {
 		s := g.Series(g.Family("s", metric.Summary, "", ""), metric.Labels{})
-		g.Set(g.Slot(s, metric.Slot{Role: metric.RoleQuantile, Bound: 0.9, Text: "0.9"}), 2*median)
-		g.Set(g.Slot(s, metric.Slot{Role: metric.RoleQuantile, Bound: 0.5, Text: "0.5"}), median)
+		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleQuantile, Bound: 0.9, Text: "0.9"}), 2*median)
+		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleQuantile, Bound: 0.5, Text: "0.5"}), median)
 		if !math.IsNaN(count) {
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleCount}), count)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCount}), count)
 		}
 		if !math.IsNaN(sum) {
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleSum}), sum)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), sum)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestSummary(t *testing.T) {
 	cut := func(from, to int64) normalize.Slice {
 		return normalize.Slice{StartNS: from * second, EndNS: to * second}
 	}
-	check := func(o normalize.Options, want normalize.Summary, resets int, polls ...func(*metric.Gatherer)) {
+	check := func(o normalize.Options, want normalize.Summary, resets int, polls ...func(*metric.SnapshotBuilder)) {
 		t.Helper()
 		r := feed(t, o, polls...)
 		if len(r.Series) != 1 || r.Series[0].Summary == nil {
@@ -92,12 +92,12 @@ func TestSummary(t *testing.T) {
 		summaryPoll(nan, nan, 1), summaryPoll(nan, nan, 2))
 }
 
-func value(typ metric.Type, values ...float64) []func(*metric.Gatherer) {
-	var out []func(*metric.Gatherer)
+func value(typ metric.Type, values ...float64) []func(*metric.SnapshotBuilder) {
+	var out []func(*metric.SnapshotBuilder)
 	for _, v := range values {
-		out = append(out, func(g *metric.Gatherer) {
+		out = append(out, func(g *metric.SnapshotBuilder) {
 			s := g.Series(g.Family("x", typ, "", ""), metric.Labels{})
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleValue}), v)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleValue}), v)
 		})
 	}
 	return out
@@ -126,13 +126,13 @@ func TestStateAndInfo(t *testing.T) {
 }
 
 func TestGaugeHistogram(t *testing.T) {
-	poll := func(one, all, sum float64) func(*metric.Gatherer) {
-		return func(g *metric.Gatherer) {
+	poll := func(one, all, sum float64) func(*metric.SnapshotBuilder) {
+		return func(g *metric.SnapshotBuilder) {
 			s := g.Series(g.Family("q", metric.GaugeHistogram, "", ""), metric.Labels{})
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleBucket, Bound: 1, Text: "1"}), one)
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"}), all)
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleCount}), all)
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleSum}), sum)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: "1"}), one)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"}), all)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCount}), all)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), sum)
 		}
 	}
 	r := feed(t, normalize.Options{Slice: time.Second, Quantiles: []float64{0.5}}, poll(1, 9, 50), poll(4, 5, 8), poll(0, 0, 0), poll(2, 2, 1))
@@ -160,12 +160,12 @@ func TestGaugeHistogram(t *testing.T) {
 }
 
 func TestMissingInf(t *testing.T) {
-	poll := func(one, all float64) func(*metric.Gatherer) {
-		return func(g *metric.Gatherer) {
+	poll := func(one, all float64) func(*metric.SnapshotBuilder) {
+		return func(g *metric.SnapshotBuilder) {
 			s := g.Series(g.Family("h", metric.Histogram, "", ""), metric.Labels{})
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleBucket, Bound: 1, Text: "1"}), one)
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleCount}), all)
-			g.Set(g.Slot(s, metric.Slot{Role: metric.RoleSum}), all)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: "1"}), one)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCount}), all)
+			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), all)
 		}
 	}
 	s := feed(t, normalize.Options{}, poll(1, 2), poll(3, 6)).Series[0]

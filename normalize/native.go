@@ -82,7 +82,7 @@ func (a *NativeSample) add(b NativeSample) {
 }
 
 // assignNative gives a slot to its native histogram.
-func (f *Fold) assignNative(id int32, s *metric.Slot) {
+func (f *Accumulator) assignNative(id int32, s *metric.SampleID) {
 	h, sl := &f.holders[s.Series], &f.slots[id]
 	if h.kind == kindNone {
 		*h = holder{kindNative, int32(len(f.natives))}
@@ -107,7 +107,7 @@ func (f *Fold) assignNative(id int32, s *metric.Slot) {
 
 // setPart takes over the bits of a slot that is looked at when its poll is
 // complete: one of a native histogram, or the quantile of a summary.
-func (f *Fold) setPart(id uint32, bits uint64, n int32) {
+func (f *Accumulator) setPart(id uint32, bits uint64, n int32) {
 	s, old := &f.slots[id], f.bits[id]
 	was := s.present
 	if was && old == bits {
@@ -135,7 +135,7 @@ func (f *Fold) setPart(id uint32, bits uint64, n int32) {
 }
 
 // vanishPart is the other side of setPart.
-func (f *Fold) vanishPart(id int) {
+func (f *Accumulator) vanishPart(id int) {
 	s := &f.slots[id]
 	if s.kind == kindQuantile {
 		h := &f.histograms[s.owner]
@@ -159,14 +159,14 @@ func (h *native) tally(by int32, r metric.Role) {
 	}
 }
 
-func (f *Fold) queueNative(index int32) {
+func (f *Accumulator) queueNative(index int32) {
 	if h := &f.natives[index]; !h.queued {
 		h.queued = true
 		f.touchedNatives = append(f.touchedNatives, index)
 	}
 }
 
-func (f *Fold) setNativeCreated(s *slot, bits uint64) {
+func (f *Accumulator) setNativeCreated(s *slot, bits uint64) {
 	h := &f.natives[s.owner]
 	if changeCreated(&h.created, &h.restart, s.value(bits)) {
 		f.queueNative(s.owner)
@@ -175,7 +175,7 @@ func (f *Fold) setNativeCreated(s *slot, bits uint64) {
 
 // step takes over the changed slots of poll n as a sample. A poll without count
 // or without any bucket is none.
-func (h *native) step(f *Fold, n int32) {
+func (h *native) step(f *Accumulator, n int32) {
 	h.queued = false
 	state := absent
 	if h.count >= 0 && f.slots[h.count].present && h.buckets > 0 {
@@ -202,7 +202,7 @@ func (h *native) step(f *Fold, n int32) {
 }
 
 // current reads the present values.
-func (h *native) current(f *Fold) NativeSample {
+func (h *native) current(f *Accumulator) NativeSample {
 	v := NativeSample{Spans: make(Intervals, 0, h.buckets), Count: f.slots[h.count].value(f.bits[h.count])}
 	if h.sum >= 0 && f.slots[h.sum].present {
 		v.Sum = f.slots[h.sum].value(f.bits[h.sum])
@@ -222,7 +222,7 @@ func (h *native) current(f *Fold) NativeSample {
 }
 
 // advance takes a sample; counts says that it is inside the window.
-func (h *native) advance(f *Fold, cur NativeSample, counts bool) {
+func (h *native) advance(f *Accumulator, cur NativeSample, counts bool) {
 	seen := h.seen
 	gained := h.gain.Take(cur, h.restart, counts)
 	if !seen || !counts {
@@ -253,7 +253,7 @@ func (h *native) open(n int32) {
 }
 
 // result returns nil when the window has no sample. It changes nothing.
-func (h *native) result(f *Fold, v *view) (*Histogram, []metric.Warning, track) {
+func (h *native) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, track) {
 	t := h.track
 	t.settle(v.polls.to, v.polls)
 	if !h.seen || t.samples == 0 {

@@ -52,7 +52,7 @@ func (h *sparse) bucketOf(v float64) (lower, upper float64) {
 }
 
 // poll writes the histogram as one poll shows it.
-func (h *sparse) poll(g *metric.Gatherer, typ metric.Type) {
+func (h *sparse) poll(g *metric.SnapshotBuilder, typ metric.Type) {
 	s := g.Series(g.Family("n", typ, "", ""), metric.Labels{})
 	counts := map[[2]float64]float64{{-h.threshold, h.threshold}: 0}
 	sum := 0.0
@@ -61,13 +61,13 @@ func (h *sparse) poll(g *metric.Gatherer, typ metric.Type) {
 		counts[[2]float64{lower, upper}]++
 		sum += v
 	}
-	g.Set(g.Slot(s, metric.Slot{Role: metric.RoleCount}), float64(len(h.values)))
-	g.Set(g.Slot(s, metric.Slot{Role: metric.RoleSum}), sum)
+	g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCount}), float64(len(h.values)))
+	g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), sum)
 	if h.created > 0 {
-		g.Set(g.Slot(s, metric.Slot{Role: metric.RoleCreated}), h.created)
+		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCreated}), h.created)
 	}
 	for b, n := range counts {
-		g.Set(g.Slot(s, metric.Slot{Role: metric.RoleNative, Lower: b[0], Bound: b[1]}), n)
+		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleNative, Lower: b[0], Bound: b[1]}), n)
 	}
 }
 
@@ -126,11 +126,11 @@ func checkNative(t interface {
 func TestNativeHistogram(t *testing.T) {
 	quantiles := []float64{0.1, 0.5, 0.9, 0.99}
 	h := sparse{schema: 3, threshold: 1e-128, values: []float64{0.5, 0.5, 7}}
-	var polls []func(*metric.Gatherer)
+	var polls []func(*metric.SnapshotBuilder)
 	add := func(values ...float64) {
 		h.values = append(slices.Clone(h.values), values...)
 		c := h
-		polls = append(polls, func(g *metric.Gatherer) { c.poll(g, metric.Histogram) })
+		polls = append(polls, func(g *metric.SnapshotBuilder) { c.poll(g, metric.Histogram) })
 	}
 	add()
 	add(0.01, 0.02, 0.5, 0)
@@ -161,9 +161,9 @@ func TestNativeHistogram(t *testing.T) {
 func TestNativeReset(t *testing.T) {
 	check := func(want []float64, resets int, states ...sparse) {
 		t.Helper()
-		var polls []func(*metric.Gatherer)
+		var polls []func(*metric.SnapshotBuilder)
 		for _, h := range states {
-			polls = append(polls, func(g *metric.Gatherer) { h.poll(g, metric.Histogram) })
+			polls = append(polls, func(g *metric.SnapshotBuilder) { h.poll(g, metric.Histogram) })
 		}
 		r := feed(t, normalize.Options{}, polls...)
 		if s := &r.Series[0]; s.Resets != resets {
@@ -192,7 +192,7 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var g metric.Gatherer
+		var g metric.SnapshotBuilder
 		for i := range int64(rapid.IntRange(1, 8).Draw(t, "polls")) {
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
 			case 0:
@@ -230,9 +230,9 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 
 func TestNativeGauge(t *testing.T) {
 	states := []sparse{{values: []float64{1, 2, 3}}, {values: []float64{9}}, {values: []float64{9}}, {values: []float64{4, 5}}}
-	var polls []func(*metric.Gatherer)
+	var polls []func(*metric.SnapshotBuilder)
 	for _, h := range states {
-		polls = append(polls, func(g *metric.Gatherer) { h.poll(g, metric.GaugeHistogram) })
+		polls = append(polls, func(g *metric.SnapshotBuilder) { h.poll(g, metric.GaugeHistogram) })
 	}
 	s := feed(t, normalize.Options{Slice: time.Second}, polls...).Series[0]
 	h := s.GaugeHistogram
@@ -251,8 +251,8 @@ func TestMergeNative(t *testing.T) {
 	quantiles := []float64{0.5, 0.9}
 	of := func(h sparse) *normalize.Histogram {
 		empty := sparse{schema: h.schema, threshold: h.threshold}
-		return feed(t, normalize.Options{Quantiles: quantiles, Mergeable: true}, func(g *metric.Gatherer) { empty.poll(g, metric.Histogram) },
-			func(g *metric.Gatherer) { h.poll(g, metric.Histogram) }).Series[0].Histogram
+		return feed(t, normalize.Options{Quantiles: quantiles, Mergeable: true}, func(g *metric.SnapshotBuilder) { empty.poll(g, metric.Histogram) },
+			func(g *metric.SnapshotBuilder) { h.poll(g, metric.Histogram) }).Series[0].Histogram
 	}
 	a, b := sparse{schema: 3, values: []float64{1, 2, 30}}, sparse{schema: 0, values: []float64{0.1, 3}}
 	all, warnings, err := normalize.MergeHistograms([]*normalize.Histogram{of(a), of(b)}, quantiles)

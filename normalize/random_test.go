@@ -39,7 +39,7 @@ type walk struct {
 }
 
 // next returns the lines of the next poll and keeps the sample.
-func (w *walk) next(t *rapid.T, s *stream, at int64) []line {
+func (w *walk) next(t *rapid.T, s *stream, at int64) []changeLog {
 	n := len(s.times)
 	step := rapid.SampledFrom([]string{"same", "same", "up", "up", "up", "frac", "down", "nan", "gone", "created", "createdup"}).Draw(t, w.family)
 	switch step {
@@ -62,12 +62,12 @@ func (w *walk) next(t *rapid.T, s *stream, at int64) []line {
 		w.created++
 		w.pending = n > 0
 	}
-	out := []line{{family: w.family, typ: w.typ, value: w.v}}
+	out := []changeLog{{family: w.family, typ: w.typ, value: w.v}}
 	if w.integer {
 		out[0].whole, out[0].bits = true, uint64(w.v)
 	}
 	if w.typ == metric.Counter && w.created > 0 {
-		out = append(out, line{family: w.family, typ: w.typ, role: metric.RoleCreated, value: 1e9 + w.created})
+		out = append(out, changeLog{family: w.family, typ: w.typ, role: metric.RoleCreated, value: 1e9 + w.created})
 	}
 	if step == "nan" && !w.integer {
 		out[0].value = rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}).Draw(t, "nan")
@@ -161,15 +161,15 @@ func (c *crowd) change(t *rapid.T) (gone, bad bool) {
 	return false, false
 }
 
-func (c *crowd) next(t *rapid.T, s *stream, at int64) []line {
+func (c *crowd) next(t *rapid.T, s *stream, at int64) []changeLog {
 	gone, bad := c.change(t)
 	if gone {
 		return nil
 	}
 	sample := scrape{at: at, v: map[string]float64{}, restart: c.pending && c.hasPast}
-	var out []line
+	var out []changeLog
 	add := func(role metric.Role, text, key string, v float64) {
-		out = append(out, line{family: "h", typ: metric.Histogram, role: role, text: text, value: v})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: role, text: text, value: v})
 		sample.v[key] = v
 	}
 	for _, b := range allBounds {
@@ -194,7 +194,7 @@ func (c *crowd) next(t *rapid.T, s *stream, at int64) []line {
 		out[rapid.IntRange(0, len(out)-1).Draw(t, "bad")].value = math.NaN()
 	}
 	if c.everCreated {
-		out = append(out, line{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: 1e9 + c.created})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: 1e9 + c.created})
 	}
 	if bad {
 		s.bads["h"] += s.inside(at)
@@ -251,7 +251,7 @@ func drawStream(t *rapid.T) *stream {
 			s.polls, s.failed = append(s.polls, poll{at: at}), append(s.failed, true)
 			continue
 		}
-		var lines []line
+		var lines []changeLog
 		for _, w := range walks {
 			more := w.next(t, s, at)
 			s.presence(w.family, len(more), at)
@@ -272,7 +272,7 @@ func drawStream(t *rapid.T) *stream {
 
 // feed adds the polls to a new fold; shuffled turns the order of the lines
 // around.
-func (s *stream) feed(t *rapid.T, full, shuffled bool, upto int) *normalize.Fold {
+func (s *stream) feed(t *rapid.T, full, shuffled bool, upto int) *normalize.Accumulator {
 	f, err := normalize.NewFold(s.options)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ type Result struct {
 	StartNS, EndNS int64 // the window, inclusive at both ends
 	// Series holds an entry for each series with statistics, in dictionary order.
 	Series   []Series
-	Dict     *metric.Dict     // what the indices of Series refer to; not to be changed
+	Dict     *metric.Schema   // what the indices of Series refer to; not to be changed
 	Warnings []metric.Warning // about the window as a whole
 }
 

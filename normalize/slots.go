@@ -23,7 +23,7 @@ const (
 )
 
 // slot says what a slot of the dictionary is and how it was last seen; its bits
-// are in Fold.bits. It is small because every changed value goes through it.
+// are in Accumulator.bits. It is small because every changed value goes through it.
 type slot struct {
 	owner   int32 // index among the counters, integers, gauges or histograms
 	pos     int32 // within its histogram; extra when the histogram does not track it
@@ -54,7 +54,7 @@ type holder struct {
 
 // grow applies the growth of a snapshot. What first appears after the window has
 // no part in it.
-func (f *Fold) grow(g *metric.Growth) error {
+func (f *Accumulator) grow(g *metric.DictDelta) error {
 	if g.Empty() {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (f *Fold) grow(g *metric.Growth) error {
 
 // assign gives a new slot to the state of its series. Roles that the type of
 // the family has no use for, and a second value of a series, are left alone.
-func (f *Fold) assign(id int32, s *metric.Slot) {
+func (f *Accumulator) assign(id int32, s *metric.SampleID) {
 	value, created := s.Role == metric.RoleValue, s.Role == metric.RoleCreated
 	h, sl := &f.holders[s.Series], &f.slots[id]
 	switch f.dict.FamilyOf(s.Series).Type {
@@ -115,7 +115,7 @@ func (f *Fold) assign(id int32, s *metric.Slot) {
 
 // findNatives notes which series are native histograms: those that have a native
 // bucket when they first appear, as each has one for zero.
-func (f *Fold) findNatives(g *metric.Growth) {
+func (f *Accumulator) findNatives(g *metric.DictDelta) {
 	for i := range g.Slots {
 		if s := &g.Slots[i]; s.Role == metric.RoleNative && f.holders[s.Series].kind == kindNone {
 			if f.native == nil {
@@ -127,7 +127,7 @@ func (f *Fold) findNatives(g *metric.Growth) {
 }
 
 // histogramOf returns the histogram of a series, made when there is none.
-func (f *Fold) histogramOf(series int) int32 {
+func (f *Accumulator) histogramOf(series int) int32 {
 	h := &f.holders[series]
 	if h.kind == kindNone {
 		mode := modeCumulative
@@ -146,7 +146,7 @@ func (f *Fold) histogramOf(series int) int32 {
 
 // assignHistogram gives a slot to its histogram. Which bucket it is, is settled
 // by histogram.arrange when all slots of the growth are known.
-func (f *Fold) assignHistogram(id int32, s *metric.Slot) {
+func (f *Accumulator) assignHistogram(id int32, s *metric.SampleID) {
 	sl := &f.slots[id]
 	switch s.Role {
 	case metric.RoleBucket:

@@ -212,12 +212,12 @@ func TestPolynomialVectors(t *testing.T) {
 func (c *polynomialCase) polls() []poll {
 	var out []poll
 	for i, sum := range c.Scrapes.Sums {
-		var lines []line
+		var lines []changeLog
 		for k, le := range c.Les {
-			lines = append(lines, line{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: c.Scrapes.Buckets[i][k]})
+			lines = append(lines, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: c.Scrapes.Buckets[i][k]})
 		}
-		lines = append(lines, line{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: sum},
-			line{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: c.Scrapes.Counts[i]})
+		lines = append(lines, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: sum},
+			changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: c.Scrapes.Counts[i]})
 		out = append(out, poll{int64(i) * second, lines})
 	}
 	return slices.Clip(out)

@@ -29,7 +29,7 @@ type scratch struct {
 
 // view settles where the window ends: polls after endNS that showed nothing new
 // are left out, as AIPerf does with a duplicate final scrape.
-func (f *Fold) view(endNS int64) (*view, int64) {
+func (f *Accumulator) view(endNS int64) (*view, int64) {
 	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0}
 	v.polls.to = min(v.polls.to, int32(len(f.times)))
 	if v.polls.from > v.polls.to {
@@ -89,7 +89,7 @@ func (t *track) reference() int32 {
 //
 // The result is the caller's; only its Dict shares memory with the fold: the
 // families, series and slots in it stay as they are while the fold goes on.
-func (f *Fold) Result(endNS int64) *Result { return f.ResultEach(endNS, inTurn) }
+func (f *Accumulator) Result(endNS int64) *Result { return f.ResultEach(endNS, inTurn) }
 
 // Each calls f(0) to f(n-1), each of them once, and returns when all calls have
 // returned. They may run in any order and at the same time.
@@ -109,7 +109,7 @@ func inTurn(n int, f func(i int)) {
 // grows with the calls that run at a time, never with the number of histograms.
 //
 // When each leaves calls out, their histograms have no statistics.
-func (f *Fold) ResultEach(endNS int64, each Each) *Result {
+func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	v, end := f.view(endNS)
 	dict := f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
@@ -155,7 +155,7 @@ type estimated struct {
 
 // series returns the statistics of one series; ok is false when it has none,
 // and only Index and NonFinite are set then. Those of histograms are ready.
-func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool) {
+func (f *Accumulator) series(index int, v *view, ready []estimated) (s Series, ok bool) {
 	var t track
 	s.Index = index
 	switch h := f.holders[index]; h.kind {
@@ -203,7 +203,7 @@ func (f *Fold) series(index int, v *view, ready []estimated) (s Series, ok bool)
 }
 
 // createdNS returns when a series began, 0 when that is not known.
-func (f *Fold) createdNS(h holder) int64 {
+func (f *Accumulator) createdNS(h holder) int64 {
 	created := math.NaN()
 	switch h.kind {
 	case kindCounter:
@@ -227,7 +227,7 @@ func (s *Series) empty() bool {
 }
 
 // gaugeOf sets what a series of values is, by the type of its family.
-func (f *Fold) gaugeOf(s *Series, g *gauge, v *view) (t track) {
+func (f *Accumulator) gaugeOf(s *Series, g *gauge, v *view) (t track) {
 	switch f.dict.FamilyOf(s.Index).Type {
 	case metric.Info:
 		s.Info, t = g.info(v)
@@ -242,7 +242,7 @@ func (f *Fold) gaugeOf(s *Series, g *gauge, v *view) (t track) {
 }
 
 // histogramAs sets what a histogram is, by its mode.
-func (f *Fold) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning, v *view) {
+func (f *Accumulator) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning, v *view) {
 	s.Warnings, s.Resets = warnings, int(h.resets)
 	switch h.mode {
 	case modeGauge:

@@ -11,7 +11,7 @@ import (
 
 // aggregates tells the series taken together: how many they are, the labels they
 // have in common, and how unevenly replicas were used.
-func (t *teller) aggregates() {
+func (t *pageBuilder) aggregates() {
 	if t.run.Options.By == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (t *teller) aggregates() {
 }
 
 // aggregateOf are the last cells of an aggregate.
-func (t *teller) aggregateOf(a *summary.Aggregate) []cell {
+func (t *pageBuilder) aggregateOf(a *summary.Aggregate) []cell {
 	skew, at := cell{}, cell{}
 	if s := a.Skew; s != nil {
 		skew = cell{digits(s.Ratio), s.Ratio}
@@ -67,7 +67,7 @@ func (t *teller) aggregateOf(a *summary.Aggregate) []cell {
 }
 
 // replica names a replica.
-func (t *teller) replica(endpoint int, labels metric.Labels) string {
+func (t *pageBuilder) replica(endpoint int, labels metric.Labels) string {
 	name := labels.String()
 	if len(t.run.Endpoints) > 1 || labels.Len() == 0 {
 		name = strings.TrimSpace(t.run.Endpoints[endpoint].Shown() + " " + name)
@@ -76,7 +76,7 @@ func (t *teller) replica(endpoint int, labels metric.Labels) string {
 }
 
 // byTitle names the labels that aggregates are made by.
-func (t *teller) byTitle() string {
+func (t *pageBuilder) byTitle() string {
 	if by := t.run.Options.By; len(by) > 0 {
 		return strings.Join(by, ", ")
 	}

@@ -18,7 +18,7 @@ func compared(evil string) *compare.Result {
 	row := compare.Row{Family: evil, Stat: "mean", Labels: metric.NewLabels(metric.Label{Name: "l", Value: evil}), Target: evil, Unit: "seconds", Meaning: evil, Notes: []string{evil}}
 	row.Cells = []compare.Cell{{Value: 1, Low: nan, High: nan}, {Value: 2, Low: 1.5, High: 2.5}}
 	row.Against = []compare.Comparison{{}, {Verdict: compare.Worse, Evidence: compare.Repeats, Change: 1, Difference: 1, P: .002, Q: .004, Low: nan, High: nan,
-		Distance: &compare.Distance{Max: .5, At: 2, Shares: []compare.Share{{Bound: 2, Base: 1, Other: .5}}}}}
+		Distance: &compare.DistributionShift{Max: .5, At: 2, Shares: []compare.Share{{Bound: 2, Base: 1, Other: .5}}}}}
 	gone := compare.Row{Family: evil + "2", Cells: []compare.Cell{{Missing: evil}, {Missing: evil}}, Against: []compare.Comparison{{}, {Verdict: compare.Incomparable, Reason: evil}}}
 	return &compare.Result{Alpha: .05, MinEffect: .02, Sides: []compare.Side{{Name: evil, Runs: make([]compare.RunInfo, 6)}, {Name: "b", Runs: make([]compare.RunInfo, 6)}},
 		Differences: []compare.Difference{{Kind: "tag", Name: evil, Values: []string{evil, ""}}}, Rows: []compare.Row{row, gone}, Tested: 1,

@@ -10,7 +10,7 @@ import (
 
 // derived lists every quantity with its status, where that was asked for: of each
 // endpoint, and of the endpoints of an engine together.
-func (t *teller) derived() {
+func (t *pageBuilder) derived() {
 	tab := &table{id: "derived", title: "derived", columns: []column{hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"), hidden("unit"), hidden("question"),
 		number("value", "VALUE"), words("status", "STATUS"), hidden("flags"), hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF")}}
 	add := func(d *summary.Derived, target string) {
@@ -22,16 +22,16 @@ func (t *teller) derived() {
 			if len(t.run.Endpoints) > 1 {
 				of = strings.TrimSpace(target + " " + of)
 			}
-			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)), raw(d.Question.String()), derivedCell(d),
+			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)), raw(d.Category.String()), derivedCell(d),
 				{strings.Join(append([]string{d.Status.String()}, d.Flags...), " "), d.Status.String()}, raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
 		}
 	}
 	for i := range t.run.Derived {
 		add(&t.run.Derived[i], t.run.Endpoints[t.run.Derived[i].Endpoint].Shown())
 	}
-	if len(t.run.Fleet) > 0 && len(t.run.Fleet[0].Endpoints) > 1 {
-		for i := range t.run.Fleet[0].Derived {
-			add(&t.run.Fleet[0].Derived[i], "all")
+	if len(t.run.Combined) > 0 && len(t.run.Combined[0].Endpoints) > 1 {
+		for i := range t.run.Combined[0].Derived {
+			add(&t.run.Combined[0].Derived[i], "all")
 		}
 	}
 	t.add(tab)
@@ -39,8 +39,8 @@ func (t *teller) derived() {
 
 // groups tells the headline quantities by the labels that were asked for, every
 // quantity with Options.Derived.
-func (t *teller) groups() {
-	if len(t.run.Fleet) < 2 {
+func (t *pageBuilder) groups() {
+	if len(t.run.Combined) < 2 {
 		return
 	}
 	tab := &table{id: "groups", title: "quantities by " + t.byTitle(), columns: []column{hidden("pack"), words("name", "QUANTITY"), words("group", "GROUP"), hidden("labels"), hidden("targets"),
@@ -48,9 +48,9 @@ func (t *teller) groups() {
 	var order []string
 	seen := map[string]bool{}
 	for _, q := range questionOrder {
-		for _, g := range t.run.Fleet[1:] {
+		for _, g := range t.run.Combined[1:] {
 			for _, d := range g.Derived {
-				if d.Question == q && !seen[d.Pack+"\xff"+d.Name] {
+				if d.Category == q && !seen[d.Pack+"\xff"+d.Name] {
 					seen[d.Pack+"\xff"+d.Name] = true
 					order = append(order, d.Pack+"\xff"+d.Name)
 				}
@@ -58,8 +58,8 @@ func (t *teller) groups() {
 		}
 	}
 	for _, name := range order {
-		for i := range t.run.Fleet[1:] {
-			g := &t.run.Fleet[1+i]
+		for i := range t.run.Combined[1:] {
+			g := &t.run.Combined[1+i]
 			for k := range g.Derived {
 				d := &g.Derived[k]
 				if d.Pack+"\xff"+d.Name != name || !d.Headline && !t.o.Derived || t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
@@ -83,7 +83,7 @@ func (t *teller) groups() {
 
 // scopes walks the derived quantities of a pack by endpoint, model and version, in
 // their order.
-func (t *teller) scopes(pack string, each func(endpoint int, model metric.Labels, named map[string]*summary.Derived)) {
+func (t *pageBuilder) scopes(pack string, each func(endpoint int, model metric.Labels, named map[string]*summary.Derived)) {
 	type key struct {
 		endpoint int
 		model    metric.Labels
@@ -124,7 +124,7 @@ var tritonColumns = [...]struct{ head, name string }{
 }
 
 // tritonModels has a row per model and version of Triton's statistics.
-func (t *teller) tritonModels(e *engine) *table {
+func (t *pageBuilder) tritonModels(e *engine) *table {
 	tab := &table{id: "triton_models", title: "models (Triton statistics)", columns: []column{hidden("engine"), hidden("target"), hidden("labels"), face("MODEL")}}
 	t.limit(tab, firstQuantities, "--all")
 	for _, c := range tritonColumns {
@@ -178,7 +178,7 @@ func tritonDoubts(named map[string]*summary.Derived) string {
 	return strings.Join(words, ", ")
 }
 
-func (t *teller) modelName(endpoint int, model metric.Labels) string {
+func (t *pageBuilder) modelName(endpoint int, model metric.Labels) string {
 	name, _ := model.Get("model")
 	if version, _ := model.Get("version"); version != "" {
 		name += " v" + version
@@ -190,7 +190,7 @@ func (t *teller) modelName(endpoint int, model metric.Labels) string {
 }
 
 // perfAnalyzer tells what perf_analyzer would, when it was asked for.
-func (t *teller) perfAnalyzer() {
+func (t *pageBuilder) perfAnalyzer() {
 	if !t.o.PACompat {
 		return
 	}

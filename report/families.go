@@ -12,7 +12,7 @@ import (
 )
 
 // listed says that the families of an endpoint are told.
-func (t *teller) listed(m *summary.Metric, endpoint int) bool {
+func (t *pageBuilder) listed(m *summary.Metric, endpoint int) bool {
 	if t.o.Metric != nil {
 		return t.o.Metric.MatchString(m.Name)
 	}
@@ -20,7 +20,7 @@ func (t *teller) listed(m *summary.Metric, endpoint int) bool {
 }
 
 // shown walks the series of one type that the options let through.
-func (t *teller) shown(typ metric.Type, moved func(*summary.Series) bool, row func(*summary.Metric, *summary.Series)) {
+func (t *pageBuilder) shown(typ metric.Type, moved func(*summary.Series) bool, row func(*summary.Metric, *summary.Series)) {
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		if m.Type != typ && !(typ == metric.Gauge && m.Type == metric.Unknown) {
@@ -44,11 +44,11 @@ func identity(head string) []column {
 	return []column{words("name", head), hidden("target"), hidden("labels"), hidden("unit")}
 }
 
-func (t *teller) identify(m *summary.Metric, s *summary.Series) []cell {
+func (t *pageBuilder) identify(m *summary.Metric, s *summary.Series) []cell {
 	return []cell{str(m.Name), raw(t.run.Endpoints[s.Endpoint].Shown()), raw(s.Labels), raw(m.ShownUnit())}
 }
 
-func (t *teller) counters() {
+func (t *pageBuilder) counters() {
 	tab := &table{id: "counters", title: "counters",
 		columns: append(identity("COUNTER"), number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))}
 	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
@@ -60,7 +60,7 @@ func (t *teller) counters() {
 	t.add(tab)
 }
 
-func (t *teller) gauges() {
+func (t *pageBuilder) gauges() {
 	tab := &table{id: "gauges", title: "gauges", columns: append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"), number("max", "MAX"),
 		number("p50", "P50"), number("p99", "P99"), number("last", "LAST"), face("SERIES"))}
 	t.shown(metric.Gauge, func(s *summary.Series) bool { return s.Gauge != nil && s.Gauge.Min != s.Gauge.Max },
@@ -76,7 +76,7 @@ func (t *teller) gauges() {
 	t.add(tab)
 }
 
-func (t *teller) histograms() {
+func (t *pageBuilder) histograms() {
 	tab := &table{id: "histograms", title: "histograms", columns: append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))}
 	var flags histest.Flags
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
@@ -90,7 +90,7 @@ func (t *teller) histograms() {
 }
 
 // histogramColumns are count, mean and percentiles with what bounds them.
-func (t *teller) histogramColumns() []column {
+func (t *pageBuilder) histogramColumns() []column {
 	out := []column{number("count", "COUNT"), number("avg", "AVG")}
 	for _, q := range t.shownQuantiles() {
 		name := "p" + strconv.FormatFloat(t.run.Options.Quantiles[q]*100, 'g', 6, 64)
@@ -101,7 +101,7 @@ func (t *teller) histogramColumns() []column {
 
 // histogramCells are the cells under those of histogramColumns; avg is NaN where
 // there is none. The flags of the estimates are added to flags.
-func (t *teller) histogramCells(u string, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
+func (t *pageBuilder) histogramCells(u string, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
 	row := []cell{tally(n), in(avg, n != 0, u)}
 	for _, i := range t.shownQuantiles() {
 		if i >= len(quantiles) || math.IsNaN(quantiles[i].Value) {
@@ -127,7 +127,7 @@ func nanIf(missing bool, v float64) float64 {
 
 // shownQuantiles picks the columns of the histogram table: those that were
 // asked for, or p50, p90 and p99 of the usual nine.
-func (t *teller) shownQuantiles() []int {
+func (t *pageBuilder) shownQuantiles() []int {
 	var idx []int
 	for i, q := range t.run.Options.Quantiles {
 		if len(t.run.Options.Quantiles) <= 5 || q == 0.5 || q == 0.9 || q == 0.99 || q > 0.99 {
@@ -174,7 +174,7 @@ func legend(flags histest.Flags) (out []string) {
 	return out
 }
 
-func (t *teller) quantile(qs []float64, q float64) float64 {
+func (t *pageBuilder) quantile(qs []float64, q float64) float64 {
 	if i := slices.Index(t.run.Options.Quantiles, q); i >= 0 && i < len(qs) {
 		return qs[i]
 	}
@@ -182,7 +182,7 @@ func (t *teller) quantile(qs []float64, q float64) float64 {
 }
 
 // where names a series: its target when there are several, and its labels.
-func (t *teller) where(s *summary.Series) string {
+func (t *pageBuilder) where(s *summary.Series) string {
 	labels := s.Labels.String()
 	if len(t.run.Endpoints) < 2 {
 		return labels

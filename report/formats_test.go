@@ -25,10 +25,10 @@ func explained() *summary.Run {
 	labels := metric.NewLabels(metric.Label{Name: "model_name", Value: "x|`@user\n<b>[a](http://evil)"})
 	d := func(endpoint int, name string, status catalog.Status, v float64) summary.Derived {
 		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: catalog.VLLMPack, Name: name, Unit: "tokens/s", Labels: labels, Status: status, Value: v, Shown: v,
-			Question: catalog.Throughput, Headline: true, Families: []string{"vllm:generation_tokens"}, Help: "Tokens."}}
+			Category: catalog.Throughput, Headline: true, Families: []string{"vllm:generation_tokens"}, Help: "Tokens."}}
 	}
 	r.Derived = []summary.Derived{d(0, "output_tok_s", catalog.OK, 100), d(1, "output_tok_s", catalog.OK, 300), d(0, "input_tok_s", catalog.Missing, 0)}
-	r.Fleet = []summary.Together{{Endpoints: []int{0, 1}, Derived: []summary.Derived{d(-1, "output_tok_s", catalog.ResetCorrected, 400), d(-1, "input_tok_s", catalog.Missing, 0)}}}
+	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1}, Derived: []summary.Derived{d(-1, "output_tok_s", catalog.ResetCorrected, 400), d(-1, "input_tok_s", catalog.Missing, 0)}}}
 	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Metric: 2, Series: 2, Histogram: &normalize.Histogram{Count: 4, Avg: 0.25,
 		Quantiles: []histest.Estimate{{Value: 0.3, Low: 0.25, High: 0.5}, {Value: 7, Low: 5, High: math.NaN(), Flags: histest.Overflow}}}}}}
 	c, err := catalog.New()

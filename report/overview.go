@@ -34,13 +34,13 @@ type engine struct {
 }
 
 // questionOrder is the order of the first screen.
-var questionOrder = [...]catalog.Question{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
+var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
 	catalog.Efficiency, catalog.Check, catalog.Other}
 
 // inRun returns the engines that the run has quantities of, in the order of the
 // packs.
-func (t *teller) inRun() []*engine {
-	if len(t.run.Fleet) == 0 {
+func (t *pageBuilder) inRun() []*engine {
+	if len(t.run.Combined) == 0 {
 		return nil
 	}
 	var out []*engine
@@ -57,7 +57,7 @@ func (t *teller) inRun() []*engine {
 		of := func(pack string) bool {
 			return slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == pack })
 		}
-		for _, d := range t.run.Fleet[0].Derived {
+		for _, d := range t.run.Combined[0].Derived {
 			if !of(d.Pack) {
 				continue
 			}
@@ -90,7 +90,7 @@ func (e *engine) knows(d *summary.Derived) bool {
 }
 
 // engineOf is the engine that the catalog says the first known family is of.
-func (t *teller) engineOf(families []string) string {
+func (t *pageBuilder) engineOf(families []string) string {
 	for _, name := range families {
 		if f, ok := t.run.Options.Catalog.Family(name); ok {
 			return f.Engine
@@ -108,7 +108,7 @@ func (e *engine) scopeNames() []string {
 }
 
 // heading names an engine, where it was found, and what of it there is only one.
-func (t *teller) heading(e *engine) string {
+func (t *pageBuilder) heading(e *engine) string {
 	line := e.title
 	if n := len(e.endpoints); n > 1 {
 		line += fmt.Sprintf("  %d targets", n)
@@ -124,7 +124,7 @@ func (t *teller) heading(e *engine) string {
 }
 
 // engines tells the first screen of each engine.
-func (t *teller) engines() {
+func (t *pageBuilder) engines() {
 	t.explained = map[int]bool{}
 	for _, e := range t.inRun() {
 		for _, i := range e.endpoints {
@@ -154,7 +154,7 @@ func (t *teller) engines() {
 }
 
 // special are tables that only one engine has.
-func (t *teller) special(e *engine) []*table {
+func (t *pageBuilder) special(e *engine) []*table {
 	if slices.ContainsFunc(e.packs, func(p catalog.Pack) bool { return p.Name == catalog.TritonPack }) {
 		return []*table{t.tritonModels(e)}
 	}
@@ -166,7 +166,7 @@ func (t *teller) special(e *engine) []*table {
 
 // quantities are the headline quantities of an engine. What a table of latencies
 // says already is left out.
-func (t *teller) quantities(e *engine, latencyIDs []string) *table {
+func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
 	tab := &table{id: "quantities", columns: []column{hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"), hidden("labels"), hidden("canonical"),
 		hidden("better"), hidden("unit"), number("value", "VALUE"), hidden("status"), hidden("flags"), hidden("numerator"), hidden("denominator"),
 		number("lowest", "LOWEST"), hidden("lowest_target"), number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"), face("OF")}}
@@ -175,7 +175,7 @@ func (t *teller) quantities(e *engine, latencyIDs []string) *table {
 	for _, q := range questionOrder {
 		for i := range e.fleet {
 			d := &e.fleet[i]
-			if !d.Headline || d.Question != q || slices.Contains(latencyIDs, strings.TrimSuffix(d.Canonical, "_mean_s")+"_s") || d.Status == catalog.Missing {
+			if !d.Headline || d.Category != q || slices.Contains(latencyIDs, strings.TrimSuffix(d.Canonical, "_mean_s")+"_s") || d.Status == catalog.Missing {
 				continue
 			}
 			question := str(strings.ReplaceAll(q.String(), "_", " "))
@@ -209,7 +209,7 @@ func parts(d *summary.Derived) []cell {
 }
 
 // beyondScope are the labels of a quantity that the heading does not have.
-func (t *teller) beyondScope(e *engine, d *summary.Derived) string {
+func (t *pageBuilder) beyondScope(e *engine, d *summary.Derived) string {
 	labels := d.Labels
 	if len(e.scopes) < 2 {
 		labels = labels.Without(e.scopeNames()...)
@@ -222,7 +222,7 @@ func (t *teller) beyondScope(e *engine, d *summary.Derived) string {
 
 // spread is the lowest and highest value among the endpoints of an engine, and at
 // which; empty for one endpoint, or where they are the same.
-func (t *teller) spread(e *engine, of *summary.Derived) (low, lowAt, high, highAt cell) {
+func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, highAt cell) {
 	if len(e.endpoints) < 2 {
 		return
 	}
@@ -254,7 +254,7 @@ func (t *teller) spread(e *engine, of *summary.Derived) (low, lowAt, high, highA
 
 // latencies are the histograms of times that engines have in common, and which
 // these are.
-func (t *teller) latencies(e *engine) (*table, []string) {
+func (t *pageBuilder) latencies(e *engine) (*table, []string) {
 	tab := &table{id: "latencies", columns: append(append([]column{hidden("engine"), words("canonical", "LATENCY"), hidden("name"), hidden("labels"), hidden("unit")},
 		t.histogramColumns()...), number("series", "SERIES"), words("note", "NOTE"), face("OF"))}
 	t.limit(tab, firstLatencies, "--all")
@@ -296,7 +296,7 @@ func (t *teller) latencies(e *engine) (*table, []string) {
 }
 
 // several says that an engine has a time more than once: by stage, say.
-func (t *teller) several(l *summary.Latency) bool {
+func (t *pageBuilder) several(l *summary.Latency) bool {
 	n := 0
 	for i := range t.run.Latencies {
 		if x := &t.run.Latencies[i]; x.Engine == l.Engine && x.ID == l.ID {
@@ -307,7 +307,7 @@ func (t *teller) several(l *summary.Latency) bool {
 }
 
 // latencyUnit is the unit of a time, which a server may not tell.
-func (t *teller) latencyUnit(m *summary.Metric) string {
+func (t *pageBuilder) latencyUnit(m *summary.Metric) string {
 	unit := m.ShownUnit()
 	if f, ok := t.run.Options.Catalog.Family(m.Name); unit == "" && ok {
 		unit = f.Unit
@@ -319,7 +319,7 @@ func (t *teller) latencyUnit(m *summary.Metric) string {
 const pivotScopes = 6
 
 // pivot sets the scopes of an engine side by side, for people.
-func (t *teller) pivot(e *engine, quantities *table) *table {
+func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 	scopes := e.scopes
 	tab := &table{columns: []column{face("QUESTION"), face("QUANTITY")}}
 	t.limit(tab, firstQuantities, "--derived")
@@ -371,7 +371,7 @@ func (t *teller) pivot(e *engine, quantities *table) *table {
 
 // missing lists the headline quantities that the servers gave no input for, and
 // how to get it.
-func (t *teller) missing(e *engine) *table {
+func (t *pageBuilder) missing(e *engine) *table {
 	tab := &table{id: "missing", title: "missing", list: true, columns: []column{hidden("engine"), words("name", "NAME"), words("reason", "REASON"), words("hint", "HINT")}}
 	t.limit(tab, 4, "--derived")
 	there := t.present()
@@ -418,7 +418,7 @@ func (t *teller) missing(e *engine) *table {
 }
 
 // present are the families of the run by their newest names.
-func (t *teller) present() map[string]bool {
+func (t *pageBuilder) present() map[string]bool {
 	out := map[string]bool{}
 	for i := range t.run.Metrics {
 		name := t.run.Metrics[i].Name
@@ -460,7 +460,7 @@ func derivedNote(d *summary.Derived) string {
 }
 
 // closing tells people where the rest is.
-func (t *teller) closing() {
+func (t *pageBuilder) closing() {
 	tab := &table{list: true, columns: []column{face("LINE")}}
 	if t.quiet > 0 {
 		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))

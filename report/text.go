@@ -45,8 +45,8 @@ func Text(w io.Writer, r *summary.Run, o Options) error { return Write(w, r, For
 
 // Write writes a result in one of the formats.
 func Write(w io.Writer, r *summary.Run, format string, o Options) error {
-	t := &teller{run: r, o: o}
-	t.tell()
+	t := &pageBuilder{run: r, o: o}
+	t.build()
 	var err error
 	switch format {
 	case FormatText, "":
@@ -66,8 +66,8 @@ func Write(w io.Writer, r *summary.Run, format string, o Options) error {
 	return nil
 }
 
-// teller makes the page of a run.
-type teller struct {
+// pageBuilder makes the page of a run.
+type pageBuilder struct {
 	page
 	run   *summary.Run
 	o     Options
@@ -77,7 +77,7 @@ type teller struct {
 	explained map[int]bool
 }
 
-func (t *teller) tell() {
+func (t *pageBuilder) build() {
 	t.packs = catalog.Packs()
 	t.targets()
 	t.lives()
@@ -103,7 +103,7 @@ func (t *teller) tell() {
 }
 
 // head are the first lines of a page for people.
-func (t *teller) head() []string {
+func (t *pageBuilder) head() []string {
 	win := t.run.Window
 	name := win.Phase
 	if name == "" {
@@ -121,7 +121,7 @@ func (t *teller) head() []string {
 }
 
 // about is the run for programs.
-func (t *teller) about() object {
+func (t *pageBuilder) about() object {
 	r := t.run
 	phases := []object{}
 	for _, p := range r.Phases {
@@ -139,7 +139,7 @@ func (t *teller) about() object {
 // firstTargets is how many targets the first screen lists.
 const firstTargets = 8
 
-func (t *teller) targets() {
+func (t *pageBuilder) targets() {
 	tab := &table{id: "targets", title: "targets", columns: []column{
 		words("target", "TARGET"), hidden("url"), hidden("labels"), number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"),
 		number("skipped", "SKIPPED"), number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
@@ -160,7 +160,7 @@ func (t *teller) targets() {
 }
 
 // limit lets people see the first rows of a table only, unless they want all.
-func (t *teller) limit(tab *table, n int, flag string) {
+func (t *pageBuilder) limit(tab *table, n int, flag string) {
 	if !t.o.All {
 		tab.most, tab.more = n, " ("+flag+" shows them)"
 	}
@@ -168,7 +168,7 @@ func (t *teller) limit(tab *table, n int, flag string) {
 
 // losses names what did not arrive: polls that were not ok by kind, dropped lines
 // by reason. It tells nothing when nothing was lost.
-func (t *teller) losses() {
+func (t *pageBuilder) losses() {
 	tab := &table{id: "lost", title: "lost", columns: []column{words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"), words("first", "FIRST CASE")}}
 	t.limit(tab, 3*firstTargets, "--all")
 	for i := range t.run.Endpoints {
@@ -192,7 +192,7 @@ func (t *teller) losses() {
 // them all.
 const maxWarnings = 5
 
-func (t *teller) warnings() {
+func (t *pageBuilder) warnings() {
 	tab := &table{id: "warnings", title: "warnings", list: true, columns: []column{words("where", "WHERE"), words("code", "CODE"), words("text", "TEXT")}}
 	seen := map[string]int{}
 	var order []string

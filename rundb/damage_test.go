@@ -41,12 +41,12 @@ func recorded(t *testing.T) (dir string, polls []*metric.Snapshot) {
 	dir = t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{BlockPolls: 10})
 	polls = tape(0, 100, false)
-	polls[35].Growth = metric.Growth{Families: []metric.Family{{Name: "late"}}, Series: []metric.Series{{Family: len(polls[0].Growth.Families)}},
-		Slots: []metric.Slot{{Series: len(polls[0].Growth.Series)}}}
-	polls[35].Frame.Full = true
-	polls[35].Frame.Slots, polls[35].Frame.Bits = nil, nil
+	polls[35].DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "late"}}, Series: []metric.Series{{Family: len(polls[0].DictDelta.Families)}},
+		Slots: []metric.SampleID{{Series: len(polls[0].DictDelta.Series)}}}
+	polls[35].Delta.Full = true
+	polls[35].Delta.Slots, polls[35].Delta.Bits = nil, nil
 	for i := range loadSlots + 1 {
-		polls[35].Frame.Slots, polls[35].Frame.Bits = append(polls[35].Frame.Slots, uint32(i)), append(polls[35].Frame.Bits, uint64(i))
+		polls[35].Delta.Slots, polls[35].Delta.Bits = append(polls[35].Delta.Slots, uint32(i)), append(polls[35].Delta.Bits, uint64(i))
 	}
 	for _, s := range polls {
 		if err := w.Record(s); err != nil {
@@ -74,12 +74,12 @@ func TestDamage(t *testing.T) {
 			}
 			same(t, polls[:30], got[:30])
 			after := got[len(got)-60]
-			if !after.Frame.Full || len(after.Frame.Slots) != loadSlots+1 || after.Seq != 40 {
-				t.Errorf("after the gap: poll %d, full %v, %d slots", after.Seq, after.Frame.Full, len(after.Frame.Slots))
+			if !after.Delta.Full || len(after.Delta.Slots) != loadSlots+1 || after.Seq != 40 {
+				t.Errorf("after the gap: poll %d, full %v, %d slots", after.Seq, after.Delta.Full, len(after.Delta.Slots))
 			}
-			var dict metric.Dict
+			var dict metric.Schema
 			for _, s := range got {
-				if err := dict.Grow(&s.Growth); err != nil {
+				if err := dict.Grow(&s.DictDelta); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -219,12 +219,12 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	refuse("target 1 of 1", func(s *metric.Snapshot) { s.Target = 1 })
-	refuse("slot 1087 after", func(s *metric.Snapshot) { s.Frame.Slots[len(s.Frame.Slots)-1] = loadSlots })
-	refuse("slot 0 after 0", func(s *metric.Snapshot) { s.Frame.Slots[0], s.Frame.Slots[1] = 0, 0 })
-	refuse("values", func(s *metric.Snapshot) { s.Frame.Bits = s.Frame.Bits[1:] })
+	refuse("slot 1087 after", func(s *metric.Snapshot) { s.Delta.Slots[len(s.Delta.Slots)-1] = loadSlots })
+	refuse("slot 0 after 0", func(s *metric.Snapshot) { s.Delta.Slots[0], s.Delta.Slots[1] = 0, 0 })
+	refuse("values", func(s *metric.Snapshot) { s.Delta.Bits = s.Delta.Bits[1:] })
 	refuse("outcome 99", func(s *metric.Snapshot) { s.Outcome = 99 })
-	refuse("series has family 9999", func(s *metric.Snapshot) { s.Growth.Series = []metric.Series{{Family: 9999}} })
-	refuse("slot has series -1", func(s *metric.Snapshot) { s.Growth.Slots = []metric.Slot{{Series: -1}} })
+	refuse("series has family 9999", func(s *metric.Snapshot) { s.DictDelta.Series = []metric.Series{{Family: 9999}} })
+	refuse("slot has series -1", func(s *metric.Snapshot) { s.DictDelta.Slots = []metric.SampleID{{Series: -1}} })
 	for _, s := range polls[1:] {
 		if err := w.Record(s); err != nil {
 			t.Fatal(err)
@@ -243,13 +243,13 @@ func TestVectors(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		w := create(t, dir, 1, rundb.WriterOptions{})
-		a := metric.Snapshot{Growth: metric.Growth{Families: make([]metric.Family, 1), Series: make([]metric.Series, 1)}, Frame: metric.Frame{Full: true}}
+		a := metric.Snapshot{DictDelta: metric.DictDelta{Families: make([]metric.Family, 1), Series: make([]metric.Series, 1)}, Delta: metric.Delta{Full: true}}
 		b := metric.Snapshot{Seq: 1}
 		for i := range prev {
-			a.Growth.Slots = append(a.Growth.Slots, metric.Slot{Role: role, Integer: integer})
-			a.Frame.Slots, a.Frame.Bits = append(a.Frame.Slots, uint32(i)), append(a.Frame.Bits, prev[i])
+			a.DictDelta.Slots = append(a.DictDelta.Slots, metric.SampleID{Role: role, Integer: integer})
+			a.Delta.Slots, a.Delta.Bits = append(a.Delta.Slots, uint32(i)), append(a.Delta.Bits, prev[i])
 			if prev[i] != cur[i] {
-				b.Frame.Slots, b.Frame.Bits = append(b.Frame.Slots, uint32(i)), append(b.Frame.Bits, cur[i])
+				b.Delta.Slots, b.Delta.Bits = append(b.Delta.Slots, uint32(i)), append(b.Delta.Bits, cur[i])
 			}
 		}
 		one := sectionsOf(t, func(w *rundb.Writer) error { return w.Record(&a) })

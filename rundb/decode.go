@@ -131,7 +131,7 @@ func (d *decoder) readPresent(c *cursor) error {
 }
 
 // changes applies n entries and sets f to the slots whose bits changed.
-func (d *decoder) changes(c *cursor, n int, f *metric.Frame) error {
+func (d *decoder) changes(c *cursor, n int, f *metric.Delta) error {
 	if n == 0 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (d *decoder) changes(c *cursor, n int, f *metric.Frame) error {
 
 // follow moves the slots from i to before end, which have no entry, along with
 // those that predict them. It appends them to the first k of f.
-func (d *decoder) follow(delta []int64, i, end, k int, f *metric.Frame) int {
+func (d *decoder) follow(delta []int64, i, end, k int, f *metric.Delta) int {
 	ref, bits, integer := d.ref[:end], d.bits[:end], d.integer[:end]
 	for ; i < end; i++ {
 		by := delta[ref[i]]

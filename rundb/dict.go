@@ -14,7 +14,7 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 	if g == (dictSize{}) {
 		return nil
 	}
-	var add metric.Growth
+	var add metric.DictDelta
 	err := w.rows(ctx, "SELECT name, type, help, unit FROM family", w.dec.nFamily, g.families, func(scan func(...any) error) error {
 		var f metric.Family
 		var typ string

@@ -46,9 +46,9 @@ type encoder struct {
 	odds []odd
 }
 
-// checkFrame refuses frames that break the contract of metric.Frame, before
+// checkFrame refuses frames that break the contract of metric.Delta, before
 // anything has changed.
-func checkFrame(f *metric.Frame, slots int) error {
+func checkFrame(f *metric.Delta, slots int) error {
 	if len(f.Slots) != len(f.Bits) {
 		return fmt.Errorf("frame has %d slots and %d values", len(f.Slots), len(f.Bits))
 	}
@@ -63,7 +63,7 @@ func checkFrame(f *metric.Frame, slots int) error {
 }
 
 // presence updates which slots are present and says whether that changed.
-func (e *encoder) presence(f *metric.Frame) bool {
+func (e *encoder) presence(f *metric.Delta) bool {
 	changed := false
 	if !f.Full {
 		for _, s := range f.Slots {
@@ -120,7 +120,7 @@ func (e *encoder) appendPresent(op []byte) []byte {
 
 // changes appends the entries of the listed slots against the last bits and
 // takes these over. It returns the number of entries.
-func (e *encoder) changes(s *sections, f *metric.Frame) int {
+func (e *encoder) changes(s *sections, f *metric.Delta) int {
 	if len(f.Slots) == 0 {
 		return 0
 	}

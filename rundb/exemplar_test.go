@@ -14,17 +14,17 @@ import (
 // native is a poll of a native histogram with an exemplar.
 func nativePoll(target int, values ...uint64) *metric.Snapshot {
 	s := &metric.Snapshot{Target: target, SentNS: 100, FirstByteNS: 110, Lines: len(values)}
-	s.Growth = metric.Growth{
+	s.DictDelta = metric.DictDelta{
 		Families: []metric.Family{{Name: "n", Type: metric.Histogram, Unit: "seconds"}},
 		Series:   []metric.Series{{Family: 0, Labels: metric.NewLabels(metric.Label{Name: "engine", Value: "0"})}},
-		Slots: []metric.Slot{{Role: metric.RoleCount}, {Role: metric.RoleSum},
+		Slots: []metric.SampleID{{Role: metric.RoleCount}, {Role: metric.RoleSum},
 			{Role: metric.RoleNative, Lower: -1e-128, Bound: 1e-128}, {Role: metric.RoleNative, Lower: 0.1, Bound: 0.30000000000000004},
 			{Role: metric.RoleNative, Lower: math.Inf(-1), Bound: -4}, {Role: metric.RoleNative, Lower: 4, Bound: math.Inf(1)},
 			{Role: metric.RoleNative}},
 	}
-	s.Frame.Full = true
+	s.Delta.Full = true
 	for i, v := range values {
-		s.Frame.Slots, s.Frame.Bits = append(s.Frame.Slots, uint32(i)), append(s.Frame.Bits, math.Float64bits(float64(v)))
+		s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, math.Float64bits(float64(v)))
 	}
 	return s
 }
@@ -44,7 +44,7 @@ func TestNativeSlotsAndExemplars(t *testing.T) {
 	first := nativePoll(1, 5, 6, 1, 2, 3, 4, 5)
 	first.Exemplars = []metric.Exemplar{{Slot: 3, Labels: trace, Value: 0.2, AtNS: 90, SeenNS: 110}, {Slot: 5, Value: math.Inf(1), SeenNS: 110}, {Slot: 4, Value: math.NaN()}}
 	second := *first
-	second.Seq, second.FirstByteNS, second.Growth = 1, 120, metric.Growth{}
+	second.Seq, second.FirstByteNS, second.DictDelta = 1, 120, metric.DictDelta{}
 	second.Exemplars = []metric.Exemplar{{Slot: 3, Labels: trace, Value: 0.25, SeenNS: 120}}
 	for _, s := range []*metric.Snapshot{first, &second} {
 		if err := w.Record(s); err != nil {
@@ -64,16 +64,16 @@ func TestNativeSlotsAndExemplars(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var dict metric.Dict
+	var dict metric.Schema
 	for s, err := range r.Snapshots(context.Background(), 1) {
 		if err == nil {
-			err = dict.Grow(&s.Growth)
+			err = dict.Grow(&s.DictDelta)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(first.Growth.Slots, dict.Slots); diff != "" {
+	if diff := cmp.Diff(first.DictDelta.Slots, dict.Slots); diff != "" {
 		t.Errorf("slots (-recorded +read):\n%s", diff)
 	}
 	got, err := r.Exemplars(context.Background(), 1)

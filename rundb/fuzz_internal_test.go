@@ -15,13 +15,13 @@ import (
 // input would make fuzzing a thousand times slower.
 
 // fuzzDict is a dictionary with every role, with two histograms interleaved.
-func fuzzDict() *metric.Growth {
-	g := &metric.Growth{Families: make([]metric.Family, 2), Series: []metric.Series{{}, {}, {Family: 1}}}
+func fuzzDict() *metric.DictDelta {
+	g := &metric.DictDelta{Families: make([]metric.Family, 2), Series: []metric.Series{{}, {}, {Family: 1}}}
 	for _, role := range []metric.Role{metric.RoleBucket, metric.RoleBucket, metric.RoleBucket, metric.RoleCount, metric.RoleSum, metric.RoleCreated} {
-		g.Slots = append(g.Slots, metric.Slot{Series: 0, Role: role}, metric.Slot{Series: 1, Role: role})
+		g.Slots = append(g.Slots, metric.SampleID{Series: 0, Role: role}, metric.SampleID{Series: 1, Role: role})
 	}
 	for i := range 30 {
-		g.Slots = append(g.Slots, metric.Slot{Series: 2, Role: metric.RoleQuantile, Integer: i%2 == 0})
+		g.Slots = append(g.Slots, metric.SampleID{Series: 2, Role: metric.RoleQuantile, Integer: i%2 == 0})
 	}
 	return g
 }
@@ -48,7 +48,7 @@ func FuzzBlock(f *testing.F) {
 			if !ok {
 				break
 			}
-			if err := checkFrame(&s.Frame, len(d.bits)); err != nil {
+			if err := checkFrame(&s.Delta, len(d.bits)); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, s)
@@ -64,7 +64,7 @@ func fuzzPoll(c *cursor, d *decoder, p *pollState) (*metric.Snapshot, bool) {
 		return nil, false
 	}
 	if s.Outcome.Stored() {
-		if err := d.readSamples(c, flags, false, &s.Frame); err != nil {
+		if err := d.readSamples(c, flags, false, &s.Delta); err != nil {
 			return nil, false
 		}
 	}
@@ -87,12 +87,12 @@ func recode(t *testing.T, e *encoder, polls []*metric.Snapshot) {
 		if !ok {
 			t.Fatalf("poll %d of %d cannot be decoded: %v", i, len(polls), c.err)
 		}
-		if got.SentNS != want.SentNS || got.Seq != want.Seq || got.Took != want.Took || got.Outcome != want.Outcome {
+		if got.SentNS != want.SentNS || got.Seq != want.Seq || got.Duration != want.Duration || got.Outcome != want.Outcome {
 			t.Fatalf("poll %d: got %+v, want %+v", i, got, want)
 		}
-		for k, slot := range got.Frame.Slots {
-			if at := slices.Index(want.Frame.Slots, slot); at < 0 || want.Frame.Bits[at] != got.Frame.Bits[k] {
-				t.Fatalf("poll %d, slot %d: got %x of %+v", i, slot, got.Frame.Bits[k], want.Frame)
+		for k, slot := range got.Delta.Slots {
+			if at := slices.Index(want.Delta.Slots, slot); at < 0 || want.Delta.Bits[at] != got.Delta.Bits[k] {
+				t.Fatalf("poll %d, slot %d: got %x of %+v", i, slot, got.Delta.Bits[k], want.Delta)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func recode(t *testing.T, e *encoder, polls []*metric.Snapshot) {
 func fuzzEncode(e *encoder, b *sections, p *pollState, s *metric.Snapshot, key bool) {
 	n, flags := 0, byte(0)
 	if s.Outcome.Stored() {
-		n, flags = e.appendSamples(b, &s.Frame, key)
+		n, flags = e.appendSamples(b, &s.Delta, key)
 	}
 	b.head = p.appendPoll(b.head, s, flags)
 	if s.Outcome.Stored() {
@@ -121,21 +121,21 @@ func fuzzSeeds() []sections {
 		var b sections
 		var p pollState
 		for i := range 6 {
-			s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 333e6, SentNS: int64(i)*333e6 + 5, FirstByteNS: int64(i)*333e6 + 9, Took: 44}
+			s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 333e6, SentNS: int64(i)*333e6 + 5, FirstByteNS: int64(i)*333e6 + 9, Duration: 44}
 			if i == 3 {
 				s.Outcome = metric.Timeout
 			}
-			s.Frame.Full = i == 0 || i == 4
+			s.Delta.Full = i == 0 || i == 4
 			for slot := range len(e.bits) {
-				if s.Frame.Full || (slot+i+seed)%3 == 0 {
-					s.Frame.Slots = append(s.Frame.Slots, uint32(slot))
-					s.Frame.Bits = append(s.Frame.Bits, math.Float64bits(float64(slot*i)+float64(seed)/3))
+				if s.Delta.Full || (slot+i+seed)%3 == 0 {
+					s.Delta.Slots = append(s.Delta.Slots, uint32(slot))
+					s.Delta.Bits = append(s.Delta.Bits, math.Float64bits(float64(slot*i)+float64(seed)/3))
 				}
 			}
 			if s.Outcome.Stored() {
 				fuzzEncode(&e, &b, &p, s, i == 0)
 			} else {
-				s.Frame = metric.Frame{}
+				s.Delta = metric.Delta{}
 				fuzzEncode(&e, &b, &p, s, false)
 			}
 		}
@@ -167,7 +167,7 @@ func FuzzTail(f *testing.F) {
 // FuzzSlots reads arbitrary bytes as a row of table slots; what can be read is
 // written again and must say the same.
 func FuzzSlots(f *testing.F) {
-	some := []metric.Slot{{Series: 2, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"}, {Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"},
+	some := []metric.SampleID{{Series: 2, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"}, {Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"},
 		{Series: 1, Role: metric.RoleNative, Bound: 1, Lower: -2}, {Integer: true}}
 	f.Add(appendSlots(nil, some), 4)
 	f.Add(appendSlots(nil, some[:1]), 2)

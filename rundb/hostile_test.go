@@ -39,11 +39,11 @@ func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	w := create(f, dir, 1, rundb.WriterOptions{BlockPolls: 2})
 	for i := range 5 {
-		s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 1e9, SentNS: int64(i) * 1e9, Took: 5, Lines: 1}
+		s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 1e9, SentNS: int64(i) * 1e9, Duration: 5, Lines: 1}
 		if i == 0 {
-			s.Growth = metric.Growth{Families: []metric.Family{{Name: "a"}}, Series: []metric.Series{{}}, Slots: []metric.Slot{{}}}
+			s.DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "a"}}, Series: []metric.Series{{}}, Slots: []metric.SampleID{{}}}
 		}
-		s.Frame = metric.Frame{Full: i == 0, Slots: []uint32{0}, Bits: []uint64{uint64(i)}}
+		s.Delta = metric.Delta{Full: i == 0, Slots: []uint32{0}, Bits: []uint64{uint64(i)}}
 		if err := w.Record(s); err != nil {
 			f.Fatal(err)
 		}

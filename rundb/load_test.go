@@ -16,7 +16,7 @@ import (
 // which about 68 % change between two polls.
 type load struct {
 	rnd    *rand.Rand
-	growth metric.Growth
+	growth metric.DictDelta
 	hists  []hist
 	plain  []uint32 // counters and gauges
 	now    []uint64
@@ -54,7 +54,7 @@ func newLoad(target int, seed uint64) *load {
 		for engine := 0; engine < 3 && len(l.growth.Slots) < loadSlots; engine++ {
 			l.plain = append(l.plain, uint32(len(l.growth.Slots)))
 			l.growth.Series = append(l.growth.Series, metric.Series{Family: f, Labels: l.labels(engine)})
-			l.growth.Slots = append(l.growth.Slots, metric.Slot{Series: len(l.growth.Series) - 1})
+			l.growth.Slots = append(l.growth.Slots, metric.SampleID{Series: len(l.growth.Series) - 1})
 		}
 	}
 	l.now = make([]uint64, loadSlots)
@@ -88,11 +88,11 @@ func (l *load) addHist(h int) {
 	for b := range n {
 		bound := x.scale * math.Pow(10, float64(b-n/3)/float64(n)*4)
 		x.bounds = append(x.bounds, bound)
-		g.Slots = append(g.Slots, metric.Slot{Series: series, Role: metric.RoleBucket, Bound: bound, Text: strconv.FormatFloat(bound, 'g', -1, 64)})
+		g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: metric.RoleBucket, Bound: bound, Text: strconv.FormatFloat(bound, 'g', -1, 64)})
 	}
-	g.Slots = append(g.Slots, metric.Slot{Series: series, Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
+	g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
 	for _, r := range []metric.Role{metric.RoleCount, metric.RoleSum, metric.RoleCreated} {
-		g.Slots = append(g.Slots, metric.Slot{Series: series, Role: r})
+		g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: r})
 	}
 	x.counts = make([]uint64, n+1)
 	l.hists = append(l.hists, x)
@@ -141,25 +141,25 @@ func (l *load) next() *metric.Snapshot {
 	if first || !l.idle {
 		l.step()
 	}
-	s.Frame.Full = first
-	s.Frame.Slots, s.Frame.Bits = s.Frame.Slots[:0], s.Frame.Bits[:0]
+	s.Delta.Full = first
+	s.Delta.Slots, s.Delta.Bits = s.Delta.Slots[:0], s.Delta.Bits[:0]
 	for i, v := range l.now {
 		if first || v != l.last[i] {
-			s.Frame.Slots = append(s.Frame.Slots, uint32(i))
-			s.Frame.Bits = append(s.Frame.Bits, v)
+			s.Delta.Slots = append(s.Delta.Slots, uint32(i))
+			s.Delta.Bits = append(s.Delta.Bits, v)
 		}
 	}
 	copy(l.last, l.now)
-	s.Growth = metric.Growth{}
+	s.DictDelta = metric.DictDelta{}
 	if first {
-		s.Growth = l.growth
+		s.DictDelta = l.growth
 	} else {
 		s.Seq++
 	}
 	s.DueNS += 333_000_000
 	s.SentNS = s.DueNS + 40_000 + int64(l.rnd.ExpFloat64()*60_000)
 	s.FirstByteNS = s.SentNS + 900_000 + int64(l.rnd.ExpFloat64()*200_000)
-	s.Took = time.Duration(s.FirstByteNS-s.SentNS) + 100_000 + time.Duration(l.rnd.ExpFloat64()*30_000)
+	s.Duration = time.Duration(s.FirstByteNS-s.SentNS) + 100_000 + time.Duration(l.rnd.ExpFloat64()*30_000)
 	s.Status, s.Lines = 200, loadSlots
 	if first || !l.idle {
 		s.BodyBytes = 110_000 + int64(l.rnd.IntN(60))

@@ -40,7 +40,7 @@ func (p *pollState) appendPoll(head []byte, s *metric.Snapshot, flags byte) []by
 	if s.FirstByteNS == 0 {
 		flags |= flagNoBody
 	}
-	if !s.Growth.Empty() {
+	if !s.DictDelta.Empty() {
 		flags |= flagGrowth
 	}
 	head = append(head, flags)
@@ -58,15 +58,15 @@ func (p *pollState) appendPoll(head []byte, s *metric.Snapshot, flags byte) []by
 		wait = s.FirstByteNS - s.SentNS
 		head = appendVarint(head, wait)
 	}
-	head = appendVarint(head, int64(s.Took)-wait)
+	head = appendVarint(head, int64(s.Duration)-wait)
 	head = appendVarint(head, s.BodyBytes-p.bytes)
 	head = appendVarint(head, int64(s.Lines)-p.lines)
 	head = appendVarint(head, int64(s.Status)-p.status)
 	p.bytes, p.lines, p.status = s.BodyBytes, int64(s.Lines), int64(s.Status)
 	if flags&flagGrowth != 0 {
-		head = binary.AppendUvarint(head, uint64(len(s.Growth.Families)))
-		head = binary.AppendUvarint(head, uint64(len(s.Growth.Series)))
-		head = binary.AppendUvarint(head, uint64(len(s.Growth.Slots)))
+		head = binary.AppendUvarint(head, uint64(len(s.DictDelta.Families)))
+		head = binary.AppendUvarint(head, uint64(len(s.DictDelta.Series)))
+		head = binary.AppendUvarint(head, uint64(len(s.DictDelta.Slots)))
 	}
 	return head
 }
@@ -103,7 +103,7 @@ func (p *pollState) readPoll(c *cursor, s *metric.Snapshot) (flags byte, g dictS
 		wait = c.varint(&c.head)
 		s.FirstByteNS = s.SentNS + wait
 	}
-	s.Took = time.Duration(wait + c.varint(&c.head))
+	s.Duration = time.Duration(wait + c.varint(&c.head))
 	p.bytes += c.varint(&c.head)
 	p.lines += c.varint(&c.head)
 	p.status += c.varint(&c.head)
@@ -121,7 +121,7 @@ func (p *pollState) readPoll(c *cursor, s *metric.Snapshot) (flags byte, g dictS
 // appendSamples appends the frame of a stored poll: the number of its entries
 // to head, the entries to the other sections. It returns the flags that say
 // how; key makes the poll readable without those before it.
-func (e *encoder) appendSamples(s *sections, f *metric.Frame, key bool) (entries int, flags byte) {
+func (e *encoder) appendSamples(s *sections, f *metric.Delta, key bool) (entries int, flags byte) {
 	if e.presence(f) {
 		flags |= flagSet
 	}
@@ -145,7 +145,7 @@ func (e *encoder) appendSamples(s *sections, f *metric.Frame, key bool) (entries
 
 // readSamples is the inverse of appendSamples. When fresh is set the state
 // before the poll is unknown: the frame is then delivered as a full one.
-func (d *decoder) readSamples(c *cursor, flags byte, fresh bool, f *metric.Frame) error {
+func (d *decoder) readSamples(c *cursor, flags byte, fresh bool, f *metric.Delta) error {
 	f.Full = flags&flagFull != 0 || fresh
 	f.Slots, f.Bits = f.Slots[:0], f.Bits[:0]
 	n := c.uvarint(&c.head)
@@ -175,7 +175,7 @@ func (d *decoder) readSamples(c *cursor, flags byte, fresh bool, f *metric.Frame
 
 // list fills f with the present slots whose bits differ from before, or with
 // all of them.
-func (d *decoder) list(f *metric.Frame, before []uint64) {
+func (d *decoder) list(f *metric.Delta, before []uint64) {
 	f.Slots, f.Bits = f.Slots[:0], f.Bits[:0]
 	for i, p := range d.present {
 		if p && (before == nil || before[i] != d.bits[i]) {

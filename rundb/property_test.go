@@ -18,7 +18,7 @@ import (
 // and are otherwise as strange as can be.
 type source struct {
 	target  int
-	dict    metric.Dict
+	dict    metric.Schema
 	present []bool
 	bits    []uint64
 	seq     uint64
@@ -54,8 +54,8 @@ func value(t *rapid.T, integer bool, last uint64) uint64 {
 }
 
 // grow draws new entries of the dictionary.
-func (x *source) grow(t *rapid.T) metric.Growth {
-	var g metric.Growth
+func (x *source) grow(t *rapid.T) metric.DictDelta {
+	var g metric.DictDelta
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a\x00b", "\xff\xfe", "é", "<script>"}))
 	for range rapid.IntRange(0, 2).Draw(t, "families") {
 		g.Families = append(g.Families, metric.Family{Name: text.Draw(t, "name"), Type: metric.Type(rapid.IntRange(0, 7).Draw(t, "type")),
@@ -69,7 +69,7 @@ func (x *source) grow(t *rapid.T) metric.Growth {
 	}
 	if n := len(x.dict.Series) + len(g.Series); n > 0 {
 		for range rapid.IntRange(0, 9).Draw(t, "slots") {
-			s := metric.Slot{Series: rapid.IntRange(0, n-1).Draw(t, "series of slot"), Role: metric.Role(rapid.IntRange(0, 5).Draw(t, "role"))}
+			s := metric.SampleID{Series: rapid.IntRange(0, n-1).Draw(t, "series of slot"), Role: metric.Role(rapid.IntRange(0, 5).Draw(t, "role"))}
 			s.Integer = rapid.IntRange(0, 3).Draw(t, "integer") == 0
 			s.Bound = rapid.OneOf(rapid.Just(0.0), rapid.Float64(), rapid.SampledFrom(oddFloats)).Draw(t, "bound")
 			s.Text = rapid.OneOf(rapid.Just(fmt.Sprint(s.Bound)), text).Draw(t, "text")
@@ -87,7 +87,7 @@ func (x *source) next(t *rapid.T) *metric.Snapshot {
 	s.DueNS = x.due
 	s.SentNS = s.DueNS + rapid.Int64Range(-5, 1e9).Draw(t, "late")
 	s.FirstByteNS = rapid.SampledFrom([]int64{0, s.SentNS + 1e6, s.SentNS - 7}).Draw(t, "first byte")
-	s.Took = time.Duration(rapid.Int64Range(0, 1e10).Draw(t, "took"))
+	s.Duration = time.Duration(rapid.Int64Range(0, 1e10).Draw(t, "took"))
 	s.Outcome = rapid.SampledFrom([]metric.Outcome{metric.OK, metric.OK, metric.OK, metric.Partial, metric.Timeout, metric.HTTPError}).Draw(t, "outcome")
 	s.Status = rapid.SampledFrom([]int{0, 200, 200, 500}).Draw(t, "status")
 	s.BodyBytes, s.Lines = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), rapid.IntRange(0, 1000).Draw(t, "lines")
@@ -115,17 +115,17 @@ func (x *source) next(t *rapid.T) *metric.Snapshot {
 // samples draws the growth and the frame.
 func (x *source) samples(t *rapid.T, s *metric.Snapshot) {
 	if rapid.IntRange(0, 3).Draw(t, "grows") == 0 {
-		s.Growth = x.grow(t)
+		s.DictDelta = x.grow(t)
 	}
-	if err := x.dict.Grow(&s.Growth); err != nil {
+	if err := x.dict.Grow(&s.DictDelta); err != nil {
 		t.Fatal(err)
 	}
 	n := len(x.dict.Slots) - len(x.bits)
 	x.bits, x.present = append(x.bits, make([]uint64, n)...), append(x.present, make([]bool, n)...)
-	s.Frame.Full = !x.stored || n > 0 || rapid.IntRange(0, 7).Draw(t, "full") == 0
+	s.Delta.Full = !x.stored || n > 0 || rapid.IntRange(0, 7).Draw(t, "full") == 0
 	x.stored = true
 	for i := range x.bits {
-		if s.Frame.Full {
+		if s.Delta.Full {
 			x.present[i] = rapid.IntRange(0, 9).Draw(t, "present") > 0
 		}
 		if !x.present[i] {
@@ -135,8 +135,8 @@ func (x *source) samples(t *rapid.T, s *metric.Snapshot) {
 		if rapid.IntRange(0, 2).Draw(t, "changes") > 0 {
 			v = value(t, x.dict.Slots[i].Integer, v)
 		}
-		if s.Frame.Full || v != x.bits[i] {
-			s.Frame.Slots, s.Frame.Bits = append(s.Frame.Slots, uint32(i)), append(s.Frame.Bits, v)
+		if s.Delta.Full || v != x.bits[i] {
+			s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, v)
 		}
 		x.bits[i] = v
 	}
@@ -169,7 +169,7 @@ func TestAnyStream(t *testing.T) {
 			if err := w.Record(s); err != nil {
 				rt.Fatal(err)
 			}
-			s.Frame.Slots, s.Growth = slices.Insert(s.Frame.Slots, 0, 9), metric.Growth{} // it is ours again
+			s.Delta.Slots, s.DictDelta = slices.Insert(s.Delta.Slots, 0, 9), metric.DictDelta{} // it is ours again
 			if rapid.IntRange(0, 14).Draw(rt, "flush") == 0 {
 				if err := w.Flush(); err != nil {
 					rt.Fatal(err)

@@ -27,7 +27,7 @@ type Run struct {
 	marks    []metric.Mark
 	tail     [][]tailRecord // by target, in order of polls
 	last     []int64        // by target: the key of its last block, or -1
-	lives    [][]metric.Life
+	lives    [][]metric.TargetEvent
 	observed map[int]bool // targets with observations
 	events   int64        // the highest id of table events, 0 without events
 	client   bool         // it has the tables of events

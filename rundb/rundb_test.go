@@ -19,25 +19,25 @@ func clone(s *metric.Snapshot) *metric.Snapshot {
 	c := *s
 	c.Body = nil
 	c.Drops, c.Warnings = slices.Clone(s.Drops), slices.Clone(s.Warnings)
-	c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
-	c.Frame.Slots, c.Frame.Bits = slices.Clone(s.Frame.Slots), slices.Clone(s.Frame.Bits)
+	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
+	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
 	return &c
 }
 
 // diff compares snapshots bit for bit; empty and nil lists are the same.
 func diff(want, got *metric.Snapshot) string {
 	a, b := *want, *got
-	if slices.Equal(a.Frame.Slots, b.Frame.Slots) && slices.Equal(a.Frame.Bits, b.Frame.Bits) {
-		a.Frame.Slots, a.Frame.Bits, b.Frame.Slots, b.Frame.Bits = nil, nil, nil, nil // reflection over them is slow
+	if slices.Equal(a.Delta.Slots, b.Delta.Slots) && slices.Equal(a.Delta.Bits, b.Delta.Bits) {
+		a.Delta.Slots, a.Delta.Bits, b.Delta.Slots, b.Delta.Bits = nil, nil, nil, nil // reflection over them is slow
 	}
-	if slices.Equal(a.Growth.Families, b.Growth.Families) && slices.Equal(a.Growth.Series, b.Growth.Series) && slices.EqualFunc(a.Growth.Slots, b.Growth.Slots, sameSlot) {
-		a.Growth, b.Growth = metric.Growth{}, metric.Growth{}
+	if slices.Equal(a.DictDelta.Families, b.DictDelta.Families) && slices.Equal(a.DictDelta.Series, b.DictDelta.Series) && slices.EqualFunc(a.DictDelta.Slots, b.DictDelta.Slots, sameSlot) {
+		a.DictDelta, b.DictDelta = metric.DictDelta{}, metric.DictDelta{}
 	}
 	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
 		cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }))
 }
 
-func sameSlot(a, b metric.Slot) bool {
+func sameSlot(a, b metric.SampleID) bool {
 	same := math.Float64bits(a.Bound) == math.Float64bits(b.Bound)
 	a.Bound, b.Bound = 0, 0
 	return same && a == b

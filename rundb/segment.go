@@ -153,7 +153,7 @@ func (t *targetState) append(g *segment, s *metric.Snapshot, incident bool) leng
 	if s.Outcome.Stored() {
 		key := g.stored == 0
 		var more byte
-		entries, more = t.enc.appendSamples(&g.sections, &s.Frame, key)
+		entries, more = t.enc.appendSamples(&g.sections, &s.Delta, key)
 		flags |= more
 		if key {
 			g.keyBytes = g.size() - from[0] - from[1] - from[2] - from[3]

@@ -15,7 +15,7 @@ import (
 const slotsVersion = 2
 
 // slotRows loads the next n slots of the target from a recording of version 1.
-func (w *walk) slotRows(ctx context.Context, n, series int) (slots []metric.Slot, err error) {
+func (w *walk) slotRows(ctx context.Context, n, series int) (slots []metric.SampleID, err error) {
 	err = w.rows(ctx, "SELECT series, role, bound, text, integer FROM slot", len(w.dec.bits), n, func(scan func(...any) error) error {
 		s, err := readSlotRow(scan)
 		if err != nil {
@@ -33,8 +33,8 @@ func (w *walk) slotRows(ctx context.Context, n, series int) (slots []metric.Slot
 // readSlotRow reads a row of table slot. Bound is NULL for 0 without a text, and
 // the hexadecimal bits for NaN and -0, which SQLite does not keep; a NULL text
 // beside a bound is the shortest spelling of that bound.
-func readSlotRow(scan func(...any) error) (metric.Slot, error) {
-	var s metric.Slot
+func readSlotRow(scan func(...any) error) (metric.SampleID, error) {
+	var s metric.SampleID
 	var role int
 	var bound any
 	var text sql.NullString

@@ -17,7 +17,7 @@ import (
 
 // toVersion1 rewrites a closed recording of one target as programs of schema 1
 // wrote it: with a row for each slot.
-func toVersion1(t *testing.T, dir string, slots []metric.Slot) {
+func toVersion1(t *testing.T, dir string, slots []metric.SampleID) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))
 	if err != nil {
@@ -55,10 +55,10 @@ func TestVersion1(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{})
 	want := tape(0, 20, false)
-	g := &want[0].Growth
-	odd := []metric.Slot{{Integer: true}, {Series: 3, Role: metric.RoleQuantile, Bound: math.Copysign(0, -1), Text: "-0"},
+	g := &want[0].DictDelta
+	odd := []metric.SampleID{{Integer: true}, {Series: 3, Role: metric.RoleQuantile, Bound: math.Copysign(0, -1), Text: "-0"},
 		{Series: 3, Role: metric.RoleQuantile, Bound: math.NaN(), Text: "nan"}, {Role: metric.RoleQuantile, Text: "0.0"}}
-	g.Slots = append(append([]metric.Slot{}, g.Slots...), odd...)
+	g.Slots = append(append([]metric.SampleID{}, g.Slots...), odd...)
 	for _, s := range want {
 		if err := w.Record(s); err != nil {
 			t.Fatal(err)
@@ -73,10 +73,10 @@ func TestVersion1(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want[n].Growth.Slots, got.Growth.Slots, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want[n].DictDelta.Slots, got.DictDelta.Slots, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("slots of poll %d (-recorded +read):\n%s", n, diff)
 		}
-		if diff := cmp.Diff(want[n].Frame, got.Frame, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want[n].Delta, got.Delta, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("poll %d (-recorded +read):\n%s", n, diff)
 		}
 		n++

@@ -27,7 +27,7 @@ const (
 const minSlotBytes = 2
 
 // appendSlots appends slots in the form of table slots.
-func appendSlots(dst []byte, slots []metric.Slot) []byte {
+func appendSlots(dst []byte, slots []metric.SampleID) []byte {
 	last := 0
 	for i := range slots {
 		s := &slots[i]
@@ -106,7 +106,7 @@ func (r *slotReader) text() string {
 }
 
 // slot reads one slot; last is the series of the one before.
-func (r *slotReader) slot(last int) (s metric.Slot) {
+func (r *slotReader) slot(last int) (s metric.SampleID) {
 	tag := r.bytes(1)
 	if tag == nil {
 		return s
@@ -135,7 +135,7 @@ func (r *slotReader) slot(last int) (s metric.Slot) {
 }
 
 // readSlots appends n slots of series below series to dst.
-func readSlots(dst []metric.Slot, data []byte, n, series int) ([]metric.Slot, error) {
+func readSlots(dst []metric.SampleID, data []byte, n, series int) ([]metric.SampleID, error) {
 	if n < 1 || n > len(data)/minSlotBytes {
 		return dst, fmt.Errorf("%d slots in %d bytes", n, len(data))
 	}
@@ -158,7 +158,7 @@ func readSlots(dst []metric.Slot, data []byte, n, series int) ([]metric.Slot, er
 }
 
 // slots loads the next n slots of the target, of series below series.
-func (w *walk) slots(ctx context.Context, n, series int) (slots []metric.Slot, err error) {
+func (w *walk) slots(ctx context.Context, n, series int) (slots []metric.SampleID, err error) {
 	if w.r.version < slotsVersion {
 		return w.slotRows(ctx, n, series)
 	}

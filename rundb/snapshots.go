@@ -60,7 +60,7 @@ type walk struct {
 	lost  []metric.Warning
 
 	s      metric.Snapshot
-	growth metric.Growth // what the next snapshot brings
+	growth metric.DictDelta // what the next snapshot brings
 	buf    [4][]byte
 }
 
@@ -258,12 +258,12 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 			return err
 		}
 	}
-	s.Frame.Full, s.Frame.Slots, s.Frame.Bits = false, s.Frame.Slots[:0], s.Frame.Bits[:0]
+	s.Delta.Full, s.Delta.Slots, s.Delta.Bits = false, s.Delta.Slots[:0], s.Delta.Bits[:0]
 	if s.Outcome.Stored() {
 		if w.fresh && flags&flagKey == 0 {
 			return damageError{errors.New("needs the poll before")}
 		}
-		if err := w.dec.readSamples(c, flags, w.fresh, &s.Frame); err != nil {
+		if err := w.dec.readSamples(c, flags, w.fresh, &s.Delta); err != nil {
 			return damageError{err}
 		}
 		w.fresh = false
@@ -280,7 +280,7 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 		}
 	}
 	s.Warnings = append(s.Warnings, w.lost...)
-	s.Growth, w.growth, w.lost = w.growth, metric.Growth{}, nil
+	s.DictDelta, w.growth, w.lost = w.growth, metric.DictDelta{}, nil
 	w.next++
 	if !w.yield(s, nil) {
 		return errStop

@@ -29,7 +29,7 @@ type state struct {
 }
 
 // grow takes over what a dictionary gained. The indices were checked before.
-func (st *state) grow(g *metric.Growth) {
+func (st *state) grow(g *metric.DictDelta) {
 	st.nFamily += len(g.Families)
 	st.nSeries += len(g.Series)
 	n := len(g.Slots)

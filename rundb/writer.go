@@ -81,11 +81,11 @@ type batch struct {
 }
 
 type targetGrowth struct {
-	target        int
-	before        dictSize
-	metric.Growth // without its slots, which are encoded already
-	slots         int
-	packed        []byte
+	target           int
+	before           dictSize
+	metric.DictDelta // without its slots, which are encoded already
+	slots            int
+	packed           []byte
 }
 
 type targetRow struct {
@@ -246,7 +246,7 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 
 // check refuses a snapshot that cannot be stored.
 func (t *targetState) check(s *metric.Snapshot) error {
-	g, e := &s.Growth, &t.enc
+	g, e := &s.DictDelta, &t.enc
 	families, series := e.nFamily+len(g.Families), e.nSeries+len(g.Series)
 	for i := range g.Series {
 		if f := g.Series[i].Family; f < 0 || f >= families {
@@ -273,7 +273,7 @@ func (t *targetState) check(s *metric.Snapshot) error {
 	if err := checkExemplars(s, len(e.bits)+len(g.Slots)); err != nil {
 		return err
 	}
-	return checkFrame(&s.Frame, len(e.bits)+len(g.Slots))
+	return checkFrame(&s.Delta, len(e.bits)+len(g.Slots))
 }
 
 // segment returns the open segment of a target.
@@ -316,16 +316,16 @@ func (w *Writer) limitOpen() {
 
 // note queues what the poll adds to the dictionary.
 func (w *Writer) note(t *targetState, s *metric.Snapshot) {
-	if s.Growth.Empty() {
+	if s.DictDelta.Empty() {
 		return
 	}
 	g := targetGrowth{target: s.Target, before: t.enc.size()}
-	g.Families = slices.Clone(s.Growth.Families)
-	g.Series = slices.Clone(s.Growth.Series)
-	g.slots, g.packed = len(s.Growth.Slots), appendSlots(make([]byte, 0, 24*len(s.Growth.Slots)), s.Growth.Slots)
+	g.Families = slices.Clone(s.DictDelta.Families)
+	g.Series = slices.Clone(s.DictDelta.Series)
+	g.slots, g.packed = len(s.DictDelta.Slots), appendSlots(make([]byte, 0, 24*len(s.DictDelta.Slots)), s.DictDelta.Slots)
 	w.pending.growth = append(w.pending.growth, g)
 	w.pending.bytes += len(g.packed) + 128*len(g.Series) + 128*len(g.Families)
-	t.enc.grow(&s.Growth)
+	t.enc.grow(&s.DictDelta)
 }
 
 // nudge wakes the writer goroutine before its tick.

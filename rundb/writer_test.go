@@ -177,11 +177,11 @@ func TestGiant(t *testing.T) {
 	const slots = 20_000
 	dir := t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{})
-	s := metric.Snapshot{Growth: metric.Growth{Families: []metric.Family{{Name: "f"}}}, Frame: metric.Frame{Full: true}}
+	s := metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "f"}}}, Delta: metric.Delta{Full: true}}
 	for i := range slots {
-		s.Growth.Series = append(s.Growth.Series, metric.Series{Labels: metric.NewLabels(metric.Label{Name: "id", Value: string(bytes.Repeat([]byte("x"), i%50))})})
-		s.Growth.Slots = append(s.Growth.Slots, metric.Slot{Series: i})
-		s.Frame.Slots, s.Frame.Bits = append(s.Frame.Slots, uint32(i)), append(s.Frame.Bits, math.Float64bits(float64(i)/3))
+		s.DictDelta.Series = append(s.DictDelta.Series, metric.Series{Labels: metric.NewLabels(metric.Label{Name: "id", Value: string(bytes.Repeat([]byte("x"), i%50))})})
+		s.DictDelta.Slots = append(s.DictDelta.Slots, metric.SampleID{Series: i})
+		s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, math.Float64bits(float64(i)/3))
 	}
 	var want []*metric.Snapshot
 	for range 5 {
@@ -190,8 +190,8 @@ func TestGiant(t *testing.T) {
 		}
 		want = append(want, clone(&s))
 		s.Seq++
-		s.Growth = metric.Growth{}
-		s.Frame.Full, s.Frame.Slots, s.Frame.Bits = false, []uint32{3, slots - 1}, []uint64{s.Seq, s.Seq}
+		s.DictDelta = metric.DictDelta{}
+		s.Delta.Full, s.Delta.Slots, s.Delta.Bits = false, []uint32{3, slots - 1}, []uint64{s.Seq, s.Seq}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func (a *assembler) slot(s source, name string, pairs []metric.Label) (int32, re
 			return noSlot, badBound
 		}
 	}
-	return a.dict.slot(s.family.index, pairs, metric.Slot{Role: role, Bound: at.value, Text: at.text})
+	return a.dict.slot(s.family.index, pairs, metric.SampleID{Role: role, Bound: at.value, Text: at.text})
 }
 
 // cutLabel takes a label out of pairs; without it text is returned as it is.

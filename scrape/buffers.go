@@ -12,7 +12,7 @@ import (
 type buffers struct {
 	mu     sync.Mutex
 	free   [][]byte
-	frames []metric.Frame
+	frames []metric.Delta
 }
 
 const (
@@ -50,7 +50,7 @@ func (p *buffers) give(b []byte) {
 }
 
 // takeFrame returns a frame to fill, empty or with memory of an earlier one.
-func (p *buffers) takeFrame() (f metric.Frame) {
+func (p *buffers) takeFrame() (f metric.Delta) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.frames) - 1; last >= 0 {
@@ -60,7 +60,7 @@ func (p *buffers) takeFrame() (f metric.Frame) {
 }
 
 // giveFrame takes a frame back; the caller has no further use for it.
-func (p *buffers) giveFrame(f metric.Frame) {
+func (p *buffers) giveFrame(f metric.Delta) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if cap(f.Slots) > 0 && len(p.frames) < maxFree {

@@ -18,7 +18,7 @@ import (
 type Collector struct {
 	options Options
 	sink    Sink
-	decode  chan *learner // semaphore: one slot, and its scratch memory, per core
+	decode  chan *slowDecoder // semaphore: one slot, and its scratch memory, per core
 	shared  *http.Transport
 	buffers buffers
 
@@ -51,11 +51,11 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	if err := checkFileLimit(len(targets)); err != nil {
 		return nil, err
 	}
-	c := &Collector{options: o, sink: sink, decode: make(chan *learner, runtime.GOMAXPROCS(0)),
+	c := &Collector{options: o, sink: sink, decode: make(chan *slowDecoder, runtime.GOMAXPROCS(0)),
 		stints: map[int]*stint{}, changes: make(chan rosterChange),
 		ready: make(chan struct{}), ended: make(chan struct{})}
 	for range cap(c.decode) {
-		c.decode <- new(learner)
+		c.decode <- new(slowDecoder)
 	}
 	c.pending.Store(int64(len(targets)))
 	if len(targets) == 0 {
@@ -108,7 +108,7 @@ func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	polls, endPolls := context.WithCancel(ctx)
 	defer endPolls()
 
-	r := roster{c: c, stop: stop, abort: abort, ended: make(chan *stint)}
+	r := targetSet{c: c, stop: stop, abort: abort, ended: make(chan *stint)}
 	begin := c.now()
 	done := make(chan struct{})
 	var watcher sync.WaitGroup

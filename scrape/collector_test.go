@@ -39,7 +39,7 @@ func (r *recording) Record(s *metric.Snapshot) error {
 	defer r.mu.Unlock()
 	r.consumers[s.Target].apply(r.t, s)
 	kept := *s
-	kept.Body, kept.Growth, kept.Frame = nil, metric.Growth{}, metric.Frame{}
+	kept.Body, kept.DictDelta, kept.Delta = nil, metric.DictDelta{}, metric.Delta{}
 	kept.Warnings = append([]metric.Warning(nil), s.Warnings...)
 	kept.Drops = append([]metric.Drop(nil), s.Drops...)
 	r.snapshots[s.Target] = append(r.snapshots[s.Target], kept)

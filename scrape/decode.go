@@ -16,7 +16,7 @@ type Decoder struct {
 	limits Limits
 	dict   *dictionary
 	asm    *assembler
-	learn  *learner
+	learn  *slowDecoder
 	layout layout
 
 	bits    []uint64 // by slot: the value last stored
@@ -40,7 +40,7 @@ type Decoder struct {
 	lines   int
 	drops   []metric.Drop
 
-	frame metric.Frame
+	frame metric.Delta
 	said  map[string]bool // codes of warnings that need saying once
 }
 
@@ -56,7 +56,7 @@ func NewDecoder(o Options) (*Decoder, error) {
 
 func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
 	dict := newDictionary(l)
-	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{}, learn: new(learner)}
+	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{}, learn: new(slowDecoder)}
 }
 
 // Body is what a target answered.
@@ -75,7 +75,7 @@ type Body struct {
 // panic: the error begins with metric.InternalError then.
 func (d *Decoder) Decode(s *metric.Snapshot, b Body) {
 	s.Body, s.BodyBytes = b.Bytes, int64(len(b.Bytes))
-	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
+	s.DictDelta, s.Delta, s.Exemplars = metric.DictDelta{}, metric.Delta{}, nil
 	d.dict.release()
 	sent := d.dict.sent
 	defer func() {
@@ -109,7 +109,7 @@ func (d *Decoder) failed(s *metric.Snapshot, p any) {
 	d.learn.parser.caught.take()
 	s.Outcome, s.Err = metric.NotPrometheus, metric.Clean(fmt.Sprint(metric.InternalError, ": ", p), 300)
 	s.Lines, s.Drops, s.Duplicate = 0, nil, false
-	s.Growth, s.Frame, s.Exemplars = metric.Growth{}, metric.Frame{}, nil
+	s.DictDelta, s.Delta, s.Exemplars = metric.DictDelta{}, metric.Delta{}, nil
 }
 
 // parserWarning says that a parser of Prometheus panicked at the body.
@@ -129,7 +129,7 @@ func (d *Decoder) repeats(s *metric.Snapshot, body []byte) bool {
 		return false
 	}
 	if s.Duplicate = len(d.learn.changes) == 0; !s.Duplicate {
-		s.Frame = d.frame
+		s.Delta = d.frame
 	}
 	return true
 }
@@ -166,7 +166,7 @@ func (d *Decoder) took(s *metric.Snapshot, b Body, f format) {
 		d.once(s, "format_changed", "the target changed its format from "+d.format.String()+" to "+f.String()+
 			" during the run; families of the same name and type go on, others begin anew")
 	}
-	s.Growth, s.Frame = d.dict.growth(), d.frame
+	s.DictDelta, s.Delta = d.dict.growth(), d.frame
 	s.Exemplars = d.newExemplars(l, s.AtNS())
 	d.dict.tell()
 	d.warn(s, l)
@@ -176,7 +176,7 @@ func (d *Decoder) took(s *metric.Snapshot, b Body, f format) {
 
 // commit turns the values of the learnt body into a frame: all slots when the
 // set of slots has changed, otherwise those whose bits have.
-func (d *Decoder) commit(l *learner) {
+func (d *Decoder) commit(l *slowDecoder) {
 	d.frame.Slots, d.frame.Bits = d.frame.Slots[:0], d.frame.Bits[:0]
 	same := d.any
 	n := 0
@@ -231,7 +231,7 @@ func (d *Decoder) warnOfValues(s *metric.Snapshot) {
 }
 
 // warn says what is odd about a body, each thing once.
-func (d *Decoder) warn(s *metric.Snapshot, l *learner) {
+func (d *Decoder) warn(s *metric.Snapshot, l *slowDecoder) {
 	p := &l.page
 	for _, w := range p.notes {
 		d.once(s, w.Code, w.Text)

@@ -16,7 +16,7 @@ import (
 
 // consumer keeps what a recorder would know after each snapshot.
 type consumer struct {
-	dict    metric.Dict
+	dict    metric.Schema
 	values  map[uint32]uint64 // by slot
 	present bool
 }
@@ -26,31 +26,31 @@ func (c *consumer) apply(t testing.TB, s *metric.Snapshot) {
 	if err := faults.NoPanic(s); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.dict.Grow(&s.Growth); err != nil {
+	if err := c.dict.Grow(&s.DictDelta); err != nil {
 		t.Fatal(err)
 	}
 	if !s.Outcome.Stored() {
-		if len(s.Frame.Slots) > 0 || !s.Growth.Empty() {
+		if len(s.Delta.Slots) > 0 || !s.DictDelta.Empty() {
 			t.Fatalf("outcome %v delivers samples", s.Outcome)
 		}
 		return
 	}
-	if !c.present && !s.Frame.Full {
+	if !c.present && !s.Delta.Full {
 		t.Fatal("first frame is not full")
 	}
-	if s.Frame.Full {
+	if s.Delta.Full {
 		c.values = map[uint32]uint64{}
 	}
 	c.present = true
-	if !slices.IsSorted(s.Frame.Slots) || len(s.Frame.Slots) != len(s.Frame.Bits) {
-		t.Fatalf("frame has %d bits and slots %v", len(s.Frame.Bits), s.Frame.Slots)
+	if !slices.IsSorted(s.Delta.Slots) || len(s.Delta.Slots) != len(s.Delta.Bits) {
+		t.Fatalf("frame has %d bits and slots %v", len(s.Delta.Bits), s.Delta.Slots)
 	}
-	for i, slot := range s.Frame.Slots {
+	for i, slot := range s.Delta.Slots {
 		old, ok := c.values[slot]
-		if !s.Frame.Full && (!ok || old == s.Frame.Bits[i]) {
-			t.Fatalf("slot %d is listed as changed: present %v, %x to %x", slot, ok, old, s.Frame.Bits[i])
+		if !s.Delta.Full && (!ok || old == s.Delta.Bits[i]) {
+			t.Fatalf("slot %d is listed as changed: present %v, %x to %x", slot, ok, old, s.Delta.Bits[i])
 		}
-		c.values[slot] = s.Frame.Bits[i]
+		c.values[slot] = s.Delta.Bits[i]
 	}
 	n := 0
 	for slot := range c.values {
@@ -177,7 +177,7 @@ func TestOpenMetrics(t *testing.T) {
 	text("# TYPE x counter\nx_total 5\n# EOF\ny 1\n", metric.Partial, "counter x = 5")
 	text("# TYPE x counter\nx_total  5\n\ny 1\n# EOF\n", metric.OK, "counter x = 5\nunknown y = 1")
 	s := text("# TYPE x_seconds gauge\n# UNIT x_seconds seconds\n# HELP x_seconds say \\\"hi\\\"\nx_seconds 5\n# EOF\n", metric.OK, "gauge x_seconds = 5")
-	if f := s.Growth.Families[0]; f.Unit != "seconds" || f.Help != `say "hi"` {
+	if f := s.DictDelta.Families[0]; f.Unit != "seconds" || f.Help != `say "hi"` {
 		t.Errorf("got unit %q and help %q", f.Unit, f.Help)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// dictionary is the growing side of metric.Dict: it finds the index of what it
+// dictionary is the growing side of metric.Schema: it finds the index of what it
 // has and appends what it has not.
 type dictionary struct {
 	limits Limits
@@ -14,9 +14,9 @@ type dictionary struct {
 	families []metric.Family
 	series   []metric.Series
 	slots    []slot
-	roles    []metric.Role // by slot
-	fresh    []metric.Slot // those the consumer has not been told
-	chains   []chain       // by series
+	roles    []metric.Role     // by slot
+	fresh    []metric.SampleID // those the consumer has not been told
+	chains   []chain           // by series
 
 	bySeries map[seriesKey]int32
 	bounds   map[string]bound // by text: all series share the spellings
@@ -74,7 +74,7 @@ func newDictionary(l Limits) *dictionary {
 // reserve makes room for the first body of that many lines.
 func (d *dictionary) reserve(lines int) {
 	if d.slots == nil {
-		d.slots, d.roles, d.fresh = make([]slot, 0, lines), make([]metric.Role, 0, lines), make([]metric.Slot, 0, lines)
+		d.slots, d.roles, d.fresh = make([]slot, 0, lines), make([]metric.Role, 0, lines), make([]metric.SampleID, 0, lines)
 	}
 }
 
@@ -84,7 +84,7 @@ func (d *dictionary) addFamily(f metric.Family) int {
 }
 
 // slot returns the slot of a series, adding both when they are new.
-func (d *dictionary) slot(family int, pairs []metric.Label, s metric.Slot) (int32, reason) {
+func (d *dictionary) slot(family int, pairs []metric.Label, s metric.SampleID) (int32, reason) {
 	key := seriesKey{int32(family), metric.NewLabels(pairs...)}
 	series, known := d.bySeries[key]
 	if known {
@@ -101,7 +101,7 @@ func (d *dictionary) slot(family int, pairs []metric.Label, s metric.Slot) (int3
 }
 
 // slotIn returns the slot of a known series, adding it when it is new.
-func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
+func (d *dictionary) slotIn(series int32, s metric.SampleID) (int32, reason) {
 	c := &d.chains[series]
 	bucket := s.Role == metric.RoleBucket
 	// Buckets come in ascending order: most are seen to be new without a search.
@@ -125,7 +125,7 @@ func (d *dictionary) slotIn(series int32, s metric.Slot) (int32, reason) {
 }
 
 // add appends a slot to those of its series.
-func (d *dictionary) add(series int32, s metric.Slot) int32 {
+func (d *dictionary) add(series int32, s metric.SampleID) int32 {
 	c := &d.chains[series]
 	s.Series = int(series)
 	d.fresh = append(d.fresh, s)
@@ -135,8 +135,8 @@ func (d *dictionary) add(series int32, s metric.Slot) int32 {
 }
 
 // growth returns what is new since the last call of tell.
-func (d *dictionary) growth() metric.Growth {
-	return metric.Growth{
+func (d *dictionary) growth() metric.DictDelta {
+	return metric.DictDelta{
 		Families: d.families[d.sent.families:],
 		Series:   d.series[d.sent.series:],
 		Slots:    d.fresh,
@@ -183,5 +183,5 @@ func (d *dictionary) native(series int32, lower, upper float64) (int32, reason) 
 	if len(d.slots) >= d.limits.Series {
 		return noSlot, seriesLimit
 	}
-	return d.add(series, metric.Slot{Role: metric.RoleNative, Lower: lower, Bound: upper}), stored
+	return d.add(series, metric.SampleID{Role: metric.RoleNative, Lower: lower, Bound: upper}), stored
 }

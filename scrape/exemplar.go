@@ -14,7 +14,7 @@ const (
 )
 
 // exemplarOf notes the exemplar of the sample that was stored in slot.
-func (l *learner) exemplarOf(slot int32) {
+func (l *slowDecoder) exemplarOf(slot int32) {
 	if slot == noSlot {
 		return
 	}
@@ -26,7 +26,7 @@ func (l *learner) exemplarOf(slot int32) {
 
 // newExemplars returns the exemplars of a body that its target has not shown
 // before. The last one of a slot counts.
-func (d *Decoder) newExemplars(l *learner, nowNS int64) []metric.Exemplar {
+func (d *Decoder) newExemplars(l *slowDecoder, nowNS int64) []metric.Exemplar {
 	if len(l.exemplars) == 0 {
 		return nil
 	}

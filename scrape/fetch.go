@@ -98,7 +98,7 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 			header.Set(k, v)
 		}
 	}
-	accept, err := Accept(orProtocols(t.Protocols, o.Protocols))
+	accept, err := AcceptHeader(orProtocols(t.Protocols, o.Protocols))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (f *fetcher) fetch(ctx context.Context, u *url.URL, s *metric.Snapshot) (a 
 	if s.FirstByteNS != 0 {
 		s.SentNS = min(s.SentNS, s.FirstByteNS) // a server may answer before it has read all
 	}
-	s.Took = time.Duration(f.nowNS() - s.SentNS)
+	s.Duration = time.Duration(f.nowNS() - s.SentNS)
 	return a
 }
 

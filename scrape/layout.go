@@ -58,7 +58,7 @@ type change struct {
 
 // learn keeps the layout of a body that was decoded. A body that was cut is none
 // to compare the next one with.
-func (y *layout) learn(b Body, l *learner) {
+func (y *layout) learn(b Body, l *slowDecoder) {
 	y.ok, y.size = !b.Cut, len(b.Bytes)
 	n := len(l.places)
 	y.lines, y.origins = slices.Grow(y.lines[:0], n), slices.Grow(y.origins[:0], n)
@@ -185,7 +185,7 @@ func appendCell(values, value []byte) ([]byte, uint16) {
 }
 
 // renew puts the changed values of body into their cells.
-func (y *layout) renew(l *learner, body []byte) {
+func (y *layout) renew(l *slowDecoder, body []byte) {
 	y.size = len(body)
 	for _, c := range l.changes {
 		g, n := &y.lines[c.line], int(c.to-c.at)
@@ -204,7 +204,7 @@ func (y *layout) renew(l *learner, body []byte) {
 }
 
 // widen does what renew does when a value has outgrown its cell.
-func (y *layout) widen(l *learner, body []byte) {
+func (y *layout) widen(l *slowDecoder, body []byte) {
 	l.values = l.values[:0]
 	was, k := 0, 0
 	for i := range y.lines {

@@ -41,12 +41,12 @@ func (w *twins) step(t testing.TB, b scrape.Body) *metric.Snapshot {
 	w.slow.Decode(&r, b)
 	w.sawSlow.apply(t, &r)
 	w.scribble(1, b.Bytes)
-	if s.Outcome != r.Outcome || s.Err != r.Err || s.Lines != r.Lines || !slices.Equal(s.Drops, r.Drops) || s.Frame.Full != r.Frame.Full {
+	if s.Outcome != r.Outcome || s.Err != r.Err || s.Lines != r.Lines || !slices.Equal(s.Drops, r.Drops) || s.Delta.Full != r.Delta.Full {
 		t.Fatalf("body %q:\nreplay       %v %q %d lines, drops %v, full %v\nline by line %v %q %d lines, drops %v, full %v", body,
-			s.Outcome, s.Err, s.Lines, s.Drops, s.Frame.Full, r.Outcome, r.Err, r.Lines, r.Drops, r.Frame.Full)
+			s.Outcome, s.Err, s.Lines, s.Drops, s.Delta.Full, r.Outcome, r.Err, r.Lines, r.Drops, r.Delta.Full)
 	}
-	if !slices.Equal(s.Frame.Slots, r.Frame.Slots) || !slices.Equal(s.Frame.Bits, r.Frame.Bits) {
-		t.Fatalf("body %q:\nreplay       %v %v\nline by line %v %v", body, s.Frame.Slots, s.Frame.Bits, r.Frame.Slots, r.Frame.Bits)
+	if !slices.Equal(s.Delta.Slots, r.Delta.Slots) || !slices.Equal(s.Delta.Bits, r.Delta.Bits) {
+		t.Fatalf("body %q:\nreplay       %v %v\nline by line %v %v", body, s.Delta.Slots, s.Delta.Bits, r.Delta.Slots, r.Delta.Bits)
 	}
 	if !slices.Equal(s.Warnings, r.Warnings) {
 		t.Fatalf("body %q:\nreplay warns of       %v\nline by line warns of %v", body, s.Warnings, r.Warnings)

@@ -165,7 +165,7 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		}
 		changed := 0
 		for range 40 {
-			changed = len(f.step().Frame.Slots)
+			changed = len(f.step().Delta.Slots)
 		}
 		if n := testing.AllocsPerRun(100, func() { f.step() }); n != 0 {
 			t.Errorf("%s: %v allocations per body, want 0", twist, n)
@@ -181,7 +181,7 @@ func BenchmarkReplay(b *testing.B) {
 	var changed, lines, size int
 	for range 128 {
 		s := f.step()
-		changed, lines, size = changed+len(s.Frame.Slots), lines+s.Lines, len(s.Body)
+		changed, lines, size = changed+len(s.Delta.Slots), lines+s.Lines, len(s.Body)
 	}
 	b.SetBytes(int64(size))
 	b.ReportAllocs()

@@ -18,7 +18,7 @@ type line struct {
 type page struct {
 	format  format
 	lines   []line
-	words   words
+	words   metadataIndex
 	order   []*word // the declared ones, in order of appearance
 	number  int32   // of the last line read
 	eof     bool    // "# EOF" was seen

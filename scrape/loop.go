@@ -225,7 +225,7 @@ func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeou
 	l.decoder.dict.release() // the sink has it now
 	l.fetcher.release()
 	l.c.buffers.giveFrame(l.decoder.frame)
-	l.decoder.frame = metric.Frame{}
+	l.decoder.frame = metric.Delta{}
 	return ticks, err
 }
 

@@ -183,7 +183,7 @@ func (o Options) validate() error {
 	case math.IsNaN(o.MaxScrapeShare) || o.MaxScrapeShare > 100:
 		return errors.New("check options: --max-scrape-share is above 100 percent")
 	}
-	if _, err := Accept(o.Protocols); err != nil {
+	if _, err := AcceptHeader(o.Protocols); err != nil {
 		return fmt.Errorf("check options: --protocols: %w", err)
 	}
 	return o.Limits.validate()

@@ -50,7 +50,7 @@ func (p *pace) after(s *metric.Snapshot, distance time.Duration) (ticks int, war
 		return 1, nil
 	case s.Outcome.Stored():
 		p.fails, p.foreign = 0, 0
-		warning = p.answered(max(s.Took-distance, 0))
+		warning = p.answered(max(s.Duration-distance, 0))
 		return p.stretch, warning
 	}
 	p.fails++

@@ -38,7 +38,7 @@ func TestPanicCostsItsPoll(t *testing.T) {
 				if s.Outcome != metric.NotPrometheus || !strings.HasPrefix(s.Err, metric.InternalError+": ") {
 					t.Fatalf("got %v %q, want an internal error", s.Outcome, s.Err)
 				}
-				if !s.Growth.Empty() || len(s.Frame.Slots) > 0 || s.Lines != 0 || s.Drops != nil || s.Exemplars != nil || s.Duplicate {
+				if !s.DictDelta.Empty() || len(s.Delta.Slots) > 0 || s.Lines != 0 || s.Drops != nil || s.Exemplars != nil || s.Duplicate {
 					t.Fatalf("a poll that panicked delivers %+v", s)
 				}
 			}

@@ -49,17 +49,17 @@ func (p *Prober) Close() { p.own.CloseIdleConnections() }
 
 func (p *Prober) nowNS() int64 { return p.origin.UnixNano() + int64(time.Since(p.origin)) }
 
-// Question is one request of a Prober.
-type Question struct {
+// ProbeRequest is one request of a Prober.
+type ProbeRequest struct {
 	Path      string   // in place of the path of the target; "" keeps it and its query
 	Protocols []string // as in Options; an Accept header of the target overrides it
 	Compress  bool     // ask for gzip
 	Raw       bool     // the body is not decoded, but kept in Reply.Said
 }
 
-// Reply is what a Question brought. Its snapshot is that of a poll: outcome,
+// ProbeResult is what a Question brought. Its snapshot is that of a poll: outcome,
 // times, drops, warnings, and the whole dictionary and frame of the body.
-type Reply struct {
+type ProbeResult struct {
 	metric.Snapshot
 	URL         string        // asked, or redirected to, redacted
 	ContentType string        // as sent
@@ -78,9 +78,9 @@ const maxRaw = 64 << 10
 
 // Ask asks one question with a decoder of its own. It never fails: what went
 // wrong is the outcome.
-func (p *Prober) Ask(ctx context.Context, q Question) *Reply {
-	r := &Reply{}
-	accept, err := Accept(q.Protocols)
+func (p *Prober) Ask(ctx context.Context, q ProbeRequest) *ProbeResult {
+	r := &ProbeResult{}
+	accept, err := AcceptHeader(q.Protocols)
 	if err != nil {
 		r.Outcome, r.Err = metric.NotPrometheus, err.Error()
 		return r
@@ -117,7 +117,7 @@ func (p *Prober) Ask(ctx context.Context, q Question) *Reply {
 	return r
 }
 
-func (p *Prober) fill(r *Reply, u *url.URL, a answer) {
+func (p *Prober) fill(r *ProbeResult, u *url.URL, a answer) {
 	r.URL, r.ContentType, r.Said, r.Distance = redact(u.String()), metric.Clean(a.contentType, 200), a.said, p.f.distance()
 	if a.final != nil {
 		r.URL = redact(a.final.String())

@@ -50,7 +50,7 @@ func TestProber(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	ask := func(q scrape.Question, outcome metric.Outcome, status, lines int) *scrape.Reply {
+	ask := func(q scrape.ProbeRequest, outcome metric.Outcome, status, lines int) *scrape.ProbeResult {
 		t.Helper()
 		r := p.Ask(t.Context(), q)
 		if r.Outcome != outcome || r.Status != status || r.Lines != lines || strings.Contains(r.URL+r.Err, "secret") {
@@ -58,26 +58,26 @@ func TestProber(t *testing.T) {
 		}
 		return r
 	}
-	r := ask(scrape.Question{}, metric.OK, 200, 2)
-	if len(r.Growth.Families) != 2 || len(r.Frame.Slots) != 2 || r.Format != "text" || r.Wire != r.BodyBytes || r.Date.Year() != 2015 || r.Took <= 0 || r.Distance <= 0 {
+	r := ask(scrape.ProbeRequest{}, metric.OK, 200, 2)
+	if len(r.DictDelta.Families) != 2 || len(r.Delta.Slots) != 2 || r.Format != "text" || r.Wire != r.BodyBytes || r.Date.Year() != 2015 || r.Duration <= 0 || r.Distance <= 0 {
 		t.Errorf("reply %+v", r)
 	}
-	if r := ask(scrape.Question{Protocols: []string{"openmetrics"}}, metric.OK, 200, 1); r.Format != "openmetrics" {
+	if r := ask(scrape.ProbeRequest{Protocols: []string{"openmetrics"}}, metric.OK, 200, 1); r.Format != "openmetrics" {
 		t.Errorf("format %s", r.Format)
 	}
-	if r := ask(scrape.Question{Compress: true}, metric.OK, 200, 1); r.Encoding != "gzip" || r.Wire <= 0 || r.Wire >= r.BodyBytes {
+	if r := ask(scrape.ProbeRequest{Compress: true}, metric.OK, 200, 1); r.Encoding != "gzip" || r.Wire <= 0 || r.Wire >= r.BodyBytes {
 		t.Errorf("encoding %q, %d of %d bytes", r.Encoding, r.Wire, r.BodyBytes)
 	}
-	if r := ask(scrape.Question{Path: "/version", Raw: true}, metric.OK, 200, 0); string(r.Said) != `{"version":"1"}` {
+	if r := ask(scrape.ProbeRequest{Path: "/version", Raw: true}, metric.OK, 200, 0); string(r.Said) != `{"version":"1"}` {
 		t.Errorf("said %q", r.Said)
 	}
-	if r := ask(scrape.Question{Path: "/teapot"}, metric.HTTPError, 418, 0); !strings.HasPrefix(p.Text(r.Said), "short and stout, not xxxxx") {
+	if r := ask(scrape.ProbeRequest{Path: "/teapot"}, metric.HTTPError, 418, 0); !strings.HasPrefix(p.Text(r.Said), "short and stout, not xxxxx") {
 		t.Errorf("said %q", p.Text(r.Said))
 	}
-	ask(scrape.Question{Protocols: []string{"morse"}}, metric.NotPrometheus, 0, 0)
+	ask(scrape.ProbeRequest{Protocols: []string{"morse"}}, metric.NotPrometheus, 0, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := p.Ask(ctx, scrape.Question{}); r.Outcome != metric.Cancelled {
+	if r := p.Ask(ctx, scrape.ProbeRequest{}); r.Outcome != metric.Cancelled {
 		t.Errorf("cancelled: %v", r.Outcome)
 	}
 }
@@ -96,7 +96,7 @@ func TestProberOfSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if r := p.Ask(t.Context(), scrape.Question{}); r.Outcome != metric.OK || r.Lines != 1 {
+	if r := p.Ask(t.Context(), scrape.ProbeRequest{}); r.Outcome != metric.OK || r.Lines != 1 {
 		t.Errorf("outcome %v, %s", r.Outcome, r.Err)
 	}
 }

@@ -77,7 +77,7 @@ func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
 }
 
 // beginProtobuf begins a body and cuts it into messages.
-func (l *learner) beginProtobuf(d *Decoder, body []byte) []message {
+func (l *slowDecoder) beginProtobuf(d *Decoder, body []byte) []message {
 	l.gen++
 	l.tally, l.places = tally{}, l.places[:0]
 	l.stored, l.stamped, l.absurd, l.inexact = 0, 0, 0, 0
@@ -121,7 +121,7 @@ func messageName(m []byte) []byte {
 }
 
 // message decodes one message and returns the number of lines with its own.
-func (l *learner) message(d *Decoder, m []byte, number int32, lines int) int {
+func (l *slowDecoder) message(d *Decoder, m []byte, number int32, lines int) int {
 	p := &d.proto.parser
 	p.reset(m)
 	for lines <= d.limits.Samples {
@@ -150,7 +150,7 @@ func (l *learner) message(d *Decoder, m []byte, number int32, lines int) int {
 	return lines
 }
 
-func (l *learner) messageType(e messageEntry, number int32) {
+func (l *slowDecoder) messageType(e messageEntry, number int32) {
 	x := l.page.words.add(e.key)
 	typ := e.typ
 	if x.typed && x.typ != typ {
@@ -170,7 +170,7 @@ func seriesName(key []byte) []byte {
 }
 
 // messageSample stores one sample and returns its lines.
-func (l *learner) messageSample(d *Decoder, e messageEntry, number int32) (lines int) {
+func (l *slowDecoder) messageSample(d *Decoder, e messageEntry, number int32) (lines int) {
 	src := d.asm.source(seriesName(e.key))
 	k, ok := d.proto.series[string(e.key)]
 	if !ok || k.source != src {
@@ -199,7 +199,7 @@ func (l *learner) messageSample(d *Decoder, e messageEntry, number int32) (lines
 
 // keepCreated sets the start time of the current series, which text has a line
 // for, and returns its lines.
-func (l *learner) keepCreated(d *Decoder, slot int32) int {
+func (l *slowDecoder) keepCreated(d *Decoder, slot int32) int {
 	ms := d.proto.parser.createdMS()
 	if slot == noSlot || ms <= 0 || l.keep(slot, math.Float64bits(float64(ms)/1000)) {
 		return 0
@@ -208,7 +208,7 @@ func (l *learner) keepCreated(d *Decoder, slot int32) int {
 }
 
 // protoSeries finds or makes the slots of the parser's current sample.
-func (l *learner) protoSeries(d *Decoder, src source) protoSeries {
+func (l *slowDecoder) protoSeries(d *Decoder, src source) protoSeries {
 	k := protoSeries{source: src, slot: noSlot, created: noSlot}
 	name, pairs, sound := d.proto.parser.labels(l.pairs[:0])
 	l.pairs = pairs
@@ -233,11 +233,11 @@ func (l *learner) protoSeries(d *Decoder, src source) protoSeries {
 }
 
 // createdSlot makes the slot of a start time when the server sends one.
-func (l *learner) createdSlot(d *Decoder, series int32) int32 {
+func (l *slowDecoder) createdSlot(d *Decoder, series int32) int32 {
 	if d.proto.parser.createdMS() <= 0 {
 		return noSlot
 	}
-	slot, why := d.dict.slotIn(series, metric.Slot{Role: metric.RoleCreated})
+	slot, why := d.dict.slotIn(series, metric.SampleID{Role: metric.RoleCreated})
 	if why != stored {
 		return noSlot
 	}
@@ -246,7 +246,7 @@ func (l *learner) createdSlot(d *Decoder, series int32) int32 {
 
 // messageNative stores one native histogram. Limits cost it as a whole: a part of
 // it would be a wrong distribution.
-func (l *learner) messageNative(d *Decoder, e messageEntry, number int32) (lines int) {
+func (l *slowDecoder) messageNative(d *Decoder, e messageEntry, number int32) (lines int) {
 	lines = 2 + len(e.native.buckets)
 	h := d.proto.natives[string(e.key)]
 	if h == nil {
@@ -282,7 +282,7 @@ func (l *learner) messageNative(d *Decoder, e messageEntry, number int32) (lines
 }
 
 // nativeExemplars notes the exemplars of a histogram under the buckets they are in.
-func (l *learner) nativeExemplars(d *Decoder, e messageEntry, h *nativeSeries) {
+func (l *slowDecoder) nativeExemplars(d *Decoder, e messageEntry, h *nativeSeries) {
 	for range 2 * len(e.native.buckets) {
 		x, ok := d.proto.parser.exemplar()
 		if !ok {
@@ -299,7 +299,7 @@ func (l *learner) nativeExemplars(d *Decoder, e messageEntry, h *nativeSeries) {
 }
 
 // nativeSeries finds or makes the series of the parser's current histogram.
-func (l *learner) nativeSeries(d *Decoder, key []byte) *nativeSeries {
+func (l *slowDecoder) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 	h := &nativeSeries{created: noSlot, buckets: map[[2]float64]int32{}}
 	name, pairs, sound := d.proto.parser.labels(l.pairs[:0])
 	l.pairs = pairs
@@ -315,11 +315,11 @@ func (l *learner) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 	if h.why = why; h.why != stored {
 		return h
 	}
-	if h.count, h.why = d.dict.slot(to.family.index, pairs, metric.Slot{Role: metric.RoleCount}); h.why != stored {
+	if h.count, h.why = d.dict.slot(to.family.index, pairs, metric.SampleID{Role: metric.RoleCount}); h.why != stored {
 		return h
 	}
 	h.series = d.dict.slots[h.count].series
-	if h.sum, h.why = d.dict.slotIn(h.series, metric.Slot{Role: metric.RoleSum}); h.why == stored {
+	if h.sum, h.why = d.dict.slotIn(h.series, metric.SampleID{Role: metric.RoleSum}); h.why == stored {
 		h.created = l.createdSlot(d, h.series)
 	}
 	return h

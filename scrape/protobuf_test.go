@@ -89,7 +89,7 @@ func TestProtobufMetadata(t *testing.T) {
 	c := family("c_seconds_total", dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: new(5.0)}})
 	c.Unit = new("seconds")
 	_, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, c))
-	if f := s.Growth.Families[0]; f.Name != "c_seconds" || f.Unit != "seconds" || f.Help != "help of c_seconds_total" {
+	if f := s.DictDelta.Families[0]; f.Name != "c_seconds" || f.Unit != "seconds" || f.Help != "help of c_seconds_total" {
 		t.Errorf("got family %+v", f)
 	}
 }
@@ -103,8 +103,8 @@ func TestNativeHistogram(t *testing.T) {
 			var s metric.Snapshot
 			d.Decode(&s, scrape.Body{Bytes: []byte(encode(t, family("n", typ, &dto.Metric{Label: engine("0"), Histogram: native(scale)}))), ContentType: protobuf})
 			c.apply(t, &s)
-			if s.Outcome != metric.OK || s.Frame.Full != (scale == 1) {
-				t.Fatalf("got %v %q, full frame %v", s.Outcome, s.Err, s.Frame.Full)
+			if s.Outcome != metric.OK || s.Delta.Full != (scale == 1) {
+				t.Fatalf("got %v %q, full frame %v", s.Outcome, s.Err, s.Delta.Full)
 			}
 			got, n := bounds(c), float64(scale)
 			at := func(rest string, want float64) {
@@ -209,15 +209,15 @@ func TestFormatChanges(t *testing.T) {
 	}
 	step(classic, "# TYPE c_total counter\nc_total 5\n")
 	s := step(openMetrics, "# TYPE c counter\nc_total 6\n# EOF\n")
-	if !s.Growth.Empty() || len(s.Warnings) != 1 || s.Warnings[0].Code != "format_changed" {
-		t.Errorf("the family did not go on: growth %+v, warnings %+v", s.Growth, s.Warnings)
+	if !s.DictDelta.Empty() || len(s.Warnings) != 1 || s.Warnings[0].Code != "format_changed" {
+		t.Errorf("the family did not go on: growth %+v, warnings %+v", s.DictDelta, s.Warnings)
 	}
 	s = step(protobuf, encode(t, family("c_total", dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: new(7.0)}})))
-	if !s.Growth.Empty() || s.Outcome != metric.OK || c.values[0] != math.Float64bits(7) {
-		t.Errorf("the family did not go on: %v, growth %+v, values %v", s.Outcome, s.Growth, c.values)
+	if !s.DictDelta.Empty() || s.Outcome != metric.OK || c.values[0] != math.Float64bits(7) {
+		t.Errorf("the family did not go on: %v, growth %+v, values %v", s.Outcome, s.DictDelta, c.values)
 	}
-	if s = step(classic, "# TYPE c_total counter\nc_total 8\n"); !s.Growth.Empty() || c.values[0] != math.Float64bits(8) {
-		t.Errorf("the family did not go on: growth %+v, values %v", s.Growth, c.values)
+	if s = step(classic, "# TYPE c_total counter\nc_total 8\n"); !s.DictDelta.Empty() || c.values[0] != math.Float64bits(8) {
+		t.Errorf("the family did not go on: growth %+v, values %v", s.DictDelta, c.values)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestHostileProtobuf(t *testing.T) {
 		if got := after.TotalAlloc - before.TotalAlloc; got > 4<<20 {
 			t.Errorf("%.40q: %d bytes allocated", body, got)
 		}
-		if s.Outcome == metric.OK && len(s.Frame.Slots) == 0 && len(s.Drops) == 0 && len(s.Warnings) == 0 && s.Err == "" {
+		if s.Outcome == metric.OK && len(s.Delta.Slots) == 0 && len(s.Drops) == 0 && len(s.Warnings) == 0 && s.Err == "" {
 			t.Errorf("%.40q: is said to be good, and nothing came of it", body)
 		}
 	}

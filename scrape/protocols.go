@@ -43,7 +43,7 @@ func knownProtocols() []protocol {
 // defaultProtocols is what targets are asked for when nobody says otherwise.
 func defaultProtocols() []string { return []string{"text", "openmetrics"} }
 
-// Accept returns the Accept header that asks for protocols in that order of
+// AcceptHeader returns the Accept header that asks for protocols in that order of
 // preference; nil is the default, text before openmetrics. It refuses names it
 // does not know, and a name given twice.
 //
@@ -51,7 +51,7 @@ func defaultProtocols() []string { return []string{"text", "openmetrics"} }
 // every server has text, so one that honours the order answers with that, while
 // some, Python's prometheus_client among them, take the mere mention of
 // OpenMetrics, or of text 1.0.0, for a wish; both cost it more than text 0.0.4.
-func Accept(protocols []string) (string, error) {
+func AcceptHeader(protocols []string) (string, error) {
 	if len(protocols) == 0 {
 		protocols = defaultProtocols()
 	}
@@ -94,7 +94,7 @@ func (f *fetcher) pin(x format) {
 		return
 	}
 	f.pinned = true
-	if accept, err := Accept([]string{x.String()}); err == nil {
+	if accept, err := AcceptHeader([]string{x.String()}); err == nil {
 		f.request.Header = f.request.Header.Clone()
 		f.request.Header.Set("Accept", accept)
 	}

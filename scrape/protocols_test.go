@@ -15,7 +15,7 @@ import (
 func TestAccept(t *testing.T) {
 	check := func(want string, protocols ...string) {
 		t.Helper()
-		got, err := scrape.Accept(protocols)
+		got, err := scrape.AcceptHeader(protocols)
 		if err != nil || got != want {
 			t.Errorf("%v: got %q, %v, want %q", protocols, got, err, want)
 		}
@@ -29,7 +29,7 @@ func TestAccept(t *testing.T) {
 		"PrometheusProto", "PrometheusText0.0.4")
 	fail := func(want string, protocols ...string) {
 		t.Helper()
-		if _, err := scrape.Accept(protocols); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := scrape.AcceptHeader(protocols); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got error %v, want %q", protocols, err, want)
 		}
 	}

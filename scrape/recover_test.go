@@ -165,12 +165,12 @@ func TestKeepAndDrop(t *testing.T) {
 }
 
 func TestDeclaredWithoutSamples(t *testing.T) {
-	if s := check(t, classic, "a 1\n# TYPE g gau", metric.Partial, "unknown a = 1"); len(s.Growth.Families) != 1 {
-		t.Errorf("a TYPE line that was cut off declares %v", s.Growth.Families)
+	if s := check(t, classic, "a 1\n# TYPE g gau", metric.Partial, "unknown a = 1"); len(s.DictDelta.Families) != 1 {
+		t.Errorf("a TYPE line that was cut off declares %v", s.DictDelta.Families)
 	}
 	s := check(t, classic, "# HELP g Text.\n# TYPE g gauge\n", metric.OK, "")
-	if len(s.Growth.Families) != 1 || s.Growth.Families[0] != (metric.Family{Name: "g", Type: metric.Gauge, Help: "Text."}) {
-		t.Errorf("families %v", s.Growth.Families)
+	if len(s.DictDelta.Families) != 1 || s.DictDelta.Families[0] != (metric.Family{Name: "g", Type: metric.Gauge, Help: "Text."}) {
+		t.Errorf("families %v", s.DictDelta.Families)
 	}
 }
 
@@ -180,8 +180,8 @@ func TestOverTime(t *testing.T) {
 	poll := func(body, want string, full bool) {
 		t.Helper()
 		s := w.step(t, scrape.Body{Bytes: []byte(body), ContentType: classic})
-		if got := strings.Join(w.saw.samples(), "; "); got != want || s.Frame.Full != full {
-			t.Errorf("%q: got %s, full %v; want %s, %v", body, got, s.Frame.Full, want, full)
+		if got := strings.Join(w.saw.samples(), "; "); got != want || s.Delta.Full != full {
+			t.Errorf("%q: got %s, full %v; want %s, %v", body, got, s.Delta.Full, want, full)
 		}
 	}
 	poll("# TYPE x_total counter\nx_total 1\n", "counter x = 1", true)

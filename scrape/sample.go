@@ -11,7 +11,7 @@ import (
 
 // sample stores one parsed line, whose series text is n bytes long. What is told
 // about it names the series only: a replay repeats it with other values.
-func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) {
+func (l *slowDecoder) sample(d *Decoder, body []byte, x line, n int, value float64) {
 	text := body[x.start:x.end]
 	start := n
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -34,7 +34,7 @@ func (l *learner) sample(d *Decoder, body []byte, x line, n int, value float64) 
 
 // store sets a slot. A slot that was set before in this body is a duplicate: the
 // later line counts, as AIPerf has it, and the earlier one is dropped.
-func (l *learner) store(slot int32, bits uint64, number int32, series []byte) {
+func (l *slowDecoder) store(slot int32, bits uint64, number int32, series []byte) {
 	if l.keep(slot, bits) {
 		l.places[l.place[slot]].slot = noSlot
 		l.tally.add(duplicateSeries, number, series)
@@ -43,7 +43,7 @@ func (l *learner) store(slot int32, bits uint64, number int32, series []byte) {
 }
 
 // keep sets a slot and says whether this body had set it before.
-func (l *learner) keep(slot int32, bits uint64) (again bool) {
+func (l *slowDecoder) keep(slot int32, bits uint64) (again bool) {
 	for int(slot) >= len(l.seen) {
 		l.seen, l.bits, l.place = append(l.seen, 0), append(l.bits, 0), append(l.place, 0)
 	}
@@ -58,7 +58,7 @@ func (l *learner) keep(slot int32, bits uint64) (again bool) {
 // slotOf returns the slot of a raw series text, the current one of the parser.
 // What the last body said about that text holds as long as its name still means
 // the same. Names in braces are not looked for: they are too rare.
-func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
+func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
 	if n := nameEnd(raw); n > 0 {
 		src := l.sourceOf(d, raw[:n])
 		if src.family.filtered {
@@ -73,7 +73,7 @@ func (l *learner) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
 
 // sourceOf remembers the answer for the line before, which mostly has the same
 // name.
-func (l *learner) sourceOf(d *Decoder, name []byte) source {
+func (l *slowDecoder) sourceOf(d *Decoder, name []byte) source {
 	if !bytes.Equal(name, l.lastName) {
 		l.lastName, l.lastSource = append(l.lastName[:0], name...), d.asm.source(name)
 	}
@@ -85,14 +85,14 @@ func (l *learner) sourceOf(d *Decoder, name []byte) source {
 const maxSeriesText = 1<<24 - 1
 
 // newSeries finds or makes the slot of the parser's current sample.
-func (l *learner) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
+func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
 	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
 		if text, ok := l.sibling.match(raw, l.lastSource); ok {
 			b := d.dict.bound(text)
 			if !b.ok {
 				return noSlot, badBound, l.lastSource
 			}
-			slot, why := d.dict.slotIn(l.sibling.series, metric.Slot{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
+			slot, why := d.dict.slotIn(l.sibling.series, metric.SampleID{Role: metric.RoleBucket, Bound: b.value, Text: b.text})
 			return slot, why, l.lastSource
 		}
 	}
@@ -157,7 +157,7 @@ func checkSeries(lim Limits, name string, pairs []metric.Label, sound bool) reas
 }
 
 // outcome says how the decoding of a body ended.
-func (l *learner) outcome(b Body) (metric.Outcome, string) {
+func (l *slowDecoder) outcome(b Body) (metric.Outcome, string) {
 	p := &l.page
 	first := ""
 	dropped := 0

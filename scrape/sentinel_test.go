@@ -33,7 +33,7 @@ func TestSentinelReplayed(t *testing.T) {
 		if told := len(s.Warnings) == 1 && s.Warnings[0].Code == "sentinel"; told != math.IsNaN(c.want) {
 			t.Errorf("%s: warnings %v", c.text, s.Warnings)
 		}
-		if got := s.Frame.Float(0); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+		if got := s.Delta.Float(0); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%s is stored as %v, want %v", c.text, got, c.want)
 		}
 	}

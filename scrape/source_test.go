@@ -13,7 +13,7 @@ import (
 
 // tally is a source whose counter counts its polls; every third one fails.
 type tally struct {
-	g metric.Gatherer
+	g metric.SnapshotBuilder
 	n uint64
 }
 
@@ -25,7 +25,7 @@ func (c *tally) Poll(_ context.Context, now func() int64, s *metric.Snapshot) {
 		return
 	}
 	series := c.g.Series(c.g.Family("polls", metric.Counter, "", ""), metric.Labels{})
-	c.g.SetInteger(c.g.Slot(series, metric.Slot{Integer: true}), c.n)
+	c.g.SetInteger(c.g.Slot(series, metric.SampleID{Integer: true}), c.n)
 	c.g.Finish(s)
 }
 
@@ -42,7 +42,7 @@ func (k *countSink) Record(s *metric.Snapshot) error {
 	k.kinds = append(k.kinds, s.Kind)
 	k.outcomes[s.Outcome]++
 	if s.Outcome.Stored() {
-		k.last = s.Frame.Bits[0]
+		k.last = s.Delta.Bits[0]
 	}
 	return nil
 }

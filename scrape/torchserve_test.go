@@ -26,15 +26,15 @@ func TestTorchServeUUID(t *testing.T) {
 	}
 	const head = "# TYPE ts_inference_requests_total counter\nts_inference_requests_total{uuid=\""
 	s := decodeText(t, d, head+"a\",model_name=\"m\",model_version=\"default\",} 7\nnv_gpu_utilization{uuid=\"GPU-1\"} 1\n")
-	if got := s.Growth.Series[0].Labels.String(); got != `{model_name="m",model_version="default"}` {
+	if got := s.DictDelta.Series[0].Labels.String(); got != `{model_name="m",model_version="default"}` {
 		t.Errorf("labels %s", got)
 	}
-	if got := s.Growth.Series[1].Labels.String(); got != `{uuid="GPU-1"}` {
+	if got := s.DictDelta.Series[1].Labels.String(); got != `{uuid="GPU-1"}` {
 		t.Errorf("labels %s", got)
 	}
 	s = decodeText(t, d, head+"b\",model_name=\"m\",model_version=\"default\",} 2\nnv_gpu_utilization{uuid=\"GPU-1\"} 1\n")
-	if !s.Growth.Empty() || !slices.Equal(s.Frame.Slots, []uint32{0}) || s.Frame.Float(0) != 2 {
-		t.Errorf("after a restart: growth %+v, frame %+v", s.Growth, s.Frame)
+	if !s.DictDelta.Empty() || !slices.Equal(s.Delta.Slots, []uint32{0}) || s.Delta.Float(0) != 2 {
+		t.Errorf("after a restart: growth %+v, frame %+v", s.DictDelta, s.Delta)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestTorchServeBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := decodeText(t, d, string(text))
-		if s.Outcome != metric.OK || s.Lines != lines || len(s.Growth.Families) != families {
-			t.Errorf("%s: got %v, %d lines, %d families", name, s.Outcome, s.Lines, len(s.Growth.Families))
+		if s.Outcome != metric.OK || s.Lines != lines || len(s.DictDelta.Families) != families {
+			t.Errorf("%s: got %v, %d lines, %d families", name, s.Outcome, s.Lines, len(s.DictDelta.Families))
 		}
-		for i, slot := range s.Frame.Slots {
-			sl := s.Growth.Slots[slot]
-			key := s.Growth.Families[s.Growth.Series[sl.Series].Family].Name + " " + sl.Role.String()
+		for i, slot := range s.Delta.Slots {
+			sl := s.DictDelta.Slots[slot]
+			key := s.DictDelta.Families[s.DictDelta.Series[sl.Series].Family].Name + " " + sl.Role.String()
 			if v, ok := want[key]; ok {
-				if got := s.Frame.Float(i); got != v {
+				if got := s.Delta.Float(i); got != v {
 					t.Errorf("%s: %s is %v, want %v", name, key, got, v)
 				}
 				delete(want, key)

@@ -183,7 +183,7 @@ func (r *Run) merge(results []*normalize.Result, exemplars []map[int][]Exemplar)
 				i = len(out)
 				at[k] = i
 				out = append(out, Metric{Name: f.Name, Type: f.Type, Help: f.Help, Unit: units.Infer(f.Name, f.Help),
-					OwnUnit: units.Own(f.Name, f.Help, f.Unit), Conflict: named[f.Name]})
+					OwnUnit: units.InferExtended(f.Name, f.Help, f.Unit), Conflict: named[f.Name]})
 				named[f.Name] = true
 			}
 			x := Series{Endpoint: endpoint, Labels: res.Dict.Series[s.Index].Labels, Series: s}

@@ -79,8 +79,8 @@ func busyPolls(target, n, histograms, buckets int) []metric.Snapshot {
 				if slot < buckets {
 					slots[slot]++
 				}
-				s.Frame.Slots = append(s.Frame.Slots, uint32(h*(buckets+2)+slot))
-				s.Frame.Bits = append(s.Frame.Bits, math.Float64bits(slots[slot]))
+				s.Delta.Slots = append(s.Delta.Slots, uint32(h*(buckets+2)+slot))
+				s.Delta.Bits = append(s.Delta.Bits, math.Float64bits(slots[slot]))
 			}
 		}
 		out = append(out, s)

@@ -16,7 +16,7 @@ import (
 // Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of
 // a target in time order, each valid until the next; it is called concurrently
 // for different targets. A recording of targets that came and went says so in a
-// method Lives(target int) []metric.Life.
+// method Lives(target int) []metric.TargetEvent.
 type Recording interface {
 	Meta() rundb.Meta
 	Targets() []metric.Target
@@ -114,7 +114,9 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 	crew := newCrew(runtime.GOMAXPROCS(0))
 	crew.each(ctx, len(b.targets), func(i int) {
 		pc.results[i] = b.targets[i].result(&p, func(n int, f func(int)) { crew.each(ctx, n, f) })
-		if r, ok := rec.(interface{ Lives(int) []metric.Life }); ok {
+		if r, ok := rec.(interface {
+			Lives(int) []metric.TargetEvent
+		}); ok {
 			pc.results[i].endpoint.Lives = r.Lives(i)
 		}
 		b.targets[i] = nil // free what the folds hold

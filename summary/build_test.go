@@ -392,8 +392,8 @@ func TestReadError(t *testing.T) {
 // TestDamaged checks that a recording whose polls refer to nothing is refused.
 func TestDamaged(t *testing.T) {
 	for name, damage := range map[string]func(*metric.Snapshot){
-		"growth": func(s *metric.Snapshot) { s.Growth.Series = []metric.Series{{Family: 99}} },
-		"slot":   func(s *metric.Snapshot) { s.Frame = metric.Frame{Full: true, Slots: []uint32{99}, Bits: []uint64{0}} },
+		"growth": func(s *metric.Snapshot) { s.DictDelta.Series = []metric.Series{{Family: 99}} },
+		"slot":   func(s *metric.Snapshot) { s.Delta = metric.Delta{Full: true, Slots: []uint32{99}, Bits: []uint64{0}} },
 		"order":  func(s *metric.Snapshot) { s.FirstByteNS -= 100 * second },
 	} {
 		f := line(5, "http://a/metrics")

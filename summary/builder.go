@@ -40,8 +40,8 @@ type target struct {
 	mu     sync.Mutex
 	ledger ledger
 
-	main, warm *normalize.Fold // nil before the window is known, or when there is none
-	mainLast   int64           // polls after it are not for main: it is closed
+	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
+	mainLast   int64                  // polls after it are not for main: it is closed
 	warmLast   int64
 	late       *late // nil without a warm-up
 	opened     bool
@@ -270,8 +270,8 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 func clone(s *metric.Snapshot) metric.Snapshot {
 	c := *s
 	c.Body, c.Drops, c.Warnings = nil, nil, nil
-	c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
-	c.Frame.Slots, c.Frame.Bits = slices.Clone(s.Frame.Slots), slices.Clone(s.Frame.Bits)
+	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
+	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
 	return c
 }
 

@@ -28,7 +28,7 @@ type DerivedSlice struct {
 // source is the series of an endpoint that quantities are made of.
 type source struct {
 	endpoint int
-	dict     *metric.Dict
+	dict     *metric.Schema
 	series   []*normalize.Series
 	begins   int64           // the first of the polls that gains are counted from
 	older    map[string]bool // families that had series then
@@ -130,7 +130,7 @@ func pipelines(sources []source) (omni, plain []source) {
 // deriveAll applies all rules to all that endpoints gained.
 func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	cuts := slicesOf(sources)
-	window := catalog.Stretch{Seconds: spanOf(sources), SliceSeconds: make([]float64, len(cuts))}
+	window := catalog.Interval{Seconds: spanOf(sources), SliceSeconds: make([]float64, len(cuts))}
 	for k, slice := range cuts {
 		window.SliceSeconds[k] = float64(slice.EndNS-slice.StartNS) / 1e9
 	}

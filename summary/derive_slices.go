@@ -38,7 +38,7 @@ func (p *parts) derive(k int, slice normalize.Slice, seconds float64) []catalog.
 			p.gains = p.gains[:len(p.gains)-1]
 		}
 	}
-	return p.plan.Derive(catalog.Stretch{Seconds: seconds, Gains: p.gains}, catalog.Slice)
+	return p.plan.Derive(catalog.Interval{Seconds: seconds, Gains: p.gains}, catalog.Slice)
 }
 
 // fill puts in what a series gained in slice k, which begins at start; false when

@@ -74,12 +74,12 @@ func TestEndpointsOfTwoKinds(t *testing.T) {
 	}
 	check := func(of int, name, want string) {
 		t.Helper()
-		if got := fmt.Sprint(derivedOf(r.Fleet[of].Derived, name)); got != want {
-			t.Errorf("%s of %v is %s, want %s", name, r.Fleet[of].Labels, got, want)
+		if got := fmt.Sprint(derivedOf(r.Combined[of].Derived, name)); got != want {
+			t.Errorf("%s of %v is %s, want %s", name, r.Combined[of].Labels, got, want)
 		}
 	}
-	if len(r.Fleet) != 3 {
-		t.Fatalf("%d of fleet, want all and two hosts", len(r.Fleet))
+	if len(r.Combined) != 3 {
+		t.Fatalf("%d of fleet, want all and two hosts", len(r.Combined))
 	}
 	check(0, "j_per_output_token", "[ 8 estimate]")
 	check(0, "frontend_overhead", "[ 0.5 ok]")
@@ -87,7 +87,7 @@ func TestEndpointsOfTwoKinds(t *testing.T) {
 	check(1, "frontend_overhead", "[]")
 	check(2, "j_per_output_token", "[]")
 	check(2, "frontend_overhead", "[ 0.5 ok]")
-	for _, d := range r.Fleet[0].Derived {
+	for _, d := range r.Combined[0].Derived {
 		if d.Name == "j_per_output_token" && (len(d.Slices) != 2 || d.Slices[0].Value != 8) {
 			t.Errorf("slices of energy: %+v", d.Slices)
 		}

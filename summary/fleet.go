@@ -10,9 +10,9 @@ import (
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// Together is what follows from several endpoints, or from the part of one that a
+// FleetResult is what follows from several endpoints, or from the part of one that a
 // label names: sums are taken after the gains, and nothing is a mean of quotients.
-type Together struct {
+type FleetResult struct {
 	// Labels are those of Options.By that all of it has in common; none for all
 	// endpoints together.
 	Labels    metric.Labels
@@ -23,7 +23,7 @@ type Together struct {
 // fleet fills Fleet: the endpoints of each engine together, then the groups that
 // Options.By asks for.
 func (r *Run) fleet(sources []source) {
-	all := Together{}
+	all := FleetResult{}
 	packs := catalog.Packs()
 	for _, crowd := range crowds(r.Options.Catalog, packs, sources) {
 		var got []Derived
@@ -52,8 +52,8 @@ func (r *Run) fleet(sources []source) {
 	slices.Sort(all.Endpoints)
 	all.Endpoints = slices.Compact(all.Endpoints)
 	slices.SortStableFunc(all.Derived, func(a, b Derived) int { return packIndex(packs, a.Pack) - packIndex(packs, b.Pack) })
-	r.Fleet = append(r.Fleet, all)
-	r.Fleet = append(r.Fleet, r.together(sources)...)
+	r.Combined = append(r.Combined, all)
+	r.Combined = append(r.Combined, r.together(sources)...)
 }
 
 func packIndex(packs []catalog.Pack, name string) int {
@@ -109,7 +109,7 @@ func (from *source) read(c *catalog.Catalog, p *catalog.Pack) bool {
 // where something happened: those of targets, of replicas, and of models or stages
 // as the packs have them. Others, such as why a request ended, are kinds of what is
 // counted; a quotient within one kind would mean little.
-func (r *Run) together(sources []source) []Together {
+func (r *Run) together(sources []source) []FleetResult {
 	by := slices.DeleteFunc(slices.Clone(r.Options.By), func(name string) bool { return !r.tellsWhere(name) })
 	if len(by) == 0 || len(by) == 1 && (by[0] == ByEndpoint || by[0] == ByTarget) {
 		return nil // endpoints are in Derived
@@ -134,9 +134,9 @@ func (r *Run) together(sources []source) []Together {
 		}
 	}
 	slices.SortFunc(order, metric.Labels.Compare)
-	out := make([]Together, len(order))
+	out := make([]FleetResult, len(order))
 	_ = parallel(context.Background(), len(order), func(_ context.Context, i int) error { // cannot fail
-		t := Together{Labels: order[i], Derived: deriveTogether(r.Options.Catalog, parts[order[i]], -1)}
+		t := FleetResult{Labels: order[i], Derived: deriveTogether(r.Options.Catalog, parts[order[i]], -1)}
 		// What a group lacks is mostly what has no such label.
 		t.Derived = slices.DeleteFunc(t.Derived, func(d Derived) bool {
 			return d.Status == catalog.Missing || d.Pack == catalog.TritonPerfAnalyzerPack
@@ -147,7 +147,7 @@ func (r *Run) together(sources []source) []Together {
 		out[i] = t
 		return nil
 	})
-	return slices.DeleteFunc(out, func(t Together) bool { return len(t.Derived) == 0 })
+	return slices.DeleteFunc(out, func(t FleetResult) bool { return len(t.Derived) == 0 })
 }
 
 // tellsWhere says that a label names a place rather than a kind of thing.

@@ -67,12 +67,12 @@ func derivedOf(list []summary.Derived, name string) (out []string) {
 
 func TestFleet(t *testing.T) {
 	r := build(t, summary.Options{By: []string{"role", "finished_reason"}, Slice: 5 * time.Second}, pods())
-	if len(r.Fleet) != 3 || r.Fleet[0].Labels.Len() != 0 {
-		t.Fatalf("%d of fleet, want all and two roles", len(r.Fleet))
+	if len(r.Combined) != 3 || r.Combined[0].Labels.Len() != 0 {
+		t.Fatalf("%d of fleet, want all and two roles", len(r.Combined))
 	}
 	check := func(i int, labels string, endpoints []int, name string, want ...string) {
 		t.Helper()
-		f := r.Fleet[i]
+		f := r.Combined[i]
 		if f.Labels.String() != labels || !slices.Equal(f.Endpoints, endpoints) {
 			t.Errorf("fleet %d is %v of %v, want %v of %v", i, f.Labels, f.Endpoints, labels, endpoints)
 		}
@@ -92,7 +92,7 @@ func TestFleet(t *testing.T) {
 	if got := derivedOf(r.Derived, "running_mean"); len(got) != 3 {
 		t.Errorf("by endpoint: %v", got)
 	}
-	if d := r.Fleet[0].Derived[0]; len(d.Slices) != 2 || d.Slices[0].StartNS != r.Window.StartNS {
+	if d := r.Combined[0].Derived[0]; len(d.Slices) != 2 || d.Slices[0].StartNS != r.Window.StartNS {
 		t.Errorf("slices %+v, want two", d.Slices)
 	}
 }
@@ -103,11 +103,11 @@ func TestFleetOfOne(t *testing.T) {
 	one := pods()
 	one.targets = one.targets[:1]
 	r := build(t, summary.Options{By: []string{"endpoint"}}, one)
-	if len(r.Fleet) != 1 || len(r.Fleet[0].Derived) != len(r.Derived) || len(r.Derived) == 0 {
-		t.Errorf("%d in the fleet, %d by endpoint", len(r.Fleet), len(r.Derived))
+	if len(r.Combined) != 1 || len(r.Combined[0].Derived) != len(r.Derived) || len(r.Derived) == 0 {
+		t.Errorf("%d in the fleet, %d by endpoint", len(r.Combined), len(r.Derived))
 	}
-	if r := build(t, summary.Options{}, replicas()); r.Fleet != nil || r.Latencies != nil {
-		t.Errorf("fleet %v, latencies %v of an unknown server", r.Fleet, r.Latencies)
+	if r := build(t, summary.Options{}, replicas()); r.Combined != nil || r.Latencies != nil {
+		t.Errorf("fleet %v, latencies %v of an unknown server", r.Combined, r.Latencies)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestOmniBesideVLLM(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, d := range r.Fleet[0].Derived {
+	for _, d := range r.Combined[0].Derived {
 		model, _ := d.Labels.Get("model_name")
 		stage, _ := d.Labels.Get("stage")
 		seen[d.Pack+" "+d.Name] = true

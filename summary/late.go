@@ -15,7 +15,7 @@ const lateFor = 3 * time.Second
 // late watches the first moments of a window that follows a warm-up: what a server
 // shows then may be of requests of the warm-up, and nothing in its metrics tells.
 type late struct {
-	fold  *normalize.Fold
+	fold  *normalize.Accumulator
 	until int64 // polls after it are not for the fold
 	// latency says whether a family has an observation for each request or token.
 	latency func(family string) bool

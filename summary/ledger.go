@@ -30,7 +30,7 @@ type poll struct {
 type ledger struct {
 	polls []poll
 	sum   Ledger
-	dict  metric.Dict
+	dict  metric.Schema
 	// shown counts the slots in the last stored poll that AIPerf would keep.
 	shown int
 
@@ -42,10 +42,10 @@ type ledger struct {
 
 // add accounts for a poll. It refuses one that does not fit the dictionary.
 func (l *ledger) add(s *metric.Snapshot) error {
-	if err := l.dict.Grow(&s.Growth); err != nil {
+	if err := l.dict.Grow(&s.DictDelta); err != nil {
 		return err
 	}
-	p := poll{at: s.AtNS(), took: int64(s.Took), late: -1, outcome: s.Outcome, repeat: s.Duplicate}
+	p := poll{at: s.AtNS(), took: int64(s.Duration), late: -1, outcome: s.Outcome, repeat: s.Duplicate}
 	if p.at == 0 {
 		p.at = s.DueNS // it was never sent
 	}
@@ -62,7 +62,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		*first = PollError{AtNS: p.at, Outcome: s.Outcome, Text: s.Err}
 	}
 	if s.Outcome.Stored() {
-		if err := l.count(&s.Frame); err != nil {
+		if err := l.count(&s.Delta); err != nil {
 			return err
 		}
 		p.usable = l.shown > 0
@@ -85,7 +85,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 
 // count finds out how many slots of the types AIPerf keeps are present. Only a
 // full frame can change that.
-func (l *ledger) count(f *metric.Frame) error {
+func (l *ledger) count(f *metric.Delta) error {
 	if !f.Full {
 		return nil
 	}
@@ -165,9 +165,9 @@ func (l *ledger) result(start, end int64) Ledger {
 }
 
 // lateness summarises how late requests were sent. It sorts late.
-func lateness(late []int64) Lateness {
+func lateness(late []int64) ScheduleDelay {
 	if len(late) == 0 {
-		return Lateness{}
+		return ScheduleDelay{}
 	}
 	slices.Sort(late)
 	total := 0.0
@@ -175,7 +175,7 @@ func lateness(late []int64) Lateness {
 		total += float64(v)
 	}
 	rank := int(math.Ceil(0.99*float64(len(late)))) - 1
-	return Lateness{
+	return ScheduleDelay{
 		Mean: time.Duration(total / float64(len(late))),
 		P99:  time.Duration(late[max(0, rank)]),
 		Max:  time.Duration(late[len(late)-1]),
@@ -184,8 +184,8 @@ func lateness(late []int64) Lateness {
 
 // fetches summarises the usable polls between two instants, both included; nil
 // when there are none.
-func (l *ledger) fetches(start, end int64) *Fetches {
-	var f Fetches
+func (l *ledger) fetches(start, end int64) *FetchStats {
+	var f FetchStats
 	var took int64
 	var updates []int64
 	for _, p := range l.polls {
@@ -212,7 +212,7 @@ func (l *ledger) fetches(start, end int64) *Fetches {
 }
 
 // update fills in what is told of the updates, of which there may be none.
-func (f *Fetches) update(at []int64) {
+func (f *FetchStats) update(at []int64) {
 	f.Unique = len(at)
 	if len(at) == 0 {
 		return
@@ -236,7 +236,7 @@ func (f *Fetches) update(at []int64) {
 }
 
 // UpdateSeconds is the time from the first update to the last.
-func (f *Fetches) UpdateSeconds() float64 {
+func (f *FetchStats) UpdateSeconds() float64 {
 	return float64(f.LastUpdateNS-f.FirstUpdateNS) / 1e9
 }
 

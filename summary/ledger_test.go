@@ -15,21 +15,21 @@ import (
 // TestFetches has cases 50 and 51 of aiperf.md section 8, and the fields of 1.9.
 func TestFetches(t *testing.T) {
 	f := newFake("u").mark(2, metric.PhaseProfiling).mark(8, metric.MarkEnd)
-	f.scrape(0, 0, "a 1\n").Took = 2 * time.Millisecond
-	f.scrape(0, 1, "a 1\n").Took = 4 * time.Millisecond // a duplicate counts, but is no update
-	f.scrape(0, 2, "# TYPE s summary\ns_sum 1\n")       // nothing AIPerf keeps: not counted
+	f.scrape(0, 0, "a 1\n").Duration = 2 * time.Millisecond
+	f.scrape(0, 1, "a 1\n").Duration = 4 * time.Millisecond // a duplicate counts, but is no update
+	f.scrape(0, 2, "# TYPE s summary\ns_sum 1\n")           // nothing AIPerf keeps: not counted
 	f.scrape(0, 3, "")
 	f.fail(0, 4, metric.HTTPError, "503 Service Unavailable")
 	f.scrape(0, 5, "a 2\n")
 	f.scrape(0, 6, "a 3\n")
 	f.scrape(0, 9, "a 4\n")
 	e := build(t, summary.Options{}, f).Endpoints[0]
-	want := summary.Fetches{Total: 5, FirstNS: origin, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
+	want := summary.FetchStats{Total: 5, FirstNS: origin, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
 		Unique: 4, FirstUpdateNS: origin, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 3000, MedianUpdateIntervalMS: 3000, HasMedian: true}
 	if diff := cmp.Diff(want, e.Fetches); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
-	want = summary.Fetches{Total: 3, FirstNS: origin + 5*second, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
+	want = summary.FetchStats{Total: 3, FirstNS: origin + 5*second, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
 		Unique: 3, FirstUpdateNS: origin + 5*second, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 2000, MedianUpdateIntervalMS: 2000, HasMedian: true}
 	if diff := cmp.Diff(&want, e.InWindow); diff != "" {
 		t.Errorf("window (-want +got):\n%s", diff)
@@ -42,7 +42,7 @@ func TestFetches(t *testing.T) {
 	if got := build(t, summary.Options{}, one).Endpoints[0].Fetches; got.Unique != 1 || got.HasMedian || got.AvgUpdateIntervalMS != 0 || got.UpdateSeconds() != 0 {
 		t.Errorf("one fetch: %+v", got)
 	}
-	if got := build(t, summary.Options{}, newFake("u")).Endpoints[0]; got.Fetches != (summary.Fetches{}) || got.InWindow != nil {
+	if got := build(t, summary.Options{}, newFake("u")).Endpoints[0]; got.Fetches != (summary.FetchStats{}) || got.InWindow != nil {
 		t.Errorf("no fetch: %+v", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestLateness(t *testing.T) {
 	}
 	f.scrape(0, 200, "a 1\n").DueNS = origin + 300*second // early is on time
 	got := build(t, summary.Options{}, f).Endpoints[0].Ledger.Late
-	want := summary.Lateness{Mean: 100 * time.Millisecond, P99: 198 * time.Millisecond, Max: 200 * time.Millisecond}
+	want := summary.ScheduleDelay{Mean: 100 * time.Millisecond, P99: 198 * time.Millisecond, Max: 200 * time.Millisecond}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -56,7 +56,7 @@ func isOmni(family string) bool {
 func isVLLM(family string) bool { return strings.HasPrefix(family, "vllm:") && !isOmni(family) }
 
 // interval is the mean time between fetches, 0 when it is not known.
-func (f *Fetches) interval() time.Duration {
+func (f *FetchStats) interval() time.Duration {
 	if f == nil || f.Total < 2 {
 		return 0
 	}

@@ -39,9 +39,9 @@ type Run struct {
 	// Derived are the quantities that package catalog derives, by endpoint, then
 	// in the order of the catalog.
 	Derived []Derived
-	// Fleet has the same of all endpoints of an engine together, first, then of the
+	// Combined has the same of all endpoints of an engine together, first, then of the
 	// groups that Options.By asks for; nil where nothing is derived.
-	Fleet    []Together
+	Combined []FleetResult
 	Warnings []metric.Warning
 }
 
@@ -92,9 +92,9 @@ type Series struct {
 type Endpoint struct {
 	metric.Target
 	Ledger   Ledger
-	Fetches  Fetches  // over the whole run, as AIPerf counts
-	InWindow *Fetches // of the profiling window; nil when nothing was fetched in it
-	InWarmup *Fetches // of the warm-up; nil when nothing was fetched in it
+	Fetches  FetchStats  // over the whole run, as AIPerf counts
+	InWindow *FetchStats // of the profiling window; nil when nothing was fetched in it
+	InWarmup *FetchStats // of the warm-up; nil when nothing was fetched in it
 	// StartNS and EndNS are the window the statistics of this endpoint cover: that
 	// of the run, up to the last update of this endpoint.
 	StartNS, EndNS int64
@@ -105,7 +105,7 @@ type Endpoint struct {
 	GapsN    int   // how many there were
 	// Lives is when the target came and went during the run, nil for one that was
 	// there all the time.
-	Lives []metric.Life
+	Lives []metric.TargetEvent
 }
 
 // Gap is a stretch in which every poll of an endpoint failed.
@@ -127,7 +127,7 @@ type Ledger struct {
 	Stored     int64                      // lines stored
 	Dropped    []metric.Drop              // by reason, First is the first case of the run
 	Bytes      int64                      // body bytes
-	Late       Lateness
+	Late       ScheduleDelay
 	Families   int // distinct families shown over the run
 	SeriesN    int // distinct series shown over the run
 	// InWindow is the part of Outcomes that falls into the window.
@@ -144,13 +144,13 @@ type PollError struct {
 	Text    string
 }
 
-// Lateness is how far behind schedule requests were sent.
-type Lateness struct{ Mean, P99, Max time.Duration }
+// ScheduleDelay is how far behind schedule requests were sent.
+type ScheduleDelay struct{ Mean, P99, Max time.Duration }
 
-// Fetches is AIPerf's endpoint_info (design document aiperf.md, section 1.9):
+// FetchStats is AIPerf's endpoint_info (design document aiperf.md, section 1.9):
 // it counts stored polls that showed at least one sample AIPerf would keep. An
 // update is a fetch whose body differs from the one before.
-type Fetches struct {
+type FetchStats struct {
 	Total                       int
 	FirstNS, LastNS             int64
 	AvgLatency                  time.Duration

@@ -6,7 +6,7 @@
 // has none or a wrong one:
 //
 //	units.Infer("nv_inference_queue_duration_us", "... in microseconds ...") // ""
-//	units.Own("nv_inference_queue_duration_us", "... in microseconds ...", "") // "microseconds"
+//	units.InferExtended("nv_inference_queue_duration_us", "... in microseconds ...", "") // "microseconds"
 //
 // A caller shows Own where it is not empty, else Infer. [Format] takes either:
 //

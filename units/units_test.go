@@ -120,7 +120,7 @@ func TestInferEndings(t *testing.T) {
 func TestOwn(t *testing.T) {
 	check := func(name, help, declared, want string) {
 		t.Helper()
-		if got := units.Own(name, help, declared); got != want {
+		if got := units.InferExtended(name, help, declared); got != want {
 			t.Errorf("Own(%q, %q, %q) = %q, want %q", name, help, declared, got, want)
 		}
 	}
@@ -265,7 +265,7 @@ func FuzzUnits(f *testing.F) {
 	f.Add("x_us", "time (in %) 0-1.25", "", 1.5)
 	f.Add("x_seconds", "range 0-1,,5 %", "MiB", 1e300)
 	f.Fuzz(func(t *testing.T, name, help, declared string, value float64) {
-		unit, own := units.Infer(name, help), units.Own(name, help, declared)
+		unit, own := units.Infer(name, help), units.InferExtended(name, help, declared)
 		if own != "" && own == unit {
 			t.Errorf("Own(%q, %q, %q) repeats %q", name, help, declared, own)
 		}

@@ -144,7 +144,7 @@ func (a *analysisFlags) readCatalogs() error {
 
 // warnWritable warns of a file of settings that everybody may change.
 func warnWritable(w io.Writer, path string) {
-	for _, x := range discover.Writable(path) {
+	for _, x := range discover.WarnWorldWritable(path) {
 		fmt.Fprintln(w, "warning:", x.Text)
 	}
 }

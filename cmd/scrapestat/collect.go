@@ -59,7 +59,7 @@ type collectOptions struct {
 	analysis      analysisFlags
 
 	remoteWrite  remoteWriteFlags
-	remoteWriter *promstore.Writer // of remoteWrite, opened by validate; nil without
+	remoteWriter *promstore.RemoteWriter // of remoteWrite, opened by validate; nil without
 	listen       string
 	live         string // liveAuto, liveOn or liveOff
 	requests     string // FILE or -: lines about requests
@@ -208,7 +208,7 @@ func (o *collectOptions) validate() error {
 	if o.maxShare < 0 {
 		return usagef("--max-scrape-share %v is negative", o.maxShare)
 	}
-	if _, err := scrape.Accept(o.protocols); err != nil {
+	if _, err := scrape.AcceptHeader(o.protocols); err != nil {
 		return usagef("--protocols: %w", err)
 	}
 	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/compare"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/summary"
 )
 

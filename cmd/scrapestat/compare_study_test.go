@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -53,7 +53,7 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 	for i := 0; time.Duration(i)*s.interval <= s.warmup+s.length; i++ {
 		now = start.Add(time.Duration(i) * s.interval)
 		at := now.UnixNano()
-		snap := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at, Took: time.Millisecond, Status: 200}
+		snap := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at, Duration: time.Millisecond, Status: 200}
 		d.Decode(&snap, scrape.Body{Bytes: server.AppendBody(nil), ContentType: "text/plain; version=0.0.4; charset=utf-8"})
 		if err := b.Add(&snap); err != nil {
 			t.Fatal(err)

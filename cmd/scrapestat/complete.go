@@ -16,8 +16,8 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/check"
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/report"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/source/promstore"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // demoRequests runs a load generator through the proxy of a collection and joins

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // docServers is who answers at the addresses of the manual, where a page does not

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/scrapestat/scrapestat/doctor"
+	"github.com/scrapestat/scrapestat/internal/doctor"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 

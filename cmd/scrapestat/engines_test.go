@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/source/triton"
 )
 
@@ -147,7 +147,7 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 			mark(t, w, metric.PhaseProfiling, at)
 		}
 		for i := range polls {
-			s := metric.Snapshot{Target: i, Seq: uint64(second), DueNS: at, SentNS: at, FirstByteNS: at, Took: 3 * time.Millisecond, Status: http.StatusOK}
+			s := metric.Snapshot{Target: i, Seq: uint64(second), DueNS: at, SentNS: at, FirstByteNS: at, Duration: 3 * time.Millisecond, Status: http.StatusOK}
 			polls[i](at, &s)
 			if err := w.Record(&s); err != nil {
 				t.Fatal(err)
@@ -179,7 +179,7 @@ func poller(t *testing.T, sim http.Handler, target simulatedTarget) (poll func(i
 		t.Cleanup(func() { s.Close() })
 		return func(at int64, snapshot *metric.Snapshot) {
 			s.Poll(context.Background(), func() int64 { return at }, snapshot)
-			snapshot.Took = 3 * time.Millisecond
+			snapshot.Duration = 3 * time.Millisecond
 		}, "triton"
 	}
 	d, err := scrape.NewDecoder(scrape.Options{})

@@ -126,7 +126,7 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 		err = errors.Join(err, refreshManifest(o.out, files))
 	}
 	for _, f := range files {
-		say.say("wrote %s (%d bytes)", f.Path, f.Size)
+		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
 	return err
 }

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // killed is what the kill points of TestFaultKill share.

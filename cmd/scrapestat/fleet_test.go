@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // TestFleet scrapes targets of about 1,000 samples three times a second and wants

@@ -187,11 +187,11 @@ func runImport(ctx context.Context, o importOptions, std stdio, load func(contex
 // verdict tells what was imported and decides the exit code.
 func (o *importOptions) verdict(say *progress, got imported, err error) error {
 	if got.polls > 0 {
-		say.say("imported %d scrapes (%d failed) of %d targets, %d samples, %s to %s, into %s", got.polls, got.failed, got.targets, got.stored,
+		say.logf("imported %d scrapes (%d failed) of %d targets, %d samples, %s to %s, into %s", got.polls, got.failed, got.targets, got.stored,
 			time.Unix(0, got.firstNS).UTC().Format(time.RFC3339), time.Unix(0, got.lastNS).UTC().Format(time.RFC3339), o.out)
 	}
 	for _, w := range got.notes {
-		say.say("warning: %s", w.Text)
+		say.logf("warning: %s", w.Text)
 	}
 	switch {
 	case err != nil && got.polls > 0:
@@ -203,7 +203,7 @@ func (o *importOptions) verdict(say *progress, got imported, err error) error {
 	case o.strict && got.lost > 0:
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d samples were lost (--strict)", got.lost)}
 	}
-	say.say("next: scrapestat show %s", o.out)
+	say.logf("next: scrapestat show %s", o.out)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/events/join"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // TestJoinTorchServeLog joins the metric logs of a simulated TorchServe with clients

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // lostAtMost is how young a scrape may be to be missing after a kill. The

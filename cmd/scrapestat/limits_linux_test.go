@@ -19,7 +19,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/faults"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // TestLimits hits every limit of collect that has a flag: the hit is counted under

@@ -61,9 +61,9 @@ func (s *session) listen() (*listener, error) {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ConnState:         new(crowd).changed,
+		ConnState:         new(connLimiter).changed,
 	}}
-	s.say.say("listening on http://%s", ln.Addr())
+	s.say.logf("listening on http://%s", ln.Addr())
 	go func() {
 		defer close(l.done)
 		if err := l.srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -76,15 +76,15 @@ func (s *session) listen() (*listener, error) {
 // maxCrowd is how many connections --listen keeps.
 const maxCrowd = 128
 
-// crowd bounds the connections of a server: the oldest makes room for one more,
+// connLimiter bounds the connections of a server: the oldest makes room for one more,
 // so that many that say nothing, or say it slowly, keep nobody out.
-type crowd struct {
+type connLimiter struct {
 	mu  sync.Mutex
 	all []net.Conn // the oldest first
 }
 
 // changed is told of every connection that comes and goes.
-func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+func (c *connLimiter) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
@@ -206,6 +206,6 @@ func (s *session) postMark(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the recording does not take marks any more", http.StatusServiceUnavailable)
 		return
 	}
-	s.tellMark(m)
+	s.notifyMark(m)
 	fmt.Fprintf(w, "phase %q from %s\n", name, time.Unix(0, when).UTC().Format(time.RFC3339Nano))
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// fold is the analysis of a run while it is recorded, for those who look on. It
+// liveAnalysis is the analysis of a run while it is recorded, for those who look on. It
 // never holds up the recording: polls wait in a queue, and when that is full the
 // fold ends, says so, and leaves the recording alone. A nil fold does nothing.
-type fold struct {
+type liveAnalysis struct {
 	name     string
 	builder  *summary.Builder
 	timeline *html.Timeline // nil without a page
@@ -45,7 +45,7 @@ const foldQueue = 4096
 
 // newFold begins the analysis of a run that is about to be recorded. The caller
 // calls close. With page it keeps what the page draws: slices and a timeline.
-func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.Options, duration time.Duration, page bool) (*fold, error) {
+func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.Options, duration time.Duration, page bool) (*liveAnalysis, error) {
 	if so.Slice == 0 && page {
 		// A run of unknown length has few slices, so that it may last a day.
 		so.Slice = 30 * time.Second
@@ -57,7 +57,7 @@ func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.O
 	if err != nil {
 		return nil, err
 	}
-	f := &fold{name: name, builder: b, news: make(chan news, foldQueue), done: make(chan struct{})}
+	f := &liveAnalysis{name: name, builder: b, news: make(chan news, foldQueue), done: make(chan struct{})}
 	if page {
 		f.timeline = html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: max(len(targets), 4)})
 	}
@@ -65,7 +65,7 @@ func newFold(name string, meta rundb.Meta, targets []metric.Target, so summary.O
 	return f, nil
 }
 
-func (f *fold) run() {
+func (f *liveAnalysis) run() {
 	defer close(f.done)
 	for n := range f.news {
 		var err error
@@ -87,14 +87,14 @@ func (f *fold) run() {
 }
 
 // close ends the fold, once nobody calls the other methods any more.
-func (f *fold) close() {
+func (f *liveAnalysis) close() {
 	if f != nil {
 		close(f.news)
 		<-f.done
 	}
 }
 
-func (f *fold) tell(n news) {
+func (f *liveAnalysis) notify(n news) {
 	if f == nil || f.behind.Load() {
 		return
 	}
@@ -106,22 +106,22 @@ func (f *fold) tell(n news) {
 }
 
 // Record implements observer.
-func (f *fold) Record(s *metric.Snapshot) {
+func (f *liveAnalysis) Record(s *metric.Snapshot) {
 	if f != nil && !f.behind.Load() {
-		f.tell(news{poll: copyPoll(s)})
+		f.notify(news{poll: copyPoll(s)})
 	}
 }
 
-func (f *fold) mark(m metric.Mark)        { f.tell(news{mark: &m}) }
-func (f *fold) addTarget(t metric.Target) { f.tell(news{target: &t}) }
+func (f *liveAnalysis) mark(m metric.Mark)        { f.notify(news{mark: &m}) }
+func (f *liveAnalysis) addTarget(t metric.Target) { f.notify(news{target: &t}) }
 
 // copyPoll copies what an analysis reads of a poll.
 func copyPoll(s *metric.Snapshot) *metric.Snapshot {
 	c := *s
 	c.Body = nil
 	c.Drops, c.Warnings = slices.Clone(s.Drops), slices.Clone(s.Warnings)
-	c.Growth = metric.Growth{Families: slices.Clone(s.Growth.Families), Series: slices.Clone(s.Growth.Series), Slots: slices.Clone(s.Growth.Slots)}
-	c.Frame.Slots, c.Frame.Bits = slices.Clone(s.Frame.Slots), slices.Clone(s.Frame.Bits)
+	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
+	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
 	c.Observations, c.Exemplars = slices.Clone(s.Observations), slices.Clone(s.Exemplars)
 	return &c
 }
@@ -134,7 +134,7 @@ const (
 )
 
 // report returns the page of the run so far; nowNS is the time on its axis.
-func (f *fold) report(nowNS int64) ([]byte, error) {
+func (f *liveAnalysis) report(nowNS int64) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.page != nil && time.Now().Before(f.until) {
@@ -163,7 +163,7 @@ func (f *fold) report(nowNS int64) ([]byte, error) {
 }
 
 // result is the run so far, for those who draw it themselves.
-func (f *fold) result(nowNS int64) (*summary.Run, error) {
+func (f *liveAnalysis) result(nowNS int64) (*summary.Run, error) {
 	if err := f.failed.Load(); err != nil {
 		return nil, *err
 	}
@@ -171,7 +171,7 @@ func (f *fold) result(nowNS int64) (*summary.Run, error) {
 }
 
 // isBehind says that the fold has stopped as it could not follow.
-func (f *fold) isBehind() bool { return f != nil && f.behind.Load() }
+func (f *liveAnalysis) isBehind() bool { return f != nil && f.behind.Load() }
 
 // startFold begins the analysis beside the recording, if anybody can look on.
 func (s *session) startFold(meta rundb.Meta, targets []scrape.Target) (err error) {

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // TestRemoteWriteReal sends a run to a real Prometheus server and imports it

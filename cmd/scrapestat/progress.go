@@ -59,8 +59,8 @@ func (p *progress) show(text string) {
 	}
 }
 
-// say prints a sentence of its own line.
-func (p *progress) say(format string, args ...any) {
+// logf prints a sentence of its own line.
+func (p *progress) logf(format string, args ...any) {
 	if p.quiet {
 		return
 	}

@@ -53,9 +53,9 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 	return err
 }
 
-// forgive takes back the last failures of a target that has gone: it was no
+// discountFailures takes back the last failures of a target that has gone: it was no
 // longer there, and nothing of it was lost.
-func (r *recorder) forgive(target int) {
+func (r *recorder) discountFailures(target int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed.Add(-r.trailing[target])

@@ -19,9 +19,9 @@ func TestForgive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.forgive(0)
-	r.forgive(1)
-	r.forgive(1)
+	r.discountFailures(0)
+	r.discountFailures(1)
+	r.discountFailures(1)
 	if got := r.totals().failed; got != 1 {
 		t.Errorf("%d failures, want the 1 before the stored poll", got)
 	}

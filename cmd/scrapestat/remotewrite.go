@@ -35,7 +35,7 @@ func (r *remoteWriteFlags) register(cmd *cobra.Command) {
 }
 
 // open makes the writer; nil without --remote-write.
-func (r *remoteWriteFlags) open() (*promstore.Writer, error) {
+func (r *remoteWriteFlags) open() (*promstore.RemoteWriter, error) {
 	if r.url == "" {
 		return nil, nil
 	}
@@ -51,17 +51,17 @@ func (r *remoteWriteFlags) open() (*promstore.Writer, error) {
 	return w, nil
 }
 
-// mirror sends a run to a store while it is recorded.
-type mirror struct {
+// remoteWriteTee sends a run to a store while it is recorded.
+type remoteWriteTee struct {
 	url    string // as outputs may show it
-	w      *promstore.Writer
+	w      *promstore.RemoteWriter
 	client *discover.Client
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 // startMirror starts sending; nil without --remote-write.
-func (r *remoteWriteFlags) startMirror(w *promstore.Writer, targets []scrape.Target) *mirror {
+func (r *remoteWriteFlags) startMirror(w *promstore.RemoteWriter, targets []scrape.Target) *remoteWriteTee {
 	if w == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *remoteWriteFlags) startMirror(w *promstore.Writer, targets []scrape.Tar
 		w.AddTarget(t.Public())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &mirror{url: promstore.Redact(r.url), w: w, client: r.client, cancel: cancel, done: make(chan struct{})}
+	m := &remoteWriteTee{url: promstore.Redact(r.url), w: w, client: r.client, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
 		w.Run(ctx)
@@ -79,7 +79,7 @@ func (r *remoteWriteFlags) startMirror(w *promstore.Writer, targets []scrape.Tar
 
 // stop sends what is left, for lastSend at most and no longer than ctx lasts, and
 // returns what is to be said about it. It may be called on nil.
-func (m *mirror) stop(ctx context.Context) []metric.Warning {
+func (m *remoteWriteTee) stop(ctx context.Context) []metric.Warning {
 	if m == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (m *mirror) stop(ctx context.Context) []metric.Warning {
 	return m.warnings()
 }
 
-func (m *mirror) warnings() (out []metric.Warning) {
+func (m *remoteWriteTee) warnings() (out []metric.Warning) {
 	st := m.w.Stats()
 	if st.Lost() > 0 {
 		text := fmt.Sprintf("remote write to %s: %d samples were sent, %d were dropped as the receiver did not follow, %d were refused or failed", m.url, st.Sent, st.Dropped, st.Failed)

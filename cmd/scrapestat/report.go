@@ -103,7 +103,7 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
-	say.say("wrote %s (%d bytes)", o.out, size)
+	say.logf("wrote %s (%d bytes)", o.out, size)
 	return nil
 }
 

@@ -94,7 +94,7 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	if err != nil {
 		return errors.Join(err, run.discard())
 	}
-	say.say("recording requests from %s into %s", o.source, dir)
+	say.logf("recording requests from %s into %s", o.source, dir)
 	select {
 	case <-side.feed.done:
 	case <-first.Done():
@@ -104,7 +104,7 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 		err = errors.Join(err, run.close(&got))
 	}
 	for _, w := range got.notes() {
-		say.say("warning: %s", w.Text)
+		say.logf("warning: %s", w.Text)
 	}
 	if _, printed := fmt.Fprintln(std.out, got.summary()); printed != nil {
 		err = errors.Join(err, printed)

@@ -49,14 +49,14 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 		return err
 	}
 	defer unlock()
-	relax := tightenGC()
-	defer relax()
+	restoreGC := lowerGOGC()
+	defer restoreGC()
 	targets = h.first(ctx)
 	s, err := newSession(o, targets, child, view, std)
 	if err != nil {
 		return err
 	}
-	s.hunt = h
+	s.discovery = h
 	if err := s.tellWarnings(); err != nil {
 		return s.abandon(err)
 	}
@@ -72,10 +72,10 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 	first, stopWatching := interrupts(signals, abort)
 	defer stopWatching()
 
-	s.say.say("recording %d targets into %s", len(targets), o.out)
-	runErr := s.watched(ctx, first, signals)
+	s.say.logf("recording %d targets into %s", len(targets), o.out)
+	runErr := s.recordWithProgress(ctx, first, signals)
 	s.say.end()
-	relax()
+	restoreGC()
 	stopOutputs(ctx)
 	if err := s.close(runErr); err != nil {
 		return err
@@ -88,9 +88,9 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 // the same, and a collector that runs beside a server should be small.
 const recordingGC = 10
 
-// tightenGC lets the heap grow less until the returned function is called. Who
+// lowerGOGC lets the heap grow less until the returned function is called. Who
 // sets GOGC has decided otherwise.
-func tightenGC() (relax func()) {
+func lowerGOGC() (restoreGC func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
@@ -100,8 +100,8 @@ func tightenGC() (relax func()) {
 
 // newSession opens the recording and makes the collector.
 func newSession(o collectOptions, targets []scrape.Target, c *child, view *screen, std stdio) (_ *session, err error) {
-	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), news: make(chan string, 64),
-		hunt: &hunt{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
+	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), messages: make(chan string, 64),
+		discovery: &discovery{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
 	if s.view = view; view != nil {
 		view.run = o.out
 		if err := view.holdOutput(c, o.out); err != nil {
@@ -119,7 +119,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, view *scree
 			s.fold.close()
 		}
 	}()
-	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.tellMark, OnCommit: s.self.commit, MaxBytes: o.maxRecording})
+	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.self.commit, MaxBytes: o.maxRecording})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func newSession(o collectOptions, targets []scrape.Target, c *child, view *scree
 	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
 	s.observeBy(targets)
 	so := o.scrapeOptions(s.origin)
-	so.OnAddress = func(_ int, text string) { s.tell(text) }
+	so.OnAddress = func(_ int, text string) { s.notify(text) }
 	s.collector, err = scrape.New(targets, so, s.rec)
 	if err != nil {
 		return nil, errors.Join(usagef("%w", err), db.Close())
@@ -207,12 +207,12 @@ func finish(ctx context.Context, o collectOptions, s *session, std stdio) error 
 		}
 	}
 	if s.side != nil && !o.quiet {
-		if _, err := fmt.Fprintln(std.out, s.fed.summary()); err != nil {
+		if _, err := fmt.Fprintln(std.out, s.clientStats.summary()); err != nil {
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}
 	for _, f := range files {
-		s.say.say("wrote %s (%d bytes)", f.Path, f.Size)
+		s.say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
 	if exportErr != nil {
 		return fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out)
@@ -230,8 +230,8 @@ func (s *session) verdict(r *summary.Run) error {
 		return s.child.err
 	case s.child != nil && s.child.code != 0 && !s.child.stopped:
 		return &codeError{s.child.code, nil}
-	case s.o.strict && (s.fed.failed || s.fed.lost() > 0):
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", s.fed.lossText())}
+	case s.o.strict && (s.clientStats.failed || s.clientStats.lost() > 0):
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", s.clientStats.lossText())}
 	case s.o.strict && !t.lossless():
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.failed, t.dropped)}
 	}
@@ -298,7 +298,7 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 	for i, r := range runs {
 		if r.Meta().EndNS == 0 {
-			say.say("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
+			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
 		}
 	}
 }

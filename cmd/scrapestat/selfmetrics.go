@@ -74,7 +74,7 @@ func (m *selfMetrics) Record(s *metric.Snapshot) {
 	m.polls.WithLabelValues(t, s.Outcome.String()).Inc()
 	m.bytes.WithLabelValues(t).Add(float64(s.BodyBytes))
 	if s.SentNS > 0 {
-		m.took.WithLabelValues(t).Observe(s.Took.Seconds())
+		m.took.WithLabelValues(t).Observe(s.Duration.Seconds())
 		m.lateness.WithLabelValues(t).Observe(max(0, time.Duration(s.SentNS-s.DueNS).Seconds()))
 	}
 	m.lines.WithLabelValues(t).Add(float64(s.Lines))
@@ -92,7 +92,7 @@ func (m *selfMetrics) commit(took time.Duration, err error) {
 }
 
 // mirror adds what remote write says of itself.
-func (m *selfMetrics) mirror(w *promstore.Writer) {
+func (m *selfMetrics) mirror(w *promstore.RemoteWriter) {
 	for _, x := range []struct {
 		name, help string
 		value      func(promstore.WriteStats) int64

@@ -21,26 +21,26 @@ var errAborted = errors.New("aborted by a second signal")
 // session is one collection, from the first scrape to the last. Its methods
 // run in the goroutine of collect; the collector's goroutines only reach rec.
 type session struct {
-	o         collectOptions
-	origin    time.Time
-	db        *rundb.Writer
-	rec       *recorder
-	collector *scrape.Collector
-	child     *child           // nil without COMMAND
-	marks     chan metric.Mark // set by other processes
-	self      *selfMetrics
-	fold      *fold       // nil when nobody can look on
-	view      *screen     // nil without
-	news      chan string // what hunt has to say
-	hunt      *hunt
-	say       *progress
-	manifest  rundb.Manifest // as of the start
-	side      *requestSide   // nil without --requests and --proxy
-	fed       fedRequests    // what it brought
-	in        io.Reader      // stdin
-	ended     time.Time
-	phase     string
-	wall      wallClock
+	o           collectOptions
+	origin      time.Time
+	db          *rundb.Writer
+	rec         *recorder
+	collector   *scrape.Collector
+	child       *child           // nil without COMMAND
+	marks       chan metric.Mark // set by other processes
+	self        *selfMetrics
+	fold        *liveAnalysis // nil when nobody can look on
+	view        *screen       // nil without
+	messages    chan string   // what hunt has to say
+	discovery   *discovery
+	say         *progress
+	manifest    rundb.Manifest // as of the start
+	side        *requestSide   // nil without --requests and --proxy
+	clientStats fedRequests    // what it brought
+	in          io.Reader      // stdin
+	ended       time.Time
+	phase       string
+	wall        wallClock
 }
 
 // now is the current instant on the run's axis.
@@ -60,12 +60,12 @@ func (s *session) run(ctx context.Context, first <-chan struct{}) error {
 		collectErr = s.collector.Run(ctx, stop)
 	}()
 	go func() { lost <- s.follow(hunting) }()
-	err := s.conduct(ctx, first, done)
+	err := s.runPhases(ctx, first, done)
 	endHunt()
 	err = errors.Join(err, <-lost)
 	close(stop)
 	<-done
-	s.sayNews()
+	s.drainMessages()
 	switch {
 	case ctx.Err() != nil:
 		return errAborted
@@ -75,8 +75,8 @@ func (s *session) run(ctx context.Context, first <-chan struct{}) error {
 	return err
 }
 
-// conduct sets the phases: baseline, warm-up, profiling, end, settle.
-func (s *session) conduct(ctx context.Context, first, done <-chan struct{}) error {
+// runPhases sets the phases: baseline, warm-up, profiling, end, settle.
+func (s *session) runPhases(ctx context.Context, first, done <-chan struct{}) error {
 	select {
 	case <-s.collector.Ready():
 	case <-first:
@@ -152,8 +152,8 @@ func (s *session) watch(ctx context.Context, startNS int64, first, done <-chan s
 			return nil
 		case <-done:
 			return nil // the collector says why
-		case text := <-s.news:
-			s.say.say("%s", text)
+		case text := <-s.messages:
+			s.say.logf("%s", text)
 		case <-tick.C:
 			if err := s.lookAtClock(); err != nil {
 				return err
@@ -178,12 +178,12 @@ func (s *session) settle(ctx context.Context, first, done <-chan struct{}) error
 	return nil
 }
 
-// sayNews says what waits to be said.
-func (s *session) sayNews() {
+// drainMessages says what waits to be said.
+func (s *session) drainMessages() {
 	for {
 		select {
-		case text := <-s.news:
-			s.say.say("%s", text)
+		case text := <-s.messages:
+			s.say.logf("%s", text)
 		default:
 			return
 		}
@@ -199,8 +199,8 @@ func (s *session) mark(name string, atNS int64) error {
 	return nil
 }
 
-// tellMark wakes the run after a mark that came from outside.
-func (s *session) tellMark(m metric.Mark) {
+// notifyMark wakes the run after a mark that came from outside.
+func (s *session) notifyMark(m metric.Mark) {
 	s.fold.mark(m)
 	select {
 	case s.marks <- m:
@@ -228,7 +228,7 @@ func (s *session) startOutputs(ctx context.Context, targets []scrape.Target) (st
 	return func(ctx context.Context) {
 		notes := append(s.stopSide(ctx), append(srv.stop(), m.stop(ctx)...)...)
 		for _, w := range notes {
-			s.say.say("warning: %s", w.Text)
+			s.say.logf("warning: %s", w.Text)
 			if err := s.db.Warn(w); err != nil {
 				return // the recording has failed, which is said elsewhere
 			}

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // recordFlags are the flags of simulate that record a run of the servers by a
@@ -223,7 +223,7 @@ func (r *simulatedRun) poll(ctx context.Context) error {
 
 // scrape polls the server, or finds it down; one that was down is a new process.
 func (s *simulatedServer) scrape(at time.Duration, ns int64) *metric.Snapshot {
-	out := &metric.Snapshot{Seq: s.seq, DueNS: ns, SentNS: ns, Took: simulatedLatency}
+	out := &metric.Snapshot{Seq: s.seq, DueNS: ns, SentNS: ns, Duration: simulatedLatency}
 	s.seq++
 	if s.spec.downFrom <= at && at < s.spec.downTo {
 		s.down = true

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // simulateSpec is a server of simulate --record as it was asked for:

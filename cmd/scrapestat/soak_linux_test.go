@@ -16,7 +16,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/internal/badserver"
 	"github.com/scrapestat/scrapestat/internal/faults"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 const (

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // steadyAllocs is how many allocations a poll makes from the body to the
@@ -48,10 +48,10 @@ func steadyAllocs(t *testing.T, extra int) (perPoll float64, samples int) {
 			runtime.ReadMemStats(&before)
 		}
 		at := int64(i+1) * 333e6
-		s := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at + 1e6, Took: 2 * time.Millisecond, Status: 200}
+		s := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at + 1e6, Duration: 2 * time.Millisecond, Status: 200}
 		d.Decode(&s, scrape.Body{Bytes: b, ContentType: "text/plain; version=0.0.4; charset=utf-8"})
-		if s.Outcome != metric.OK || i > 0 && s.Frame.Full {
-			t.Fatalf("poll %d: %v %s, full %v", i, s.Outcome, s.Err, s.Frame.Full)
+		if s.Outcome != metric.OK || i > 0 && s.Delta.Full {
+			t.Fatalf("poll %d: %v %s, full %v", i, s.Outcome, s.Err, s.Delta.Full)
 		}
 		if err := w.Record(&s); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // TestImportPrometheus has a real Prometheus server and collect scrape the same
@@ -115,27 +115,27 @@ func pollsOf(t *testing.T, dir string, target int) []pollValues {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var dict metric.Dict
+	var dict metric.Schema
 	values := map[int]float64{}
 	var out []pollValues
 	for s, err := range r.Snapshots(context.Background(), target) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dict.Grow(&s.Growth); err != nil {
+		if err := dict.Grow(&s.DictDelta); err != nil {
 			t.Fatal(err)
 		}
 		if !s.Outcome.Stored() {
 			continue
 		}
-		if s.Frame.Full {
+		if s.Delta.Full {
 			clear(values)
 		}
-		for i, slot := range s.Frame.Slots {
+		for i, slot := range s.Delta.Slots {
 			if dict.Slots[slot].Integer {
-				values[int(slot)] = float64(s.Frame.Bits[i])
+				values[int(slot)] = float64(s.Delta.Bits[i])
 			} else {
-				values[int(slot)] = math.Float64frombits(s.Frame.Bits[i])
+				values[int(slot)] = math.Float64frombits(s.Delta.Bits[i])
 			}
 		}
 		p := pollValues{s.AtNS(), map[string]float64{}}

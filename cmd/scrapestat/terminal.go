@@ -51,7 +51,7 @@ type screen struct {
 	in     io.Reader
 	err    *os.File
 	origin time.Time
-	fold   *fold
+	fold   *liveAnalysis
 	until  string // what ends a run that has no planned end
 	length time.Duration
 	press  func() // called at each q
@@ -60,9 +60,9 @@ type screen struct {
 	start  atomic.Int64 // of the load, on the run's axis; 0 before
 	ending atomic.Bool
 
-	mu   sync.Mutex
-	news []string // all that was said, for the end
-	lost int      // of news, beyond maxNews
+	mu       sync.Mutex
+	messages []string // all that was said, for the end
+	lost     int      // of news, beyond maxNews
 
 	stop func()
 	done chan error
@@ -127,8 +127,8 @@ func (s *session) enter(m metric.Mark) {
 	s.view.observe(m.Name, m.AtNS)
 }
 
-// watched runs the session under the live view, if there is one.
-func (s *session) watched(ctx context.Context, first <-chan struct{}, signals chan<- os.Signal) error {
+// recordWithProgress runs the session under the live view, if there is one.
+func (s *session) recordWithProgress(ctx context.Context, first <-chan struct{}, signals chan<- os.Signal) error {
 	if s.view == nil {
 		return s.run(ctx, first)
 	}
@@ -191,13 +191,13 @@ func (v *screen) end(say *progress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.lost > 0 {
-		say.say("%d earlier messages were left out", v.lost)
+		say.logf("%d earlier messages were left out", v.lost)
 	}
-	for _, text := range v.news {
-		say.say("%s", text)
+	for _, text := range v.messages {
+		say.logf("%s", text)
 	}
 	if err != nil {
-		say.say("warning: %v; the recording went on", err)
+		say.logf("warning: %v; the recording went on", err)
 	}
 	v.tellOutput(v.err)
 }
@@ -206,10 +206,10 @@ func (v *screen) end(say *progress) {
 func (v *screen) say(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.news = append(v.news, text)
-	if len(v.news) > maxNews {
+	v.messages = append(v.messages, text)
+	if len(v.messages) > maxNews {
 		v.lost++
-		v.news = slices.Delete(v.news, 0, 1)
+		v.messages = slices.Delete(v.messages, 0, 1)
 	}
 }
 
@@ -259,7 +259,7 @@ func (v *screen) status() live.Status {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	out.News = slices.Clone(v.news[max(0, len(v.news)-1):])
+	out.News = slices.Clone(v.messages[max(0, len(v.messages)-1):])
 	return out
 }
 

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/internal/texttab"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // tty is a real pseudo-terminal with a shell in it, held by tmux.

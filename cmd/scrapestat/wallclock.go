@@ -41,7 +41,7 @@ func (s *session) lookAtClock() error {
 	if warning == nil {
 		return nil
 	}
-	s.say.say("warning: %s", warning.Text)
+	s.say.logf("warning: %s", warning.Text)
 	if err := s.db.Warn(*warning); err != nil {
 		return fmt.Errorf("record a step of the clock: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // TestWarmupAfterwards: a run collected with a short warm-up and exported with

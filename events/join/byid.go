@@ -50,10 +50,10 @@ func (r *Result) Observe(ctx context.Context, s *events.Session, rec summary.Rec
 	}
 	sums := map[string]*tally{}
 	for target := range rec.Targets() {
-		var dict metric.Dict
+		var dict metric.Schema
 		for snap, err := range rec.Snapshots(ctx, target) {
 			if err == nil {
-				err = dict.Grow(&snap.Growth)
+				err = dict.Grow(&snap.DictDelta)
 			}
 			if err != nil {
 				return fmt.Errorf("join requests by name: %w", err)

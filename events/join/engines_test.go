@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/summary"
 )
 

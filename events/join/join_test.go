@@ -165,7 +165,7 @@ func (logged) Targets() []metric.Target { return make([]metric.Target, 1) }
 
 func (logged) Snapshots(context.Context, int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
-		s := &metric.Snapshot{Growth: metric.Growth{Families: []metric.Family{{Name: "PredictionTime", Unit: "milliseconds"}},
+		s := &metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "PredictionTime", Unit: "milliseconds"}},
 			Series: []metric.Series{{Family: 0}}}}
 		s.Observations = []metric.Observation{
 			{AtNS: epoch + 12*second, Value: 900, Requests: []string{"a"}}, {AtNS: epoch + 13*second, Value: 1300, Requests: []string{"from-header"}},

@@ -18,7 +18,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/proxy"
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 const (

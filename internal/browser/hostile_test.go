@@ -69,13 +69,13 @@ func hostileInput(text string) html.Input {
 	labels := metric.NewLabels(metric.Label{Name: text, Value: text})
 	warnings := []metric.Warning{{Code: text, Text: text}}
 	line := html.NewTimeline(html.TimelineOptions{OriginNS: origin, Interval: time.Second})
-	var g metric.Gatherer
-	slot := func(name string, t metric.Type, s metric.Slot) int {
+	var g metric.SnapshotBuilder
+	slot := func(name string, t metric.Type, s metric.SampleID) int {
 		return g.Slot(g.Series(g.Family(name, t, text, text), labels), s)
 	}
-	c, v := slot("c"+text, metric.Counter, metric.Slot{}), slot("g"+text, metric.Gauge, metric.Slot{})
-	q := slot("s"+text, metric.Summary, metric.Slot{Role: metric.RoleQuantile, Bound: 0.5, Text: text})
-	le, all := slot("h"+text, metric.Histogram, metric.Slot{Role: metric.RoleBucket, Bound: 1, Text: text}), slot("h"+text, metric.Histogram, metric.Slot{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
+	c, v := slot("c"+text, metric.Counter, metric.SampleID{}), slot("g"+text, metric.Gauge, metric.SampleID{})
+	q := slot("s"+text, metric.Summary, metric.SampleID{Role: metric.RoleQuantile, Bound: 0.5, Text: text})
+	le, all := slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: text}), slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
 	for i := range 10 {
 		s := &metric.Snapshot{Seq: uint64(i), SentNS: origin + int64(i)*second, FirstByteNS: origin + int64(i)*second}
 		for _, k := range []int{c, v, q, le, all} {
@@ -100,7 +100,7 @@ func hostileInput(text string) html.Input {
 			{Name: "h" + text, Type: metric.Histogram, Help: text}},
 		Derived: []summary.Derived{d},
 		Endpoints: []summary.Endpoint{{Target: metric.Target{Name: text, URL: text, Source: text, Labels: labels}, Warnings: warnings,
-			Lives:  []metric.Life{{AtNS: origin, Reason: text}},
+			Lives:  []metric.TargetEvent{{AtNS: origin, Reason: text}},
 			Ledger: summary.Ledger{Scheduled: 2, Dropped: []metric.Drop{{Reason: text, Lines: 1, First: text}}}}}}
 	run.Endpoints[0].Ledger.Outcomes[metric.HTTPError] = 1
 	run.Endpoints[0].Ledger.FirstOf[metric.HTTPError] = summary.PollError{Text: text}

@@ -24,7 +24,7 @@ func TestDropsExplained(t *testing.T) {
 		if _, err := w.AddTarget(metric.Target{URL: "http://a/metrics", Source: "prometheus"}); err != nil {
 			t.Fatal(err)
 		}
-		s := metric.Snapshot{SentNS: 1_800_000_000e9, Outcome: metric.Partial, Drops: drops, Frame: metric.Frame{Full: true}}
+		s := metric.Snapshot{SentNS: 1_800_000_000e9, Outcome: metric.Partial, Drops: drops, Delta: metric.Delta{Full: true}}
 		s.Lines = s.Dropped()
 		if err := w.Record(&s); err != nil {
 			t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/internal/fuzzbound"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 )
 
 // FuzzScrapes gives bodies to the decoder as a target would send them, one after
@@ -82,19 +82,19 @@ func scrapes(t *testing.T, mode uint8, bodies ...[]byte) {
 		contentType = "application/openmetrics-text; version=1.0.0"
 	}
 	at, present := int64(0), 0
-	var dict metric.Dict
+	var dict metric.Schema
 	for i, body := range bodies {
 		at += int64(time.Second)
-		s := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Took: time.Millisecond, Status: 200}
+		s := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Duration: time.Millisecond, Status: 200}
 		d.Decode(&s, scrape.Body{Bytes: bytes.Clone(body), ContentType: contentType, Cut: mode&8 != 0})
 		if err := faults.NoPanic(&s); err != nil {
 			t.Fatalf("body %d: %v", i, err)
 		}
-		if err := dict.Grow(&s.Growth); err != nil {
+		if err := dict.Grow(&s.DictDelta); err != nil {
 			t.Fatalf("body %d: %v", i, err)
 		}
-		if s.Frame.Full {
-			present = faults.Lines(&dict, &s.Frame)
+		if s.Delta.Full {
+			present = faults.Lines(&dict, &s.Delta)
 		}
 		if s.Outcome.Stored() && present+s.Dropped() != s.Lines {
 			t.Fatalf("body %d: %d samples stored and %d lines dropped of %d", i, present, s.Dropped(), s.Lines)

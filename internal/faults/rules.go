@@ -78,7 +78,7 @@ func Accounts(ctx context.Context, dir string) ([]Account, error) {
 func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Account, error) {
 	a := Account{URL: t.URL, Outcomes: map[string]int{}}
 	present := 0
-	var dict metric.Dict
+	var dict metric.Schema
 	var errs []error
 	for s, err := range r.Snapshots(ctx, target) {
 		if err != nil {
@@ -87,7 +87,7 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		if s.Seq != uint64(a.Scheduled) {
 			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d follows %d polls", t.URL, s.Seq, a.Scheduled))
 		}
-		if err := dict.Grow(&s.Growth); err != nil {
+		if err := dict.Grow(&s.DictDelta); err != nil {
 			return a, err
 		}
 		if s.Outcome >= metric.Outcomes {
@@ -101,8 +101,8 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		if !s.Outcome.Stored() {
 			continue
 		}
-		if s.Frame.Full {
-			present = Lines(&dict, &s.Frame)
+		if s.Delta.Full {
+			present = Lines(&dict, &s.Delta)
 		}
 		a.Lines, a.Dropped = a.Lines+s.Lines, a.Dropped+s.Dropped()
 		if s.Outcome == metric.OK {
@@ -332,7 +332,7 @@ func differ(x, y []byte) int {
 
 // Lines is how many lines of an exposition a full frame has the samples of. The time
 // of a sample has a slot, and no line of its own.
-func Lines(dict *metric.Dict, f *metric.Frame) (n int) {
+func Lines(dict *metric.Schema, f *metric.Delta) (n int) {
 	for _, slot := range f.Slots {
 		if dict.Slots[slot].Role != metric.RoleSampleTime {
 			n++

@@ -38,7 +38,7 @@ func (s *tee) Record(p *metric.Snapshot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := *p
-	kept.Body, kept.Growth, kept.Frame, kept.Exemplars = nil, metric.Growth{}, metric.Frame{}, nil
+	kept.Body, kept.DictDelta, kept.Delta, kept.Exemplars = nil, metric.DictDelta{}, metric.Delta{}, nil
 	kept.Drops, kept.Warnings = slices.Clone(p.Drops), slices.Clone(p.Warnings)
 	s.polls[p.Target] = append(s.polls[p.Target], kept)
 	return s.w.Record(p)

@@ -38,7 +38,7 @@ func timed(t *testing.T, step time.Duration, so summary.Options, bodies ...strin
 	}
 	for i, body := range bodies {
 		at := epoch + int64(i)*int64(step)
-		p := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Took: time.Millisecond, Status: 200}
+		p := metric.Snapshot{Seq: uint64(i), DueNS: at, SentNS: at, FirstByteNS: at, Duration: time.Millisecond, Status: 200}
 		if body == "!" {
 			p.Outcome, p.FirstByteNS, p.Err = metric.ConnectError, 0, "refused"
 		} else {
@@ -47,7 +47,7 @@ func timed(t *testing.T, step time.Duration, so summary.Options, bodies ...strin
 		if err := w.Record(&p); err != nil {
 			t.Fatal(err)
 		}
-		p.Growth, p.Frame, p.Body = metric.Growth{}, metric.Frame{}, nil
+		p.DictDelta, p.Delta, p.Body = metric.DictDelta{}, metric.Delta{}, nil
 		s.polls[0] = append(s.polls[0], p)
 	}
 	end := epoch + int64(len(bodies)-1)*int64(step)
@@ -110,7 +110,7 @@ func TestCatalogueSeries(t *testing.T) {
 	t.Run("S08 units", func(t *testing.T) {
 		check := func(name, help, want string) {
 			t.Helper()
-			if got := units.Own(name, help, ""); got != want && (got != "" || units.Infer(name, help) != want) {
+			if got := units.InferExtended(name, help, ""); got != want && (got != "" || units.Infer(name, help) != want) {
 				t.Errorf("%s (%s): AIPerf has %q, own %q; want %q", name, help, units.Infer(name, help), got, want)
 			}
 		}

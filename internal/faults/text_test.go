@@ -181,18 +181,18 @@ func ownTimes(s *scene) {
 		s.t.Fatal(err)
 	}
 	defer r.Close()
-	var dict metric.Dict
+	var dict metric.Schema
 	kept := map[string]float64{}
 	for p, err := range r.Snapshots(s.t.Context(), 0) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if err := dict.Grow(&p.Growth); err != nil {
+		if err := dict.Grow(&p.DictDelta); err != nil {
 			s.t.Fatal(err)
 		}
-		for i, slot := range p.Frame.Slots {
+		for i, slot := range p.Delta.Slots {
 			if x := dict.Slots[slot]; x.Role == metric.RoleSampleTime {
-				kept[dict.FamilyOf(x.Series).Name] = p.Frame.Float(i)
+				kept[dict.FamilyOf(x.Series).Name] = p.Delta.Float(i)
 			}
 		}
 	}

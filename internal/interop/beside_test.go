@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/scrapestat/scrapestat/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
 // beside is a run of AIPerf with its own collection of server metrics, which was

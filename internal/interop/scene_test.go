@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -221,7 +221,7 @@ func (sc *scene) scrape(t *testing.T, w *rundb.Writer, h host, out *json.Encoder
 		body := h.body(at)
 		sent := origin + int64(at)
 		s := metric.Snapshot{Target: target, Seq: uint64(n), DueNS: sent, SentNS: sent, FirstByteNS: sent + 1_234_567,
-			Took: 2_345_678 + time.Duration(n), Status: 200}
+			Duration: 2_345_678 + time.Duration(n), Status: 200}
 		if body == "" {
 			s.Outcome, s.FirstByteNS, s.Err = metric.ConnectError, 0, "connection refused"
 		} else {
@@ -230,7 +230,7 @@ func (sc *scene) scrape(t *testing.T, w *rundb.Writer, h host, out *json.Encoder
 			if s.Outcome != metric.OK || len(s.Drops) > 0 {
 				t.Fatalf("scene %s: %v %s, drops %v", sc.name, s.Outcome, s.Err, s.Drops)
 			}
-			f := fetched{h.url, s.SentNS, s.FirstByteNS, int64(s.Took), s.Duplicate, kind, body}
+			f := fetched{h.url, s.SentNS, s.FirstByteNS, int64(s.Duration), s.Duplicate, kind, body}
 			if err := out.Encode(f); err != nil {
 				t.Fatal(err)
 			}

@@ -27,8 +27,8 @@ var layers = map[string][]string{
 	"report":              {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "internal/texttab"},
 	"report/html":         {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "events", "internal/texttab"},
 	"live":                {"summary", "catalog", "normalize", "units", "metric", "internal/texttab"},
-	"simulate":            {"metric"},
-	"doctor":              {"metric", "scrape", "catalog", "internal/texttab"},
+	"internal/simulate":   {"metric"},
+	"internal/doctor":     {"metric", "scrape", "catalog", "internal/texttab"},
 	"cmd/scrapestat":      {everything},
 	"internal/atomicfile": {},
 	"internal/texttab":    {},
@@ -45,7 +45,7 @@ var layers = map[string][]string{
 const everything = "*"
 
 // testSupport is what any test may import.
-var testSupport = []string{"simulate", "internal/sourcetest", "internal/badserver", "internal/faults", "internal/fuzzbound"}
+var testSupport = []string{"internal/simulate", "internal/sourcetest", "internal/badserver", "internal/faults", "internal/fuzzbound"}
 
 // home is where a third party may be imported.
 type home struct {
@@ -64,10 +64,10 @@ var homes = []home{
 	{"github.com/prometheus/prometheus/model/relabel", []string{"discover"}},
 	{"github.com/prometheus/prometheus/prompb", []string{"source/promstore"}},
 	{"github.com/prometheus/prometheus/tsdb/chunkenc", []string{"source/promstore"}},
-	{"github.com/prometheus/common/expfmt", []string{"scrape", "simulate", "internal/badserver", anyTest}},
-	{"github.com/prometheus/common/model", []string{"scrape", "simulate", "discover", "internal/badserver", anyTest}},
+	{"github.com/prometheus/common/expfmt", []string{"scrape", "internal/simulate", "internal/badserver", anyTest}},
+	{"github.com/prometheus/common/model", []string{"scrape", "internal/simulate", "discover", "internal/badserver", anyTest}},
 	{"github.com/prometheus/common/config", []string{"discover"}},
-	{"github.com/prometheus/client_model/go", []string{"scrape", "simulate", "internal/badserver", anyTest}},
+	{"github.com/prometheus/client_model/go", []string{"scrape", "internal/simulate", "internal/badserver", anyTest}},
 	{"github.com/prometheus/client_golang", []string{"cmd/scrapestat"}},
 	{"github.com/prometheus/client_golang/exp/api/remote", []string{"source/promstore"}},
 	{"go.yaml.in/yaml/v3", []string{anyTest, "check", "discover", "source/torchserve", "catalog"}},
@@ -77,9 +77,9 @@ var homes = []home{
 	{"github.com/parquet-go/parquet-go", []string{"export", "internal/faults", anyTest}},
 	{"github.com/go-json-experiment/json", []string{"export", "source/promstore"}},
 	{"github.com/klauspost/compress/snappy", []string{"source/promstore"}},
-	{"google.golang.org/grpc", []string{"source/triton", "simulate"}},
+	{"google.golang.org/grpc", []string{"source/triton", "internal/simulate"}},
 	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
-	{"google.golang.org/protobuf/types/known/timestamppb", []string{"simulate", anyTest}},
+	{"google.golang.org/protobuf/types/known/timestamppb", []string{"internal/simulate", anyTest}},
 	{"gonum.org/v1/gonum", []string{"histest", "compare"}},
 	{"golang.org/x/perf/benchmath", []string{"compare"}},
 	{"github.com/spf13/cobra", []string{"cmd/scrapestat"}},
@@ -98,7 +98,7 @@ var homes = []home{
 // that starts them waits for them. export writes Parquet row groups in
 // parallel (docs/decisions/0001); badserver and sourcetest are servers and
 // drivers of tests. source/torchserve reads pipes while nobody polls it.
-var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "simulate", "summary", "export", "cmd/scrapestat",
+var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "internal/simulate", "summary", "export", "cmd/scrapestat",
 	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
 // exitFiles are the files that may end the process: of the command, and of the

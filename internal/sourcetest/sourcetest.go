@@ -63,7 +63,7 @@ type Instant struct {
 }
 
 type state struct {
-	dict     metric.Dict
+	dict     metric.Schema
 	bits     []uint64
 	present  []bool
 	any      bool
@@ -121,8 +121,8 @@ func (r *Recorder) Record(s *metric.Snapshot) error {
 	r.checkPoll(st, s)
 	r.checkTexts(s)
 	st.lastNS = s.AtNS()
-	i := Instant{AtNS: s.AtNS(), Outcome: s.Outcome, Drops: slices.Clone(s.Drops), Lines: s.Lines, Took: s.Took, Err: s.Err}
-	if err := st.dict.Grow(&s.Growth); err != nil {
+	i := Instant{AtNS: s.AtNS(), Outcome: s.Outcome, Drops: slices.Clone(s.Drops), Lines: s.Lines, Took: s.Duration, Err: s.Err}
+	if err := st.dict.Grow(&s.DictDelta); err != nil {
 		r.t.Errorf("poll %d: growth does not fit: %v", s.Seq, err)
 		return nil
 	}
@@ -163,8 +163,8 @@ func (r *Recorder) checkPoll(st *state, s *metric.Snapshot) {
 	if want := uint64(len(st.Instants)); s.Seq != want {
 		r.t.Errorf("poll has number %d, want %d", s.Seq, want)
 	}
-	if s.Outcome >= metric.Outcomes || s.Kind > metric.Final || s.Took < 0 {
-		r.t.Errorf("poll %d: outcome %d, kind %d, took %v", s.Seq, s.Outcome, s.Kind, s.Took)
+	if s.Outcome >= metric.Outcomes || s.Kind > metric.Final || s.Duration < 0 {
+		r.t.Errorf("poll %d: outcome %d, kind %d, took %v", s.Seq, s.Outcome, s.Kind, s.Duration)
 	}
 	if (s.Outcome == metric.OK) != (s.Err == "" && s.Lost() == 0) && s.Outcome != metric.Partial {
 		r.t.Errorf("poll %d: outcome %v with error %q and %d lines lost", s.Seq, s.Outcome, s.Err, s.Lost())
@@ -172,15 +172,15 @@ func (r *Recorder) checkPoll(st *state, s *metric.Snapshot) {
 	if s.Outcome == metric.Partial && s.Lost() == 0 && s.Err == "" {
 		r.t.Errorf("poll %d is partial and does not say what was lost", s.Seq)
 	}
-	if !s.Outcome.Stored() && len(s.Frame.Slots) > 0 {
-		r.t.Errorf("poll %d: outcome %v with %d values", s.Seq, s.Outcome, len(s.Frame.Slots))
+	if !s.Outcome.Stored() && len(s.Delta.Slots) > 0 {
+		r.t.Errorf("poll %d: outcome %v with %d values", s.Seq, s.Outcome, len(s.Delta.Slots))
 	}
 }
 
 // apply checks a frame against the dictionary and takes its values.
 func (r *Recorder) apply(st *state, s *metric.Snapshot) {
 	r.t.Helper()
-	f := &s.Frame
+	f := &s.Delta
 	if len(f.Slots) != len(f.Bits) {
 		r.t.Errorf("poll %d: %d slots with %d values", s.Seq, len(f.Slots), len(f.Bits))
 		return
@@ -219,8 +219,8 @@ func (r *Recorder) checkTexts(s *metric.Snapshot) {
 	for _, w := range s.Warnings {
 		r.text("warning", w.Code, w.Text)
 	}
-	for i := range s.Growth.Families {
-		f := &s.Growth.Families[i]
+	for i := range s.DictDelta.Families {
+		f := &s.DictDelta.Families[i]
 		r.secrets("family", f.Name, f.Help, f.Unit)
 	}
 }
@@ -287,7 +287,7 @@ func (r *Recorder) Instants(target int) []Instant {
 }
 
 // Dict returns the dictionary of a target.
-func (r *Recorder) Dict(target int) *metric.Dict {
+func (r *Recorder) Dict(target int) *metric.Schema {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &r.states[target].dict

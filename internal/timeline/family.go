@@ -164,7 +164,7 @@ func (t *Timeline) place(s *Series) {
 	if t.o.Keep != nil && !match(t.o.Keep) || t.o.Drop != nil && match(t.o.Drop) {
 		s.reason = metric.DropFiltered
 	}
-	slot := metric.Slot{Role: p.role}
+	slot := metric.SampleID{Role: p.role}
 	cut := ""
 	switch p.role {
 	case metric.RoleBucket:

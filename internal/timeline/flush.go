@@ -162,7 +162,7 @@ func (t *Timeline) emit(g *target, at int64, samples []sample) error {
 			down = v == 0
 		case isDuration:
 			if v > 0 && v < 3600 {
-				s.Took = time.Duration(v * 1e9)
+				s.Duration = time.Duration(v * 1e9)
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func (t *Timeline) Discard() {
 type target struct {
 	id       metric.Labels
 	index    int // of the sink; -1 until it was added
-	gatherer metric.Gatherer
+	gatherer metric.SnapshotBuilder
 	series   map[metric.Labels]*Series // by all labels, the name under ""
 	all      []*Series
 	refused  map[string]*Series // by reason

@@ -81,7 +81,7 @@ func (g *gallery) chart(k famKey, help string, gridN int) *chart {
 
 // unitOf is the unit a family is shown in.
 func unitOf(name, help string) string {
-	if u := units.Own(name, help, ""); u != "" {
+	if u := units.InferExtended(name, help, ""); u != "" {
 		return u
 	}
 	return units.Infer(name, help)

@@ -10,7 +10,7 @@ import (
 // headline says that a quantity is one that people ask for first, and is there.
 // A check is shown when it found something.
 func headline(d *summary.Derived) bool {
-	return d.Headline && d.Status.Defined() && (d.Question != catalog.Check || d.Shown != 0)
+	return d.Headline && d.Status.Defined() && (d.Category != catalog.Check || d.Shown != 0)
 }
 
 // helpOf is what the catalog says of a quantity, and how it is made.

@@ -46,7 +46,7 @@ const (
 
 // poll is what a test shows of a target at an instant.
 func poll(seq int, atNS int64) *metric.Snapshot {
-	return &metric.Snapshot{Seq: uint64(seq), DueNS: atNS, SentNS: atNS, FirstByteNS: atNS, Took: 3 * time.Millisecond, Outcome: metric.OK}
+	return &metric.Snapshot{Seq: uint64(seq), DueNS: atNS, SentNS: atNS, FirstByteNS: atNS, Duration: 3 * time.Millisecond, Outcome: metric.OK}
 }
 
 // served is a run of one target with a counter, a gauge and a histogram of one
@@ -58,14 +58,14 @@ func served(n int, text string) *recording {
 		marks:   []metric.Mark{{Name: metric.PhaseProfiling, AtNS: origin}, {Name: text, AtNS: origin + 2*second}, {Name: metric.MarkEnd, AtNS: origin + int64(n)*second}},
 	}
 	r.polls = func(_ int, yield func(*metric.Snapshot) bool) {
-		var g metric.Gatherer
+		var g metric.SnapshotBuilder
 		labels := metric.NewLabels(metric.Label{Name: "l", Value: text}, metric.Label{Name: text, Value: "x"})
-		c := g.Slot(g.Series(g.Family("c"+text, metric.Counter, text, ""), labels), metric.Slot{Role: metric.RoleValue})
-		v := g.Slot(g.Series(g.Family("g"+text, metric.Gauge, text, ""), labels), metric.Slot{Role: metric.RoleValue})
+		c := g.Slot(g.Series(g.Family("c"+text, metric.Counter, text, ""), labels), metric.SampleID{Role: metric.RoleValue})
+		v := g.Slot(g.Series(g.Family("g"+text, metric.Gauge, text, ""), labels), metric.SampleID{Role: metric.RoleValue})
 		h := g.Series(g.Family("h"+text, metric.Histogram, text, ""), labels)
-		le1 := g.Slot(h, metric.Slot{Role: metric.RoleBucket, Bound: 1, Text: "1"})
-		inf := g.Slot(h, metric.Slot{Role: metric.RoleBucket, Bound: inf, Text: "+Inf"})
-		sum, count := g.Slot(h, metric.Slot{Role: metric.RoleSum}), g.Slot(h, metric.Slot{Role: metric.RoleCount})
+		le1 := g.Slot(h, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: "1"})
+		inf := g.Slot(h, metric.SampleID{Role: metric.RoleBucket, Bound: inf, Text: "+Inf"})
+		sum, count := g.Slot(h, metric.SampleID{Role: metric.RoleSum}), g.Slot(h, metric.SampleID{Role: metric.RoleCount})
 		for i := range n + 1 {
 			g.Set(c, float64(10*i))
 			g.Set(v, float64(i%5))

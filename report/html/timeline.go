@@ -122,7 +122,7 @@ type track struct {
 	interval int64
 	maxLanes int
 
-	dict     metric.Dict
+	dict     metric.Schema
 	lanes    []*lane // by slot; nil for one that is not followed
 	followed int
 	left     int // slots beyond maxLanes
@@ -160,13 +160,13 @@ func (k *track) add(s *metric.Snapshot) error {
 	if err := k.grow(s); err != nil {
 		return err
 	}
-	if err := k.frame(&s.Frame, at); err != nil {
+	if err := k.frame(&s.Delta, at); err != nil {
 		return err
 	}
 	if k.took.n == 0 {
 		k.took.level = true
 	}
-	k.took.set(&k.bins, at, at, s.Took.Seconds())
+	k.took.set(&k.bins, at, at, s.Duration.Seconds())
 	k.last = at
 	return nil
 }
@@ -180,10 +180,10 @@ func (k *track) gap(g span) {
 
 // grow adds what is new in the dictionary and decides which slots are followed.
 func (k *track) grow(s *metric.Snapshot) error {
-	if s.Growth.Empty() {
+	if s.DictDelta.Empty() {
 		return nil
 	}
-	if err := k.dict.Grow(&s.Growth); err != nil {
+	if err := k.dict.Grow(&s.DictDelta); err != nil {
 		return fmt.Errorf("add poll %d to timeline: %w", s.Seq, err)
 	}
 	for i := len(k.lanes); i < len(k.dict.Slots); i++ {
@@ -220,7 +220,7 @@ func drawing(t metric.Type, r metric.Role) (level, drawn bool) {
 }
 
 // frame enters the values of a poll.
-func (k *track) frame(f *metric.Frame, at int64) error {
+func (k *track) frame(f *metric.Delta, at int64) error {
 	reset := false
 	next := 0
 	for i, slot := range f.Slots {

@@ -15,8 +15,8 @@ var inf = math.Inf(1)
 func watch(t *testing.T, typ metric.Type, values ...float64) *html.Timeline {
 	t.Helper()
 	line := html.NewTimeline(html.TimelineOptions{OriginNS: origin, Interval: time.Second})
-	var g metric.Gatherer
-	slot := g.Slot(g.Series(g.Family("f", typ, "", ""), metric.Labels{}), metric.Slot{Role: metric.RoleValue})
+	var g metric.SnapshotBuilder
+	slot := g.Slot(g.Series(g.Family("f", typ, "", ""), metric.Labels{}), metric.SampleID{Role: metric.RoleValue})
 	for i, v := range values {
 		s := poll(i, origin+int64(i)*second)
 		if math.IsNaN(v) {
@@ -81,7 +81,7 @@ func TestTimelineKeepsItsSize(t *testing.T) {
 func TestTimelineIgnoresWhatItHas(t *testing.T) {
 	line := watch(t, metric.Counter, 0, 10, 20)
 	s := poll(1, origin+second)
-	s.Frame = metric.Frame{Slots: []uint32{9999}, Bits: []uint64{1}}
+	s.Delta = metric.Delta{Slots: []uint32{9999}, Bits: []uint64{1}}
 	if err := line.Add(s); err != nil {
 		t.Errorf("a poll that was added before: got %v, want nothing", err)
 	}

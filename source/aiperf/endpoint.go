@@ -13,7 +13,7 @@ import (
 // endpoint is one target of the file.
 type endpoint struct {
 	target   int
-	gatherer metric.Gatherer
+	gatherer metric.SnapshotBuilder
 	series   map[seriesKey]int
 	waiting  []*record // ascending
 	setIn    []uint64  // by slot: the poll that gave it
@@ -85,7 +85,7 @@ func (i *reader) emitFirst(e *endpoint) error {
 		i.stats.Thinned++
 		return nil
 	}
-	s := metric.Snapshot{Target: e.target, Seq: e.seq, DueNS: rec.SentNS, SentNS: rec.SentNS, FirstByteNS: rec.AtNS, Took: time.Duration(rec.TookNS)}
+	s := metric.Snapshot{Target: e.target, Seq: e.seq, DueNS: rec.SentNS, SentNS: rec.SentNS, FirstByteNS: rec.AtNS, Duration: time.Duration(rec.TookNS)}
 	if rec.SentNS == 0 || rec.SentNS > rec.AtNS {
 		s.DueNS, s.SentNS = rec.AtNS, rec.AtNS
 	}
@@ -186,7 +186,7 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 		i.drop(e, "series_limit", name, x.lines())
 		return
 	}
-	set := func(slot metric.Slot, v float64) {
+	set := func(slot metric.SampleID, v float64) {
 		if len(e.setIn) >= i.o.Limits.Series && !g.Known(s, slot) {
 			i.drop(e, "series_limit", name, 1)
 			return
@@ -204,7 +204,7 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 		i.stats.Stored++
 	}
 	if x.Value != nil {
-		set(metric.Slot{Role: metric.RoleValue}, *x.Value)
+		set(metric.SampleID{Role: metric.RoleValue}, *x.Value)
 	}
 	texts := make([]string, 0, len(x.Buckets))
 	for text := range x.Buckets {
@@ -224,13 +224,13 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 		return strings.Compare(a, b)
 	})
 	for _, text := range texts {
-		set(metric.Slot{Role: metric.RoleBucket, Bound: i.bound(text).value, Text: text}, x.Buckets[text])
+		set(metric.SampleID{Role: metric.RoleBucket, Bound: i.bound(text).value, Text: text}, x.Buckets[text])
 	}
 	if x.Sum != nil {
-		set(metric.Slot{Role: metric.RoleSum}, *x.Sum)
+		set(metric.SampleID{Role: metric.RoleSum}, *x.Sum)
 	}
 	if x.Count != nil {
-		set(metric.Slot{Role: metric.RoleCount}, *x.Count)
+		set(metric.SampleID{Role: metric.RoleCount}, *x.Count)
 	}
 }
 

@@ -69,9 +69,9 @@ type WriteStats struct {
 // Lost is the number of samples that the receiver does not have.
 func (s WriteStats) Lost() int64 { return s.Dropped + s.Failed }
 
-// Writer sends what is recorded to a receiver of Prometheus remote write. Record
+// RemoteWriter sends what is recorded to a receiver of Prometheus remote write. Record
 // never blocks and never fails; Run does the work.
-type Writer struct {
+type RemoteWriter struct {
 	o       WriterOptions
 	api     *remote.API
 	targets []*writeTarget
@@ -93,7 +93,7 @@ type polled struct {
 }
 
 // NewWriter checks the options. Nothing is sent before Run.
-func NewWriter(o WriterOptions) (*Writer, error) {
+func NewWriter(o WriterOptions) (*RemoteWriter, error) {
 	c, err := newClient(o.URL, o.Transport, o.Header, o.Redact)
 	if err != nil {
 		return nil, fmt.Errorf("remote write: %w", err)
@@ -120,7 +120,7 @@ func NewWriter(o WriterOptions) (*Writer, error) {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	w := &Writer{o: o, used: map[string]bool{}, wake: make(chan struct{}, 1)}
+	w := &RemoteWriter{o: o, used: map[string]bool{}, wake: make(chan struct{}, 1)}
 	if o.Version != WriteAuto {
 		w.stats.Version = o.Version
 	}
@@ -158,14 +158,14 @@ func (t *writeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Stats returns what became of the samples so far. It may be called from any
 // goroutine.
-func (w *Writer) Stats() WriteStats {
+func (w *RemoteWriter) Stats() WriteStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stats
 }
 
 // push queues a poll, dropping the oldest ones where the queue is full.
-func (w *Writer) push(p *polled) {
+func (w *RemoteWriter) push(p *polled) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -186,7 +186,7 @@ func (w *Writer) push(p *polled) {
 	}
 }
 
-func (w *Writer) nudge() {
+func (w *RemoteWriter) nudge() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -194,7 +194,7 @@ func (w *Writer) nudge() {
 }
 
 // Close says that no more is recorded: Run ends when the queue is empty.
-func (w *Writer) Close() {
+func (w *RemoteWriter) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -203,7 +203,7 @@ func (w *Writer) Close() {
 
 // Run sends what is queued until Close was called and the queue is empty, or
 // until ctx is done, which drops what is left.
-func (w *Writer) Run(ctx context.Context) {
+func (w *RemoteWriter) Run(ctx context.Context) {
 	tick := time.NewTicker(gatherTime)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -236,7 +236,7 @@ type piece struct {
 
 // take removes up to a request's worth of samples from the queue; nil when there
 // are none.
-func (w *Writer) take() (batch []piece, closed bool) {
+func (w *RemoteWriter) take() (batch []piece, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	room := w.o.BatchSamples
@@ -256,7 +256,7 @@ func (w *Writer) take() (batch []piece, closed bool) {
 }
 
 // send writes one batch, with the version that the receiver understands.
-func (w *Writer) send(ctx context.Context, batch []piece) {
+func (w *RemoteWriter) send(ctx context.Context, batch []piece) {
 	ctx, cancel := context.WithTimeout(ctx, maxBatchTime)
 	defer cancel()
 	samples := int64(0)
@@ -296,7 +296,7 @@ func (w *Writer) send(ctx context.Context, batch []piece) {
 	w.stats.Version = version
 }
 
-func (w *Writer) write(ctx context.Context, kind remote.WriteMessageType, message any) error {
+func (w *RemoteWriter) write(ctx context.Context, kind remote.WriteMessageType, message any) error {
 	var last error // before a retry
 	count := func(retries int64) {
 		w.mu.Lock()
@@ -313,7 +313,7 @@ func (w *Writer) write(ctx context.Context, kind remote.WriteMessageType, messag
 }
 
 // AddTarget says what the target with the next index is, before its first Record.
-func (w *Writer) AddTarget(t metric.Target) {
+func (w *RemoteWriter) AddTarget(t metric.Target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.targets = append(w.targets, newWriteTarget(t, w.o.Labels, w.used))
@@ -322,7 +322,7 @@ func (w *Writer) AddTarget(t metric.Target) {
 // Record queues the samples of a stored poll; others have none. The snapshot is
 // the caller's again when it returns. Polls of one target come one after the
 // other, those of different targets may come concurrently.
-func (w *Writer) Record(s *metric.Snapshot) {
+func (w *RemoteWriter) Record(s *metric.Snapshot) {
 	w.mu.Lock()
 	t := w.targets[s.Target]
 	w.mu.Unlock()

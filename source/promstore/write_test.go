@@ -97,14 +97,14 @@ func everySecond(s []string) (out []string) {
 
 // record gives three polls of a target: everything, a change, a series that
 // ended.
-func record(w *promstore.Writer) {
+func record(w *promstore.RemoteWriter) {
 	w.AddTarget(metric.Target{Name: "a", URL: "http://h:1/metrics"})
-	var g metric.Gatherer
-	counter := g.Slot(g.Series(g.Family("reqs", metric.Counter, "Requests.", ""), metric.NewLabels(metric.Label{Name: "job", Value: "own"})), metric.Slot{Role: metric.RoleValue, Integer: true})
-	plain := g.Slot(g.Series(g.Family("plain", metric.Counter, "", ""), metric.Labels{}), metric.Slot{Role: metric.RoleValue})
+	var g metric.SnapshotBuilder
+	counter := g.Slot(g.Series(g.Family("reqs", metric.Counter, "Requests.", ""), metric.NewLabels(metric.Label{Name: "job", Value: "own"})), metric.SampleID{Role: metric.RoleValue, Integer: true})
+	plain := g.Slot(g.Series(g.Family("plain", metric.Counter, "", ""), metric.Labels{}), metric.SampleID{Role: metric.RoleValue})
 	h := g.Series(g.Family("lat", metric.Histogram, "", ""), metric.Labels{})
-	bucket := g.Slot(h, metric.Slot{Role: metric.RoleBucket, Bound: 0.5, Text: "0.50"})
-	count := g.Slot(h, metric.Slot{Role: metric.RoleCount})
+	bucket := g.Slot(h, metric.SampleID{Role: metric.RoleBucket, Bound: 0.5, Text: "0.50"})
+	count := g.Slot(h, metric.SampleID{Role: metric.RoleCount})
 	body := []byte("reqs_total 1\nplain 1\nnot_plain_total 1\nplain_total_x 1\n")
 	poll := func(atMS int64, set func()) {
 		s := metric.Snapshot{SentNS: atMS * 1e6, FirstByteNS: atMS*1e6 + 999_999, Body: body}
@@ -121,7 +121,7 @@ func record(w *promstore.Writer) {
 	poll(3000, func() { g.SetInteger(counter, 11); g.Set(bucket, 2); g.Set(count, math.Inf(1)) })
 }
 
-func finish(t *testing.T, w *promstore.Writer) promstore.WriteStats {
+func finish(t *testing.T, w *promstore.RemoteWriter) promstore.WriteStats {
 	t.Helper()
 	w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -194,8 +194,8 @@ func TestWriteQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.AddTarget(metric.Target{URL: "x"})
-	var g metric.Gatherer
-	slot := g.Slot(g.Series(g.Family("m", metric.Gauge, "", ""), metric.Labels{}), metric.Slot{})
+	var g metric.SnapshotBuilder
+	slot := g.Slot(g.Series(g.Family("m", metric.Gauge, "", ""), metric.Labels{}), metric.SampleID{})
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(t.Context()) })
 	for i := range int64(1000) {

@@ -20,7 +20,7 @@ import (
 // outside.
 type writeTarget struct {
 	labels  []metric.Label // of every series
-	dict    metric.Dict
+	dict    metric.Schema
 	names   []string // by family: as exposed, without the suffix of a part
 	series  []*outSeries
 	bits    []uint64
@@ -78,21 +78,21 @@ func instanceOf(address string, used map[string]bool) string {
 // poll applies a snapshot and returns the samples to send, nil when there are
 // none. native and dropped count samples that are not sent.
 func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) {
-	if w.dict.Grow(&s.Growth) != nil { // the recording refuses such a poll, too
+	if w.dict.Grow(&s.DictDelta) != nil { // the recording refuses such a poll, too
 		return nil, 0, 0
 	}
 	w.grow(s.Body)
 	if !s.Outcome.Stored() {
 		return nil, 0, 0
 	}
-	if s.Frame.Full {
+	if s.Delta.Full {
 		clear(w.present)
 	}
-	for i, slot := range s.Frame.Slots {
-		w.bits[slot], w.present[slot] = s.Frame.Bits[i], true
+	for i, slot := range s.Delta.Slots {
+		w.bits[slot], w.present[slot] = s.Delta.Bits[i], true
 	}
 	var ended []*outSeries
-	if s.Frame.Full || w.layout == nil {
+	if s.Delta.Full || w.layout == nil {
 		ended = w.arrange()
 	}
 	for slot, here := range w.present {
@@ -234,7 +234,7 @@ func (w *writeTarget) out(slot int) *outSeries {
 	return out
 }
 
-func boundText(s *metric.Slot) string {
+func boundText(s *metric.SampleID) string {
 	if s.Text != "" {
 		return s.Text
 	}

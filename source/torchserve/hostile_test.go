@@ -181,8 +181,8 @@ func TestManyNames(t *testing.T) {
 	s := follow(t, write(t, filepath.Join(t.TempDir(), "a.log"), lines.String()), torchserve.Options{FromStart: true, MaxSeries: 10})
 	snap := metric.Snapshot{}
 	s.Poll(t.Context(), func() int64 { return 1 }, &snap)
-	if n := len(snap.Growth.Families); n > 10 || len(snap.Growth.Series) > 10 || snap.Lost() < 9990 {
-		t.Errorf("%d families, %d series, %d lines lost", n, len(snap.Growth.Series), snap.Lost())
+	if n := len(snap.DictDelta.Families); n > 10 || len(snap.DictDelta.Series) > 10 || snap.Lost() < 9990 {
+		t.Errorf("%d families, %d series, %d lines lost", n, len(snap.DictDelta.Series), snap.Lost())
 	}
 }
 

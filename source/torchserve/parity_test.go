@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/simulate"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 )
 

@@ -129,7 +129,7 @@ func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapsh
 		s.files.notes = s.files.notes[:0]
 	}
 	snap.FirstByteNS = now()
-	snap.Took = time.Duration(snap.FirstByteNS - snap.SentNS)
+	snap.Duration = time.Duration(snap.FirstByteNS - snap.SentNS)
 	snap.BodyBytes = s.lines.bytes
 	s.lines.finish(snap, snap.Kind == metric.Final)
 	if err != nil {

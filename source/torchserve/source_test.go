@@ -23,7 +23,7 @@ import (
 
 // view is what the snapshots of a source show, by name{labels}role bound.
 type view struct {
-	dict   metric.Dict
+	dict   metric.Schema
 	values map[string]float64
 	first  map[string]float64
 	events map[string][]metric.Observation // by name{labels}
@@ -37,18 +37,18 @@ func (v *view) add(s *metric.Snapshot) error {
 		v.values, v.first, v.events = map[string]float64{}, map[string]float64{}, map[string][]metric.Observation{}
 	}
 	v.polls++
-	if err := v.dict.Grow(&s.Growth); err != nil {
+	if err := v.dict.Grow(&s.DictDelta); err != nil {
 		return err
 	}
-	for i, slot := range s.Frame.Slots {
+	for i, slot := range s.Delta.Slots {
 		sl := v.dict.Slots[slot]
 		key := v.name(sl.Series)
 		if sl.Role != metric.RoleValue {
 			key += " " + sl.Role.String() + sl.Text
 		}
-		v.values[key] = s.Frame.Float(i)
+		v.values[key] = s.Delta.Float(i)
 		if _, ok := v.first[key]; !ok {
-			v.first[key] = s.Frame.Float(i)
+			v.first[key] = s.Delta.Float(i)
 		}
 	}
 	for _, o := range s.Observations {
@@ -380,8 +380,8 @@ func TestLimits(t *testing.T) {
 	defer s.Close()
 	snap := metric.Snapshot{}
 	s.Poll(t.Context(), func() int64 { return 1 }, &snap)
-	if snap.Outcome != metric.Partial || snap.Lines != 30 || snap.Dropped() != 20 || len(snap.Growth.Series) != 10 {
-		t.Errorf("got %v, %d lines, %d dropped, %d series", snap.Outcome, snap.Lines, snap.Dropped(), len(snap.Growth.Series))
+	if snap.Outcome != metric.Partial || snap.Lines != 30 || snap.Dropped() != 20 || len(snap.DictDelta.Series) != 10 {
+		t.Errorf("got %v, %d lines, %d dropped, %d series", snap.Outcome, snap.Lines, snap.Dropped(), len(snap.DictDelta.Series))
 	}
 	for _, bad := range [][]float64{{1, 1}, {2, 1}, {math.NaN()}, {math.Inf(1)}} {
 		if _, err := torchserve.Follow(path, torchserve.Options{Buckets: map[string][]float64{"A": bad}}); err == nil {

@@ -23,7 +23,7 @@ type table struct {
 	families map[string]*family
 	series   map[seriesKey]*series
 	order    []*series
-	gather   metric.Gatherer
+	gather   metric.SnapshotBuilder
 	events   []metric.Observation // of the poll that runs
 	warnings []metric.Warning
 	said     map[string]bool
@@ -196,7 +196,7 @@ func (t *table) seriesOf(f *family, name string, dims []metric.Label, host strin
 	}
 	s = &series{family: f, index: t.gather.Series(f.index, key.labels)}
 	slot := func(role metric.Role, bound float64, text string) {
-		s.slots = append(s.slots, t.gather.Slot(s.index, metric.Slot{Role: role, Bound: bound, Text: text}))
+		s.slots = append(s.slots, t.gather.Slot(s.index, metric.SampleID{Role: role, Bound: bound, Text: text}))
 	}
 	if f.kind == metric.Histogram {
 		if s.bounds = t.buckets[name]; s.bounds == nil {
@@ -248,7 +248,7 @@ func (t *table) finish(snap *metric.Snapshot, last bool) {
 }
 
 // show gives the values of a series; zero shows a sum as 0.
-func (s *series) show(g *metric.Gatherer, zero bool) {
+func (s *series) show(g *metric.SnapshotBuilder, zero bool) {
 	set := func(slot int, v float64) {
 		if zero && s.kind != metric.Gauge {
 			v = 0

@@ -17,7 +17,7 @@ type Decoder struct {
 	keep      func(family string) bool // nil: all
 	ensembles map[string][]string      // composing models by ensemble, a step each
 
-	g        metric.Gatherer
+	g        metric.SnapshotBuilder
 	known    map[seriesKey]*slots
 	models   map[modelKey]*model
 	polls    uint64 // so far, and this one
@@ -92,7 +92,7 @@ var errSamples = errors.New("answer has too many values, see --max-samples")
 func (d *Decoder) decode(body []byte, s *metric.Snapshot, read func(*walker) error) {
 	s.Body, s.BodyBytes = body, int64(len(body))
 	s.Outcome, s.Err, s.Drops, s.Lines, s.Duplicate = metric.OK, "", nil, 0, false
-	s.Growth, s.Frame = metric.Growth{}, metric.Frame{}
+	s.DictDelta, s.Delta = metric.DictDelta{}, metric.Delta{}
 	if int64(len(body)) > d.limits.Body {
 		s.Outcome, s.Err = metric.TooLarge, tooLong(d.limits.Body)
 		return

@@ -30,7 +30,7 @@ func fixture(t testing.TB, name string) []byte {
 // tape is what a decoder told so far.
 type tape struct {
 	t    testing.TB
-	dict metric.Dict
+	dict metric.Schema
 	bits map[int]uint64
 	at   int64
 }
@@ -42,14 +42,14 @@ func (p *tape) take(s *metric.Snapshot) {
 	if !s.Outcome.Stored() {
 		return
 	}
-	if err := p.dict.Grow(&s.Growth); err != nil {
+	if err := p.dict.Grow(&s.DictDelta); err != nil {
 		p.t.Fatal(err)
 	}
-	if s.Frame.Full {
+	if s.Delta.Full {
 		clear(p.bits)
 	}
-	for i, slot := range s.Frame.Slots {
-		p.bits[int(slot)] = s.Frame.Bits[i]
+	for i, slot := range s.Delta.Slots {
+		p.bits[int(slot)] = s.Delta.Bits[i]
 	}
 }
 
@@ -62,7 +62,7 @@ func (p *tape) values() []string {
 		if !ok || slot.Role == metric.RoleCreated {
 			continue
 		}
-		f := metric.Frame{Bits: []uint64{bits}}
+		f := metric.Delta{Bits: []uint64{bits}}
 		text := fmt.Sprint(f.Float(0))
 		if slot.Integer {
 			text = fmt.Sprint(bits)
@@ -218,7 +218,7 @@ func TestNoAnswers(t *testing.T) {
 	d := newDecoder(t, triton.Options{})
 	p.json(d, bodyOf(1, ""))
 	for _, body := range []string{"", "<html>", `{"error":"x"}`, `[]`, `{"model_stats":5}`, `{"model_stats":[`, `{"models":[{}]}`} {
-		if s := p.json(d, body); s.Outcome != metric.NotPrometheus || s.Err == "" || !s.Growth.Empty() || len(s.Frame.Slots) > 0 {
+		if s := p.json(d, body); s.Outcome != metric.NotPrometheus || s.Err == "" || !s.DictDelta.Empty() || len(s.Delta.Slots) > 0 {
 			t.Errorf("%q: %v %q", body, s.Outcome, s.Err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestVanish(t *testing.T) {
 	p.json(d, bodyOf(9, ""))
 	p.want(ready + "1")
 	for i, slot := range p.dict.Slots {
-		if f := (metric.Frame{Bits: []uint64{p.bits[i]}}); slot.Role == metric.RoleCreated && f.Float(0) != float64(before)/1e9 &&
+		if f := (metric.Delta{Bits: []uint64{p.bits[i]}}); slot.Role == metric.RoleCreated && f.Float(0) != float64(before)/1e9 &&
 			p.dict.FamilyOf(slot.Series).Name != "triton_stats_torn_reads_total" {
 			t.Errorf("%s was created at %v, want that of the poll before", p.dict.FamilyOf(slot.Series).Name, f.Float(0))
 		}

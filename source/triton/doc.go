@@ -14,7 +14,7 @@
 // # Values
 //
 // Every count and every duration is an unsigned 64-bit integer and stays one
-// (metric.Slot.Integer): nanoseconds pass 2^53 after hours, not years. Integers
+// (metric.SampleID.Integer): nanoseconds pass 2^53 after hours, not years. Integers
 // in quotes, and zeros left out, are what a JSON form of the gRPC message looks
 // like; both are read. A value that is no such integer costs itself alone: it is
 // counted in metric.Snapshot.Drops.

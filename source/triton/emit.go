@@ -105,9 +105,9 @@ func (d *Decoder) series(key seriesKey, integer bool) *slots {
 	series := d.g.Series(d.g.Family(f.Name, f.Type, f.Help, f.Unit), key.labels())
 	s := &slots{}
 	if f.Type == metric.Counter {
-		s.created = d.g.Slot(series, metric.Slot{Role: metric.RoleCreated})
+		s.created = d.g.Slot(series, metric.SampleID{Role: metric.RoleCreated})
 	}
-	s.value = d.g.Slot(series, metric.Slot{Role: metric.RoleValue, Integer: integer})
+	s.value = d.g.Slot(series, metric.SampleID{Role: metric.RoleValue, Integer: integer})
 	d.known[key] = s
 	return s
 }

@@ -90,10 +90,10 @@ func (s *Source) Close() error { return s.transport.close() }
 func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapshot) {
 	snap.Outcome, snap.Status, snap.Err, snap.FirstByteNS = metric.OK, 0, "", 0
 	snap.Body, snap.BodyBytes, snap.Duplicate, snap.Lines = nil, 0, false, 0
-	snap.Drops, snap.Warnings, snap.Growth, snap.Frame = nil, nil, metric.Growth{}, metric.Frame{}
+	snap.Drops, snap.Warnings, snap.DictDelta, snap.Delta = nil, nil, metric.DictDelta{}, metric.Delta{}
 	snap.SentNS = now()
 	body := s.transport.fetch(ctx, now, snap)
-	snap.Took = time.Duration(now() - snap.SentNS)
+	snap.Duration = time.Duration(now() - snap.SentNS)
 	if snap.Outcome != metric.OK {
 		return
 	}

@@ -151,7 +151,7 @@ func TestT6SameOverBoth(t *testing.T) {
 		a, b := newPoller(t, h, triton.Options{}), newPoller(t, g, triton.Options{})
 		for i, p := range []*poller{a, b} {
 			s := p.poll()
-			if s.Outcome != metric.OK || s.Err != "" || s.FirstByteNS < s.SentNS || s.SentNS == 0 || s.Took <= 0 || s.BodyBytes == 0 {
+			if s.Outcome != metric.OK || s.Err != "" || s.FirstByteNS < s.SentNS || s.SentNS == 0 || s.Duration <= 0 || s.BodyBytes == 0 {
 				t.Errorf("poll %d: %+v", i, s)
 			}
 			if s := p.poll(); !s.Duplicate {

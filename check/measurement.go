@@ -1,0 +1,213 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Measurement is one number that a demand is about, or the reason why there is none.
+type Measurement struct {
+	Target string // the name of the endpoint, or its URL; "" for what is of several
+	Labels metric.Labels
+	Value  float64
+	Unit   string // as package units names it, "/s" behind it for rates
+	Why    string // there is no number; "" when there is one
+	// Low and High are the bounds between which the number provably is; both are
+	// Value where it is exact.
+	Low, High float64
+	Note      string
+}
+
+func exact(v float64, unit string) Measurement {
+	return Measurement{Value: v, Unit: unit, Low: v, High: v}
+}
+
+func missing(format string, args ...any) Measurement {
+	return Measurement{Why: fmt.Sprintf(format, args...)}
+}
+
+// known turns a number that is none into a reason.
+func (r Measurement) known() Measurement {
+	if r.Why == "" && (math.IsNaN(r.Value) || math.IsInf(r.Value, 0)) {
+		r.Why = "the value is " + strconv.FormatFloat(r.Value, 'g', -1, 64)
+	}
+	return r
+}
+
+// perSecond is the unit of a rate.
+func perSecond(unit string) string { return unit + "/s" }
+
+// ofSeries reads a statistic of a series.
+func ofSeries(s *normalize.Series, st Stat, unit string, quantiles []float64) Measurement {
+	switch st.Name {
+	case "samples":
+		return exact(float64(s.Samples), "")
+	case "resets":
+		if s.Counter != nil || s.Histogram != nil || s.Summary != nil {
+			return exact(float64(s.Resets), "")
+		}
+	}
+	switch {
+	case s.Counter != nil:
+		return ofCounter(s.Counter, st, unit)
+	case s.Histogram != nil:
+		return ofHistogram(s.Histogram, st, unit, quantiles)
+	case s.Summary != nil:
+		return ofSummary(s.Summary, st, unit)
+	case s.Gauge != nil:
+		return ofGauge(s.Gauge, st, unit, quantiles)
+	}
+	return missing("series of this type have no numbers")
+}
+
+func noStat(of string, st Stat) Measurement {
+	return missing("a %s has no statistic %s (known: %s)", of, st, strings.Join(statForms[of], ", "))
+}
+
+func ofCounter(c *normalize.Counter, st Stat, unit string) Measurement {
+	switch {
+	case st.Name != "total" && st.Name != "rate":
+		return noStat("counter", st)
+	case !c.Defined:
+		return missing("a single sample: there is no difference to take")
+	case st.Name == "rate":
+		return exact(c.Rate, perSecond(unit))
+	}
+	return exact(c.Total, unit)
+}
+
+func ofGauge(g *normalize.Gauge, st Stat, unit string, quantiles []float64) Measurement {
+	if g.N == 0 {
+		return missing("no finite sample in the window")
+	}
+	switch st.Name {
+	case "avg":
+		return exact(g.Avg, unit)
+	case "time_avg":
+		return exact(g.TimeAvg, unit)
+	case "min":
+		return exact(g.Min, unit)
+	case "max":
+		return exact(g.Max, unit)
+	case "std":
+		return exact(g.Std, unit)
+	case "first":
+		return exact(g.First, unit)
+	case "last":
+		return exact(g.Last, unit)
+	case "p":
+		if i := slices.Index(quantiles, st.quantile()); i >= 0 && i < len(g.Quantiles) {
+			return exact(g.Quantiles[i], unit)
+		}
+		return missing("%s was not computed", st)
+	}
+	return noStat("gauge", st)
+}
+
+func ofSummary(s *normalize.Summary, st Stat, unit string) Measurement {
+	if !s.Defined {
+		return missing("a single sample: there is no difference to take")
+	}
+	switch {
+	case st.Name == "count" && !s.NoCount:
+		return exact(float64(s.Count), "")
+	case st.Name == "rate" && s.HasRates:
+		return exact(s.CountRate, "/s")
+	case st.Name == "sum" && !s.NoSum:
+		return exact(s.Sum, unit)
+	case st.Name == "avg" && !s.NoSum && !s.NoCount && s.Count > 0:
+		return exact(s.Avg, unit)
+	case slices.Contains([]string{"count", "rate", "sum", "avg"}, st.Name):
+		return missing("the server sends too little for %s, or nothing was observed", st)
+	}
+	return noStat("summary", st)
+}
+
+func ofHistogram(h *normalize.Histogram, st Stat, unit string, quantiles []float64) Measurement {
+	switch st.Name {
+	case "count":
+		return exact(float64(h.Count), "")
+	case "rate":
+		if !h.HasRates {
+			return missing("no time passed in the window")
+		}
+		return exact(h.CountRate, "/s")
+	case "sum", "avg":
+		if h.NoSum {
+			return missing("the server sends no sum")
+		}
+		if st.Name == "sum" {
+			return exact(h.Sum, unit)
+		}
+	}
+	if h.Count <= 0 {
+		return missing("nothing was observed in the window")
+	}
+	switch st.Name {
+	case "avg":
+		return exact(h.Avg, unit)
+	case "p":
+		i := slices.Index(quantiles, st.quantile())
+		if i < 0 || i >= len(h.Quantiles) {
+			return missing("the buckets give no %s", st)
+		}
+		e := h.Quantiles[i]
+		r := Measurement{Value: e.Value, Unit: unit, Low: e.Low, High: e.High, Note: strings.Join(summary.FlagNames(e.Flags), " ")}
+		if math.IsNaN(e.Low) || math.IsNaN(e.High) {
+			r.Low, r.High = math.Inf(-1), math.Inf(1)
+		}
+		return r
+	case "share":
+		x, err := convert(st.Arg, st.Unit, unit)
+		if err != nil {
+			return missing("%s: %v", st, err)
+		}
+		return shareAt(h.Buckets, x)
+	}
+	return noStat("histogram", st)
+}
+
+// shareAt is the share of observations that are at most x: exact where x is a
+// bucket bound, else between those of the bounds around it.
+func shareAt(buckets []normalize.Bucket, x float64) Measurement {
+	if len(buckets) == 0 || buckets[len(buckets)-1].Count <= 0 {
+		return missing("the buckets are not usable")
+	}
+	all := float64(buckets[len(buckets)-1].Count)
+	i, found := slices.BinarySearchFunc(buckets, x, func(b normalize.Bucket, x float64) int {
+		switch {
+		case b.Upper == x:
+			return 0
+		case b.Upper < x:
+			return -1
+		}
+		return 1
+	})
+	if found {
+		return exact(float64(buckets[i].Count)/all, "ratio")
+	}
+	r := Measurement{Unit: "ratio", High: 1}
+	lower := "-Inf"
+	if i > 0 {
+		r.Low, lower = float64(buckets[i-1].Count)/all, number(buckets[i-1].Upper)
+	}
+	if i < len(buckets) {
+		r.High = float64(buckets[i].Count) / all
+	}
+	r.Value = r.Low
+	upper := "+Inf"
+	if i < len(buckets) {
+		upper = number(buckets[i].Upper)
+	}
+	r.Note = fmt.Sprintf("no bucket bound is there: it lies in (%s, %s]", lower, upper)
+	return r
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,317 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/scrape"
+)
+
+// Options configures an examination. The zero value is the one of the command.
+type Options struct {
+	// MaxShare is the part of its time, in percent, that a target may spend on
+	// answering scrapes; 0 is 2.
+	MaxShare float64
+	// Interval is what a run would scrape at when nothing speaks against it; 0
+	// is 333 ms.
+	Interval time.Duration
+	// Scrapes is how many scrapes the cost is taken from, and Pause the time
+	// between two; 0 is 5 and 200 ms.
+	Scrapes int
+	Pause   time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxShare == 0 {
+		o.MaxShare = 2
+	}
+	if o.Interval == 0 {
+		o.Interval = 333 * time.Millisecond
+	}
+	if o.Scrapes == 0 {
+		o.Scrapes = 5
+	}
+	if o.Pause == 0 {
+		o.Pause = 200 * time.Millisecond
+	}
+	return o
+}
+
+// exam is an examination under way.
+type exam struct {
+	p       *scrape.Prober
+	o       Options
+	r       *Report
+	first   *scrape.ProbeResult // the answer to the first question
+	body    *scrape.ProbeResult // the first that brought samples, else nil
+	path    string              // where that was; "" is the path of the target
+	dict    metric.Schema       // of body
+	engines []catalog.Engine
+	offset  []float64 // readings of the server's clock less ours, in ms
+}
+
+// Examine examines one target by its prober. t is how reports name it. It never
+// fails: what went wrong is in the report. When ctx is done it ends soon, with
+// what it has.
+func Examine(ctx context.Context, t metric.Target, p *scrape.Prober, o Options) *Report {
+	e := &exam{p: p, o: o.withDefaults(), r: &Report{Name: t.Name, URL: t.URL}}
+	e.first = e.ask(ctx, "text", scrape.ProbeRequest{})
+	e.r.Outcome, e.r.Status, e.r.Error = e.first.Outcome.String(), e.first.Status, e.text(e.first.Err)
+	e.found(e.first, "")
+	if e.body == nil {
+		e.otherPath(ctx, t.URL)
+	}
+	if e.body == nil {
+		e.identify(ctx)
+	} else {
+		e.describe()
+		e.formats(ctx)
+		e.versions(ctx)
+		e.cost(ctx)
+	}
+	e.skew()
+	e.judge()
+	return e.r
+}
+
+// ask asks one question and notes it.
+func (e *exam) ask(ctx context.Context, what string, q scrape.ProbeRequest) *scrape.ProbeResult {
+	reply := e.p.Ask(ctx, q)
+	if !reply.Date.IsZero() {
+		// The header has whole seconds: on average half a second was cut off.
+		middle := reply.SentNS + int64(reply.Duration)/2
+		e.offset = append(e.offset, float64(reply.Date.UnixNano()+5e8-middle)/1e6)
+	}
+	t := Attempt{What: what, URL: reply.URL, Outcome: reply.Outcome.String(), Status: reply.Status, ContentType: e.text(reply.ContentType),
+		Format: reply.Format, Encoding: e.text(reply.Encoding), WireBytes: reply.Wire, TookMS: millis(reply.Duration)}
+	if reply.Outcome.Stored() && !q.Raw {
+		t.Samples = reply.Lines
+	}
+	e.r.Tries = append(e.r.Tries, t)
+	return reply
+}
+
+// found takes a reply as the body to judge, when it has samples or at least
+// families.
+func (e *exam) found(reply *scrape.ProbeResult, path string) {
+	if !reply.Outcome.Stored() || len(reply.DictDelta.Families) == 0 {
+		return
+	}
+	if e.dict.Grow(&reply.DictDelta) != nil {
+		return // of our own decoder: never
+	}
+	e.body, e.path = reply, path
+	e.r.Endpoint = reply.URL
+	e.r.Collectable = reply.Lines > reply.Dropped()
+}
+
+const (
+	usualPath = "/metrics"
+	innerPath = "/prometheus/metrics"
+)
+
+// otherPath tries the other known path once. A target of a path of its own has
+// /metrics as the other.
+func (e *exam) otherPath(ctx context.Context, address string) {
+	if e.first.Status == 0 || e.first.Outcome == metric.Timeout {
+		return // nobody answers
+	}
+	other := usualPath
+	if strings.HasSuffix(strings.TrimRight(before(address, "?"), "/"), "/metrics") && !strings.Contains(address, innerPath) {
+		other = innerPath
+	}
+	e.found(e.ask(ctx, "path", scrape.ProbeRequest{Path: other}), other)
+}
+
+func before(s, sep string) string {
+	head, _, _ := strings.Cut(s, sep)
+	return head
+}
+
+// describe fills in what the body says of itself.
+func (e *exam) describe() {
+	b := e.body
+	e.r.ContentType, e.r.Format, e.r.BodyBytes, e.r.Samples = e.text(b.ContentType), b.Format, b.BodyBytes, b.Lines
+	e.r.Families, e.r.Series = len(e.dict.Families), len(e.dict.Series)
+	seen := make([]bool, len(e.dict.Families))
+	for i := range e.dict.Series {
+		seen[e.dict.Series[i].Family] = true
+	}
+	for _, s := range seen {
+		if !s {
+			e.r.Empty++
+		}
+	}
+	for _, d := range b.Drops {
+		e.r.Dropped = append(e.r.Dropped, Drop{d.Reason, d.Lines, e.text(d.First)})
+	}
+	e.engines = catalog.Engines(&e.dict)
+	for _, g := range e.engines {
+		e.r.Engines = append(e.r.Engines, Engine{g.ID, g.Name, e.text(g.Version), e.text(g.VersionFrom)})
+	}
+}
+
+// formats asks once for each other format, and for compression.
+func (e *exam) formats(ctx context.Context) {
+	for _, what := range []string{"openmetrics", "protobuf"} {
+		e.p.Close() // the next one connects anew, and shows how far the server is
+		e.ask(ctx, what, scrape.ProbeRequest{Path: e.path, Protocols: []string{what}})
+	}
+	e.p.Close()
+	e.ask(ctx, "gzip", scrape.ProbeRequest{Path: e.path, Compress: true})
+}
+
+// cost scrapes a few times in a row.
+func (e *exam) cost(ctx context.Context) {
+	var took []time.Duration
+	last, changed, moved := e.body, 0, 0
+	timer := time.NewTimer(e.o.Pause)
+	defer timer.Stop()
+	for range e.o.Scrapes {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		timer.Reset(e.o.Pause)
+		reply := e.p.Ask(ctx, scrape.ProbeRequest{Path: e.path})
+		if !reply.Outcome.Stored() {
+			e.r.add(Warning, "unsteady", "a scrape a moment later failed: "+e.text(reply.Err), "look again when the server is up; a run would count such scrapes as failed")
+			return
+		}
+		// A connect can take longer than an answer on a busy machine.
+		took = append(took, max(reply.Duration-reply.Distance, reply.Duration/2))
+		if n := differing(last, reply); n > 0 {
+			changed += n
+			moved++
+		}
+		last = reply
+	}
+	slices.Sort(took)
+	e.r.Cost = costOf(took[len(took)/2], float64(changed)/float64(len(took)), 2*moved < len(took), last.Lines, e.o, e.engines)
+	e.r.Cost.Scrapes = len(took)
+}
+
+// differing is how many values of b are not those of a. Decoders that saw the
+// same lines have the same slots; when they did not, what is longer counts too.
+func differing(a, b *scrape.ProbeResult) int {
+	x, y := a.Delta.Bits, b.Delta.Bits
+	n := max(len(x), len(y)) - min(len(x), len(y))
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// skew is the middle of the readings of the other clock.
+func (e *exam) skew() {
+	if len(e.offset) == 0 {
+		return
+	}
+	slices.Sort(e.offset)
+	ms := math.Round(e.offset[len(e.offset)/2])
+	e.r.SkewMS = &ms
+}
+
+// versionPath is where an engine tells its version, and under which key.
+type versionPath struct{ engine, path, key string }
+
+// versionPaths are cheap to ask: no engine computes anything for them.
+func versionPaths() []versionPath {
+	return []versionPath{{"vllm", "/version", "version"}, {"vllm-omni", "/version", "version"}, {"trtllm", "/version", "version"},
+		{"sglang", "/get_server_info", "version"}, {"tgi", "/info", "version"}, {"llamacpp", "/props", "build_info"}}
+}
+
+// versions asks an engine for the version that its families do not tell.
+func (e *exam) versions(ctx context.Context) {
+	for i := range e.r.Engines {
+		g := &e.r.Engines[i]
+		for _, at := range versionPaths() {
+			// An engine inside another one is not asked: who would answer?
+			if at.engine != g.ID || g.Version != "" || i > 0 {
+				continue
+			}
+			reply := e.ask(ctx, "version", scrape.ProbeRequest{Path: at.path, Raw: true})
+			if v := str(jsonObject(reply.Said)[at.key]); v != "" && reply.Status == 200 {
+				g.Version, g.VersionFrom = e.text(v), at.path
+			}
+		}
+	}
+}
+
+// identify asks a server without metrics what it is, by paths that engines
+// have, until one answers.
+func (e *exam) identify(ctx context.Context) {
+	if e.first.Status == 0 {
+		return
+	}
+	if e.first.Status == 501 && strings.Contains(string(e.first.Said), "--metrics") {
+		e.r.Engines = []Engine{{ID: "llamacpp", Name: "llama.cpp server"}}
+		return
+	}
+	for _, path := range []string{"/get_server_info", "/v2", "/info", "/props", "/version"} {
+		reply := e.ask(ctx, "identity", scrape.ProbeRequest{Path: path, Raw: true})
+		if reply.Status != 200 {
+			continue
+		}
+		o := jsonObject(reply.Said)
+		g, known := identity(path, o, e.isList())
+		if !known {
+			continue
+		}
+		g.Version, g.VersionFrom = e.text(str(o["version"])), path
+		e.r.Engines = []Engine{g}
+		return
+	}
+}
+
+// isList says that the first answer is the JSON list of TensorRT-LLM.
+func (e *exam) isList() bool {
+	return strings.HasPrefix(strings.TrimSpace(string(e.first.Body)), "[")
+}
+
+// identity names the engine that answers a path with such an object.
+func identity(path string, o map[string]any, list bool) (Engine, bool) {
+	switch {
+	case path == "/get_server_info" && o["version"] != nil:
+		return Engine{ID: "sglang", Name: "SGLang"}, true
+	case path == "/v2" && o["extensions"] != nil:
+		return Engine{ID: "triton", Name: "Triton"}, true
+	case path == "/info" && o["model_id"] != nil:
+		return Engine{ID: "tgi", Name: "Text Generation Inference"}, true
+	case path == "/props" && o["total_slots"] != nil:
+		return Engine{ID: "llamacpp", Name: "llama.cpp server"}, true
+	case path == "/version" && o["version"] != nil && list:
+		return Engine{ID: "trtllm", Name: "TensorRT-LLM"}, true
+	case path == "/version" && o["version"] != nil:
+		return Engine{ID: "python", Name: "vLLM or TensorRT-LLM"}, true
+	}
+	return Engine{}, false
+}
+
+// jsonObject reads an object, or returns nil.
+func jsonObject(b []byte) map[string]any {
+	var o map[string]any
+	if json.Unmarshal(b, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// text makes one line of what a target sent, without its secrets.
+func (e *exam) text(s string) string { return e.p.Text([]byte(s)) }
+
+func millis(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -1,0 +1,315 @@
+package simulate
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// omniProfile is a vLLM-Omni server: a pipeline of stages, of which the
+// autoregressive ones are engines with vllm:* families by stage and replica.
+func omniProfile() profile {
+	return profile{name: "vllm-omni", model: "qwen3-omni", flag: "--log-stats", start: startOmni}
+}
+
+const sampleRate = 24000
+
+type omniModel struct {
+	w        *world
+	f        *omniFamilies
+	process  *process
+	pipeline *pipeline
+	llm      []*llmSeries // by flat engine index; empty without --log-stats
+	engines  []*engine
+	workers  []*worker
+	gauged   []time.Duration // by stage: when its gauge was last set
+
+	e2e, queueWait, prompt, generated, steps, images, pixels *series
+	runningG, waitingG                                       *series
+}
+
+func startOmni(w *world) (model, error) {
+	gen, err := parseGeneration(w.opt.Generation)
+	if err != nil {
+		return nil, err
+	}
+	plan := StandardPlan(w.opt.Engines)
+	if w.opt.Plan != nil {
+		plan = *w.opt.Plan
+	}
+	plan = plan.withDefaults()
+	if err := plan.check(); err != nil {
+		return nil, err
+	}
+	w.plan = &plan
+	if w.opt.BareCounters {
+		w.reg.d = bareDialect()
+	}
+	m := &omniModel{w: w, process: newProcess(w), f: newOmniFamilies(w, gen)}
+	m.pipeline = &pipeline{w: w, plan: plan, rng: w.stream(streamPipeline), out: m}
+	m.startSeries()
+	m.startStages(plan)
+	w.arrivals = newArrivals(w, m.pipeline.arrive)
+	return m, nil
+}
+
+// startSeries makes the series that a server has before its first request.
+func (m *omniModel) startSeries() {
+	f := m.f
+	m.runningG, m.waitingG = f.with(f.running), f.with(f.waiting)
+	m.e2e, m.queueWait = f.with(f.e2e), f.with(f.queueWait)
+	m.prompt, m.generated = f.with(f.prompt), f.with(f.generated)
+	m.steps, m.images, m.pixels = f.lazy(f.steps), f.lazy(f.images), f.lazy(f.pixels)
+}
+
+func (m *omniModel) startStages(plan Plan) {
+	var llm *llmFamilies
+	flat, numbered := 0, m.w.opt.EngineLabel || m.f.gen == 0
+	for i, s := range plan.Stages {
+		st := &stage{Stage: s, index: i}
+		m.pipeline.stages = append(m.pipeline.stages, st)
+		m.gauged = append(m.gauged, -time.Hour)
+		for r := range s.Replicas {
+			labels, values := []string{"model_name", "stage", "replica"}, []string{m.w.opt.Model, strconv.Itoa(i), strconv.Itoa(r)}
+			if numbered {
+				labels, values = []string{"model_name", "engine"}, []string{m.w.opt.Model, strconv.Itoa(flat)}
+			}
+			flat++
+			if s.Kind != Autoregressive {
+				st.replicas = append(st.replicas, m.newWorker(st))
+				continue
+			}
+			hw := s.hardware()
+			if m.w.opt.logStats() {
+				if llm == nil {
+					llm = newLLMFamilies(m.w.reg, hw, labels)
+				}
+				series := llm.series(hw, m.w.opt.MFU, values...)
+				series.throttled = true
+				m.llm = append(m.llm, series)
+			}
+			e := newEngine(m.w, hw, len(m.engines), m)
+			m.engines = append(m.engines, e)
+			st.replicas = append(st.replicas, engineReplica{e})
+		}
+	}
+}
+
+func (m *omniModel) newWorker(s *stage) *worker {
+	k := &worker{w: m.w, slots: s.Slots, ended: m.pipeline.ended}
+	k.serve = func(v *stageRequest) time.Duration {
+		mean := float64(s.Service) * v.job.size(s) / float64(v.chunks)
+		return time.Duration(lognormal(m.pipeline.rng, mean, s.ServiceCV) * m.w.slowdown())
+	}
+	k.packet = func(v *stageRequest) {
+		v.packets = append(v.packets, m.w.now)
+		if s.Kind == Audio && v.done == 1 {
+			m.firstPacket(v)
+		}
+		m.pipeline.progressed(v, v.done, v.chunks)
+	}
+	m.workers = append(m.workers, k)
+	return k
+}
+
+// observe records one value in the series of these labels.
+func (m *omniModel) observe(of *family, v float64, values ...string) {
+	m.w.reg.record(m.w.now, m.f.lazy(of, values...), v, 1)
+}
+
+func (m *omniModel) refresh() {
+	var work time.Duration
+	for _, e := range m.engines {
+		work += e.work
+	}
+	for _, k := range m.workers {
+		work += k.work
+	}
+	m.process.refresh(work, m.w.finished, m.pipeline.inFlight)
+}
+
+// The observer of the engines.
+
+func (m *omniModel) llmOf(e *engine) engineObserver {
+	if len(m.llm) == 0 {
+		return noObserver{}
+	}
+	return m.llm[e.index]
+}
+
+func (m *omniModel) admitted(e *engine, q *sequence) {
+	m.llmOf(e).admitted(e, q)
+	m.queued(q.visit.stage)
+}
+
+func (m *omniModel) preempted(e *engine, q *sequence) { m.llmOf(e).preempted(e, q) }
+
+func (m *omniModel) token(e *engine, q *sequence, gap time.Duration) {
+	m.llmOf(e).token(e, q, gap)
+	m.pipeline.progressed(q.visit, q.generated, q.target)
+}
+
+func (m *omniModel) stepped(e *engine, prompt, generated int) {
+	m.llmOf(e).stepped(e, prompt, generated)
+}
+
+func (m *omniModel) finished(e *engine, q *sequence) {
+	m.llmOf(e).finished(e, q)
+	v := q.visit
+	v.Started, v.Sequence = q.Scheduled, &q.Request
+	v.job.PromptTokens += q.PromptTokens
+	v.job.generated += q.generated
+	m.pipeline.ended(v)
+}
+
+// noObserver is the observer of engines without --log-stats.
+type noObserver struct{}
+
+func (noObserver) admitted(*engine, *sequence)             {}
+func (noObserver) preempted(*engine, *sequence)            {}
+func (noObserver) token(*engine, *sequence, time.Duration) {}
+func (noObserver) stepped(*engine, int, int)               {}
+func (noObserver) finished(*engine, *sequence)             {}
+
+// The observer of the pipeline.
+
+func (m *omniModel) firstPacket(v *stageRequest) {
+	j := v.job
+	j.First = m.w.now
+	if j.stream && !j.skip {
+		j.truth.TTFP = m.w.now - j.Arrival
+		m.observe(m.f.ttfp, seconds(j.truth.TTFP), v.names()...)
+	}
+}
+
+// names are the label values of the stage and replica.
+func (v *stageRequest) names() []string {
+	return []string{strconv.Itoa(v.Stage), strconv.Itoa(v.Replica)}
+}
+
+func (m *omniModel) hopped(h HopTruth) {
+	edge := []string{strconv.Itoa(h.From), strconv.Itoa(h.FromReplica), strconv.Itoa(h.To), strconv.Itoa(h.ToReplica)}
+	m.observe(m.f.size, float64(h.Bytes), edge...)
+	m.observe(m.f.tx, seconds(h.Tx), edge...)
+	m.observe(m.f.inFlight, seconds(h.InFlight), edge...)
+	m.observe(m.f.rx, seconds(h.Rx), edge...)
+}
+
+func (m *omniModel) left(v *stageRequest) {
+	s := v.stage
+	if s.Kind == Autoregressive {
+		return
+	}
+	number, kind := strconv.Itoa(s.index), "diffusion"
+	if s.Kind == Audio {
+		kind = "generation"
+		v.job.audio = v
+	}
+	m.observe(m.f.stageGen, seconds(v.Finished-v.Submitted), number, kind)
+	m.observe(m.f.stageQueue, seconds(v.Started-v.Submitted), number)
+	if s.Kind == Diffusion {
+		m.image(v)
+	}
+}
+
+// image splits the time of a diffusion stage as its executor does.
+func (m *omniModel) image(v *stageRequest) {
+	took, l, n := seconds(v.Finished-v.Started), v.names(), float64(v.stage.Steps)
+	exec := 0.85 * took
+	m.observe(m.f.preprocess, 0.03*took, l...)
+	m.observe(m.f.exec, exec, l...)
+	m.observe(m.f.perStep, exec/n, l...)
+	m.observe(m.f.vae, 0.08*took, l...)
+	m.observe(m.f.postprocess, 0.04*took, l...)
+	m.observe(m.f.imageTTFP, seconds(v.Finished-v.job.Arrival), l...)
+	r, now := m.w.reg, m.w.now
+	r.record(now, m.steps, n, 1)
+	r.record(now, m.images, 1, 1)
+	r.record(now, m.pixels, 1024*1024, 1)
+	if g := m.f.with(m.f.peakMemory, l[0]); g != nil {
+		g.set(38211.5)
+	}
+}
+
+// queued sets the gauge of a stage, once a second at most and only when
+// something happens, so that it can hold an old value while idle.
+func (m *omniModel) queued(s *stage) {
+	if m.w.now-m.gauged[s.index] < time.Second {
+		return
+	}
+	m.gauged[s.index] = m.w.now
+	n := 0
+	for _, r := range s.replicas {
+		n += r.waiting()
+	}
+	m.f.with(m.f.stageWaiting, strconv.Itoa(s.index)).set(float64(n))
+}
+
+// ended settles a job. A client that aborts goes away just before the end, and
+// a failure shows there.
+func (m *omniModel) ended(j *job) {
+	m.w.finished++
+	o, now, r := m.w.opt, m.w.now, m.w.reg
+	m.runningG.set(float64(m.pipeline.inFlight))
+	m.waitingG.set(float64(len(m.pipeline.queue)))
+	abort := max(o.AbortShare, 0)
+	switch {
+	case j.fate < abort:
+		j.Reason = "abort"
+		m.observe(m.f.success, 1, "abort")
+		m.observe(m.f.failed, 1, "client_abort")
+		m.observe(m.f.failedOld, 1)
+	case j.fate < abort+max(o.ErrorShare, 0):
+		j.Reason = "error"
+		m.observe(m.f.failed, 1, "stage_error")
+		m.observe(m.f.failedOld, 1)
+	default:
+		j.Reason = "stop"
+		m.observe(m.f.success, 1, "stop")
+		m.observe(m.f.succeededOld, 1)
+		r.record(now, m.e2e, seconds(j.Last-j.Arrival), 1)
+		r.record(now, m.queueWait, seconds(j.Scheduled-j.Arrival), 1)
+		if j.audio != nil {
+			m.audio(j, j.audio)
+		}
+	}
+	if j.PromptTokens > 0 {
+		r.record(now, m.prompt, float64(j.PromptTokens), 1)
+		r.record(now, m.generated, float64(j.generated), 1)
+	}
+	if o.KeepTruth {
+		j.OutputTokens = j.generated
+		j.Pipeline = &j.truth
+		m.w.requests = append(m.w.requests, j.Request)
+	}
+}
+
+// audio records the sound of a job that succeeded.
+func (m *omniModel) audio(j *job, v *stageRequest) {
+	l := v.names()
+	if j.skip {
+		m.observe(m.f.skipped, 1, l[0], l[1], "no_audio_data")
+		return
+	}
+	frames := math.Round(seconds(v.stage.Sound) * j.size(v.stage) * sampleRate)
+	sound := frames / sampleRate
+	t := &j.truth
+	t.Sound, t.Streamed = time.Duration(sound*1e9), j.stream
+	t.RTF = seconds(v.Finished-v.Submitted) / sound
+	m.observe(m.f.duration, sound, l...)
+	m.observe(m.f.rtf, t.RTF, l...)
+	m.observe(m.f.frames, frames, l...)
+	if !j.stream {
+		return
+	}
+	// The player starts with the first packet and needs each further one when
+	// it has played those before.
+	each := t.Sound / time.Duration(len(v.packets))
+	for i, at := range v.packets {
+		t.Underrun = max(t.Underrun, at-v.packets[0]-time.Duration(i)*each)
+	}
+	m.observe(m.f.underrun, seconds(t.Underrun), l...)
+	if t.Underrun <= 100*time.Millisecond {
+		m.observe(m.f.continuity, 1, l[0], l[1], "100")
+	}
+}

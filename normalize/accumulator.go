@@ -1,0 +1,309 @@
+package normalize
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Options says which statistics a [Accumulator] makes.
+type Options struct {
+	// StartNS and EndNS are the window, inclusive at both ends. EndNS 0 leaves it
+	// open: everything from StartNS on counts.
+	StartNS, EndNS int64
+	// Slice is the width of timeslices, counted from StartNS; 0 makes none.
+	Slice  time.Duration
+	Resets ResetMode
+	// Estimator names the estimator of histogram quantiles, see package histest;
+	// "" is the polynomial one.
+	Estimator string
+	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil
+	// gives [AIPerfQuantiles].
+	Quantiles []float64
+	// SliceQuantiles asks for the quantiles of every histogram slice, estimated
+	// from the slice's own gain alone.
+	SliceQuantiles bool
+	// Levels returns the levels of a family of gauges such that the time above
+	// them is worth knowing; nil is none of any family.
+	Levels func(family string) []float64
+	// Mergeable keeps in each result what [MergeHistograms] needs.
+	Mergeable bool
+	// MergeableFamily, where not nil, names families to which that applies anyway.
+	MergeableFamily func(name string) bool
+}
+
+// AIPerfQuantiles returns the nine quantiles that AIPerf exports.
+func AIPerfQuantiles() []float64 {
+	return []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
+}
+
+// Accumulator gathers the statistics of one target over one window. It has one owner
+// and is not safe for concurrent use.
+type Accumulator struct {
+	o     Options
+	width int64 // of a slice; 0 for none
+
+	dict    metric.Schema
+	slots   []slot
+	bits    []uint64 // by slot, as last seen
+	holders []holder // by series
+
+	counters   []counter[float64]
+	integers   []counter[uint64]
+	gauges     []gauge
+	histograms []histogram
+	natives    []native
+	native     map[int32]bool // series whose histogram is native
+
+	times   []int64 // of the stored polls
+	window  span    // the polls inside the window
+	changed int32   // the last poll that changed anything
+	bound   int32   // boundaries of slices before the present poll
+
+	touchedNatives []int32
+
+	touched  []int32 // histograms changed by the present poll
+	restarts []int32 // counter series whose creation time changed in it
+	stale    []int32 // histograms with slots that are not arranged yet
+
+	observed       map[int][]observed // by series: events inside the window
+	events, unkept int                // how many there are, and were beyond the limit
+
+	scratch scratch
+}
+
+// NewFold returns an empty fold. It refuses a window that starts before 1970 or
+// ends before it starts, a negative slice, a quantile outside 0 to 1 and an unknown estimator.
+func NewFold(o Options) (*Accumulator, error) {
+	if o.StartNS < 0 {
+		return nil, fmt.Errorf("make fold: window starts at %d ns, before 1970", o.StartNS)
+	}
+	if o.EndNS != 0 && o.EndNS < o.StartNS {
+		return nil, fmt.Errorf("make fold: window ends at %d ns, before its start at %d ns", o.EndNS, o.StartNS)
+	}
+	if o.Slice < 0 {
+		return nil, fmt.Errorf("make fold: slice width %v: slice_duration must be positive", o.Slice)
+	}
+	if o.Resets > ResetClamp {
+		return nil, fmt.Errorf("make fold: unknown reset mode %d", o.Resets)
+	}
+	if o.Quantiles == nil {
+		o.Quantiles = AIPerfQuantiles()
+	}
+	for _, q := range o.Quantiles {
+		if !(q >= 0 && q <= 1) {
+			return nil, fmt.Errorf("make fold: quantile %v is not between 0 and 1", q)
+		}
+	}
+	if o.Estimator == "" {
+		o.Estimator = histest.Polynomial
+	}
+	if _, err := histest.New(o.Estimator, []float64{1}); err != nil {
+		return nil, fmt.Errorf("make fold: %w", err)
+	}
+	o.Quantiles = slices.Clone(o.Quantiles)
+	f := &Accumulator{o: o, window: span{never, never}, changed: -1}
+	if o.Slice > 0 {
+		f.width = max(1, int64(o.Slice.Seconds()*1e9)) // AIPerf's float product: 1.001 s is 1000999999 ns
+	}
+	return f, nil
+}
+
+// Add takes the next poll. It keeps nothing of s. Polls come in the order of
+// their times; one that goes back in time, or that refers to slots which are not
+// in the dictionary, is refused: such a stream is damaged and the fold is of no
+// further use. A poll without samples only grows the dictionary.
+func (f *Accumulator) Add(s *metric.Snapshot) error {
+	if err := f.grow(&s.DictDelta); err != nil {
+		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
+	}
+	if !s.Outcome.Stored() {
+		return nil
+	}
+	at := s.AtNS()
+	if err := f.check(&s.Delta, at); err != nil {
+		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
+	}
+	n := int32(len(f.times))
+	if f.window.from == never && at >= f.o.StartNS {
+		f.open(n)
+	}
+	if f.window.to == never && f.o.EndNS != 0 && at > f.o.EndNS {
+		f.close(n)
+	}
+	f.times = append(f.times, at)
+	if f.window.to != never && f.o.Resets != ResetClamp {
+		return nil // nothing after the window matters
+	}
+	if f.width > 0 && f.window.has(n) {
+		f.bound = int32(min(boundariesBefore(f.o.StartNS, f.width, at), maxSlices))
+	}
+	f.apply(&s.Delta, n)
+	if len(s.Observations) > 0 && f.window.has(n) {
+		if err := f.observe(s.Observations); err != nil {
+			return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
+		}
+	}
+	return nil
+}
+
+// check refuses a frame that does not fit the dictionary or goes back in time.
+func (f *Accumulator) check(fr *metric.Delta, at int64) error {
+	if at < 0 {
+		return fmt.Errorf("time %d ns is before 1970", at)
+	}
+	if n := len(f.times); n > 0 && at < f.times[n-1] {
+		return fmt.Errorf("time %d ns is before the previous poll at %d ns", at, f.times[n-1])
+	}
+	if len(fr.Slots) != len(fr.Bits) {
+		return fmt.Errorf("damaged frame: %d slots with %d values", len(fr.Slots), len(fr.Bits))
+	}
+	ids := fr.Slots
+	for i := 1; i < len(ids); i++ {
+		if ids[i-1] >= ids[i] {
+			return fmt.Errorf("damaged frame: slot %d after %d", ids[i], ids[i-1])
+		}
+	}
+	if n := len(ids); n > 0 && int(ids[n-1]) >= len(f.slots) {
+		return fmt.Errorf("damaged frame: slot %d of %d", ids[n-1], len(f.slots))
+	}
+	return nil
+}
+
+// open begins the window with poll n: what is known now is the reference.
+func (f *Accumulator) open(n int32) {
+	f.window.from = n
+	for i := range f.counters {
+		f.counters[i].open(n)
+	}
+	for i := range f.integers {
+		f.integers[i].open(n)
+	}
+	for i := range f.gauges {
+		f.gauges[i].open(n)
+	}
+	for i := range f.histograms {
+		f.histograms[i].open(f, n)
+	}
+	for i := range f.natives {
+		f.natives[i].open(n)
+	}
+}
+
+// close ends the window before poll n. Later polls only teach the estimators,
+// and that under ResetClamp alone.
+func (f *Accumulator) close(n int32) {
+	f.window.to = n
+	for i := range f.histograms {
+		f.histograms[i].close(f)
+	}
+	for i := range f.slots {
+		if k := f.slots[i].kind; k != kindHistogram && k != kindHistogramCreated {
+			f.slots[i].kind = kindNone
+		}
+	}
+}
+
+// apply takes over the samples of poll n.
+func (f *Accumulator) apply(fr *metric.Delta, n int32) {
+	if fr.Full {
+		f.vanish(fr, n)
+	}
+	for i := 0; i < len(fr.Slots); i++ {
+		id, bits := fr.Slots[i], fr.Bits[i]
+		s := &f.slots[id]
+		if s.kind == kindHistogram {
+			i = f.setHistogram(fr, i, n)
+			continue
+		}
+		if s.kind == kindNative || s.kind == kindQuantile {
+			f.setPart(id, bits, n)
+			continue
+		}
+		if s.present && f.bits[id] == bits {
+			continue
+		}
+		f.changed, f.bits[id], s.present = n, bits, true
+		switch s.kind {
+		case kindCounter:
+			f.setCounter(&f.counters[s.owner], bits, n)
+		case kindInteger:
+			f.integers[s.owner].set(f, bits, n)
+		case kindGauge:
+			f.setGauge(s, bits, n)
+		case kindCounterCreated:
+			f.setCounterCreated(s, bits)
+		case kindHistogramCreated:
+			f.setHistogramCreated(s, bits)
+		case kindNativeCreated:
+			f.setNativeCreated(s, bits)
+		}
+	}
+	for _, series := range f.restarts {
+		switch h := f.holders[series]; h.kind {
+		case kindCounter:
+			f.counters[h.index].restarted(f, n)
+		case kindInteger:
+			f.integers[h.index].restarted(f, n)
+		}
+	}
+	f.restarts = f.restarts[:0]
+	for _, h := range f.touched {
+		f.histograms[h].step(f, n)
+	}
+	f.touched = f.touched[:0]
+	for _, h := range f.touchedNatives {
+		f.natives[h].step(f, n)
+	}
+	f.touchedNatives = f.touchedNatives[:0]
+}
+
+// vanish handles the slots that a full frame does not list.
+func (f *Accumulator) vanish(fr *metric.Delta, n int32) {
+	next := 0
+	for id := range f.slots {
+		if next < len(fr.Slots) && int(fr.Slots[next]) == id {
+			next++
+			continue
+		}
+		s := &f.slots[id]
+		if !s.present {
+			continue
+		}
+		f.changed = n
+		switch s.kind {
+		case kindCounter:
+			f.counters[s.owner].track.set(absent, n, f.window)
+		case kindInteger:
+			f.integers[s.owner].track.set(absent, n, f.window)
+		case kindGauge:
+			f.gauges[s.owner].leave(absent, n, f.window)
+		case kindHistogram:
+			f.vanishHistogram(s, f.bits[id])
+		case kindNative, kindQuantile:
+			f.vanishPart(id)
+		}
+		s.present = false
+	}
+}
+
+// isFinite says whether the bits of a float64 are neither infinite nor NaN.
+func isFinite(bits uint64) bool { return bits>>52&0x7ff != 0x7ff }
+
+// finite brings a computed value into the range of float64: a difference or sum
+// beyond it becomes its largest value, an undefined one 0.
+func finite(v float64) float64 {
+	switch {
+	case v-v == 0: // neither infinite nor NaN
+		return v
+	case v > 0:
+		return math.MaxFloat64
+	case v < 0:
+		return -math.MaxFloat64
+	}
+	return 0
+}
