@@ -18,9 +18,6 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// DerivedName is the name of the file of derived quantities.
-const DerivedName = "derived.parquet"
-
 // The leaves of the file of derived quantities.
 const (
 	derivedURL = iota

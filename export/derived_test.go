@@ -122,7 +122,7 @@ func TestWriteDerived(t *testing.T) {
 		files, err := export.Write(t.Context(), t.TempDir(), formats, r, []export.Recording{p}, export.Options{})
 		n := 0
 		for _, f := range files {
-			if filepath.Base(f.Path) == export.DerivedName && f.Format == "parquet" && f.Size > 0 {
+			if filepath.Base(f.Path) == "derived.parquet" && f.Format == "parquet" && f.Size > 0 {
 				n++
 			}
 		}

@@ -22,14 +22,11 @@ type File struct {
 	SHA256 string // of the content, in lower-case hex; "" when not asked for
 }
 
-// Formats returns the names of the formats that [Write] knows.
-func Formats() []string { return []string{"json", "csv", "jsonl", "parquet"} }
-
-// Write writes the chosen formats into dir as server_metrics_export.json, .csv,
-// .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Beside
-// a Parquet file derived.parquet is written when the run has derived quantities or
-// aggregates. Each
-// file appears complete or not at all and replaces an older one. A format that
+// Write writes the chosen formats into dir, each under the name of its [Format]:
+// server_metrics_export.json, .csv, .jsonl and .parquet, or
+// server_metrics_tidy.parquet in the tidy layout. Beside a Parquet file
+// derived.parquet is written when the run has derived quantities or aggregates.
+// Each file appears complete or not at all and replaces an older one. A format that
 // fails does not keep the others from being written: Write returns the files
 // that were, and the errors of all others, each naming its file. A format named
 // twice is written once.
@@ -39,52 +36,26 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 	}
 	var files []File
 	var errs []error
-	for i, format := range formats {
-		if slices.Contains(formats[:i], format) {
+	for i, name := range formats {
+		if slices.Contains(formats[:i], name) {
 			continue
 		}
-		name, write := writerOf(ctx, format, r, recs, o)
-		if write == nil {
-			errs = append(errs, fmt.Errorf("write exports: unknown format %q (known: %v)", format, Formats()))
-			continue
+		kinds := Lookup(name, r, o)
+		if len(kinds) == 0 {
+			errs = append(errs, fmt.Errorf("write exports: unknown format %q (known: %v)", name, Formats()))
 		}
-		f, err := writeFile(filepath.Join(dir, name), write, !o.Unhashed)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		for _, k := range kinds {
+			write := func(w io.Writer) error { return k.Write(ctx, w, r, recs, o) }
+			f, err := writeFile(filepath.Join(dir, k.File), write, !o.Unhashed)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			f.Format = name
+			files = append(files, f)
 		}
-		f.Format = format
-		files = append(files, f)
-	}
-	if len(r.Derived)+len(r.Latencies)+len(r.Aggregates) > 0 && slices.Contains(formats, "parquet") {
-		f, err := writeFile(filepath.Join(dir, DerivedName), func(w io.Writer) error { return DerivedParquet(w, r, o) }, !o.Unhashed)
-		if err != nil {
-			return files, errors.Join(append(errs, err)...)
-		}
-		f.Format = "parquet"
-		files = append(files, f)
 	}
 	return files, errors.Join(errs...)
-}
-
-// writerOf returns the file name of a format and what writes it; nil for a
-// format that does not exist.
-func writerOf(ctx context.Context, format string, r *summary.Run, recs []Recording, o Options) (string, func(io.Writer) error) {
-	const base = "server_metrics_export."
-	switch format {
-	case "json":
-		return base + format, func(w io.Writer) error { return JSON(w, r, o) }
-	case "csv":
-		return base + format, func(w io.Writer) error { return CSV(w, r, o) }
-	case "jsonl":
-		return base + format, func(w io.Writer) error { return JSONL(ctx, w, r, recs, o) }
-	case "parquet":
-		if o.ParquetLayout == LayoutTidy {
-			return "server_metrics_tidy.parquet", func(w io.Writer) error { return TidyParquet(ctx, w, r, recs, o) }
-		}
-		return base + format, func(w io.Writer) error { return Parquet(ctx, w, r, recs, o) }
-	}
-	return "", nil
 }
 
 // writeFile makes one file, which appears when it is complete.

@@ -21,7 +21,6 @@ import (
 )
 
 var (
-	formatNames    = []string{"json", "csv", "jsonl", "parquet"}
 	estimatorNames = []string{histest.Polynomial, histest.Refined, histest.Linear}
 	resetNames     = map[string]normalize.ResetMode{"adjust": normalize.ResetAdjust, "clamp": normalize.ResetClamp}
 )
@@ -51,7 +50,7 @@ type analysisFlags struct {
 func (a *analysisFlags) register(cmd *cobra.Command) {
 	a.registerNumbers(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of json, csv, jsonl, parquet")
+	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of "+strings.Join(export.Formats(), ", "))
 	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
 	f.BoolVar(&a.csvRaw, "csv-raw", false, "write texts into the CSV exactly as they are, also those that a spreadsheet would take for a formula (default: a ' in front of them)")
 	f.BoolVar(&a.slicePct, "slice-percentiles", false, "also estimate the percentiles of every timeslice of a histogram (JSON)")
@@ -91,8 +90,8 @@ func (a *analysisFlags) validate() error {
 		}
 	}
 	for _, name := range a.formats {
-		if !slices.Contains(formatNames, name) {
-			return usagef("--formats: unknown format %q (known: %s)", name, strings.Join(formatNames, ", "))
+		if !slices.Contains(export.Formats(), name) {
+			return usagef("--formats: unknown format %q (known: %s)", name, strings.Join(export.Formats(), ", "))
 		}
 	}
 	if !slices.Contains(estimatorNames, a.estimator) {

@@ -16,6 +16,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/check"
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/source/promstore"
@@ -64,7 +65,7 @@ func flagValues(command, flag string) func() []string {
 	case "format":
 		return map[string]func() []string{"show": report.Formats, "compare": list(compareFormats...), "check": list(checkFormats...), "doctor": list("text", "json")}[command]
 	case "formats":
-		return list(formatNames...)
+		return export.Formats
 	case "estimator":
 		return list(estimatorNames...)
 	case "counter-resets":

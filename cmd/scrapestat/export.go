@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -141,28 +140,12 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 	}
 	defer closeAll()
 	w := bufio.NewWriter(std.out)
-	if err := writeFormat(ctx, w, o.analysis, result, recordings(runs)); err != nil {
-		return fmt.Errorf("export %s to stdout: %w", o.analysis.formats[0], err)
+	name, eo := o.analysis.formats[0], o.analysis.exportOptions()
+	if err := export.Lookup(name, result, eo)[0].Write(ctx, w, result, recordings(runs), eo); err != nil {
+		return fmt.Errorf("export %s to stdout: %w", name, err)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write stdout: %w", err)
 	}
 	return nil
-}
-
-func writeFormat(ctx context.Context, w io.Writer, a analysisFlags, r *summary.Run, recs []export.Recording) error {
-	o := a.exportOptions()
-	switch a.formats[0] {
-	case "csv":
-		return export.CSV(w, r, o)
-	case "jsonl":
-		return export.JSONL(ctx, w, r, recs, o)
-	case "parquet":
-		if o.ParquetLayout == "tidy" {
-			return export.TidyParquet(ctx, w, r, recs, o)
-		}
-		return export.Parquet(ctx, w, r, recs, o)
-	default:
-		return export.JSON(w, r, o)
-	}
 }

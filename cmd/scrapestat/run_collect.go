@@ -261,8 +261,10 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
 	samples := 0                              // of the formats, those that read the recording again
 	for _, f := range a.formats {
-		if f == "jsonl" || f == "parquet" {
-			samples++
+		for _, kind := range export.Lookup(f, result, eo) {
+			if kind.NeedsSamples {
+				samples++
+			}
 		}
 	}
 	watched, b := watch(say, "writing "+out, runs, samples)

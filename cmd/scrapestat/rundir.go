@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // runFiles are the files collect puts into a run directory; --force removes
 // them and nothing else.
-var runFiles = []string{"run.db", "run.db-wal", "run.db-shm", rundb.EventLockName, "manifest.json",
-	"server_metrics_export.json", "server_metrics_export.csv", "server_metrics_export.jsonl",
-	"server_metrics_export.parquet", "server_metrics_tidy.parquet", reportName}
+var runFiles = append(export.Files(), "run.db", "run.db-wal", "run.db-shm", rundb.EventLockName, "manifest.json", reportName)
 
 // defaultRunDir is where a run goes without --out.
 func defaultRunDir(now time.Time) string {

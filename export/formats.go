@@ -1,0 +1,76 @@
+package export
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Format is a kind of file that [Write] writes. One name on the command line may
+// stand for several kinds, of which those are written that apply.
+type Format struct {
+	Name         string // json, csv, ...
+	File         string // name of the file
+	NeedsSamples bool   // it reads the recordings again, not the result alone
+	Write        WriteFunc
+
+	applies func(*summary.Run, Options) bool // nil for always
+}
+
+// WriteFunc writes a result, and what it needs of the recordings the result is of.
+type WriteFunc func(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o Options) error
+
+// registry has all formats there are: a new one is a file of its own and a line here.
+var registry = []Format{
+	{Name: "json", File: "server_metrics_export.json", Write: fromResult(JSON)},
+	{Name: "csv", File: "server_metrics_export.csv", Write: fromResult(CSV)},
+	{Name: "jsonl", File: "server_metrics_export.jsonl", NeedsSamples: true, Write: JSONL},
+	{Name: "parquet", File: "server_metrics_export.parquet", NeedsSamples: true, Write: Parquet, applies: isAIPerfLayout},
+	{Name: "parquet", File: "server_metrics_tidy.parquet", NeedsSamples: true, Write: TidyParquet, applies: isTidyLayout},
+	{Name: "parquet", File: "derived.parquet", Write: fromResult(DerivedParquet), applies: hasDerivedRows},
+}
+
+// fromResult adapts a format that does not read recordings.
+func fromResult(write func(io.Writer, *summary.Run, Options) error) WriteFunc {
+	return func(_ context.Context, w io.Writer, r *summary.Run, _ []Recording, o Options) error {
+		return write(w, r, o)
+	}
+}
+
+func isAIPerfLayout(_ *summary.Run, o Options) bool { return o.ParquetLayout != LayoutTidy }
+func isTidyLayout(_ *summary.Run, o Options) bool   { return o.ParquetLayout == LayoutTidy }
+func hasDerivedRows(r *summary.Run, _ Options) bool {
+	return len(r.Derived)+len(r.Latencies)+len(r.Aggregates) > 0
+}
+
+// Formats returns the names of the formats that [Write] knows.
+func Formats() []string {
+	var names []string
+	for _, f := range registry {
+		names = append(names, f.Name)
+	}
+	return slices.Compact(names)
+}
+
+// Files returns the names of all files that [Write] may write.
+func Files() []string {
+	var names []string
+	for _, f := range registry {
+		names = append(names, f.File)
+	}
+	return names
+}
+
+// Lookup returns the kinds of file that a format stands for with this result; none
+// for a name that is not known.
+func Lookup(name string, r *summary.Run, o Options) []Format {
+	var found []Format
+	for _, f := range registry {
+		if f.Name == name && (f.applies == nil || f.applies(r, o)) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
