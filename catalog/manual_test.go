@@ -11,11 +11,11 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/derived.md")
+var update = flag.Bool("update", false, "rewrite docs/data/derived.md")
 
-// TestManual keeps the tables of docs/derived.md what the catalog is.
+// TestManual keeps the tables of docs/data/derived.md what the catalog is.
 func TestManual(t *testing.T) {
-	const path, mark = "../docs/derived.md", "<!-- what follows is generated -->\n"
+	const path, mark = "../docs/data/derived.md", "<!-- what follows is generated -->\n"
 	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

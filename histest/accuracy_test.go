@@ -165,7 +165,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// TestAccuracyTables makes the tables of docs/accuracy.md and fails when a goal
+// TestAccuracyTables makes the tables of docs/data/accuracy.md and fails when a goal
 // is missed:
 //
 //	go test ./histest -run TestAccuracyTables -accuracy.cases 30000 -timeout 3h -v

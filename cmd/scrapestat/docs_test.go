@@ -128,9 +128,9 @@ func (r *docRun) block(b *docBlock) error {
 		return r.console(b)
 	case "text":
 		switch {
-		case b.arg != "" && !strings.HasPrefix(r.page.path, "docs/engines/"): // those are TestEnginePages'
+		case b.arg != "" && !strings.HasPrefix(r.page.path, "docs/data/engines/"): // those are TestEnginePages'
 			return r.printed(b.arg, b.text)
-		case b.arg == "" && r.page.path != "docs/cli.md" && docProgram.MatchString(b.text):
+		case b.arg == "" && r.page.path != "docs/data/cli.md" && docProgram.MatchString(b.text):
 			return errors.New("a command in a block of text: make it sh, or console with what it prints")
 		}
 		return nil

@@ -22,7 +22,7 @@ import (
 
 // enginesDir has the pages of engines. A block of text there whose info string
 // names a command is what that command prints about the simulated engine.
-const enginesDir = "../../docs/engines"
+const enginesDir = "../../docs/data/engines"
 
 // shownBlock is such a block: ```text scrapestat show run1
 var shownBlock = regexp.MustCompile("(?ms)^```text (scrapestat [^\n]*)\n(.*?)^```$")

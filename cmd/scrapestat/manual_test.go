@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const manualPath = "../../docs/cli.md"
+const manualPath = "../../docs/data/cli.md"
 
 const manualHead = `# The command line
 
@@ -21,7 +21,7 @@ moment when every target has had its first scrape and COMMAND was started.
 
 `
 
-// TestManual holds docs/cli.md against the commands: a flag or a text that
+// TestManual holds docs/data/cli.md against the commands: a flag or a text that
 // changes without the page fails.
 func TestManual(t *testing.T) {
 	var b bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"github.com/scrapestat/scrapestat/internal/faults"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/reliability.md")
+var update = flag.Bool("update", false, "rewrite docs/data/reliability.md")
 
 // idOf finds the id at the beginning of the name of a subtest.
 var idOf = regexp.MustCompile(`^([TPSDEX][0-9]{2})( |$)`)
@@ -180,22 +180,18 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// checkDocument wants docs/reliability.md to be what the catalogue, the tests and
+// checkDocument wants docs/data/reliability.md to be what the catalogue, the tests and
 // the figures of testdata/figures make it; -update writes it.
 func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
 	t.Helper()
-	const path = "../../docs/reliability.md"
+	const path = "../../docs/data/reliability.md"
 	kept, err := faults.Figures("testdata/figures")
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := os.ReadFile("testdata/reliability_head.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	b.Write(head)
-	b.WriteString("\n## Long runs\n\nWhat the long runs have shown, as they said it, and the command that shows it again.\n\n| run | what it said |\n|---|---|\n")
+	b.WriteString("# Reliability: long runs, fuzzing and every case\n\nMade by `go test ./internal/faults -run TestComplete -update`; " +
+		"what is promised, and how it was tried: [reliability](../reliability.md).\n\n## Long runs\n\nWhat the long runs have shown, as they said it, and the command that shows it again.\n\n| run | what it said |\n|---|---|\n")
 	for _, k := range kept {
 		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Figure)
 	}
@@ -236,6 +232,6 @@ func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
 		t.Fatal(err)
 	}
 	if string(got) != b.String() {
-		t.Error("docs/reliability.md is not what the tests say: go test ./internal/faults -run TestComplete -update")
+		t.Error("docs/data/reliability.md is not what the tests say: go test ./internal/faults -run TestComplete -update")
 	}
 }

@@ -1,6 +1,6 @@
 // Package faults holds what every fault test shares: the list of the cases that
 // must be survived, the rules by which nothing is lost, and the figures of the
-// long runs, from which docs/reliability.md is made.
+// long runs, from which docs/data/reliability.md is made.
 //
 // A case has an id, such as T09. Its test is a subtest whose name begins with
 // that id, in whichever package the behaviour belongs to; TestComplete fails

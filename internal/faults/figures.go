@@ -8,7 +8,7 @@ import (
 )
 
 // FiguresVar is the environment variable that names the folder in which the long
-// runs leave their figures, from which docs/reliability.md is made.
+// runs leave their figures, from which docs/data/reliability.md is made.
 const FiguresVar = "SCRAPESTAT_FIGURES"
 
 // Logger is what of a test a figure needs.

@@ -54,7 +54,7 @@ func TestSecurityNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"SECURITY.md", "docs/reliability.md"} {
+	for _, page := range []string{"SECURITY.md", "docs/reliability.md", "docs/data/reliability.md"} {
 		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(text(page), -1) {
 			if !known[m[1]] {
 				t.Errorf("%s points at %s, which is no test", page, m[1])
