@@ -3,7 +3,6 @@ package export
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -16,16 +15,14 @@ import (
 // lineState knows the values that a target shows at a poll, and the text around
 // them, which stays the same for as long as the same series are there.
 type lineState struct {
-	dict     metric.Schema
-	bits     []uint64 // by slot
-	present  []bool   // by slot
-	integer  []bool   // by slot, of metric.SampleID: dense, as it is asked for each value
-	seriesOf []int32  // by slot
-	changed  []bool   // by series: its text is not that of the present values
+	metric.Replay
+	sets     int     // Replay.Sets that families are of
+	integer  []bool  // by slot, of metric.SampleID: dense, as it is asked for each value
+	seriesOf []int32 // by slot
+	changed  []bool  // by series: its text is not that of the present values
 	families []lineFamily
 	others   []lineFamily        // of the types AIPerf does not know
 	spans    normalize.Intervals // scratch
-	stale    bool                // families is not that of what is present
 }
 
 // lineFamily is the array of one family.
@@ -53,35 +50,17 @@ type lineBucket struct {
 
 // apply takes over a poll.
 func (l *lineState) apply(s *metric.Snapshot) error {
-	if err := l.dict.Grow(&s.DictDelta); err != nil {
+	if err := l.Step(s); err != nil {
 		return err
 	}
-	if n := len(l.dict.Slots) - len(l.bits); n > 0 {
-		l.bits = append(l.bits, make([]uint64, n)...)
-		l.present = append(l.present, make([]bool, n)...)
-		for i := len(l.integer); i < len(l.dict.Slots); i++ {
-			l.integer = append(l.integer, l.dict.Slots[i].Integer)
-			l.seriesOf = append(l.seriesOf, int32(l.dict.Slots[i].Series))
-		}
-		l.changed = append(l.changed, make([]bool, len(l.dict.Series)-len(l.changed))...)
+	for i := len(l.integer); i < len(l.Slots); i++ {
+		l.integer = append(l.integer, l.Slots[i].Integer)
+		l.seriesOf = append(l.seriesOf, int32(l.Slots[i].Series))
 	}
-	if !s.Outcome.Stored() {
-		return nil
-	}
-	if len(s.Delta.Slots) != len(s.Delta.Bits) {
-		return fmt.Errorf("damaged frame: %d slots with %d values", len(s.Delta.Slots), len(s.Delta.Bits))
-	}
-	if s.Delta.Full {
-		clear(l.present)
-		l.stale = true
-	}
-	for i, slot := range s.Delta.Slots {
-		if int(slot) >= len(l.bits) {
-			return fmt.Errorf("damaged frame: slot %d of %d", slot, len(l.bits))
-		}
-		l.bits[slot], l.changed[l.seriesOf[slot]] = s.Delta.Bits[i], true
-		if !l.present[slot] {
-			l.present[slot], l.stale = true, true
+	l.changed = append(l.changed, make([]bool, len(l.Series)-len(l.changed))...)
+	if s.Outcome.Stored() {
+		for _, slot := range s.Delta.Slots {
+			l.changed[l.seriesOf[slot]] = true
 		}
 	}
 	return nil
@@ -90,11 +69,11 @@ func (l *lineState) apply(s *metric.Snapshot) error {
 // arrange prepares the text around the values of what is present. Families of
 // one name, which differ by type, share an array.
 func (l *lineState) arrange() {
-	l.stale = false
+	l.sets = l.Sets
 	l.families, l.others = l.families[:0], l.others[:0]
 	at := map[string]int{}
-	for i := range l.dict.Series {
-		f := l.dict.FamilyOf(i)
+	for i := range l.Series {
+		f := l.FamilyOf(i)
 		if exportedType(f.Type) && strings.HasSuffix(f.Name, "_info") {
 			continue
 		}
@@ -137,11 +116,11 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 		lineBucket
 	}
 	var bounds []bound
-	for _, slot := range l.dict.SlotsOf(index) {
-		if !l.present[slot] {
+	for _, slot := range l.SlotsOf(index) {
+		if !l.Present[slot] {
 			continue
 		}
-		switch sl := &l.dict.Slots[slot]; sl.Role {
+		switch sl := &l.Slots[slot]; sl.Role {
 		case metric.RoleValue:
 			s.value, ok = slot, true
 		case metric.RoleSum:
@@ -169,7 +148,7 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 	if !whole && s.value < 0 {
 		return s, false
 	}
-	slices.SortFunc(s.natives, func(a, b int32) int { return cmp.Compare(l.dict.Slots[a].Bound, l.dict.Slots[b].Bound) })
+	slices.SortFunc(s.natives, func(a, b int32) int { return cmp.Compare(l.Slots[a].Bound, l.Slots[b].Bound) })
 	s.quoted = typ == metric.Summary
 	if whole {
 		s.value = -1
@@ -181,7 +160,7 @@ func (l *lineState) series(index int, typ metric.Type) (s lineSeries, ok bool) {
 		}
 		s.buckets = append(s.buckets, b.lineBucket)
 	}
-	s.begin(l.dict.Series[index].Labels, typ)
+	s.begin(l.Series[index].Labels, typ)
 	return s, ok
 }
 
@@ -208,7 +187,7 @@ func (s *lineSeries) begin(labels metric.Labels, typ metric.Type) {
 
 // appendFamilies appends the members of "metrics" with the present values.
 func (l *lineState) appendFamilies(b []byte) []byte {
-	if l.stale {
+	if l.sets != l.Sets {
 		l.arrange()
 	}
 	return l.appendList(b, l.families, "]")
@@ -290,8 +269,8 @@ func (l *lineState) render(b []byte, s *lineSeries) []byte {
 func (l *lineState) appendNatives(b []byte, s *lineSeries) []byte {
 	l.spans = l.spans[:0]
 	for _, slot := range s.natives {
-		if v := math.Float64frombits(l.bits[slot]); l.present[slot] && v > 0 {
-			l.spans = append(l.spans, normalize.Interval{Lower: l.dict.Slots[slot].Lower, Upper: l.dict.Slots[slot].Bound, Count: v})
+		if v := math.Float64frombits(l.Bits[slot]); l.Present[slot] && v > 0 {
+			l.spans = append(l.spans, normalize.Interval{Lower: l.Slots[slot].Lower, Upper: l.Slots[slot].Bound, Count: v})
 		}
 	}
 	l.spans.Sort()
@@ -328,13 +307,13 @@ func (l *lineState) finite(s *lineSeries) bool {
 }
 
 func (l *lineState) isFinite(slot int32) bool {
-	return l.integer[slot] || l.bits[slot]>>52&0x7ff != 0x7ff
+	return l.integer[slot] || l.Bits[slot]>>52&0x7ff != 0x7ff
 }
 
 // appendValue appends the value of a slot as a float; integers with all digits.
 func (l *lineState) appendValue(b []byte, slot int32) []byte {
 	if l.integer[slot] {
-		return append(strconv.AppendUint(b, l.bits[slot], 10), '.', '0')
+		return append(strconv.AppendUint(b, l.Bits[slot], 10), '.', '0')
 	}
-	return appendFloat(b, math.Float64frombits(l.bits[slot]))
+	return appendFloat(b, math.Float64frombits(l.Bits[slot]))
 }
