@@ -60,32 +60,22 @@ type columnBatchCollector struct {
 
 // add takes over a snapshot; failed polls hold no samples.
 func (c *columnBatchCollector) add(s *metric.Snapshot) error {
-	if err := c.grow(&s.DictDelta); err != nil {
-		return err
+	if err := c.dict.Extend(s); err != nil {
+		return fmt.Errorf("poll %d: %w", s.Seq, err)
 	}
+	c.grow(&s.DictDelta)
 	if !s.Outcome.Stored() {
 		return nil
 	}
-	f := &s.Delta
 	n := int32(len(c.times))
-	if len(f.Bits) != len(f.Slots) {
-		return fmt.Errorf("poll %d: %d slots but %d values", s.Seq, len(f.Slots), len(f.Bits))
-	}
-	for i, slot := range f.Slots {
-		if int(slot) >= len(c.logs) {
-			return fmt.Errorf("poll %d: slot %d of %d", s.Seq, slot, len(c.logs))
-		}
-		l := &c.logs[slot]
-		if l.kept {
-			c.bytes += l.set(n, f.Bits[i])
-			l.seen = n
+	for i, slot := range s.Delta.Slots {
+		if l := &c.logs[slot]; l.kept {
+			c.bytes += l.set(n, s.Delta.Bits[i])
 		}
 	}
-	if f.Full {
-		for i := range c.logs {
-			if l := &c.logs[i]; l.kept && l.seen != n {
-				c.bytes += l.vanish(n)
-			}
+	for slot := range s.Delta.Absent(len(c.logs)) {
+		if l := &c.logs[slot]; l.kept {
+			c.bytes += l.vanish(n)
 		}
 	}
 	c.times = append(c.times, s.AtNS())
@@ -95,24 +85,17 @@ func (c *columnBatchCollector) add(s *metric.Snapshot) error {
 	return nil
 }
 
-func (c *columnBatchCollector) grow(g *metric.DictDelta) error {
-	if g.Empty() {
-		return nil
-	}
-	first := len(c.dict.Series)
-	if err := c.dict.Grow(g); err != nil {
-		return err
-	}
-	for series := first; series < len(c.dict.Series); series++ {
+// grow makes logs for what is new in the dictionary.
+func (c *columnBatchCollector) grow(g *metric.DictDelta) {
+	for series := len(c.dict.Series) - len(g.Series); series < len(c.dict.Series); series++ {
 		if c.wants(series) {
 			c.kept = append(c.kept, int32(series))
 		}
 	}
 	for i := range g.Slots {
 		s := &g.Slots[i]
-		c.logs = append(c.logs, changeLog{seen: -1, integer: s.Integer, kept: c.wants(s.Series)})
+		c.logs = append(c.logs, changeLog{integer: s.Integer, kept: c.wants(s.Series)})
 	}
-	return nil
 }
 
 func (c *columnBatchCollector) wants(series int) bool {

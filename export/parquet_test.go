@@ -309,7 +309,7 @@ func TestParquetErrors(t *testing.T) {
 	bad.poll(1e9, gaugePoint("g", 1))
 	bad.polls[0].Delta.Slots[0] = 9
 	if err := export.Parquet(t.Context(), &bytes.Buffer{}, runOf(0, 2e9, bad), []export.Recording{bad}, export.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "http://a/metrics: poll 0: slot 9 of 1") {
+		!strings.Contains(err.Error(), "http://a/metrics: poll 0: damaged delta: slot 9 of 1") {
 		t.Errorf("slot outside the dictionary: error %v", err)
 	}
 	if err := export.Parquet(t.Context(), &bytes.Buffer{}, rec.run(), nil, export.Options{}); err == nil {
