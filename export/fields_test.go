@@ -27,7 +27,7 @@ import (
 )
 
 // fieldsPage documents each field of the exports.
-const fieldsPage = "../docs/formats.md"
+const fieldsPage = "../docs/data/fields.md"
 
 // documentedFields are the names in the first column of the tables of a section.
 func documentedFields(t *testing.T, section string) []string {

@@ -236,7 +236,7 @@ func TestRefused(t *testing.T) {
 	same(t, polls, read(t, open(t, dir), 0))
 }
 
-// TestVectors holds the encoding of docs/rundb.md to the byte: the sections of
+// TestVectors holds the encoding of docs/data/rundb.md to the byte: the sections of
 // the second of two polls, less its head.
 func TestVectors(t *testing.T) {
 	check := func(role metric.Role, integer bool, prev, cur []uint64, op, num, bits string) {

@@ -13,9 +13,9 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// TestDocumentedQueries runs every query of docs/rundb.md.
+// TestDocumentedQueries runs every query of docs/data/rundb.md.
 func TestDocumentedQueries(t *testing.T) {
-	page, err := os.ReadFile("../docs/rundb.md")
+	page, err := os.ReadFile("../docs/data/rundb.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +63,14 @@ func TestDocumentedQueries(t *testing.T) {
 	}
 }
 
-// documentedTable is a row of the tables of docs/rundb.md: a name, what a row is,
+// documentedTable is a row of the tables of docs/data/rundb.md: a name, what a row is,
 // its columns.
 var documentedTable = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\| ([^|]*) \\|$")
 
-// TestDocumentedSchema holds the tables of docs/rundb.md against those of a
+// TestDocumentedSchema holds the tables of docs/data/rundb.md against those of a
 // recording: all of either side are on the other, with their columns.
 func TestDocumentedSchema(t *testing.T) {
-	page, err := os.ReadFile("../docs/rundb.md")
+	page, err := os.ReadFile("../docs/data/rundb.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,23 +94,23 @@ func TestDocumentedSchema(t *testing.T) {
 	for table, columns := range have {
 		words, ok := documented[table]
 		if !ok {
-			t.Errorf("docs/rundb.md has no row of table %s", table)
+			t.Errorf("docs/data/rundb.md has no row of table %s", table)
 		}
 		for _, c := range columns {
 			// The key, and what is computed from it, are explained above the tables.
 			if !slices.Contains(words, c) && !slices.Contains([]string{"id", "target", "family", "series", "slot", "poll"}, c) {
-				t.Errorf("docs/rundb.md does not name column %s of table %s", c, table)
+				t.Errorf("docs/data/rundb.md does not name column %s of table %s", c, table)
 			}
 		}
 	}
 	for table, words := range documented {
 		columns, ok := have[table]
 		if !ok {
-			t.Errorf("docs/rundb.md has a table %s, which a recording has not", table)
+			t.Errorf("docs/data/rundb.md has a table %s, which a recording has not", table)
 		}
 		for _, word := range words {
 			if !slices.Contains(columns, word) && !slices.Contains(documentedValues(t, db, table), word) {
-				t.Errorf("docs/rundb.md names a column %s of table %s, which it has not", word, table)
+				t.Errorf("docs/data/rundb.md names a column %s of table %s, which it has not", word, table)
 			}
 		}
 	}
