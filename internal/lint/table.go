@@ -39,13 +39,16 @@ var layers = map[string][]string{
 	"internal/badserver":  {},
 	"internal/faults":     {everything},
 	"internal/fuzzbound":  {},
+	"internal/testkit":    {},
+	"internal/rehelp":     {"units"},
 }
 
 // everything in a row of layers stands for all our packages.
 const everything = "*"
 
 // testSupport is what any test may import.
-var testSupport = []string{"internal/simulate", "internal/sourcetest", "internal/badserver", "internal/faults", "internal/fuzzbound"}
+var testSupport = []string{"internal/simulate", "internal/sourcetest", "internal/badserver", "internal/faults", "internal/fuzzbound",
+	"internal/testkit"}
 
 // home is where a third party may be imported.
 type home struct {
@@ -71,7 +74,7 @@ var homes = []home{
 	{"github.com/prometheus/client_golang", []string{"cmd/scrapestat"}},
 	{"github.com/prometheus/client_golang/exp/api/remote", []string{"source/promstore"}},
 	{"go.yaml.in/yaml/v3", []string{anyTest, "check", "discover", "source/torchserve", "catalog"}},
-	{"modernc.org/sqlite", []string{"rundb"}},
+	{"modernc.org/sqlite", []string{"rundb", "internal/rehelp"}},
 	{"github.com/klauspost/compress/zstd", []string{"rundb", "internal/faults"}},
 	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
 	{"github.com/parquet-go/parquet-go", []string{"export", "internal/faults", anyTest}},
@@ -102,8 +105,8 @@ var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "int
 	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
 // exitFiles are the files that may end the process: of the command, and of the
-// tool that makes releases.
-var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go"}
+// tools that make releases and rewrite help texts.
+var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go", "internal/rehelp/main.go"}
 
 // The limits on sizes, in lines.
 const (
