@@ -1,10 +1,10 @@
-.PHONY: build release check test race fuzz fuzz-goals soak soak-day bench golden ci
+.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench golden ci
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
 SOAK ?= 30m
 
-build: # a static binary
-	CGO_ENABLED=0 go build -trimpath -o scrapestat ./cmd/scrapestat
+build: # a static binary without symbols
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o scrapestat ./cmd/scrapestat
 release: # archives for six platforms with completions, man pages and licences, and their checksums, in dist/
 	rm -rf dist && go run ./internal/release $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
 check:
@@ -13,6 +13,8 @@ check:
 	$(STATICCHECK) ./...
 	go mod tidy -diff
 	go test ./internal/lint
+house: # the size and form of the tree against the limits of docs/decisions/0070-house.md; HOUSE=-cover, HOUSE=-twins
+	go run ./internal/house $(HOUSE)
 test:
 	go test ./...
 race:

@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"cmd/scrapestat":      {everything},
 	"internal/atomicfile": {},
 	"internal/texttab":    {},
+	"internal/house":      {},
 	"internal/lint":       {},
 	"internal/release":    {},
 	"internal/timeline":   {"metric"},
@@ -105,8 +106,9 @@ var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "int
 	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
 // exitFiles are the files that may end the process: of the command, and of the
-// tools that make releases and rewrite help texts.
-var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go", "internal/rehelp/main.go"}
+// programs of the repository.
+var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go", "internal/house/main.go",
+	"internal/rehelp/main.go"}
 
 // The limits on sizes, in lines.
 const (
