@@ -77,13 +77,13 @@ func (f *Delta) Check(slots int) error {
 	if len(f.Slots) != len(f.Bits) {
 		return fmt.Errorf("damaged delta: %d slots with %d values", len(f.Slots), len(f.Bits))
 	}
-	for i := 1; i < len(f.Slots); i++ {
-		if f.Slots[i-1] >= f.Slots[i] {
-			return fmt.Errorf("damaged delta: slot %d after %d", f.Slots[i], f.Slots[i-1])
+	for i, slot := range f.Slots {
+		if int(slot) >= slots {
+			return fmt.Errorf("damaged delta: slot %d of %d", slot, slots)
 		}
-	}
-	if n := len(f.Slots); n > 0 && int(f.Slots[n-1]) >= slots {
-		return fmt.Errorf("damaged delta: slot %d of %d", f.Slots[n-1], slots)
+		if i > 0 && f.Slots[i-1] >= slot {
+			return fmt.Errorf("damaged delta: slot %d after %d", slot, f.Slots[i-1])
+		}
 	}
 	return nil
 }
