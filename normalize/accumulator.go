@@ -118,16 +118,13 @@ func NewFold(o Options) (*Accumulator, error) {
 // in the dictionary, is refused: such a stream is damaged and the fold is of no
 // further use. A poll without samples only grows the dictionary.
 func (f *Accumulator) Add(s *metric.Snapshot) error {
-	if err := f.grow(&s.DictDelta); err != nil {
+	if err := f.accept(s); err != nil {
 		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
 	}
 	if !s.Outcome.Stored() {
 		return nil
 	}
 	at := s.AtNS()
-	if err := f.check(&s.Delta, at); err != nil {
-		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
-	}
 	n := int32(len(f.times))
 	if f.window.from == never && at >= f.o.StartNS {
 		f.open(n)
@@ -151,25 +148,22 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	return nil
 }
 
-// check refuses a frame that does not fit the dictionary or goes back in time.
-func (f *Accumulator) check(fr *metric.Delta, at int64) error {
+// accept takes over what is new in the dictionary and refuses samples that do
+// not fit it or go back in time.
+func (f *Accumulator) accept(s *metric.Snapshot) error {
+	if err := f.dict.Extend(s); err != nil {
+		return err
+	}
+	f.grow(&s.DictDelta)
+	if !s.Outcome.Stored() {
+		return nil
+	}
+	at := s.AtNS()
 	if at < 0 {
 		return fmt.Errorf("time %d ns is before 1970", at)
 	}
 	if n := len(f.times); n > 0 && at < f.times[n-1] {
 		return fmt.Errorf("time %d ns is before the previous poll at %d ns", at, f.times[n-1])
-	}
-	if len(fr.Slots) != len(fr.Bits) {
-		return fmt.Errorf("damaged frame: %d slots with %d values", len(fr.Slots), len(fr.Bits))
-	}
-	ids := fr.Slots
-	for i := 1; i < len(ids); i++ {
-		if ids[i-1] >= ids[i] {
-			return fmt.Errorf("damaged frame: slot %d after %d", ids[i], ids[i-1])
-		}
-	}
-	if n := len(ids); n > 0 && int(ids[n-1]) >= len(f.slots) {
-		return fmt.Errorf("damaged frame: slot %d of %d", ids[n-1], len(f.slots))
 	}
 	return nil
 }
@@ -210,9 +204,7 @@ func (f *Accumulator) close(n int32) {
 
 // apply takes over the samples of poll n.
 func (f *Accumulator) apply(fr *metric.Delta, n int32) {
-	if fr.Full {
-		f.vanish(fr, n)
-	}
+	f.vanish(fr, n)
 	for i := 0; i < len(fr.Slots); i++ {
 		id, bits := fr.Slots[i], fr.Bits[i]
 		s := &f.slots[id]
@@ -264,12 +256,7 @@ func (f *Accumulator) apply(fr *metric.Delta, n int32) {
 
 // vanish handles the slots that a full frame does not list.
 func (f *Accumulator) vanish(fr *metric.Delta, n int32) {
-	next := 0
-	for id := range f.slots {
-		if next < len(fr.Slots) && int(fr.Slots[next]) == id {
-			next++
-			continue
-		}
+	for id := range fr.Absent(len(f.slots)) {
 		s := &f.slots[id]
 		if !s.present {
 			continue

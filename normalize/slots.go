@@ -52,14 +52,11 @@ type holder struct {
 	index int32
 }
 
-// grow applies the growth of a snapshot. What first appears after the window has
-// no part in it.
-func (f *Accumulator) grow(g *metric.DictDelta) error {
+// grow gives each new slot to the state of its series. What first appears after
+// the window has no part in it.
+func (f *Accumulator) grow(g *metric.DictDelta) {
 	if g.Empty() {
-		return nil
-	}
-	if err := f.dict.Grow(g); err != nil {
-		return err
+		return
 	}
 	f.holders = append(f.holders, make([]holder, len(g.Series))...)
 	f.findNatives(g)
@@ -74,7 +71,6 @@ func (f *Accumulator) grow(g *metric.DictDelta) error {
 		f.histograms[h].arrange(f)
 	}
 	f.stale = f.stale[:0]
-	return nil
 }
 
 // assign gives a new slot to the state of its series. Roles that the type of
