@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,17 +16,14 @@ import (
 
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/fuzzbound"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// fixture returns the path of a shared fixture, or skips the test.
+// fixture returns the path of a file of client events.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	return filepath.Join(dir, "fixtures", "mlperf", name)
+	return testkit.Path(t, "fixtures/mlperf/"+name)
 }
 
 // open reads all events of a file.

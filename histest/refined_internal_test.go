@@ -3,25 +3,17 @@ package histest
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/scrapestat/scrapestat/internal/testkit"
 )
 
 // TestInnerVectors compares the steps before the placement with the reference:
 // groups, reference means and variances, and final means. These values are not exported,
 // hence the internal test.
 func TestInnerVectors(t *testing.T) {
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "vectors", "refined.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct{ Cases []innerCase }
-	if err := json.Unmarshal(data, &file); err != nil {
+	if err := json.Unmarshal(testkit.Data(t, "vectors/refined.json"), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range file.Cases {

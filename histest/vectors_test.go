@@ -3,32 +3,22 @@ package histest_test
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 )
 
 var nine = []float64{0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99}
 
 var nineKeys = []string{"p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99"}
 
-// readVectors decodes a file of ../shared/vectors into v, or skips the test
-// where that folder is not at hand.
+// readVectors decodes a file of numeric cases into v.
 func readVectors(t *testing.T, name string, v any) {
 	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "vectors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := json.Unmarshal(testkit.Data(t, "vectors/"+name), v); err != nil {
 		t.Fatalf("decode %s: %v", name, err)
 	}
 }

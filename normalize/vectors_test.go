@@ -2,28 +2,19 @@ package normalize_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// readVectors reads a file of numeric cases that lies outside the repository.
+// readVectors reads a file of numeric cases.
 func readVectors(t *testing.T, name string, into any) {
 	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "vectors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := json.Unmarshal(testkit.Data(t, "vectors/"+name), into); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,11 +1,10 @@
 package scrape_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -52,16 +51,9 @@ func TestTorchServeLogMode(t *testing.T) {
 
 // T6: recorded bodies of TorchServe 0.12.0.
 func TestTorchServeBodies(t *testing.T) {
-	shared := os.Getenv("SCRAPESTAT_SHARED")
-	if shared == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
 	check := func(name string, lines, families int, want map[string]float64) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(shared, "fixtures/torchserve", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Data(t, "fixtures/torchserve/"+name)
 		d, err := scrape.NewDecoder(scrape.Options{})
 		if err != nil {
 			t.Fatal(err)

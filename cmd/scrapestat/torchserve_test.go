@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -70,11 +71,7 @@ func wantNumber(t *testing.T, what string, got, want float64) {
 
 // T3 and T4 of the TorchServe notes: exact percentiles of recorded logs.
 func TestTorchServePercentiles(t *testing.T) {
-	shared := os.Getenv("SCRAPESTAT_SHARED")
-	if shared == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	r := torchserveRun(t, torchserve.Options{}, filepath.Join(shared, "fixtures", "torchserve"))
+	r := torchserveRun(t, torchserve.Options{}, testkit.Path(t, "fixtures/torchserve"))
 	handler := distributionOf(t, r, "HandlerTime")
 	wantNumber(t, "handler sum", handler.Lines.Sum, 10426.66)
 	wantNumber(t, "handler mean", handler.Lines.Avg, 1737.7767)

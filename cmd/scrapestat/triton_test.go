@@ -6,34 +6,18 @@ import (
 	"math"
 	"net"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/simulate"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/source/triton"
 	"github.com/scrapestat/scrapestat/summary"
 )
-
-// tritonFixture reads a file of the shared folder; without one the test is
-// skipped.
-func tritonFixture(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "fixtures", "triton", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 // startTriton starts a simulated Triton server for the scripts: TRITON is its
 // Prometheus and HTTP port, TRITON_GRPC the gRPC port of the same server.
@@ -59,6 +43,18 @@ func startTriton(t *testing.T, env map[string]string) {
 			t.Error(err)
 		}
 	})
+}
+
+// tritonFixture returns an answer of the statistics extension.
+func tritonFixture(t *testing.T, name string) string {
+	t.Helper()
+	return string(testkit.Data(t, "fixtures/triton/"+name))
+}
+
+// tritonLoad is the statistics of a real server after some load.
+func tritonLoad(t *testing.T) string {
+	t.Helper()
+	return string(testkit.Data(t, "bodies/triton-stats-load.json"))
 }
 
 // noModels is the baseline zero.
@@ -164,54 +160,46 @@ func (r tritonRun) wantStatus(name, status string, labels ...string) {
 
 const us = 1e6
 
-// T1: averages and perf_analyzer's integers, baseline zero.
+// T1: averages and perf_analyzer's integers of a real server, baseline zero.
 func TestT1Averages(t *testing.T) {
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "cap_dynbatch_2025.json"))
-	r.want("derived_avg_request_seconds", us, "100368.840")
-	r.want("derived_avg_queue_seconds", us, "44946.240")
-	r.want("derived_avg_compute_input_seconds", us, "197.332")
-	r.want("derived_avg_compute_infer_seconds", us, "55003.265")
-	r.want("derived_avg_compute_output_seconds", us, "215.623")
-	r.want("derived_avg_overhead_seconds", us, "6.380")
-	for what, want := range map[string]string{"request": "100368", "queue": "44946", "compute_input": "197", "compute_infer": "55003", "compute_output": "215", "overhead": "6"} {
-		r.want("pa_"+what+"_us", 1, want)
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonLoad(t))
+	dyn := []string{"model", "dyn", "version", "1"}
+	r.want("derived_avg_request_seconds", us, "16255.857", dyn...)
+	r.want("derived_avg_queue_seconds", us, "8100.462", dyn...)
+	r.want("derived_avg_compute_input_seconds", us, "30.736", dyn...)
+	r.want("derived_avg_compute_infer_seconds", us, "7993.161", dyn...)
+	r.want("derived_avg_compute_output_seconds", us, "126.272", dyn...)
+	r.want("derived_avg_overhead_seconds", us, "5.227", dyn...)
+	// perf_analyzer takes the version with most requests.
+	for what, want := range map[string]string{"request": "13114", "queue": "3488", "compute_input": "35",
+		"compute_infer": "8986", "compute_output": "598", "overhead": "6"} {
+		r.want("pa_"+what+"_us", 1, want, "model", "dyn", "version", "2")
 	}
-	r.want("derived_invariant_violations", 1, "0")
-	r.wantStatus("derived_avg_cache_hit_seconds", "zero_denominator")
-	r.wantStatus("derived_avg_failure_seconds", "zero_denominator")
-	r.wantStatus("derived_avg_combined_seconds", "")
-}
-
-// The averages that section 4 prints for two other captures.
-func TestTritonCaptures(t *testing.T) {
-	check := func(name, batch string, averages ...string) {
-		t.Helper()
-		r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, name))
-		for i, what := range []string{"request", "queue", "compute_input", "compute_infer", "compute_output", "overhead"} {
-			r.want("derived_avg_"+what+"_seconds", us, averages[i])
-		}
-		r.want("derived_avg_batch_size", 1, batch)
-		r.want("derived_invariant_violations", 1, "0")
-	}
-	check("cap_wav_2024.json", "6", "1573460.3506", "11.5488", "441.3613", "1572225.9327", "677.2843", "104.2235")
-	check("cap_2021_pre_cache.json", "3", "93163.5085", "8211.8967", "28439.0073", "56346.5322", "158.424", "7.6483")
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "cap_wav_2024.json"))
-	for what, want := range map[string]string{"request": "1573460", "queue": "11", "compute_input": "441", "compute_infer": "1572225", "compute_output": "677"} {
-		r.want("pa_"+what+"_us", 1, want)
-	}
+	r.want("derived_invariant_violations", 1, "0", dyn...)
+	r.wantStatus("derived_avg_cache_hit_seconds", "zero_denominator", dyn...)
+	r.wantStatus("derived_avg_failure_seconds", "zero_denominator", dyn...)
+	r.wantStatus("derived_avg_combined_seconds", "", dyn...)
+	r.want("derived_avg_request_seconds", us, "13114.222", "model", "dyn", "version", "2")
+	r.want("derived_avg_overhead_seconds", us, "5.683", "model", "dyn", "version", "2")
+	r.want("derived_avg_request_seconds", us, "10474.874", "model", "cached")
+	r.want("derived_avg_cache_hit_seconds", us, "9.613", "model", "cached")
+	r.want("derived_avg_cache_miss_seconds", us, "22.840", "model", "cached")
+	r.want("derived_avg_compute_infer_seconds", us, "12148.765", "model", "ens")
 }
 
 // T2: the distribution of batch sizes.
 func TestT2Batches(t *testing.T) {
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "cap_dynbatch_2025.json"))
-	r.want("derived_avg_batch_size", 1, "3.720207")
-	for p, want := range map[string][2]string{"50": {"3", "5"}, "90": {"6", "6"}, "99": {"7", "7"}} {
-		r.want("derived_batch_size_p"+p, 1, want[0], "weight", "execution")
-		r.want("derived_batch_size_p"+p, 1, want[1], "weight", "inference")
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonLoad(t))
+	dyn := []string{"model", "dyn", "version", "1"}
+	r.want("derived_avg_batch_size", 1, "4.771277", dyn...)
+	for p, want := range map[string][2]string{"50": {"4", "8"}, "90": {"10", "12"}, "99": {"14", "16"}} {
+		r.want("derived_batch_size_p"+p, 1, want[0], append(dyn, "weight", "execution")...)
+		r.want("derived_batch_size_p"+p, 1, want[1], append(dyn, "weight", "inference")...)
 	}
-	for i, want := range []string{"29115.883", "14639.842", "12996.261", "12681.939", "11695.366", "11335.817", "11259.348"} {
-		r.want("derived_infer_seconds_per_inference", us, want, "batch_size", fmt.Sprint(i+1))
+	for i, want := range []string{"19965.123", "2166.051", "1312.981", "1144.340", "985.139"} {
+		r.want("derived_infer_seconds_per_inference", us, want, append(dyn, "batch_size", fmt.Sprint(i+1))...)
 	}
+	r.want("derived_avg_batch_size", 1, "2.903846", "model", "ens")
 }
 
 // T3: a window with cache and failures, and the same as slices.
@@ -238,17 +226,17 @@ func TestT3Cache(t *testing.T) {
 
 // T4: strings for numbers, zeros left out.
 func TestT4Averages(t *testing.T) {
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "cap_protojson_strings_2023.json"))
-	r.want("derived_avg_request_seconds", us, "4414607.379")
-	r.want("pa_request_us", 1, "4414607")
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "protojson_strings.json"))
+	r.want("derived_avg_request_seconds", us, "20143.321")
+	r.want("pa_request_us", 1, "20143")
 	r.want("derived_failure_ratio", 1, "0")
 	r.wantStatus("derived_batch_size_p50", "")
 }
 
 // T5: nothing but a failure.
 func TestT5Averages(t *testing.T) {
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "cap_failonly_2021.json"))
-	r.want("derived_avg_failure_seconds", us, "2919.154")
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, tritonFixture(t, "failonly.json"))
+	r.want("derived_avg_failure_seconds", us, "3141.593")
 	r.wantStatus("derived_avg_request_seconds", "zero_denominator")
 	r.wantStatus("derived_avg_overhead_seconds", "zero_denominator")
 	r.wantStatus("derived_avg_batch_size", "zero_denominator")

@@ -2,23 +2,19 @@ package torchserve_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 )
 
 // fixture returns the path of recorded output of TorchServe 0.12.0.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
-	shared := os.Getenv("SCRAPESTAT_SHARED")
-	if shared == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	return filepath.Join(shared, "fixtures/torchserve", name)
+	return filepath.Join(testkit.Path(t, "fixtures/torchserve"), name)
 }
 
 func TestBatchLine(t *testing.T) { // T3; its percentiles are those of package normalize

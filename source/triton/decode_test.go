@@ -2,29 +2,20 @@ package triton_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/fuzzbound"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/triton"
 )
 
-// fixture reads a file of the shared folder; the test is skipped without one.
+// fixture reads an answer of the statistics extension.
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "fixtures", "triton", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Data(t, "fixtures/triton/"+name)
 }
 
 // tape is what a decoder told so far.
@@ -120,23 +111,23 @@ const quoted = "triton_stats_requests_total{model=\"%s\",stat=\"%s\",version=\"1
 // T4: a JSON form of protobuf, with strings for numbers and zeros left out.
 func TestT4ProtoJSON(t *testing.T) {
 	p := newTape(t)
-	s := p.json(newDecoder(t, triton.Options{}), string(fixture(t, "cap_protojson_strings_2023.json")))
+	s := p.json(newDecoder(t, triton.Options{}), string(fixture(t, "protojson_strings.json")))
 	if s.Outcome != metric.OK || s.Err != "" || len(s.Drops) > 0 {
 		t.Fatalf("outcome %v %q %v", s.Outcome, s.Err, s.Drops)
 	}
-	p.want(fmt.Sprintf(quoted, "ens_y", "success", 3076))
-	p.want(fmt.Sprintf(quoted, "ens_y", "fail", 0))
-	p.want(`triton_stats_request_duration_nanoseconds_total{model="ens_y",stat="success",version="1"} 13579332296838`)
-	p.want(`triton_stats_request_duration_nanoseconds_total{model="ens_y",stat="fail",version="1"} 0`)
+	p.want(fmt.Sprintf(quoted, "ens", "success", 104))
+	p.want(fmt.Sprintf(quoted, "ens", "fail", 0))
+	p.want(`triton_stats_request_duration_nanoseconds_total{model="ens",stat="success",version="1"} 2094905413`)
+	p.want(`triton_stats_request_duration_nanoseconds_total{model="ens",stat="fail",version="1"} 0`)
 	p.none("triton_stats_batch")
 }
 
 // T5: one request that failed.
 func TestT5OnlyFailures(t *testing.T) {
 	p := newTape(t)
-	p.json(newDecoder(t, triton.Options{}), string(fixture(t, "cap_failonly_2021.json")))
+	p.json(newDecoder(t, triton.Options{}), string(fixture(t, "failonly.json")))
 	p.want(fmt.Sprintf(quoted, "m", "fail", 1))
-	p.want(`triton_stats_request_duration_nanoseconds_total{model="m",stat="fail",version="1"} 2919154`)
+	p.want(`triton_stats_request_duration_nanoseconds_total{model="m",stat="fail",version="1"} 3141593`)
 	p.none("last_inference")
 	p.none("cache_hit")
 }
@@ -161,9 +152,13 @@ func TestT7DecoupledResponses(t *testing.T) {
 
 // The wire form of a fixture gives the series and values of its JSON.
 func TestWireForm(t *testing.T) {
-	for _, name := range []string{"cap_dynbatch_2025", "decoupled_response_stats", "grpc_edge_values"} {
+	for name, text := range map[string][]byte{
+		"stats_load":               testkit.Data(t, "bodies/triton-stats-load.json"),
+		"decoupled_response_stats": fixture(t, "decoupled_response_stats.json"),
+		"grpc_edge_values":         fixture(t, "grpc_edge_values.json"),
+	} {
 		a, b := newTape(t), newTape(t)
-		s := a.json(newDecoder(t, triton.Options{}), string(fixture(t, name+".json")))
+		s := a.json(newDecoder(t, triton.Options{}), string(text))
 		if s.Outcome != metric.OK {
 			t.Errorf("%s: %v %s", name, s.Outcome, s.Err)
 		}
