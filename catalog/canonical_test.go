@@ -14,7 +14,7 @@ func TestComparability(t *testing.T) {
 		t.Helper()
 		for _, pair := range [][2]string{{a, b}, {b, a}} {
 			got := ""
-			for _, n := range catalog.Comparability(id, pair[0], pair[1]) {
+			for _, n := range catalog.Comparability(catalog.Quantity{ID: id, Engine: pair[0]}, catalog.Quantity{ID: id, Engine: pair[1]}) {
 				got += n.Letter
 				if !strings.HasSuffix(n.Text, ".") {
 					t.Errorf("note %s: %q", n.Letter, n.Text)
@@ -45,6 +45,55 @@ func TestComparability(t *testing.T) {
 	check("running", "vllm", "dynamo-worker", "j")
 	check("running", "vllm", "dynamo", "j")
 	check("no_such_id", "vllm", "dynamo", "")
+}
+
+// A caveat between ids is told where both stand side by side, of one engine or
+// two, and those of an engine alone need no other.
+func TestCaveats(t *testing.T) {
+	letters := func(list []catalog.Caveat) string {
+		out := ""
+		for _, c := range list {
+			out += c.Letter
+		}
+		return out
+	}
+	between := func(a, b catalog.Quantity, want string) {
+		t.Helper()
+		for range 2 {
+			if got := letters(catalog.Comparability(a, b)); got != want {
+				t.Errorf("%+v and %+v: caveats %q, want %q", a, b, got, want)
+			}
+			a, b = b, a
+		}
+	}
+	q := func(id, engine string) catalog.Quantity { return catalog.Quantity{ID: id, Engine: engine} }
+	between(q("itl_s", "vllm"), q("tpot_s", "vllm"), "b")
+	between(q("itl_s", "vllm"), q("tpot_s", "tgi"), "b")
+	between(q("itl_mean_s", "sglang"), q("tpot_mean_s", "llamacpp"), "")
+	between(q("itl_s", "vllm"), q("itl_s", "trtllm"), "")
+	between(q("tpot_s", "vllm"), q("tpot_mean_s", "tgi"), "")
+	between(q("ttft_s", "vllm"), q("e2e_s", "sglang"), "")
+	between(q("request_rate", "dynamo"), q("request_rate", "dynamo-worker"), "p")
+	own := func(id, engine, want string) {
+		t.Helper()
+		if got := letters(q(id, engine).Caveats()); got != want {
+			t.Errorf("%s of %s: caveats %q, want %q", id, engine, got, want)
+		}
+	}
+	own("ttft_s", "sglang", "n")
+	own("ttft_mean_s", "sglang", "")
+	own("output_tok_s", "tgi", "d")
+	own("output_tok_s", "sglang", "")
+	own("output_tok_s", "vllm-omni", "df")
+	own("request_rate", "triton-stats", "o")
+	own("tpot_s", "tgi", "")
+	if got := letters(catalog.AllCaveats()); got != "abcdefghijklmnop" {
+		t.Errorf("caveats %q", got)
+	}
+	list := catalog.SortCaveats([]catalog.Caveat{{Letter: "c"}, {Letter: "a"}, {Letter: "c"}})
+	if got := letters(list); got != "ac" {
+		t.Errorf("sorted %q", got)
+	}
 }
 
 // Labels that differ between runs of the same are known, of all families and of

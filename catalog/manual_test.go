@@ -92,7 +92,7 @@ func manual(c *catalog.Catalog) string {
 		}
 		for a := range engines {
 			for e := range engines {
-				for _, n := range catalog.Comparability(id.ID, a, e) {
+				for _, n := range catalog.Comparability(catalog.Quantity{ID: id.ID, Engine: a}, catalog.Quantity{ID: id.ID, Engine: e}) {
 					letters = append(letters, n.Letter)
 				}
 			}
@@ -101,7 +101,7 @@ func manual(c *catalog.Catalog) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", id.ID, id.Meaning, strings.Join(of, "<br>"), strings.Join(slices.Compact(letters), " "))
 	}
 	b.WriteString("\nThe notes apply between two engines that mean different things:\n\n")
-	for _, n := range catalog.Notes() {
+	for _, n := range catalog.AllCaveats() {
 		fmt.Fprintf(&b, "- (%s) %s\n", n.Letter, n.Text)
 	}
 	list := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -169,7 +170,8 @@ type draft struct {
 	facts    facts
 	measures [][]*measure // by side, then run; only those with a value
 	seeds    [][]string   // parallel: the identity of the run
-	fixed    string       // reason why the row cannot be compared at all
+	caveats  []catalog.Caveat
+	fixed    string // reason why the row cannot be compared at all
 }
 
 // rows makes the rows of all families.

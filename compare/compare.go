@@ -143,12 +143,14 @@ func Compare(inputs []Input, o Options) (*Result, error) {
 // finish selects and sorts the rows.
 func (c *comparer) finish(rows []*draft) {
 	for _, d := range rows {
-		if c.selected(d) {
-			c.result.Rows = append(c.result.Rows, d.Row)
-		} else {
+		if !c.selected(d) {
 			c.result.Left++
+			continue
 		}
+		c.result.Rows = append(c.result.Rows, d.Row)
+		c.result.Caveats = append(c.result.Caveats, d.caveats...)
 	}
+	c.result.Caveats = catalog.SortCaveats(c.result.Caveats)
 	sortRows(c.result.Rows)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -161,7 +162,7 @@ func (s *stock) infoSettings(c *comparer) map[string]string {
 			name = f.Name
 		}
 		for i := range m.Series {
-			for label, value := range m.Series[i].Labels.Without(volatileLabels...).All() {
+			for label, value := range m.Series[i].Labels.Without(catalog.VolatileLabels()...).All() {
 				key := fmt.Sprintf("%s{%s}", strings.TrimSuffix(name, "_info"), label)
 				if !slices.Contains(sets[key], value) {
 					sets[key] = append(sets[key], value)

@@ -36,6 +36,9 @@ func JSON(w io.Writer, r *Result) error {
 	for _, warning := range r.Warnings {
 		doc.Warnings = append(doc.Warnings, jsonWarning(warning))
 	}
+	for _, c := range r.Caveats {
+		doc.Caveats = append(doc.Caveats, jsonCaveat(c))
+	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(doc); err != nil {
@@ -57,6 +60,7 @@ type jsonDocument struct {
 	Differences []jsonDifference `json:"differences"`
 	Rows        []jsonRow        `json:"rows"`
 	Warnings    []jsonWarning    `json:"warnings,omitempty"`
+	Caveats     []jsonCaveat     `json:"caveats,omitempty"`
 }
 
 type jsonSide struct {
@@ -83,6 +87,11 @@ type jsonDifference struct {
 type jsonWarning struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
+}
+
+type jsonCaveat struct {
+	Letter string `json:"letter"`
+	Text   string `json:"text"`
 }
 
 type jsonRow struct {

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"strings"
+
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -34,10 +36,17 @@ func rule(d *summary.Derived) facts {
 	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline, question: d.Category, canonical: d.Canonical}
 }
 
-// volatileLabels name a process or a place and differ between runs of the same
-// thing (design document derived-metrics.md, section 8).
-var volatileLabels = []string{"pid", "WorkerId", "actor_id", "SessionName", "NodeAddress", "Version", "Hostname", "hostname",
-	"instance", "pod", "container", "namespace", "router_id", "worker_id", "UUID", "gpu_uuid"}
+// quantity is what the catalog calls a statistic of it.
+func (f facts) quantity(stat string, typ metric.Type) catalog.Quantity {
+	id := f.canonical
+	switch {
+	case stat == "mean":
+		id = strings.TrimSuffix(id, "_s") + "_mean_s"
+	case stat == "rate" && typ != metric.Counter:
+		id = "" // how often, not how much
+	}
+	return catalog.Quantity{ID: id, Engine: f.engine}
+}
 
 // labelNames are older names of labels, for families that the catalog does not
 // know.
@@ -47,7 +56,7 @@ var labelNames = map[string]string{"stage_id": "stage", "replica_id": "replica"}
 // their newest names, with those that its name implies, without those that name a
 // process or a place.
 func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
-	l = l.Without(volatileLabels...)
+	l = l.Without(catalog.VolatileLabels()...)
 	if f.family == nil {
 		return rename(l)
 	}

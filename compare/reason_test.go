@@ -3,6 +3,7 @@ package compare_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -250,4 +251,29 @@ func TestRefusals(t *testing.T) {
 	check(compare.Options{Alpha: 0.7}, a, run("b", newRun("2")))
 	check(compare.Options{MinEffect: 11}, a, run("b", newRun("2")))
 	check(compare.Options{Profile: "nosuch"}, a, run("b", newRun("2")))
+}
+
+// TestCaveats: percentiles of SGLang's time to the first token carry the catalog's
+// caveat, its mean and other engines' do not, and the result lists it once.
+func TestCaveats(t *testing.T) {
+	const ttft = "sglang:time_to_first_token_seconds"
+	with := func(factor float64) built {
+		bounds, vals := []float64{0.1, 1, 2, 4}, wave(40, 1.5, factor)
+		return newRun("1").histogram(ttft, "seconds", metric.Labels{}, bounds, 4, vals...).
+			histogram("vllm:time_to_first_token_seconds", "seconds", metric.Labels{}, bounds, 4, vals...)
+	}
+	r := do(t, compare.Options{}, run("a", with(1)), run("b", with(1.1)))
+	got := map[string]bool{}
+	for i := range r.Rows {
+		got[r.Rows[i].Family+" "+r.Rows[i].Stat] = slices.Contains(r.Rows[i].Notes, "caveat n")
+	}
+	for row, want := range map[string]bool{ttft + " p50": true, ttft + " p99": true, ttft + " mean": false, ttft + " rate": false,
+		"vllm:time_to_first_token_seconds p99": false} {
+		if has, ok := got[row]; !ok || has != want {
+			t.Errorf("%s: caveat n %v (there: %v), want %v", row, has, ok, want)
+		}
+	}
+	if len(r.Caveats) != 1 || r.Caveats[0].Letter != "n" || r.Caveats[0].Text == "" {
+		t.Errorf("caveats %+v, want n once", r.Caveats)
+	}
 }

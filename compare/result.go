@@ -100,6 +100,7 @@ type Result struct {
 	Tested      int   // rows and sides that Benjamini-Hochberg's correction ran over
 	Left        int   // rows that Options.Profile or Options.Metric left out
 	Warnings    []metric.Warning
+	Caveats     []catalog.Caveat // that Notes of rows name, by letter
 }
 
 // Side is one or several runs under one name.

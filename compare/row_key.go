@@ -37,6 +37,7 @@ func (c *comparer) placeRows(key string, first *familyEntry, hold []*familyEntry
 			found[i][m.stat] = m.measure
 		}
 	}
+	f := first.facts
 	var out []*draft
 	for _, stat := range stats {
 		d := c.draft(key, first, hold, at, stat)
@@ -45,6 +46,10 @@ func (c *comparer) placeRows(key string, first *familyEntry, hold []*familyEntry
 		}
 		d.direct()
 		d.describeNames(c)
+		d.caveats = f.quantity(stat, d.Type).Caveats()
+		for _, x := range d.caveats {
+			d.note("caveat " + x.Letter)
+		}
 		out = append(out, d)
 	}
 	return out

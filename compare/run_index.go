@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
@@ -49,12 +50,6 @@ type place struct {
 	labels metric.Labels
 }
 
-// isInfo says that a family describes the server by its labels: its value means
-// nothing.
-func isInfo(m *summary.Metric) bool {
-	return m.Type == metric.Info || strings.HasSuffix(m.Name, "_info")
-}
-
 // isInstant says that the value of a family is a time of the day.
 func isInstant(name string) bool {
 	return strings.HasSuffix(name, "_start_time_seconds") || strings.HasSuffix(name, "_timestamp_seconds") || strings.HasSuffix(name, "_created")
@@ -68,7 +63,7 @@ func (c *comparer) newStock(in *Input, side int) *stock {
 		have[in.Run.Metrics[i].Name] = true
 	}
 	for i := range in.Run.Metrics {
-		if m := &in.Run.Metrics[i]; isInfo(m) {
+		if m := &in.Run.Metrics[i]; m.Type == metric.Info || catalog.Configuration(m.Name) {
 			s.infos = append(s.infos, m)
 		} else {
 			c.stockFamily(s, m, have)
@@ -108,7 +103,7 @@ func (c *comparer) stockDerived(s *stock, d *summary.Derived) {
 		h = &familyEntry{kind: DerivedRow, name: d.Name, unit: d.Unit, facts: rule(d)}
 		s.families[key] = h
 	}
-	h.entry = append(h.entry, entry{target: s.targetOf(d.Endpoint), labels: rename(d.Labels.Without(volatileLabels...)), derive: d})
+	h.entry = append(h.entry, entry{target: s.targetOf(d.Endpoint), labels: rename(d.Labels.Without(catalog.VolatileLabels()...)), derive: d})
 }
 
 // targetOf is the name of the target of a derived quantity; "" for one of all

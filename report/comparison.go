@@ -305,6 +305,9 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 		_, _ = tab.WriteTo(&b) // a builder takes everything
 	}
 	c.reasonsText(&b)
+	for _, x := range r.Caveats {
+		fmt.Fprintf(&b, "caveat %s: %s\n", x.Letter, x.Text)
+	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(&b, "warning: %s: %s\n", texttab.Escape(warning.Code), texttab.Escape(warning.Text))
 	}

@@ -29,6 +29,9 @@ func ComparisonHTML(w io.Writer, r *compare.Result) error {
 		class := strings.ReplaceAll(row.Verdict().String(), " ", "-")
 		page.Rows = append(page.Rows, comparisonLine{Class: class, Meaning: texttab.Escape(row.Meaning), Cells: escapeAll(c.line(row))})
 	}
+	for _, x := range r.Caveats {
+		page.Caveats = append(page.Caveats, "caveat "+x.Letter+": "+x.Text)
+	}
 	for _, g := range c.groups {
 		page.Reasons = append(page.Reasons, fmt.Sprintf("%s (%d): %s", texttab.Escape(g.reason), g.rows, texttab.Escape(c.namesOf(g))))
 	}
@@ -48,7 +51,7 @@ type comparisonView struct {
 	Sides, Header        []string
 	Differences          [][]string
 	Rows                 []comparisonLine
-	Reasons              []string
+	Reasons, Caveats     []string
 }
 
 // comparisonLine is a row of the page.

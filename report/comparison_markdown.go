@@ -37,6 +37,9 @@ func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) err
 	}
 	c.markdownDifferences(&b)
 	c.markdownReasons(&b)
+	for _, x := range r.Caveats {
+		fmt.Fprintf(&b, "caveat %s: %s\n\n", x.Letter, texttab.Markdown(x.Text))
+	}
 	fmt.Fprintf(&b, "<sub>%s</sub>\n", texttab.Markdown(c.terms()))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)

@@ -3,51 +3,39 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// note is a doubt that one should have when numbers of engines stand side by side,
-// or an engine's number alone. Section 8 of the design document derived-metrics.md.
-type note struct {
-	engines   []string // it is about, as the catalog names them; nil is all
-	others    bool     // it needs another engine beside those, or two for all
-	canonical []string // any of these must be told
-	text      string
-}
-
-var notes = [...]note{
-	{[]string{"trtllm"}, true, []string{"ttft_s", "ttft_mean_s"}, "TensorRT-LLM's time to first token begins in the engine, that of others at the arrival: theirs includes their front end."},
-	{nil, true, []string{"itl_s", "tpot_s", "itl_mean_s", "tpot_mean_s"}, "itl is per token, tpot per request: long answers weigh more in the first. They are not the same number."},
-	{nil, true, []string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s"}, "Bucket bounds differ between engines: compare means first, percentiles only with their brackets."},
-	{[]string{"trtllm", "tgi", "llamacpp"}, false, []string{"output_tok_s"}, "Where an engine counts tokens when a request ends, the rate of a slice is a sawtooth; that of the whole window is right but for requests under way at its ends."},
-	{[]string{"llamacpp"}, false, []string{"input_tok_s"}, "llama.cpp's prompt tokens leave out what came from its cache; those of others include it."},
-	{[]string{"vllm-omni"}, false, []string{"output_tok_s"}, "Generated tokens of an Omni pipeline add up all stages, codec tokens included."},
-	{nil, true, []string{"request_rate", "error_ratio"}, "What counts as a request differs: vLLM's contain aborted and failed ones, SGLang's those that finished, TGI's and Triton's no failures."},
-	{[]string{"dynamo"}, true, []string{"output_tok_s", "request_rate"}, "A Dynamo frontend and its workers see the same requests: their numbers must not be added up."},
-	{[]string{"triton"}, false, []string{"request_rate"}, "The row of an ensemble holds what its composing models do: rows of models must not be added up."},
-	{[]string{"sglang"}, false, []string{"ttft_s"}, "SGLang's first bucket of time to first token ends at 100 ms: percentiles below are invented, the mean is not."},
-}
-
-// notes tells what to keep in mind with the numbers of one engine.
-func (t *pageBuilder) notes(e *engine) *table {
-	tab := noteTable()
-	told := e.canonicals(t.run)
-	for _, n := range notes {
-		if !n.others && slices.Contains(n.engines, e.id) && n.touches(told) {
-			tab.row(raw(e.title), str(n.text))
+// notes lists the caveats of the quantities that the tables of one engine show.
+func (t *pageBuilder) notes(e *engine, quantities, latencies *table) *table {
+	var all []catalog.Caveat
+	add := func(tab *table, canonical int) {
+		for _, row := range tab.rows {
+			id, _ := row[canonical].value.(string)
+			all = append(all, e.quantity(id).Caveats()...)
 		}
 	}
+	add(quantities, 4)
+	add(latencies, 1)
+	return noteTable(e.title, all)
+}
+
+// quantity is a canonical quantity of an engine as the catalog names it.
+func (e *engine) quantity(id string) catalog.Quantity {
+	return catalog.Quantity{ID: id, Engine: e.packs[0].Name}
+}
+
+// noteTable lists caveats by their letters, each once.
+func noteTable(engine string, caveats []catalog.Caveat) *table {
+	tab := &table{id: "notes", title: "notes", list: true,
+		columns: []column{hidden("engine"), words("letter", "LETTER"), words("text", "NOTE")}}
+	for _, c := range catalog.SortCaveats(caveats) {
+		tab.row(raw(optional(engine)), str(c.Letter), str(c.Text))
+	}
 	return tab
-}
-
-func noteTable() *table {
-	return &table{id: "notes", title: "notes", list: true, columns: []column{hidden("engine"), words("text", "NOTE")}}
-}
-
-func (n *note) touches(canonical []string) bool {
-	return slices.ContainsFunc(n.canonical, func(id string) bool { return slices.Contains(canonical, id) })
 }
 
 // canonicals are the quantities across engines that an engine has numbers of.
@@ -108,8 +96,10 @@ func (t *pageBuilder) crossEngine() {
 	if len(tab.rows) == 0 {
 		return
 	}
+	tab.columns = append(tab.columns, words("notes", "NOTES"))
+	notes := t.crossNotes(tab, engines)
 	t.add(tab)
-	t.add(t.crossNotes(engines))
+	t.add(notes)
 }
 
 // canonical is the value of an engine for a canonical id, all models added up where
@@ -179,23 +169,34 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 	}
 }
 
-// crossNotes are the notes that apply to engines that stand side by side.
-func (t *pageBuilder) crossNotes(engines []*engine) *table {
-	tab := noteTable()
-	for _, n := range notes {
-		about, all := 0, 0
-		for _, e := range engines {
-			if !n.touches(e.canonicals(t.run)) {
-				continue
+// crossNotes fills in the column of caveats, the last one, and lists them: those
+// between the quantities of different engines, or different ids, in the table.
+func (t *pageBuilder) crossNotes(tab *table, engines []*engine) *table {
+	shown := make([][]catalog.Quantity, len(tab.rows))
+	for i, row := range tab.rows {
+		id, _, _ := strings.Cut(row[0].value.(string), " ") // without the percentile
+		for k, e := range engines {
+			if row[2+k].value != nil {
+				shown[i] = append(shown[i], e.quantity(id))
 			}
-			all++
-			if n.engines == nil || slices.Contains(n.engines, e.id) {
-				about++
-			}
-		}
-		if n.others && about > 0 && all > 1 {
-			tab.row(cell{}, str(n.text))
 		}
 	}
-	return tab
+	var all []catalog.Caveat
+	others := slices.Concat(shown...)
+	for i := range tab.rows {
+		var of []catalog.Caveat
+		for _, q := range shown[i] {
+			for _, other := range others {
+				of = append(of, catalog.Comparability(q, other)...)
+			}
+		}
+		of = catalog.SortCaveats(of)
+		var letters []string
+		for _, c := range of {
+			letters = append(letters, c.Letter)
+		}
+		tab.rows[i] = append(tab.rows[i], cell{strings.Join(letters, " "), letters})
+		all = append(all, of...)
+	}
+	return noteTable("", all)
 }

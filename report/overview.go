@@ -146,7 +146,7 @@ func (t *pageBuilder) engines() {
 			t.add(tab)
 		}
 		t.add(t.missing(e))
-		t.add(t.notes(e))
+		t.add(t.notes(e, quantities, latencies))
 		if len(t.tables) > first {
 			t.tables[first].heading = t.heading(e)
 		}

@@ -152,7 +152,7 @@ func (r *Run) together(sources []source) []FleetResult {
 
 // tellsWhere says that a label names a place rather than a kind of thing.
 func (r *Run) tellsWhere(name string) bool {
-	if name == ByEndpoint || name == ByTarget || slices.Contains(replicaLabels[:], name) {
+	if name == ByEndpoint || name == ByTarget || slices.Contains(replicaLabels(), name) {
 		return true
 	}
 	for i := range r.Endpoints {

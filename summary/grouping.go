@@ -45,9 +45,13 @@ var wholes = [...]metric.Label{
 // an ensemble of Triton holds what those of its composing models hold.
 var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"}, {"nv_cache_", "model"}}
 
-// replicaLabels are those that tell replicas within a target; whatever else a
-// series is labelled with says what was counted, not where.
-var replicaLabels = [...]string{"engine", "replica", "dp_rank", "worker_id", "pid", "gpu"}
+// replicaLabels tell replicas within a target: those of the catalog except ranks
+// that each report the whole.
+func replicaLabels() []string {
+	return slices.DeleteFunc(catalog.ReplicaLabels(), func(name string) bool {
+		return slices.ContainsFunc(wholes[:], func(l metric.Label) bool { return l.Name == name })
+	})
+}
 
 // group is the series that agree in their labels.
 type group struct {
@@ -197,6 +201,7 @@ func skewOf(series []*Series) *Skew {
 		endpoint int
 		labels   metric.Labels
 	}
+	names := replicaLabels()
 	var order []replica
 	sum := map[replica]float64{}
 	for _, s := range series {
@@ -213,7 +218,7 @@ func skewOf(series []*Series) *Skew {
 		default:
 			continue
 		}
-		k := replica{s.Endpoint, s.Labels.Only(replicaLabels[:]...)}
+		k := replica{s.Endpoint, s.Labels.Only(names...)}
 		if _, ok := sum[k]; !ok {
 			order = append(order, k)
 		}
