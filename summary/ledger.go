@@ -42,7 +42,7 @@ type ledger struct {
 
 // add accounts for a poll. It refuses one that does not fit the dictionary.
 func (l *ledger) add(s *metric.Snapshot) error {
-	if err := l.dict.Grow(&s.DictDelta); err != nil {
+	if err := l.dict.Extend(s); err != nil {
 		return err
 	}
 	p := poll{at: s.AtNS(), took: int64(s.Duration), late: -1, outcome: s.Outcome, repeat: s.Duplicate}
@@ -62,9 +62,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		*first = PollError{AtNS: p.at, Outcome: s.Outcome, Text: s.Err}
 	}
 	if s.Outcome.Stored() {
-		if err := l.count(&s.Delta); err != nil {
-			return err
-		}
+		l.count(&s.Delta)
 		p.usable = l.shown > 0
 		l.sum.Lines += int64(s.Lines)
 		l.sum.Stored += int64(s.Lines - s.Dropped())
@@ -85,15 +83,12 @@ func (l *ledger) add(s *metric.Snapshot) error {
 
 // count finds out how many slots of the types AIPerf keeps are present. Only a
 // full frame can change that.
-func (l *ledger) count(f *metric.Delta) error {
+func (l *ledger) count(f *metric.Delta) {
 	if !f.Full {
-		return nil
+		return
 	}
 	l.shown = 0
 	for _, slot := range f.Slots {
-		if int(slot) >= len(l.dict.Slots) {
-			return fmt.Errorf("damaged frame: slot %d of %d", slot, len(l.dict.Slots))
-		}
 		s := &l.dict.Slots[slot]
 		switch l.dict.FamilyOf(s.Series).Type {
 		case metric.Counter, metric.Gauge, metric.Histogram, metric.Unknown:
@@ -102,7 +97,6 @@ func (l *ledger) count(f *metric.Delta) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (l *ledger) failed(s *metric.Snapshot, at int64) {
