@@ -45,9 +45,9 @@ type target struct {
 	warmLast   int64
 	late       *late // nil without a warm-up
 	opened     bool
-	held       []metric.Snapshot // not yet given to the folds
-	fed        int64             // time of the last poll given to them
-	seen       int64             // time of the last poll
+	held       []*metric.Snapshot // not yet given to the folds
+	fed        int64              // time of the last poll given to them
+	seen       int64              // time of the last poll
 }
 
 // NewBuilder returns a builder for a run that is being recorded. The window is
@@ -168,7 +168,7 @@ func (b *Builder) Add(s *metric.Snapshot) error {
 		}
 		return t.feed(b, s)
 	}
-	t.held = append(t.held, clone(s))
+	t.held = append(t.held, s.Clone())
 	if !started {
 		return nil
 	}
@@ -208,8 +208,8 @@ func (t *target) release(b *Builder, p *plan, until int64) error {
 	if err := t.open(b, p, true); err != nil {
 		return err
 	}
-	for i := range t.held[:n] {
-		if err := t.feed(b, &t.held[i]); err != nil {
+	for _, s := range t.held[:n] {
+		if err := t.feed(b, s); err != nil {
 			return err
 		}
 	}
@@ -264,15 +264,6 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 		}
 	}
 	return nil
-}
-
-// clone copies a poll with what the folds read of it.
-func clone(s *metric.Snapshot) metric.Snapshot {
-	c := *s
-	c.Body, c.Drops, c.Warnings = nil, nil, nil
-	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
-	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
-	return c
 }
 
 // Result returns the result of what was added so far, as if the run had ended

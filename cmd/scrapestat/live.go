@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,23 +107,12 @@ func (f *liveAnalysis) notify(n news) {
 // Record implements observer.
 func (f *liveAnalysis) Record(s *metric.Snapshot) {
 	if f != nil && !f.behind.Load() {
-		f.notify(news{poll: copyPoll(s)})
+		f.notify(news{poll: s.Clone()})
 	}
 }
 
 func (f *liveAnalysis) mark(m metric.Mark)        { f.notify(news{mark: &m}) }
 func (f *liveAnalysis) addTarget(t metric.Target) { f.notify(news{target: &t}) }
-
-// copyPoll copies what an analysis reads of a poll.
-func copyPoll(s *metric.Snapshot) *metric.Snapshot {
-	c := *s
-	c.Body = nil
-	c.Drops, c.Warnings = slices.Clone(s.Drops), slices.Clone(s.Warnings)
-	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
-	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
-	c.Observations, c.Exemplars = slices.Clone(s.Observations), slices.Clone(s.Exemplars)
-	return &c
-}
 
 // The times of the live page. One is made again after at least refreshEvery, and
 // so seldom that making it takes a twentieth of the time.
