@@ -160,9 +160,7 @@ func (k *track) add(s *metric.Snapshot) error {
 	if err := k.grow(s); err != nil {
 		return err
 	}
-	if err := k.frame(&s.Delta, at); err != nil {
-		return err
-	}
+	k.frame(&s.Delta, at)
 	if k.took.n == 0 {
 		k.took.level = true
 	}
@@ -180,10 +178,7 @@ func (k *track) gap(g span) {
 
 // grow adds what is new in the dictionary and decides which slots are followed.
 func (k *track) grow(s *metric.Snapshot) error {
-	if s.DictDelta.Empty() {
-		return nil
-	}
-	if err := k.dict.Grow(&s.DictDelta); err != nil {
+	if err := k.dict.Extend(s); err != nil {
 		return fmt.Errorf("add poll %d to timeline: %w", s.Seq, err)
 	}
 	for i := len(k.lanes); i < len(k.dict.Slots); i++ {
@@ -220,48 +215,29 @@ func drawing(t metric.Type, r metric.Role) (level, drawn bool) {
 }
 
 // frame enters the values of a poll.
-func (k *track) frame(f *metric.Delta, at int64) error {
+func (k *track) frame(f *metric.Delta, at int64) {
+	for slot := range f.Absent(len(k.lanes)) {
+		if l := k.lanes[slot]; l != nil {
+			l.vanish(&k.bins, k.last, at)
+		}
+	}
 	reset := false
-	next := 0
 	for i, slot := range f.Slots {
-		if int(slot) >= len(k.lanes) {
-			return fmt.Errorf("add poll to timeline: slot %d of %d", slot, len(k.lanes))
-		}
-		if f.Full {
-			k.vanish(next, int(slot), at)
-			next = int(slot) + 1
-		}
 		l := k.lanes[slot]
 		if l == nil {
 			continue
 		}
-		v := f.Float(i)
-		if k.dict.Slots[slot].Integer {
-			v = float64(f.Bits[i])
-		}
+		id := &k.dict.Slots[slot]
+		v := id.Float(f.Bits[i])
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			l.vanish(&k.bins, k.last, at)
 			continue
 		}
 		fell := l.set(&k.bins, k.last, at, v)
-		role := k.dict.Slots[slot].Role
-		reset = reset || fell && (role == metric.RoleValue || role == metric.RoleCount)
-	}
-	if f.Full {
-		k.vanish(next, len(k.lanes), at)
+		reset = reset || fell && (id.Role == metric.RoleValue || id.Role == metric.RoleCount)
 	}
 	if reset && len(k.resets) < maxSpans {
 		k.resets = append(k.resets, at)
-	}
-	return nil
-}
-
-// vanish ends the slots from up to below to.
-func (k *track) vanish(from, to int, at int64) {
-	for _, l := range k.lanes[from:to] {
-		if l != nil {
-			l.vanish(&k.bins, k.last, at)
-		}
 	}
 }
 
