@@ -19,14 +19,13 @@ import (
 // writeTarget knows the values a target shows and what its series are called
 // outside.
 type writeTarget struct {
-	labels  []metric.Label // of every series
-	dict    metric.Schema
-	names   []string // by family: as exposed, without the suffix of a part
-	series  []*outSeries
-	bits    []uint64
-	present []bool
-	layout  *layout
-	lastMS  int64
+	metric.Replay
+	labels []metric.Label // of every series
+	names  []string       // by family: as exposed, without the suffix of a part
+	out    []*outSeries   // by slot; nil for what is not sent
+	layout *layout
+	sets   int // Replay.Sets that layout is of
+	lastMS int64
 }
 
 // outSeries is a series as the receiver sees it.
@@ -78,25 +77,19 @@ func instanceOf(address string, used map[string]bool) string {
 // poll applies a snapshot and returns the samples to send, nil when there are
 // none. native and dropped count samples that are not sent.
 func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) {
-	if w.dict.Grow(&s.DictDelta) != nil { // the recording refuses such a poll, too
+	if w.Step(s) != nil { // the recording refuses such a poll, too
 		return nil, 0, 0
 	}
 	w.grow(s.Body)
 	if !s.Outcome.Stored() {
 		return nil, 0, 0
 	}
-	if s.Delta.Full {
-		clear(w.present)
-	}
-	for i, slot := range s.Delta.Slots {
-		w.bits[slot], w.present[slot] = s.Delta.Bits[i], true
-	}
 	var ended []*outSeries
-	if s.Delta.Full || w.layout == nil {
+	if w.sets != w.Sets || w.layout == nil {
 		ended = w.arrange()
 	}
-	for slot, here := range w.present {
-		if here && w.series[slot] == nil && w.dict.Slots[slot].Role == metric.RoleNative {
+	for slot, here := range w.Present {
+		if here && w.out[slot] == nil && w.Slots[slot].Role == metric.RoleNative {
 			native++
 		}
 	}
@@ -116,7 +109,7 @@ func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) 
 	}
 	p = &polled{atMS: atMS, layout: l, bits: make([]uint64, 0, len(l.series)+len(ended))}
 	for _, x := range l.series {
-		p.bits = append(p.bits, x.float(w.bits[x.slot]))
+		p.bits = append(p.bits, x.float(w.Bits[x.slot]))
 	}
 	for range ended {
 		p.bits = append(p.bits, floatBits(timeline.StaleNaN()))
@@ -131,15 +124,15 @@ func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) 
 func (w *writeTarget) arrange() (ended []*outSeries) {
 	if w.layout != nil {
 		for _, x := range w.layout.series {
-			if !w.present[x.slot] {
+			if !w.Present[x.slot] {
 				ended = append(ended, x)
 			}
 		}
 	}
-	w.layout = &layout{}
-	for slot, here := range w.present {
-		if here && w.series[slot] != nil {
-			w.layout.series = append(w.layout.series, w.series[slot])
+	w.layout, w.sets = &layout{}, w.Sets
+	for slot, here := range w.Present {
+		if here && w.out[slot] != nil {
+			w.layout.series = append(w.layout.series, w.out[slot])
 		}
 	}
 	return ended
@@ -147,12 +140,11 @@ func (w *writeTarget) arrange() (ended []*outSeries) {
 
 // grow names what is new in the dictionary.
 func (w *writeTarget) grow(body []byte) {
-	for i := len(w.names); i < len(w.dict.Families); i++ {
-		w.names = append(w.names, exposedName(&w.dict.Families[i], body))
+	for i := len(w.names); i < len(w.Families); i++ {
+		w.names = append(w.names, exposedName(&w.Families[i], body))
 	}
-	for i := len(w.series); i < len(w.dict.Slots); i++ {
-		w.series = append(w.series, w.out(i))
-		w.bits, w.present = append(w.bits, 0), append(w.present, false)
+	for i := len(w.out); i < len(w.Slots); i++ {
+		w.out = append(w.out, w.outOf(i))
 	}
 }
 
@@ -188,11 +180,11 @@ func mentions(body []byte, name string) bool {
 	}
 }
 
-// out is the series of a slot as the receiver sees it; nil for what is not sent.
-func (w *writeTarget) out(slot int) *outSeries {
-	sl := &w.dict.Slots[slot]
-	s := &w.dict.Series[sl.Series]
-	f := &w.dict.Families[s.Family]
+// outOf is the series of a slot as the receiver sees it; nil for what is not sent.
+func (w *writeTarget) outOf(slot int) *outSeries {
+	sl := &w.Slots[slot]
+	s := &w.Series[sl.Series]
+	f := &w.Families[s.Family]
 	name, cut := w.names[s.Family], metric.Label{}
 	sum, count := "_sum", "_count"
 	if f.Type == metric.GaugeHistogram {
