@@ -53,7 +53,7 @@ func (r *Result) Observe(ctx context.Context, s *events.Session, rec summary.Rec
 		var dict metric.Schema
 		for snap, err := range rec.Snapshots(ctx, target) {
 			if err == nil {
-				err = dict.Grow(&snap.DictDelta)
+				err = dict.Extend(snap)
 			}
 			if err != nil {
 				return fmt.Errorf("join requests by name: %w", err)
