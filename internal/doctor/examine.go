@@ -103,7 +103,7 @@ func (e *exam) found(reply *scrape.ProbeResult, path string) {
 	if !reply.Outcome.Stored() || len(reply.DictDelta.Families) == 0 {
 		return
 	}
-	if e.dict.Grow(&reply.DictDelta) != nil {
+	if e.dict.Extend(&reply.Snapshot) != nil {
 		return // of our own decoder: never
 	}
 	e.body, e.path = reply, path

@@ -185,11 +185,7 @@ func (e *exam) sentinels() []string {
 			continue
 		}
 		name := e.dict.FamilyOf(s.Series).Name
-		v := e.body.Delta.Float(i)
-		if s.Integer {
-			v = float64(e.body.Delta.Bits[i])
-		}
-		if isSentinel(name, v) && (len(out) == 0 || out[len(out)-1] != name) {
+		if v := s.Float(e.body.Delta.Bits[i]); isSentinel(name, v) && (len(out) == 0 || out[len(out)-1] != name) {
 			out = append(out, name)
 		}
 	}
@@ -235,12 +231,7 @@ func (e *exam) values(name string) (sum float64, ok bool) {
 	for i, slot := range e.body.Delta.Slots {
 		s := &e.dict.Slots[slot]
 		if s.Role == metric.RoleValue && e.dict.FamilyOf(s.Series).Name == name {
-			if s.Integer {
-				sum += float64(e.body.Delta.Bits[i])
-			} else {
-				sum += e.body.Delta.Float(i)
-			}
-			ok = true
+			sum, ok = sum+s.Float(e.body.Delta.Bits[i]), true
 		}
 	}
 	return sum, ok

@@ -32,7 +32,7 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 		}
 		s := metric.Snapshot{}
 		src.Poll(ctx, now, &s)
-		if s.Outcome.Stored() && dict.Grow(&s.DictDelta) != nil {
+		if s.Outcome.Stored() && dict.Extend(&s) != nil {
 			s.Outcome, s.Err = metric.NotPrometheus, "the source contradicts itself"
 		}
 		if i == 0 || !s.Outcome.Stored() {
