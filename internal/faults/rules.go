@@ -87,7 +87,7 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		if s.Seq != uint64(a.Scheduled) {
 			errs = append(errs, fmt.Errorf("rule 1: %s: poll %d follows %d polls", t.URL, s.Seq, a.Scheduled))
 		}
-		if err := dict.Grow(&s.DictDelta); err != nil {
+		if err := dict.Extend(s); err != nil {
 			return a, err
 		}
 		if s.Outcome >= metric.Outcomes {
