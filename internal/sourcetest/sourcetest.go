@@ -63,9 +63,7 @@ type Instant struct {
 }
 
 type state struct {
-	dict     metric.Schema
-	bits     []uint64
-	present  []bool
+	metric.Replay
 	any      bool
 	lastNS   int64
 	Instants []Instant
@@ -122,27 +120,26 @@ func (r *Recorder) Record(s *metric.Snapshot) error {
 	r.checkTexts(s)
 	st.lastNS = s.AtNS()
 	i := Instant{AtNS: s.AtNS(), Outcome: s.Outcome, Drops: slices.Clone(s.Drops), Lines: s.Lines, Took: s.Duration, Err: s.Err}
-	if err := st.dict.Grow(&s.DictDelta); err != nil {
-		r.t.Errorf("poll %d: growth does not fit: %v", s.Seq, err)
+	was := slices.Clone(st.Present)
+	if err := st.Step(s); err != nil {
+		r.t.Errorf("poll %d does not fit: %v", s.Seq, err)
 		return nil
 	}
-	st.bits = append(st.bits, make([]uint64, len(st.dict.Slots)-len(st.bits))...)
-	st.present = append(st.present, make([]bool, len(st.dict.Slots)-len(st.present))...)
-	if len(st.dict.Slots) > r.l.Slots {
-		r.t.Errorf("poll %d: the dictionary has %d slots, the limit is %d", s.Seq, len(st.dict.Slots), r.l.Slots)
+	if len(st.Slots) > r.l.Slots {
+		r.t.Errorf("poll %d: the dictionary has %d slots, the limit is %d", s.Seq, len(st.Slots), r.l.Slots)
 	}
 	if s.Outcome.Stored() {
-		r.apply(st, s)
+		r.checkDelta(st, s, was)
 		i.Values = map[int]uint64{}
-		for slot, here := range st.present {
+		for slot, here := range st.Present {
 			if here {
-				i.Values[slot] = st.bits[slot]
+				i.Values[slot] = st.Bits[slot]
 			}
 		}
 		// Creation times are lines of a text format; other sources derive them.
 		derived := 0
 		for slot := range i.Values {
-			if st.dict.Slots[slot].Role == metric.RoleCreated {
+			if st.Slots[slot].Role == metric.RoleCreated {
 				derived++
 			}
 		}
@@ -177,33 +174,19 @@ func (r *Recorder) checkPoll(st *state, s *metric.Snapshot) {
 	}
 }
 
-// apply checks a frame against the dictionary and takes its values.
-func (r *Recorder) apply(st *state, s *metric.Snapshot) {
+// checkDelta checks that only a full delta changes which slots are present; was
+// is those of the poll before.
+func (r *Recorder) checkDelta(st *state, s *metric.Snapshot, was []bool) {
 	r.t.Helper()
 	f := &s.Delta
-	if len(f.Slots) != len(f.Bits) {
-		r.t.Errorf("poll %d: %d slots with %d values", s.Seq, len(f.Slots), len(f.Bits))
-		return
-	}
 	if !st.any && !f.Full && len(f.Slots) > 0 {
 		r.t.Errorf("poll %d: the first frame is not full", s.Seq)
 	}
-	if f.Full {
-		clear(st.present)
-	}
 	st.any = true
-	for i, slot := range f.Slots {
-		if i > 0 && f.Slots[i-1] >= slot {
-			r.t.Errorf("poll %d: slots %d, %d do not ascend", s.Seq, f.Slots[i-1], slot)
-		}
-		if int(slot) >= len(st.bits) {
-			r.t.Errorf("poll %d: slot %d of %d", s.Seq, slot, len(st.bits))
-			return
-		}
-		if !f.Full && !st.present[slot] {
+	for _, slot := range f.Slots {
+		if !f.Full && (int(slot) >= len(was) || !was[slot]) {
 			r.t.Errorf("poll %d: slot %d appears in a frame that is not full", s.Seq, slot)
 		}
-		st.present[slot], st.bits[slot] = true, f.Bits[i]
 	}
 }
 
@@ -290,7 +273,7 @@ func (r *Recorder) Instants(target int) []Instant {
 func (r *Recorder) Dict(target int) *metric.Schema {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &r.states[target].dict
+	return &r.states[target].Schema
 }
 
 // Slot finds a slot by its family, labels (as metric.Labels.String writes them),
