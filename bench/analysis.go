@@ -99,10 +99,7 @@ func tenMinutes(c config, r *report) (*recorded, error) {
 }
 
 // peerPolls writes polls in the shape of AIPerf's records.
-type peerPolls struct {
-	dict metric.Schema
-	now  present
-}
+type peerPolls struct{ metric.Replay }
 
 type peerSample struct {
 	Labels  map[string]string  `json:"l,omitempty"`
@@ -119,13 +116,12 @@ type peerFamily struct {
 }
 
 func (p *peerPolls) write(w *bufio.Writer, target int, s *metric.Snapshot) error {
-	if err := p.dict.Grow(&s.DictDelta); err != nil {
+	if err := p.Step(s); err != nil {
 		return err
 	}
-	p.now.apply(&s.Delta)
 	families := map[string]*peerFamily{}
-	for i := range p.dict.Series {
-		f := p.dict.FamilyOf(i)
+	for i := range p.Series {
+		f := p.FamilyOf(i)
 		if f.Type == metric.Summary || f.Type == metric.Info || f.Type == metric.StateSet || strings.HasSuffix(f.Name, "_created") {
 			continue
 		}
@@ -143,12 +139,13 @@ func (p *peerPolls) write(w *bufio.Writer, target int, s *metric.Snapshot) error
 }
 
 func (p *peerPolls) sample(series int) *peerSample {
-	out := &peerSample{Labels: p.dict.Series[series].Labels.Map()}
-	for _, slot := range p.dict.SlotsOf(series) {
-		if !p.now.shown[slot] {
+	out := &peerSample{Labels: p.Series[series].Labels.Map()}
+	for _, slot := range p.SlotsOf(series) {
+		if !p.Present[slot] {
 			continue
 		}
-		d, v := p.dict.Slots[slot], p.now.values[slot]
+		d := p.Slots[slot]
+		v := d.Float(p.Bits[slot])
 		switch d.Role {
 		case metric.RoleBucket:
 			if out.Buckets == nil {

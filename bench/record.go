@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/simulate"
@@ -73,11 +72,7 @@ func (p *poller) keep(n int) (*polls, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := *s
-		c.Body = nil
-		c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
-		c.Delta = metric.Delta{Full: s.Delta.Full, Slots: slices.Clone(s.Delta.Slots), Bits: slices.Clone(s.Delta.Bits)}
-		out.snapshots = append(out.snapshots, &c)
+		out.snapshots = append(out.snapshots, s.Clone())
 		out.samples += s.Lines
 	}
 	return &out, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -189,26 +188,6 @@ func readBack(ctx context.Context, dir string, want uint64) (float64, error) {
 		return 0, fmt.Errorf("read back %s: checksum %x, wrote %x", dir, sum, want)
 	}
 	return float64(took), nil
-}
-
-// present turns changed-only frames into all values, as other stores take them.
-type present struct {
-	values []float64
-	shown  []bool
-}
-
-func (p *present) apply(f *metric.Delta) {
-	if f.Full {
-		clear(p.shown)
-	}
-	for i, slot := range f.Slots {
-		for int(slot) >= len(p.values) {
-			p.values = append(p.values, 0)
-			p.shown = append(p.shown, false)
-		}
-		p.values[slot] = math.Float64frombits(f.Bits[i])
-		p.shown[slot] = true
-	}
 }
 
 func millis(ns int64) int64 { return ns / int64(time.Millisecond) }

@@ -54,27 +54,25 @@ func (m *material) tsdb(ctx context.Context, dir string) (t tsdbResult, err erro
 
 // tsdbTarget writes the polls of one target.
 type tsdbTarget struct {
-	dict   metric.Schema
-	now    present
+	metric.Replay
 	labels []labels.Labels
 	refs   []storage.SeriesRef
 }
 
 func (w *tsdbTarget) append(ctx context.Context, db *tsdb.DB, target int, s *metric.Snapshot) error {
-	if err := w.dict.Grow(&s.DictDelta); err != nil {
+	if err := w.Step(s); err != nil {
 		return err
 	}
-	for slot := len(w.labels); slot < len(w.dict.Slots); slot++ {
+	for slot := len(w.labels); slot < len(w.Slots); slot++ {
 		w.labels = append(w.labels, w.slotLabels(target, slot))
 		w.refs = append(w.refs, 0)
 	}
-	w.now.apply(&s.Delta)
 	a := db.Appender(ctx)
-	for slot, shown := range w.now.shown {
+	for slot, shown := range w.Present {
 		if !shown {
 			continue
 		}
-		ref, err := a.Append(w.refs[slot], w.labels[slot], millis(s.AtNS()), w.now.values[slot])
+		ref, err := a.Append(w.refs[slot], w.labels[slot], millis(s.AtNS()), w.Slots[slot].Float(w.Bits[slot]))
 		if err != nil {
 			return fmt.Errorf("append to TSDB: %w", err)
 		}
@@ -88,8 +86,8 @@ func (w *tsdbTarget) append(ctx context.Context, db *tsdb.DB, target int, s *met
 
 // slotLabels is the series as Prometheus names it.
 func (w *tsdbTarget) slotLabels(target, slot int) labels.Labels {
-	s := w.dict.Slots[slot]
-	f := w.dict.FamilyOf(s.Series)
+	s := w.Slots[slot]
+	f := w.FamilyOf(s.Series)
 	b := labels.NewBuilder(labels.EmptyLabels())
 	suffix := map[metric.Role]string{metric.RoleSum: "_sum", metric.RoleCount: "_count", metric.RoleBucket: "_bucket", metric.RoleCreated: "_created"}[s.Role]
 	if f.Type == metric.Counter && s.Role == metric.RoleValue {
@@ -98,7 +96,7 @@ func (w *tsdbTarget) slotLabels(target, slot int) labels.Labels {
 	b.Set("__name__", f.Name+suffix)
 	b.Set("instance", fmt.Sprintf("127.0.0.1:%d", 8000+target))
 	b.Set("job", "bench")
-	for name, value := range w.dict.Series[s.Series].Labels.All() {
+	for name, value := range w.Series[s.Series].Labels.All() {
 		b.Set(name, value)
 	}
 	switch s.Role {
