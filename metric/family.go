@@ -145,19 +145,26 @@ type Schema struct {
 	slotsOf [][]int32 // by series
 }
 
-// Grow adds g. It refuses growth whose indices point outside the dictionary,
-// as only a damaged recording has; the dictionary is then unchanged.
-func (d *Schema) Grow(g *DictDelta) error {
-	families, series := len(d.Families)+len(g.Families), len(d.Series)+len(g.Series)
+// Check returns an error when an index of g points outside a schema that has so
+// many families, series and slots before g, as only a damaged recording's does.
+func (g *DictDelta) Check(families, series, slots int) error {
 	for i, s := range g.Series {
-		if s.Family < 0 || s.Family >= families {
-			return fmt.Errorf("grow dictionary: series %d has family %d of %d", len(d.Series)+i, s.Family, families)
+		if n := families + len(g.Families); s.Family < 0 || s.Family >= n {
+			return fmt.Errorf("grow dictionary: series %d has family %d of %d", series+i, s.Family, n)
 		}
 	}
-	for i, s := range g.Slots {
-		if s.Series < 0 || s.Series >= series {
-			return fmt.Errorf("grow dictionary: slot %d has series %d of %d", len(d.Slots)+i, s.Series, series)
+	for i := range g.Slots {
+		if s, n := g.Slots[i].Series, series+len(g.Series); s < 0 || s >= n {
+			return fmt.Errorf("grow dictionary: slot %d has series %d of %d", slots+i, s, n)
 		}
+	}
+	return nil
+}
+
+// Grow adds g; one that does not fit is refused and changes nothing.
+func (d *Schema) Grow(g *DictDelta) error {
+	if err := g.Check(len(d.Families), len(d.Series), len(d.Slots)); err != nil {
+		return err
 	}
 	d.Families = append(d.Families, g.Families...)
 	d.Series = append(d.Series, g.Series...)

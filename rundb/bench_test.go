@@ -20,7 +20,7 @@ func tape(target, polls int, idle bool) []*metric.Snapshot {
 	l.idle = idle
 	out := make([]*metric.Snapshot, polls)
 	for i := range out {
-		out[i] = clone(l.next())
+		out[i] = l.next().Clone()
 	}
 	return out
 }

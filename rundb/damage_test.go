@@ -212,7 +212,7 @@ func TestRefused(t *testing.T) {
 	}
 	refuse := func(want string, change func(*metric.Snapshot)) {
 		t.Helper()
-		s := clone(polls[1])
+		s := polls[1].Clone()
 		change(s)
 		if err := w.Record(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -262,7 +262,7 @@ func TestVectors(t *testing.T) {
 				t.Errorf("%x to %x: section %d is %s, want %s", prev, cur, i+1, got, want)
 			}
 		}
-		same(t, []*metric.Snapshot{clone(&a), clone(&b)}, read(t, open(t, dir), 0))
+		same(t, []*metric.Snapshot{a.Clone(), b.Clone()}, read(t, open(t, dir), 0))
 	}
 	f := func(v ...float64) (out []uint64) {
 		for _, x := range v {

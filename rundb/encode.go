@@ -2,7 +2,6 @@ package rundb
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/bits"
 
@@ -46,41 +45,16 @@ type encoder struct {
 	odds []odd
 }
 
-// checkFrame refuses frames that break the contract of metric.Delta, before
-// anything has changed.
-func checkFrame(f *metric.Delta, slots int) error {
-	if len(f.Slots) != len(f.Bits) {
-		return fmt.Errorf("frame has %d slots and %d values", len(f.Slots), len(f.Bits))
-	}
-	last := -1
-	for _, s := range f.Slots {
-		if int(s) <= last || int(s) >= slots {
-			return fmt.Errorf("frame lists slot %d after %d, of %d slots", s, last, slots)
-		}
-		last = int(s)
-	}
-	return nil
-}
-
-// presence updates which slots are present and says whether that changed.
+// presence updates which slots are present and reports whether that changed.
 func (e *encoder) presence(f *metric.Delta) bool {
 	changed := false
-	if !f.Full {
-		for _, s := range f.Slots {
-			if !e.present[s] {
-				e.present[s], changed = true, true
-			}
-		}
-	} else {
-		k := 0
-		for i := range e.present {
-			now := k < len(f.Slots) && int(f.Slots[k]) == i
-			if now {
-				k++
-			}
-			if e.present[i] != now {
-				e.present[i], changed = now, true
-			}
+	for slot := range f.Absent(len(e.present)) {
+		changed = changed || e.present[slot]
+		e.present[slot] = false
+	}
+	for _, slot := range f.Slots {
+		if !e.present[slot] {
+			e.present[slot], changed = true, true
 		}
 	}
 	if changed {

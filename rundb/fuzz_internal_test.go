@@ -48,7 +48,7 @@ func FuzzBlock(f *testing.F) {
 			if !ok {
 				break
 			}
-			if err := checkFrame(&s.Delta, len(d.bits)); err != nil {
+			if err := s.Delta.Check(len(d.bits)); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, s)

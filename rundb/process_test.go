@@ -102,7 +102,7 @@ func TestKill(t *testing.T) {
 				t.Fatalf("target %d: got %d polls, %d were committed; warnings %v", k, len(got), acknowledged, r.Warnings())
 			}
 			for len(recorded[k]) < len(got) {
-				recorded[k] = append(recorded[k], clone(loads[k].next()))
+				recorded[k] = append(recorded[k], loads[k].next().Clone())
 			}
 			same(t, recorded[k][:len(got)], got)
 		}
@@ -272,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := diff(clone(l.next()), s); d != "" {
+			if d := diff(l.next().Clone(), s); d != "" {
 				t.Fatalf("limit of %d blocks, poll %d:\n%s", blocks, n, d)
 			}
 			n++

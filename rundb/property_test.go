@@ -165,7 +165,7 @@ func TestAnyStream(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "polls") {
 			x := rapid.SampledFrom(sources).Draw(rt, "source")
 			s := x.next(rt)
-			want[x.target] = append(want[x.target], clone(s))
+			want[x.target] = append(want[x.target], s.Clone())
 			if err := w.Record(s); err != nil {
 				rt.Fatal(err)
 			}

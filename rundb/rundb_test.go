@@ -13,17 +13,6 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// clone copies a snapshot, which is only valid during a call, without the body
-// that a recording does not give back.
-func clone(s *metric.Snapshot) *metric.Snapshot {
-	c := *s
-	c.Body = nil
-	c.Drops, c.Warnings = slices.Clone(s.Drops), slices.Clone(s.Warnings)
-	c.DictDelta = metric.DictDelta{Families: slices.Clone(s.DictDelta.Families), Series: slices.Clone(s.DictDelta.Series), Slots: slices.Clone(s.DictDelta.Slots)}
-	c.Delta.Slots, c.Delta.Bits = slices.Clone(s.Delta.Slots), slices.Clone(s.Delta.Bits)
-	return &c
-}
-
 // diff compares snapshots bit for bit; empty and nil lists are the same.
 func diff(want, got *metric.Snapshot) string {
 	a, b := *want, *got
@@ -75,7 +64,7 @@ func read(t testing.TB, r *rundb.Run, target int) []*metric.Snapshot {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, clone(s))
+		out = append(out, s.Clone())
 	}
 	return out
 }
@@ -105,7 +94,7 @@ func TestRoundTrip(t *testing.T) {
 			if err := w.Record(s); err != nil {
 				t.Fatal(err)
 			}
-			want[k] = append(want[k], clone(s))
+			want[k] = append(want[k], s.Clone())
 		}
 		if i == 300 || i == 301 || i == 650 {
 			if err := w.Flush(); err != nil {

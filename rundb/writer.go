@@ -247,17 +247,10 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 // check refuses a snapshot that cannot be stored.
 func (t *targetState) check(s *metric.Snapshot) error {
 	g, e := &s.DictDelta, &t.enc
-	families, series := e.nFamily+len(g.Families), e.nSeries+len(g.Series)
-	for i := range g.Series {
-		if f := g.Series[i].Family; f < 0 || f >= families {
-			return fmt.Errorf("series has family %d of %d", f, families)
-		}
+	if err := g.Check(e.nFamily, e.nSeries, len(e.bits)); err != nil {
+		return err
 	}
-	for i := range g.Slots {
-		if n := g.Slots[i].Series; n < 0 || n >= series {
-			return fmt.Errorf("slot has series %d of %d", n, series)
-		}
-	}
+	series := e.nSeries + len(g.Series)
 	for i := range s.Observations {
 		o := &s.Observations[i]
 		if o.Series < 0 || o.Series >= series || o.Value-o.Value != 0 {
@@ -273,7 +266,7 @@ func (t *targetState) check(s *metric.Snapshot) error {
 	if err := checkExemplars(s, len(e.bits)+len(g.Slots)); err != nil {
 		return err
 	}
-	return checkFrame(&s.Delta, len(e.bits)+len(g.Slots))
+	return s.Delta.Check(len(e.bits) + len(g.Slots))
 }
 
 // segment returns the open segment of a target.

@@ -188,7 +188,7 @@ func TestGiant(t *testing.T) {
 		if err := w.Record(&s); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, clone(&s))
+		want = append(want, s.Clone())
 		s.Seq++
 		s.DictDelta = metric.DictDelta{}
 		s.Delta.Full, s.Delta.Slots, s.Delta.Bits = false, []uint32{3, slots - 1}, []uint64{s.Seq, s.Seq}
