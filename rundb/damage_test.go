@@ -219,12 +219,12 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	refuse("target 1 of 1", func(s *metric.Snapshot) { s.Target = 1 })
-	refuse("slot 1087 after", func(s *metric.Snapshot) { s.Delta.Slots[len(s.Delta.Slots)-1] = loadSlots })
+	refuse("slot 1087 of", func(s *metric.Snapshot) { s.Delta.Slots[len(s.Delta.Slots)-1] = loadSlots })
 	refuse("slot 0 after 0", func(s *metric.Snapshot) { s.Delta.Slots[0], s.Delta.Slots[1] = 0, 0 })
 	refuse("values", func(s *metric.Snapshot) { s.Delta.Bits = s.Delta.Bits[1:] })
 	refuse("outcome 99", func(s *metric.Snapshot) { s.Outcome = 99 })
-	refuse("series has family 9999", func(s *metric.Snapshot) { s.DictDelta.Series = []metric.Series{{Family: 9999}} })
-	refuse("slot has series -1", func(s *metric.Snapshot) { s.DictDelta.Slots = []metric.SampleID{{Series: -1}} })
+	refuse("has family 9999", func(s *metric.Snapshot) { s.DictDelta.Series = []metric.Series{{Family: 9999}} })
+	refuse("has series -1", func(s *metric.Snapshot) { s.DictDelta.Slots = []metric.SampleID{{Series: -1}} })
 	for _, s := range polls[1:] {
 		if err := w.Record(s); err != nil {
 			t.Fatal(err)
