@@ -3,11 +3,8 @@ package catalog_test
 import (
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -146,17 +143,3 @@ func (d derived) absent(name string, labels ...string) {
 }
 
 func close(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b))+1e-12 }
-
-// capture returns a captured body of the shared material.
-func capture(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "captures", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}

@@ -3,13 +3,13 @@ package scrape_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -182,29 +182,45 @@ func TestOpenMetrics(t *testing.T) {
 	}
 }
 
-func TestCaptures(t *testing.T) {
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
+// TestRealBodies decodes what real servers sent: no line is lost and nothing warned of.
+func TestRealBodies(t *testing.T) {
+	lines := map[string]int{
+		"bentoml-load":                    22,
+		"dynamo-frontend-load":            799,
+		"dynamo-worker-load":              179,
+		"llamacpp-idle":                   15,
+		"llamacpp-load":                   15,
+		"sglang-driven":                   1041,
+		"torchserve-idle":                 37,
+		"torchserve-load":                 38,
+		"triton-idle":                     312,
+		"triton-load":                     312,
+		"vllm-0.32.0-2apiservers-end":     362,
+		"vllm-0.32.0-2apiservers-idle":    344,
+		"vllm-0.32.0-after-run1":          455,
+		"vllm-0.32.0-before-run1":         425,
+		"vllm-0.32.0-idle-fresh":          410,
+		"vllm-0.32.0-spec-mfu-idle":       497,
+		"vllm-0.32.0-spec-mfu-under-load": 514,
+		"vllm-omni-0.30.0-allstages":      2516,
+		"vllm-omni-0.30.0-t0":             1771,
+		"vllm-omni-0.30.0-t1":             1771,
 	}
-	wantLines := map[string]int{"vllm": 430, "sglang_live_0.5.20_excerpt": 168, "sglang_docs_2025": 91, "trtllm": 227,
-		"triton": 377, "triton_trtllm": 30, "torchserve": 45, "torchserve_docs": 17, "dcgm": 38, "dcgm_quirks_synthetic": 12,
-		"ray_vllm_excerpt": 43, "dynamo_docs_example": 6, "llamacpp_idle_windows": 12}
-	for name, lines := range wantLines {
-		body, err := os.ReadFile(filepath.Join(dir, "captures", name+".prom"))
-		if err != nil {
-			t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(testkit.Path(t, "bodies"), "*.prom"))
+	if err != nil || len(files) != len(lines) {
+		t.Fatalf("%d files, want %d: %v", len(files), len(lines), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".prom")
+		c, s := decodeOne(t, scrape.Options{}, classic, string(testkit.Data(t, "bodies/"+name+".prom")))
+		if s.Outcome != metric.OK || s.Lines != lines[name] || s.Dropped() != 0 || s.Err != "" {
+			t.Errorf("%s: %v, %d lines, want %d; drops %v; %s", name, s.Outcome, s.Lines, lines[name], s.Drops, s.Err)
 		}
-		_, s := decodeOne(t, scrape.Options{}, classic, string(body))
-		outcome, dropped := metric.OK, 0
-		if body[len(body)-1] != '\n' {
-			outcome, dropped = metric.Partial, 1
+		if n := len(c.samples()); n != s.Lines {
+			t.Errorf("%s: %d samples of %d lines", name, n, s.Lines)
 		}
-		if s.Lines != lines || s.Dropped() != dropped || s.Outcome != outcome {
-			t.Errorf("%s: %v, %d lines, want %d; drops %v; %s", name, s.Outcome, s.Lines, lines, s.Drops, s.Err)
-		}
-		for _, w := range s.Warnings {
-			t.Logf("%s: %s: %s", name, w.Code, w.Text)
+		if len(s.Warnings) > 0 {
+			t.Errorf("%s: warnings %+v", name, s.Warnings)
 		}
 	}
 }

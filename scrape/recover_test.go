@@ -2,7 +2,6 @@ package scrape_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -204,20 +204,12 @@ func TestOverTime(t *testing.T) {
 // textparse finds by itself, but for values that mean "none".
 func TestValuesEqualTextparse(t *testing.T) {
 	all := bodies(3)
-	if dir := os.Getenv("SCRAPESTAT_SHARED"); dir != "" {
-		names, err := filepath.Glob(filepath.Join(dir, "captures", "*.prom"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			body, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(name, "llamacpp") { // where textparse gives up
-				all = append(all, []byte(strings.TrimRight(string(body), "\n")+"\n"))
-			}
-		}
+	files, err := filepath.Glob(filepath.Join(testkit.Path(t, "bodies"), "*.prom"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no bodies: %v", err)
+	}
+	for _, file := range files {
+		all = append(all, testkit.Data(t, "bodies/"+filepath.Base(file)))
 	}
 	none := regexp.MustCompile(`(?m)^(DCGM_.* )(2147483632|9223372036854775794)$|^(.*_cache_hit_rate.* )-1(\.0)?$`)
 	for _, body := range all {

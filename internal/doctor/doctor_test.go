@@ -18,6 +18,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/internal/doctor"
 	"github.com/scrapestat/scrapestat/internal/simulate"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
@@ -356,32 +357,31 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCaptures recognises the engine of every captured body.
-func TestCaptures(t *testing.T) {
-	dir := os.Getenv("SCRAPESTAT_SHARED")
-	if dir == "" {
-		t.Skip("SCRAPESTAT_SHARED is not set")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "captures", "*.prom"))
+// TestRealBodies recognises the engine of every body that a real server sent.
+func TestRealBodies(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testkit.Path(t, "bodies"), "*.prom"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no captures: %v", err)
+		t.Fatalf("no bodies: %v", err)
 	}
-	first := map[string]string{"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "triton": "triton", "torchserve": "torchserve",
-		"dcgm": "dcgm", "ray": "vllm", "llamacpp": "llamacpp", "dynamo": "dynamo"}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		name := filepath.Base(file)
-		kind, _, _ := strings.Cut(strings.TrimSuffix(name, ".prom"), "_")
-		r := examine(t, body(string(text)))
-		if want := first[kind]; len(r.Engines) == 0 || r.Engines[0].ID != want {
-			t.Errorf("%s: engines %+v, want %q first", name, r.Engines, want)
+		engine, _, _ := strings.Cut(name, "-")
+		switch {
+		case strings.HasPrefix(name, "vllm-omni"):
+			engine = "vllm-omni"
+		case strings.HasPrefix(name, "bentoml"):
+			engine = "" // no pack describes it
 		}
-		if !r.Collectable {
-			t.Errorf("%s: cannot be collected: %+v", name, r.Finding)
+		r := examine(t, body(string(testkit.Data(t, "bodies/"+name))))
+		got := ""
+		if len(r.Engines) > 0 {
+			got = r.Engines[0].ID
 		}
-		t.Log(name, r.Samples, r.Dropped, codes(r))
+		if got != engine {
+			t.Errorf("%s: engines %+v, want %q first", name, r.Engines, engine)
+		}
+		if !r.Collectable || len(r.Dropped) > 0 {
+			t.Errorf("%s: dropped %v, findings %+v", name, r.Dropped, r.Finding)
+		}
 	}
 }
