@@ -66,6 +66,27 @@ type Result struct {
 	Warnings []metric.Warning // what was not said before
 }
 
+// Refresh asks several discoverers, one after the other. A target that is among given too, or was
+// found before, is left out.
+func Refresh(ctx context.Context, given []scrape.Target, from []*Discoverer) Result {
+	seen := map[string]bool{}
+	for _, t := range given {
+		seen[t.URL] = true
+	}
+	var out Result
+	for _, d := range from {
+		r := d.Refresh(ctx)
+		out.Warnings = append(out.Warnings, r.Warnings...)
+		for _, f := range r.Targets {
+			if !seen[f.Target.URL] {
+				seen[f.Target.URL] = true
+				out.Targets = append(out.Targets, f)
+			}
+		}
+	}
+	return out
+}
+
 // Discoverer finds targets. One caller at a time may use it.
 type Discoverer struct {
 	o        Options

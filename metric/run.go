@@ -1,6 +1,12 @@
 package metric
 
-import "cmp"
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Target is one polled endpoint as the run knows it. Nothing in it is secret:
 // URL is the redacted form.
@@ -29,6 +35,14 @@ type TargetEvent struct {
 type Mark struct {
 	Name string
 	AtNS int64
+}
+
+// Validate refuses names that no output could show.
+func (m Mark) Validate() error {
+	if m.Name == "" || len(m.Name) > 200 || strings.ContainsFunc(m.Name, unicode.IsControl) || !utf8.ValidString(m.Name) {
+		return errors.New("NAME must have 1 to 200 bytes and no control characters")
+	}
+	return nil
 }
 
 // The names of marks that have a meaning of their own.

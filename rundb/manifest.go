@@ -69,6 +69,15 @@ type ManifestTarget struct {
 	Lives  []ManifestLife    `json:"lives,omitzero"`  // of a target that came or went during the run
 }
 
+// NewManifestTarget is a target that was not polled yet.
+func NewManifestTarget(t metric.Target) ManifestTarget {
+	out := ManifestTarget{Name: t.Name, URL: t.URL, Source: t.Source}
+	if t.Labels.Len() > 0 {
+		out.Labels = t.Labels.Map()
+	}
+	return out
+}
+
 // ManifestLife is a target that came or went.
 type ManifestLife struct {
 	At     time.Time `json:"at"`

@@ -41,7 +41,7 @@ const maxSpread = time.Second
 // The index of a target is its Snapshot.Target. Without targets Options.Dynamic
 // must be set: they come by [Collector.Add] then.
 func New(targets []Target, o Options, sink Sink) (*Collector, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}

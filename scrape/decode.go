@@ -47,7 +47,7 @@ type Decoder struct {
 // NewDecoder returns a decoder with an empty dictionary. Of the options it uses
 // Limits, Keep and Drop.
 func NewDecoder(o Options) (*Decoder, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}

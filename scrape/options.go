@@ -103,6 +103,24 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// ByFlag lists the limits on amounts under the names of the flags that set them.
+func (l Limits) ByFlag() map[string]int64 {
+	return map[string]int64{
+		"max-body":            l.Body,
+		"max-compressed-body": l.Compressed,
+		"max-headers":         l.Header,
+		"max-error-body":      int64(l.ErrorBody),
+		"max-redirects":       int64(max(0, l.Redirects)),
+		"max-samples":         int64(l.Samples),
+		"max-series":          int64(l.Series),
+		"max-labels":          int64(l.Labels),
+		"max-name-length":     int64(l.NameLength),
+		"max-value-length":    int64(l.ValueLength),
+		"max-buckets":         int64(l.Buckets),
+		"max-native-buckets":  int64(l.NativeBuckets),
+	}
+}
+
 // within returns the limits of a target: its own where they are lower.
 func (l Limits) within(all Limits) Limits {
 	lower(&all.Body, l.Body)
@@ -155,7 +173,9 @@ func (l Limits) validate() error {
 	return nil
 }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns the options with their zero fields filled in, but for the
+// timeout, which depends on the interval of a target.
+func (o Options) WithDefaults() Options {
 	o.Interval = orDefault(o.Interval, defaultInterval)
 	o.FinalTimeout = orDefault(o.FinalTimeout, defaultFinalTimeout)
 	o.MaxScrapeShare = orDefault(o.MaxScrapeShare, defaultScrapeShare)

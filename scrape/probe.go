@@ -25,7 +25,7 @@ type Prober struct {
 // NewProber returns a prober of a target that is asked for an exposition. Of the
 // options it uses Timeout, Limits and Version.
 func NewProber(t Target, o Options) (*Prober, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -166,6 +167,16 @@ func checkHost(u *url.URL) error {
 // the values of query parameters that look like secrets replaced.
 func (t Target) Public() metric.Target {
 	return metric.Target{Name: t.Name, URL: t.String(), Source: cmp.Or(t.Kind, "prometheus"), Labels: t.Labels}
+}
+
+// Close closes what Source and RoundTripper hold, if they can be closed.
+func (t Target) Close() {
+	if c, ok := t.Source.(io.Closer); ok {
+		c.Close() // what was read is recorded: there is nothing to lose
+	}
+	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 // String returns the redacted URL, so that no log line shows a secret.

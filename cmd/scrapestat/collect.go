@@ -32,7 +32,7 @@ const collectExample = `  scrapestat collect localhost:8000 --duration 5m
 type collectOptions struct {
 	targets []string
 	command []string
-	grace   time.Duration // of command, once it is told to end; 0 is childGrace
+	grace   time.Duration // of command, once it is told to end; 0 is 10 s
 	flags   []string      // as given, for the manifest
 
 	out           string
@@ -84,7 +84,7 @@ func newCollectCmd(std stdio) *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return collect(cmd.Context(), o, std)
+			return runCollect(cmd.Context(), o, std)
 		},
 	}
 	o.register(cmd)
@@ -157,26 +157,6 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f.Int64Var(&o.maxRecording, "max-recording", 2<<30, "size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
 }
 
-// limitsByName lists the limits on amounts under the names of their flags.
-func (o *collectOptions) limitsByName() map[string]int64 {
-	l := &o.limits
-	return map[string]int64{
-		"max-body":            l.Body,
-		"max-compressed-body": l.Compressed,
-		"max-headers":         l.Header,
-		"max-error-body":      int64(l.ErrorBody),
-		"max-redirects":       int64(max(0, l.Redirects)),
-		"max-samples":         int64(l.Samples),
-		"max-series":          int64(l.Series),
-		"max-labels":          int64(l.Labels),
-		"max-name-length":     int64(l.NameLength),
-		"max-value-length":    int64(l.ValueLength),
-		"max-buckets":         int64(l.Buckets),
-		"max-native-buckets":  int64(l.NativeBuckets),
-		"max-recording":       o.maxRecording,
-	}
-}
-
 // validate refuses a command line that cannot work, before anything is touched.
 func (o *collectOptions) validate() error {
 	if err := o.access.validate(); err != nil {
@@ -245,7 +225,9 @@ func (o *collectOptions) validateLimits() error {
 	if o.limits.Redirects < 0 {
 		return usagef("--max-redirects %d is negative", o.limits.Redirects)
 	}
-	for name, limit := range o.limitsByName() {
+	limits := o.limits.ByFlag()
+	limits["max-recording"] = o.maxRecording
+	for name, limit := range limits {
 		if limit < 1 && name != "max-redirects" {
 			return usagef("--%s %d: a limit must be positive", name, limit)
 		}

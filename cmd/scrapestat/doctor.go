@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/internal/doctor"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -71,24 +72,19 @@ func newDoctorCmd(std stdio) *cobra.Command {
 
 // examine examines the targets, some at a time, and prints what was found.
 func examine(ctx context.Context, o doctorOptions, std stdio) error {
-	targets, err := o.collect.parseTargets()
+	set, err := o.collect.openTargets(std)
 	if err != nil {
 		return err
 	}
-	h, err := newHunt(&o.collect, targets)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-	closeSources, err := o.collect.attachSources(h.given, std)
-	if err != nil {
-		return err
-	}
-	defer closeSources()
+	defer set.close()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	targets = h.first(ctx)
-	for _, w := range h.warnings {
+	found := discover.Refresh(ctx, set.given, set.discoverers)
+	targets := set.given
+	for _, f := range found.Targets {
+		targets = append(targets, f.Target)
+	}
+	for _, w := range append(set.warnings, found.Warnings...) {
 		fmt.Fprintln(std.err, "warning:", w.Text)
 	}
 	if len(targets) == 0 {

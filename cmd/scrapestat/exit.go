@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/collect"
 )
 
 // The exit codes of every subcommand. Of `collect -- COMMAND` any other code is
@@ -48,6 +50,22 @@ func usagef(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// codeOf is the exit code of an error.
+func codeOf(err error) int {
+	var coded *codeError
+	var command *collect.CommandError
+	var option *collect.OptionError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.As(err, &command):
+		return command.Code
+	case errors.As(err, &option):
+		return exitUsage
+	}
+	return exitFailed
+}
+
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, std stdio) int {
 	root := newRootCmd(std)
@@ -56,15 +74,12 @@ func run(ctx context.Context, args []string, std stdio) int {
 	if err == nil {
 		return exitDone
 	}
-	var coded *codeError
-	if !errors.As(err, &coded) {
-		coded = &codeError{exitFailed, err}
-	}
+	code := codeOf(err)
 	if msg := err.Error(); msg != "" {
 		fmt.Fprintf(std.err, "scrapestat: %s\n", strings.TrimSpace(msg))
 	}
-	if coded.code == exitUsage {
+	if code == exitUsage {
 		fmt.Fprintf(std.err, "Try: %s --help\n", cmd.CommandPath())
 	}
-	return coded.code
+	return code
 }

@@ -194,7 +194,7 @@ func stubborn(t *testing.T, script string, processes int) {
 		t.Fatal(err)
 	}
 	var said lockedBuffer
-	if err := collect(t.Context(), o, stdio{strings.NewReader(""), &said, &said}); err != nil {
+	if err := runCollect(t.Context(), o, stdio{strings.NewReader(""), &said, &said}); err != nil {
 		t.Errorf("%s: %v:\n%s", script, err, said.String())
 	}
 	gone(t, pids, processes)

@@ -109,7 +109,7 @@ func (o *importOptions) parseMarks(startNS int64) ([]metric.Mark, error) {
 	var out []metric.Mark
 	for _, arg := range o.marks {
 		name, at, ok := strings.Cut(arg, "=")
-		if err := checkMarkName(name); !ok || err != nil {
+		if err := (metric.Mark{Name: name}).Validate(); !ok || err != nil {
 			return nil, usagef("--mark %q: want NAME=TIME, NAME of 1 to 200 bytes without control characters", arg)
 		}
 		var ns int64
@@ -221,15 +221,15 @@ type importSink struct {
 
 // Begin creates the recording, whose time begins at firstNS.
 func (s *importSink) Begin(firstNS int64) error {
-	m := rundb.Meta{ID: newRunID(), Version: toolVersion(), Command: s.o.command(), Tags: s.o.tags, OriginNS: firstNS,
-		Warmup: s.o.warmup, Cooldown: s.o.cooldown, Slice: s.o.slice, Host: hostName()}
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: s.o.command(), Tags: s.o.tags, OriginNS: firstNS,
+		Warmup: s.o.warmup, Cooldown: s.o.cooldown, Slice: s.o.slice, Host: rundb.ThisHost().Hostname}
 	db, err := rundb.Create(s.o.out, m, rundb.WriterOptions{})
 	if err != nil {
 		return err
 	}
 	s.db, s.firstNS = db, firstNS
 	s.manifest = rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: time.Unix(0, firstNS).UTC(),
-		Host: hostFacts(m.Host), Options: map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(), "cooldown": s.o.cooldown.String(),
+		Host: rundb.ThisHost(), Options: map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(), "cooldown": s.o.cooldown.String(),
 			"keep": s.o.keep, "drop": s.o.drop, "step": s.o.step.String(), "slice-duration": s.o.slice.String()}}
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // listenAddress reads --listen: HOST:PORT, or a port alone, which is on loopback.
@@ -37,40 +39,46 @@ type listener struct {
 	srv  *http.Server
 	done chan struct{}
 	err  error // why it ended too early; read after done
+
+	session *collect.Session
+	self    *selfMetrics
+	page    *livePage
 }
 
-// listen starts the server of --listen; nil without.
-func (s *session) listen() (*listener, error) {
-	if s.o.listen == "" {
-		return nil, nil
+// listen starts the server of --listen, if there is to be one. It ends with the run.
+func (c *console) listen(o *collectOptions, s *collect.Session, page *livePage) error {
+	if page == nil {
+		return nil
 	}
-	s.rec.after = append(s.rec.after, s.self)
-	address, err := listenAddress(s.o.listen)
+	page.begin(s)
+	address, err := listenAddress(o.listen)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, usagef("--listen: %w", err)
+		return usagef("--listen: %w", err)
 	}
 	host, _, _ := net.SplitHostPort(address) // it was made by JoinHostPort
-	l := &listener{done: make(chan struct{}), srv: &http.Server{
-		Handler:           s.routes(host),
+	l := &listener{done: make(chan struct{}), session: s, self: c.self, page: page}
+	l.srv = &http.Server{
+		Handler:           l.routes(host),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         new(connLimiter).changed,
-	}}
-	s.say.logf("listening on http://%s", ln.Addr())
+	}
+	s.AtEnd(func(context.Context) []metric.Warning { return l.stop() })
+	c.say.logf("listening on http://%s", ln.Addr())
 	go func() {
 		defer close(l.done)
 		if err := l.srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			l.err = err
 		}
 	}()
-	return l, nil
+	return nil
 }
 
 // maxCrowd is how many connections --listen keeps.
@@ -102,11 +110,8 @@ func (c *connLimiter) changed(conn net.Conn, state http.ConnState) {
 }
 
 // stop ends the server; requests that run get half a second. It returns what is
-// to be said about it. It may be called on nil.
+// to be said about it.
 func (l *listener) stop() []metric.Warning {
-	if l == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	if l.srv.Shutdown(ctx) != nil {
@@ -122,12 +127,12 @@ func (l *listener) stop() []metric.Warning {
 // routes are the pages. Requests must name a host that nobody can point
 // elsewhere, and what changes the run must not come from a page of another
 // site.
-func (s *session) routes(host string) http.Handler {
+func (l *listener) routes(host string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.self.handler())
-	mux.HandleFunc("GET /{$}", s.livePage)
-	mux.HandleFunc("GET /status", s.status)
-	mux.HandleFunc("POST /mark", s.postMark)
+	mux.Handle("GET /metrics", l.self.handler())
+	mux.HandleFunc("GET /{$}", l.livePage)
+	mux.HandleFunc("GET /status", l.status)
+	mux.HandleFunc("POST /mark", l.postMark)
 	guarded := http.NewCrossOriginProtection().Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !knownHost(r.Host, host) {
@@ -146,7 +151,7 @@ func (s *session) routes(host string) http.Handler {
 	})
 }
 
-// knownHost says whether a Host header is an address, localhost, the name that
+// knownHost reports whether a Host header is an address, localhost, the name that
 // --listen gave or that of this machine: a name of the attacker's, which a
 // browser was led to resolve to us (DNS rebinding), is none of these.
 func knownHost(header, own string) bool {
@@ -156,12 +161,18 @@ func knownHost(header, own string) bool {
 	}
 	host = strings.Trim(host, "[]")
 	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, own) ||
-		hostName() != "" && strings.EqualFold(host, hostName())
+		isThisHost(host)
+}
+
+// isThisHost reports whether a name is that of this machine.
+func isThisHost(name string) bool {
+	own := rundb.ThisHost().Hostname
+	return own != "" && strings.EqualFold(name, own)
 }
 
 // livePage is the report of the run so far, which asks for a newer one by itself.
-func (s *session) livePage(w http.ResponseWriter, _ *http.Request) {
-	page, err := s.fold.report(s.now())
+func (l *listener) livePage(w http.ResponseWriter, _ *http.Request) {
+	page, err := l.page.report()
 	if err != nil {
 		http.Error(w, "the analysis has ended: "+err.Error()+"\nthe recording goes on; see /status", http.StatusServiceUnavailable)
 		return
@@ -171,20 +182,21 @@ func (s *session) livePage(w http.ResponseWriter, _ *http.Request) {
 }
 
 // status is a plain page for a person.
-func (s *session) status(w http.ResponseWriter, _ *http.Request) {
-	t := s.rec.totals()
+func (l *listener) status(w http.ResponseWriter, _ *http.Request) {
+	t, m := l.session.Totals(), l.session.Manifest()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed or skipped)\nsamples %d (%d lines dropped)\n",
-		toolVersion(), s.manifest.RunID, s.origin.UTC().Format(time.RFC3339), t.polls, t.failed, t.lines, t.dropped)
-	for _, target := range s.manifest.Targets {
+		toolVersion(), m.RunID, l.session.Origin().UTC().Format(time.RFC3339), t.Polls, t.Failed, t.Lines, t.Dropped)
+	for _, target := range m.Targets {
 		fmt.Fprintf(w, "target %s %q\n", target.URL, target.Name)
 	}
-	fmt.Fprintln(w, "\nGET  /                the report so far\nGET  /metrics         of the collector itself\nPOST /mark?name=NAME  starts a phase; the name end ends the run")
+	fmt.Fprintln(w, "\nGET  /                the report so far\nGET  /metrics         of the collector itself\n"+
+		"POST /mark?name=NAME  starts a phase; the name end ends the run")
 }
 
 // postMark sets a mark, by the rules of the command mark.
-func (s *session) postMark(w http.ResponseWriter, r *http.Request) {
-	name, when := r.FormValue("name"), s.now()
+func (l *listener) postMark(w http.ResponseWriter, r *http.Request) {
+	name, when := r.FormValue("name"), l.session.Now()
 	if at := r.FormValue("at"); at != "" {
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
@@ -193,19 +205,13 @@ func (s *session) postMark(w http.ResponseWriter, r *http.Request) {
 		}
 		when = t.UnixNano()
 	}
-	if err := checkMarkName(name); err != nil {
+	var refused *collect.OptionError
+	switch err := l.session.MarkAt(name, when); {
+	case errors.As(err, &refused):
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if when < s.origin.UnixNano() || when > s.now() {
-		http.Error(w, "the mark is outside the recording", http.StatusBadRequest)
-		return
-	}
-	m := metric.Mark{Name: name, AtNS: when}
-	if err := s.db.Mark(m); err != nil {
+	case err != nil:
 		http.Error(w, "the recording does not take marks any more", http.StatusServiceUnavailable)
-		return
+	default:
+		fmt.Fprintf(w, "phase %q from %s\n", name, time.Unix(0, when).UTC().Format(time.RFC3339Nano))
 	}
-	s.notifyMark(m)
-	fmt.Fprintf(w, "phase %q from %s\n", name, time.Unix(0, when).UTC().Format(time.RFC3339Nano))
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,19 +17,11 @@ import (
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// checkMarkName refuses names that no output could show.
-func checkMarkName(name string) error {
-	if name == "" || len(name) > 200 || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
-		return usagef("NAME must have 1 to 200 bytes and no control characters")
-	}
-	return nil
-}
-
 // checkMark refuses a mark outside the recording: it would bend the windows of
 // the run. What is marked after the end of a closed one is not part of it.
 func checkMark(dir, name string, when time.Time) error {
-	if err := checkMarkName(name); err != nil {
-		return err
+	if err := (metric.Mark{Name: name}).Validate(); err != nil {
+		return usagef("%w", err)
 	}
 	r, err := rundb.Open(dir)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/scrapestat/scrapestat/collect"
 )
 
 // progress tells a person on stderr how a run is going: a line that rewrites
@@ -26,7 +28,7 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, term: isTerminal(w), started: time.Now()}
 }
 
-// isTerminal says whether a reader or writer is a terminal that can do more than
+// isTerminal reports whether a reader or writer is a terminal that can do more than
 // print lines.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
@@ -42,9 +44,9 @@ func (p *progress) every() time.Duration {
 }
 
 // line shows the state of a collection.
-func (p *progress) line(phase string, t totals) {
+func (p *progress) line(phase string, t collect.Totals) {
 	p.show(fmt.Sprintf("%s  %s  %d scrapes (%d failed or skipped)  %d samples (%d lines dropped)",
-		time.Since(p.started).Round(time.Second), phase, t.polls, t.failed, t.lines, t.dropped))
+		time.Since(p.started).Round(time.Second), phase, t.Polls, t.Failed, t.Lines, t.Dropped))
 }
 
 // show prints one state, over the last one on a terminal.

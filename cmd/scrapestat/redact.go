@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 const redacted = "REDACTED"
@@ -23,10 +23,9 @@ var (
 // redactedCommand is the command line of a collection as it is kept: targets in
 // their public form, and values that look like secrets replaced. args are the
 // flags of collect and its targets; command is the load generator.
-func redactedCommand(args []string, targets []scrape.Target, command []string) []string {
+func redactedCommand(args []string, targets []metric.Target, command []string) []string {
 	out := append([]string{"scrapestat", "collect"}, redactArgs(args)...)
-	for _, t := range targets {
-		p := t.Public()
+	for _, p := range targets {
 		if p.Name != "" {
 			p.URL = p.Name + "=" + p.URL
 		}

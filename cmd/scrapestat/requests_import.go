@@ -209,7 +209,7 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.Session, err error) {
 	command := redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path}))
 	w, err := rundb.OpenEvents(ctx, o.out, rundb.EventWriterOptions{Source: "import " + f.Kind,
-		Create: &rundb.Meta{ID: newRunID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(), Host: hostName()}})
+		Create: &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname}})
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func clockOf(f *events.File) rundb.Clock {
 
 func (o *requestsImport) manifest(f *events.File) error {
 	m := rundb.Manifest{Version: toolVersion(), Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path})),
-		Host: hostFacts(hostName()), Options: map[string]any{"requests import": f.Kind}}
+		Host: rundb.ThisHost(), Options: map[string]any{"requests import": f.Kind}}
 	if f.Clock != events.ClockMonotonic {
 		m.Started, m.Ended = time.Unix(0, f.FirstNS).UTC(), time.Unix(0, f.LastNS).UTC()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/scrapestat/scrapestat/events/proxy"
-	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/scrape"
 )
 
 const requestsProxyLong = `Passes requests on to a server of OpenAI's interface and records when each was
@@ -27,8 +26,7 @@ signal, and says what it has cost itself.`
 
 // proxyFlags are the flags that requests proxy and collect share.
 type proxyFlags struct {
-	options proxy.Options
-	null    int // requests of the measurement at the start
+	options collect.ProxyOptions
 }
 
 func (p *proxyFlags) register(f *pflag.FlagSet, prefix string) {
@@ -36,11 +34,11 @@ func (p *proxyFlags) register(f *pflag.FlagSet, prefix string) {
 	f.BoolVar(&p.options.ForceUsage, prefix+"force-usage", false, "ask for usage in streaming requests that do not; the client gets one more chunk")
 	f.Int64Var(&p.options.MaxRequest, prefix+"max-request", 64<<20, "largest request that passes, in `bytes`")
 	f.IntVar(&p.options.MaxStreams, prefix+"max-streams", 4096, "most requests at the same time; more are answered with 503")
-	f.IntVar(&p.null, prefix+"null-requests", 100, "requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 disables")
+	f.IntVar(&p.options.Calibration, prefix+"null-requests", 100, "requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 disables")
 }
 
 func (p *proxyFlags) validate() error {
-	if p.options.MaxRequest < 1 || p.options.MaxStreams < 1 || p.null < 0 || p.null > 100_000 {
+	if p.options.MaxRequest < 1 || p.options.MaxStreams < 1 || p.options.Calibration < 0 || p.options.Calibration > 100_000 {
 		return usagef("--max-request and --max-streams want at least 1, --null-requests 0 to 100000")
 	}
 	return nil
@@ -93,107 +91,46 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	so := sideOptions{dir: o.out, proxy: &o.flags, listen: o.listen}
+	co := collect.ClientOptions{Proxy: &o.flags.options}
+	var err error
+	if co.Proxy.Listen, err = listenAddress(o.listen); err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join(o.out, rundb.FileName)); errors.Is(err, os.ErrNotExist) {
-		co := collectOptions{out: o.out}
-		meta := co.meta(time.Now(), nil)
-		so.create = &meta
+		co.Create = &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: redactedCommand(nil, nil, nil),
+			OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname, Limits: scrape.Limits{}.ByFlag()}
+		co.Create.Limits["max-recording"] = 0
 	}
 	o.flags.options.Untracked = o.warmup > 0
-	side, err := startSide(ctx, so)
+	side, err := collect.StartClient(ctx, o.out, co)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "http://%s\n", side.proxy.addr)
+	fmt.Fprintf(std.out, "http://%s\n", side.ProxyAddr())
 	fmt.Fprintf(std.err, "recording requests to %s into %s\n", o.flags.options.Upstream, o.out)
+	var warm <-chan time.Time
+	if o.warmup > 0 {
+		warm = time.After(o.warmup)
+	}
 	select {
-	case <-timerIf(o.warmup):
-		side.phase(metric.PhaseProfiling)
+	case <-warm:
+		side.Track(true)
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
-	got, err := side.stop(ctx, 0)
+	got, err := side.Stop(ctx, 0)
 	say := func(text string) { fmt.Fprintln(std.err, text) }
-	got.tellProxy(say)
-	for _, w := range got.notes() {
+	for _, text := range got.ProxyReport() {
+		say(text)
+	}
+	for _, w := range got.Warnings() {
 		say("warning: " + w.Text)
 	}
-	say(got.summary())
-	if err == nil && o.strict && got.lost() > 0 {
-		err = &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.lossText())}
+	say(got.String())
+	if err == nil && o.strict && got.Lost() > 0 {
+		err = &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.LossText())}
 	}
 	return err
-}
-
-// runningProxy is a proxy that records into a run.
-type runningProxy struct {
-	addr  net.Addr
-	ln    net.Listener
-	p     *proxy.Proxy
-	to    *lateRecorder
-	end   context.CancelFunc
-	ended chan error
-}
-
-// lateRecorder is a recorder that is opened when everything else is known to work,
-// before the first event.
-type lateRecorder struct{ recording }
-
-// newProxy measures the proxy and lets it listen.
-func newProxy(ctx context.Context, flags proxyFlags, listen string) (*runningProxy, error) {
-	address, err := listenAddress(listen)
-	if err != nil {
-		return nil, err
-	}
-	r := &runningProxy{ended: make(chan error, 1), to: &lateRecorder{}}
-	flags.options.Recorder = r.to
-	if r.p, err = proxy.New(flags.options); err != nil {
-		return nil, usagef("%w", err)
-	}
-	if flags.null > 0 {
-		if _, err := r.p.MeasureNull(ctx, flags.null); err != nil {
-			return nil, err
-		}
-	}
-	if r.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", address); err != nil {
-		return nil, usagef("listen for the proxy: %w", err)
-	}
-	r.addr = r.ln.Addr()
-	return r, nil
-}
-
-// discard closes a proxy that was not started; nil is none.
-func (r *runningProxy) discard() error {
-	if r == nil {
-		return nil
-	}
-	return r.ln.Close()
-}
-
-// start lets it serve until stop is called.
-func (r *runningProxy) start(ctx context.Context, to recording) {
-	r.to.recording = to
-	ctx, r.end = context.WithCancel(context.WithoutCancel(ctx))
-	go func() { r.ended <- r.p.Serve(ctx, r.ln) }()
-}
-
-// stop ends the proxy and waits for it.
-func (r *runningProxy) stop() error {
-	r.end()
-	return <-r.ended
-}
-
-// tellProxy says what the proxy did and cost, if there was one.
-func (r *fedRequests) tellProxy(say func(string)) {
-	s := r.proxy
-	if s == nil {
-		return
-	}
-	say(fmt.Sprintf("proxy: %d requests (%d failed), %d passed unrecorded", s.Requests, s.Failed, s.Passed))
-	say(fmt.Sprintf("proxy: added per request p50 %v, p99 %v, most %v (a slow client counts too)", s.Added.P50, s.Added.P99, s.Added.Max))
-	if n := s.Null; n != nil {
-		say(fmt.Sprintf("proxy: in front of a server that does nothing, p50 rose by %v and p99 by %v in %d requests", n.AddedP50, n.AddedP99, n.N))
-	}
 }
 
 // proxyPair reads the value of collect --proxy.
@@ -205,10 +142,8 @@ func proxyPair(text string) (listen, upstream string, err error) {
 	if !strings.Contains(upstream, "://") {
 		upstream = "http://" + upstream
 	}
-	if _, err := listenAddress(listen); err != nil {
-		return "", "", err
-	}
-	return listen, upstream, nil
+	listen, err = listenAddress(listen)
+	return listen, upstream, err
 }
 
 // validateProxy checks --proxy and its flags.
@@ -216,7 +151,9 @@ func (o *collectOptions) validateProxy() error {
 	if o.proxy == "" {
 		return nil
 	}
-	if _, _, err := proxyPair(o.proxy); err != nil {
+	p := &o.proxyFlags.options
+	var err error
+	if p.Listen, p.Upstream, err = proxyPair(o.proxy); err != nil {
 		return err
 	}
 	return o.proxyFlags.validate()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -90,32 +91,32 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	}
 	first, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	side, err := startSide(ctx, sideOptions{dir: dir, lines: o.source, in: std.in})
+	side, err := collect.StartClient(ctx, dir, collect.ClientOptions{Lines: o.source, In: std.in})
 	if err != nil {
 		return errors.Join(err, run.discard())
 	}
 	say.logf("recording requests from %s into %s", o.source, dir)
 	select {
-	case <-side.feed.done:
+	case <-side.LinesDone():
 	case <-first.Done():
 	}
-	got, err := side.stop(ctx, 0)
+	got, err := side.Stop(ctx, 0)
 	if run != nil {
 		err = errors.Join(err, run.close(&got))
 	}
-	for _, w := range got.notes() {
+	for _, w := range got.Warnings() {
 		say.logf("warning: %s", w.Text)
 	}
-	if _, printed := fmt.Fprintln(std.out, got.summary()); printed != nil {
+	if _, printed := fmt.Fprintln(std.out, got.String()); printed != nil {
 		err = errors.Join(err, printed)
 	}
 	switch {
 	case err != nil:
 		return err
-	case got.stats.Recorded == 0:
+	case got.Events.Recorded == 0:
 		return &codeError{exitNothing, fmt.Errorf("no request was recorded from %s", o.source)}
-	case o.strict && got.lost() > 0:
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.lossText())}
+	case o.strict && got.Lost() > 0:
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.LossText())}
 	}
 	return nil
 }
@@ -128,14 +129,14 @@ type requestsRun struct {
 }
 
 func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
-	m := rundb.Meta{ID: newRunID(), Version: toolVersion(), Tags: o.tags, OriginNS: time.Now().UnixNano(), Host: hostName(),
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: o.tags, OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname,
 		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
 	db, err := rundb.Create(dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return nil, err
 	}
 	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
-		Started: time.Unix(0, m.OriginNS), Host: hostFacts(m.Host), Options: map[string]any{"requests": o.source}, Targets: []rundb.ManifestTarget{}}}
+		Started: time.Unix(0, m.OriginNS), Host: rundb.ThisHost(), Options: map[string]any{"requests": o.source}, Targets: []rundb.ManifestTarget{}}}
 	if err := rundb.WriteManifest(dir, r.manifest); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -151,30 +152,16 @@ func (r *requestsRun) discard() error {
 }
 
 // close sets the phase that the events span and ends the run.
-func (r *requestsRun) close(got *fedRequests) error {
+func (r *requestsRun) close(got *collect.ClientStats) error {
 	var err error
-	if got.first != 0 {
-		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.first}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.last}))
+	if got.FirstNS != 0 {
+		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.FirstNS}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.LastNS}))
 	}
-	for _, w := range got.notes() {
+	for _, w := range got.Warnings() {
 		err = errors.Join(err, r.db.Warn(w))
 	}
 	r.manifest.Ended = time.Now()
-	r.manifest.Warnings = got.notes()
-	r.manifest.Options["request-counts"] = got.counts()
+	r.manifest.Warnings = got.Warnings()
+	r.manifest.Options["request-counts"] = got.Counts()
 	return errors.Join(err, r.db.Close(), rundb.WriteManifest(r.dir, r.manifest))
-}
-
-// counts is what the manifest says of the client's side.
-func (r *fedRequests) counts() map[string]int64 {
-	out := map[string]int64{"lines": int64(r.lines.Lines), "lines_bad": int64(r.lines.Bad), "events": r.stats.Recorded, "dropped": r.stats.Dropped,
-		"late": r.stats.Late, "encode_errors": r.stats.EncodeErrors, "pending": int64(r.pending)}
-	if p := r.proxy; p != nil {
-		out["proxied"], out["proxy_failed"], out["proxy_passed"], out["proxy_refused"] = p.Requests, p.Failed, p.Passed, p.Refused
-		out["proxy_unscanned"], out["proxy_oversized"], out["proxy_unreadable"] = p.Unscanned, p.Oversized, p.Unreadable
-	}
-	if r.session != nil {
-		out["requests"] = int64(len(r.session.Requests))
-	}
-	return out
 }

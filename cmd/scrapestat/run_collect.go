@@ -6,81 +6,149 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"syscall"
 	"time"
 
-	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report"
-	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// collect records one run, writes its exports and prints its summary.
-func collect(ctx context.Context, o collectOptions, std stdio) error {
+// runCollect records one run, writes its exports and prints its summary.
+func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	child, view, err := newChildAndView(&o, std)
 	if err != nil {
 		return err
 	}
-	targets, err := o.parseTargets()
+	targets, err := o.openTargets(std)
 	if err != nil {
 		return err
 	}
-	h, err := newHunt(&o, targets)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-	closeSources, err := o.attachSources(h.given, std)
-	if err != nil {
-		return err
-	}
-	defer closeSources()
 	if o.out == "" {
 		o.out = defaultRunDir(time.Now())
 	}
-	unlock, err := makeRunDir(o.out, o.force)
+	defer o.remoteWrite.close()
+	c := &console{say: newProgress(std.err, o.quiet), view: view, self: newSelfMetrics(), restoreGC: lowerGOGC()}
+	defer c.restoreGC()
+	page := o.newLivePage()
+	s, err := collect.Open(ctx, o.out, o.sessionOptions(targets, child, c, page, std))
 	if err != nil {
+		return dirError(err)
+	}
+	defer s.Close()
+	if err := view.holdOutput(child, o.out); err != nil {
 		return err
 	}
-	defer unlock()
-	restoreGC := lowerGOGC()
-	defer restoreGC()
-	targets = h.first(ctx)
-	s, err := newSession(o, targets, child, view, std)
-	if err != nil {
+	if err := c.listen(&o, s, page); err != nil {
 		return err
 	}
-	s.discovery = h
-	if err := s.tellWarnings(); err != nil {
-		return s.abandon(err)
-	}
-	stopOutputs, err := s.startOutputs(ctx, targets)
-	if err != nil {
-		return s.abandon(err)
+	if addr := s.ProxyAddr(); addr != nil {
+		c.say.logf("proxy on http://%s", addr)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
-	first, stopWatching := interrupts(signals, abort)
-	defer stopWatching()
+	defer interrupts(signals, s.Stop, abort)()
 
-	s.say.logf("recording %d targets into %s", len(targets), o.out)
-	runErr := s.recordWithProgress(ctx, first, signals)
-	s.say.end()
-	restoreGC()
-	stopOutputs(ctx)
-	if err := s.close(runErr); err != nil {
-		return err
+	c.say.logf("recording %d targets into %s", len(s.Manifest().Targets), o.out)
+	view.begin(s, c.say, signals)
+	run, err := s.Run(ctx)
+	switch {
+	case errors.Is(err, collect.ErrAborted):
+		return &codeError{exitAborted, fmt.Errorf("aborted; the recording is kept: scrapestat export %s", o.out)}
+	case err != nil:
+		return fmt.Errorf("%w (what was recorded is kept: scrapestat export %s)", err, o.out)
 	}
-	return finish(ctx, o, s, std)
+	return finish(ctx, o, run, child, c.say, std)
+}
+
+// sessionOptions is the command line as a session wants it.
+func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c *console, page *livePage, std stdio) collect.Options {
+	out := collect.Options{
+		Targets: t.given, Discoverers: t.discoverers, Refresh: o.access.refresh, Warnings: t.warnings, Scrape: o.scrapeOptions(),
+		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
+		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.torchserve.subtract,
+		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: o.tags, Version: toolVersion(), Settings: o.settings(),
+		CommandLine: func(targets []metric.Target) []string { return redactedCommand(o.flags, targets, o.command) },
+		OnCommit:    c.self.commit, Events: c, ProgressEvery: c.say.every(),
+	}
+	if page != nil {
+		out.OnPoll, out.Observers = page.add, append(out.Observers, c.self)
+	}
+	if c.view != nil {
+		out.Observers = append(out.Observers, c.view)
+	}
+	if page != nil || c.view != nil {
+		so := o.analysis.options()
+		if so.Slice == 0 && page != nil {
+			so.Slice = o.liveSlice()
+		}
+		out.Analysis = &so
+	}
+	if o.remoteWriter != nil {
+		c.self.mirror(o.remoteWriter)
+	}
+	out.Client = collect.ClientOptions{Lines: o.requests, In: std.in}
+	if o.proxy != "" {
+		p := o.proxyFlags.options
+		p.Untracked = true // the phases of the run decide what is tracked
+		out.Client.Proxy = &p
+	}
+	return out
+}
+
+// console turns the events of a run into words on stderr, and passes them on to the
+// live view and to the collector's own metrics.
+type console struct {
+	say       *progress
+	view      *screen // nil without
+	self      *selfMetrics
+	restoreGC func()
+}
+
+func (c *console) TargetAdded(_ int, t metric.Target) {
+	c.self.name(t)
+	c.view.addTarget(t)
+}
+func (c *console) TargetGone(n int, gone bool)             { c.view.gone(n, gone) }
+func (c *console) PhaseBegun(m metric.Mark)                { c.view.observe(m.Name, m.AtNS) }
+func (c *console) Warning(w metric.Warning)                { c.say.logf("warning: %s", w.Text) }
+func (c *console) Message(text string)                     { c.say.logf("%s", text) }
+func (c *console) Progress(phase string, t collect.Totals) { c.say.line(phase, t) }
+
+// Ended takes the live view away, so that the rest is said on a plain terminal.
+func (c *console) Ended() {
+	c.view.end(c.say)
+	c.say.end()
+	c.restoreGC()
+}
+
+// interrupts turns signals into the two steps of an end: stop is called at the
+// first, abort at the second. The returned function ends the watch and waits for it.
+func interrupts(signals <-chan os.Signal, stop, abort func()) (end func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-quit:
+				return
+			case <-signals:
+				if n > 0 {
+					abort()
+					return
+				}
+				stop()
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
 }
 
 // recordingGC is by how many percent the heap may grow between two collections
@@ -88,8 +156,7 @@ func collect(ctx context.Context, o collectOptions, std stdio) error {
 // the same, and a collector that runs beside a server should be small.
 const recordingGC = 10
 
-// lowerGOGC lets the heap grow less until the returned function is called. Who
-// sets GOGC has decided otherwise.
+// lowerGOGC lowers GOGC until the returned func is called; no-op if GOGC is set.
 func lowerGOGC() (restoreGC func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -98,64 +165,15 @@ func lowerGOGC() (restoreGC func()) {
 	return func() { debug.SetGCPercent(old) }
 }
 
-// newSession opens the recording and makes the collector.
-func newSession(o collectOptions, targets []scrape.Target, c *child, view *screen, std stdio) (_ *session, err error) {
-	s := &session{o: o, in: std.in, origin: time.Now(), child: c, marks: make(chan metric.Mark, 16), messages: make(chan string, 64),
-		discovery: &discovery{}, say: newProgress(std.err, o.quiet), self: newSelfMetrics()}
-	if s.view = view; view != nil {
-		view.run = o.out
-		if err := view.holdOutput(c, o.out); err != nil {
-			return nil, err
-		}
-	}
-	s.wall.origin = s.origin
-	meta := o.meta(s.origin, targets)
-	s.manifest = o.manifest(meta, targets)
-	if err := s.startFold(meta, targets); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.fold.close()
-		}
-	}()
-	db, err := rundb.Create(o.out, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.self.commit, MaxBytes: o.maxRecording})
-	if err != nil {
-		return nil, err
-	}
-	s.db = db
-	for _, t := range targets {
-		if _, err := db.AddTarget(t.Public()); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-	}
-	s.self.name(targets)
-	s.rec = newRecorder(newOwnRequests(db, o.torchserve.subtract))
-	s.observeBy(targets)
-	so := o.scrapeOptions(s.origin)
-	so.OnAddress = func(_ int, text string) { s.notify(text) }
-	s.collector, err = scrape.New(targets, so, s.rec)
-	if err != nil {
-		return nil, errors.Join(usagef("%w", err), db.Close())
-	}
-	if err := rundb.WriteManifest(o.out, s.manifest); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return s, nil
-}
-
 // scrapeOptions is what of the command line the collector needs.
-func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
+func (o *collectOptions) scrapeOptions() scrape.Options {
 	so := scrape.Options{
-		Origin:         origin,
 		Interval:       o.interval,
 		Timeout:        o.timeout,
 		Limits:         o.limits,
 		MaxScrapeShare: o.maxShare,
 		Compress:       o.compress,
 		Protocols:      o.protocols,
-		Version:        toolVersion(),
-		Dynamic:        o.access.discovers(),
 	}
 	if o.maxShare == 0 {
 		so.MaxScrapeShare = -1 // the collector's word for no limit
@@ -173,32 +191,17 @@ func (o *collectOptions) scrapeOptions(origin time.Time) scrape.Options {
 	return so
 }
 
-// close ends the recording; after an abort it says how to go on.
-func (s *session) close(runErr error) error {
-	s.ended = time.Now()
-	runErr = errors.Join(runErr, s.lookAtClock())
-	err := errors.Join(runErr, s.db.Close())
-	s.endFold()
-	if errors.Is(err, errAborted) {
-		return &codeError{exitAborted, fmt.Errorf("aborted; the recording is kept: scrapestat export %s", s.o.out)}
-	}
-	if err != nil {
-		return fmt.Errorf("%w (what was recorded is kept: scrapestat export %s)", err, s.o.out)
-	}
-	return nil
-}
-
-// finish turns the closed recording into exports and a printed summary, and
-// decides the exit code.
-func finish(ctx context.Context, o collectOptions, s *session, std stdio) error {
-	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, s.say)
+// finish turns a recorded run into exports and a printed summary, and decides the
+// exit code.
+func finish(ctx context.Context, o collectOptions, run *collect.Run, child *collect.Command, say *progress, std stdio) error {
+	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
 	}
 	if result == nil {
 		return exportErr
 	}
-	if err := rundb.WriteManifest(o.out, complete(s.manifest, s.ended, result, files)); err != nil {
+	if err := run.WriteManifest(result, exportedFiles(files)); err != nil {
 		exportErr = errors.Join(exportErr, err)
 	}
 	if !o.quiet {
@@ -206,34 +209,34 @@ func finish(ctx context.Context, o collectOptions, s *session, std stdio) error 
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}
-	if s.side != nil && !o.quiet {
-		if _, err := fmt.Fprintln(std.out, s.clientStats.summary()); err != nil {
+	if run.Client != nil && !o.quiet {
+		if _, err := fmt.Fprintln(std.out, run.Client); err != nil {
 			return fmt.Errorf("print summary: %w", err)
 		}
 	}
 	for _, f := range files {
-		s.say.logf("wrote %s (%d bytes)", f.Path, f.Size)
+		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
 	if exportErr != nil {
 		return fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out)
 	}
-	return s.verdict(result)
+	return o.verdict(run, child, result)
 }
 
 // verdict is the exit code of a run whose files were all written.
-func (s *session) verdict(r *summary.Run) error {
-	t := s.rec.totals()
+func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *summary.Run) error {
+	t, client := run.Totals, run.Client
 	switch {
-	case t.stored == 0:
+	case t.Stored == 0:
 		return &codeError{exitNothing, fmt.Errorf("nothing could be collected from any target: %s", firstError(r))}
-	case s.child != nil && s.child.err != nil:
-		return s.child.err
-	case s.child != nil && s.child.code != 0 && !s.child.stopped:
-		return &codeError{s.child.code, nil}
-	case s.o.strict && (s.clientStats.failed || s.clientStats.lost() > 0):
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", s.clientStats.lossText())}
-	case s.o.strict && !t.lossless():
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.failed, t.dropped)}
+	case child != nil && child.Failure != nil:
+		return child.Failure
+	case child != nil && child.Code != 0 && !child.Stopped:
+		return &codeError{child.Code, nil}
+	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
+	case o.strict && !t.Lossless():
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.Failed, t.Dropped)}
 	}
 	return nil
 }
@@ -246,95 +249,4 @@ func firstError(r *summary.Run) string {
 		}
 	}
 	return "no scrape succeeded"
-}
-
-// analyse builds the result of one or several run directories and writes the
-// exports. It returns the result also when some of the files could not be
-// written.
-func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string, say *progress) (*summary.Run, []export.File, error) {
-	result, runs, closeAll, err := load(ctx, dirs, a, so, say)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer closeAll()
-	eo := a.exportOptions()
-	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
-	samples := 0                              // of the formats, those that read the recording again
-	for _, f := range a.formats {
-		for _, kind := range export.Lookup(f, result, eo) {
-			if kind.NeedsSamples {
-				samples++
-			}
-		}
-	}
-	watched, b := watch(say, "writing "+out, runs, samples)
-	files, err := export.Write(ctx, out, a.formats, result, toExport(watched), eo)
-	b.done()
-	return result, files, err
-}
-
-// openRuns opens run directories; a path to the run.db inside one works too.
-func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
-	var runs []*rundb.Run
-	closeAll := func() {
-		for _, r := range runs {
-			r.Close() // read only: there is nothing to lose
-		}
-	}
-	for _, dir := range dirs {
-		if filepath.Base(dir) == "run.db" {
-			dir = filepath.Dir(dir)
-		}
-		r, err := rundb.Open(dir)
-		if err != nil {
-			closeAll()
-			return nil, nil, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, closeAll, nil
-}
-
-// noteOpen says which of the runs were never closed: their collector was killed
-// or is still at work, so they end with the last committed scrape.
-func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
-	for i, r := range runs {
-		if r.Meta().EndNS == 0 {
-			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
-		}
-	}
-}
-
-// load opens run directories and builds their result. Slices are as the recording
-// was to be sliced, unless a says otherwise. The caller calls closeAll when err is
-// nil and the recordings are no longer read.
-func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
-	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
-	runs, closeAll, err = openRuns(dirs)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	noteOpen(say, runs, dirs)
-	if a.sliceFlag != nil && !a.sliceFlag.Changed {
-		so.Slice = runs[0].Meta().Slice
-	}
-	watched, b := watch(say, "reading "+dirs[0], runs, 1)
-	result, err = summary.Build(ctx, toAnalyse(watched), so)
-	b.done()
-	if err != nil {
-		closeAll()
-		if errors.Is(err, summary.ErrNoPhase) {
-			err = usagef("%w", err)
-		}
-		return nil, nil, nil, err
-	}
-	return result, runs, closeAll, nil
-}
-
-func recordings(runs []*rundb.Run) []export.Recording {
-	recs := make([]export.Recording, len(runs))
-	for i, r := range runs {
-		recs[i] = r
-	}
-	return recs
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
 )
 
@@ -53,20 +53,14 @@ func newSelfMetrics() *selfMetrics {
 	return m
 }
 
-// name sets the label of each target: its name, or else its address.
-func (m *selfMetrics) name(targets []scrape.Target) {
+// name sets the label of the next target: its name, or else its address.
+func (m *selfMetrics) name(t metric.Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range targets {
-		p := t.Public()
-		if p.Name == "" {
-			p.Name = p.URL
-		}
-		m.targets = append(m.targets, p.Name)
-	}
+	m.targets = append(m.targets, cmp.Or(t.Name, t.URL))
 }
 
-// Record implements observer.
+// Record implements collect.Observer.
 func (m *selfMetrics) Record(s *metric.Snapshot) {
 	m.mu.RLock()
 	t := m.targets[s.Target]

@@ -174,10 +174,10 @@ func (r *simulatedRun) create() (rundb.Manifest, error) {
 	for _, s := range r.servers {
 		command = append(command, s.spec.text)
 	}
-	m := rundb.Meta{ID: newRunID(), Version: toolVersion(), Command: command, Tags: r.o.tags, OriginNS: r.start.UnixNano(),
-		Interval: r.o.interval, Warmup: r.o.warmup, Host: hostName()}
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, Tags: r.o.tags, OriginNS: r.start.UnixNano(),
+		Interval: r.o.interval, Warmup: r.o.warmup, Host: rundb.ThisHost().Hostname}
 	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: r.start.UTC(), Ended: r.start.Add(r.o.warmup + r.o.duration).UTC(),
-		Host: hostFacts(m.Host), Options: map[string]any{"simulated": true, "interval": r.o.interval.String(), "duration": r.o.duration.String(), "warmup": r.o.warmup.String()}}
+		Host: rundb.ThisHost(), Options: map[string]any{"simulated": true, "interval": r.o.interval.String(), "duration": r.o.duration.String(), "warmup": r.o.warmup.String()}}
 	db, err := rundb.Create(r.o.dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return out, err
@@ -185,7 +185,7 @@ func (r *simulatedRun) create() (rundb.Manifest, error) {
 	r.db = db
 	for _, s := range r.servers {
 		t := metric.Target{Name: s.spec.name, URL: s.url, Source: "prometheus"}
-		out.Targets = append(out.Targets, manifestTarget(t))
+		out.Targets = append(out.Targets, rundb.NewManifestTarget(t))
 		if _, err := db.AddTarget(t); err != nil {
 			return out, errors.Join(err, db.Close())
 		}

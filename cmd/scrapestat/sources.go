@@ -9,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/discover"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 )
 
-// torchserveFlags say how TorchServe's metric logs are read.
+// torchserveFlags are how TorchServe's metric logs are read.
 type torchserveFlags struct {
 	yaml      string
 	buckets   []string
@@ -72,46 +74,97 @@ func (t *torchserveFlags) options(maxSeries int) (torchserve.Options, error) {
 // maxLogInterval is how long a line of a log may wait to be read.
 const maxLogInterval = 200 * time.Millisecond
 
-// attachSources gives targets that are no expositions their source. The returned
-// function closes all of them when the run has ended.
-func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) (closeAll func(), err error) {
-	var closers []func() error
-	closeAll = func() {
-		for _, c := range closers {
-			c() // what was read is recorded: there is nothing to lose
-		}
-	}
-	for i := range targets {
-		t := &targets[i]
-		var s closingSource
-		switch t.Kind {
-		case "torchserve-log":
-			s, err = o.torchserveSource(t, std)
-			t.Interval = min(o.interval, maxLogInterval)
-		case "triton":
-			s, err = o.tritonSource(t)
-		default:
-			continue
-		}
-		if err != nil {
-			closeAll()
-			return nil, err
-		}
-		closers = append(closers, s.Close)
-		t.Source = s
-	}
-	return closeAll, nil
+// targetSet is all that the targets of a command line come from.
+type targetSet struct {
+	given       []scrape.Target
+	discoverers []*discover.Discoverer
+	warnings    []metric.Warning
 }
 
-// closingSource is a source with something to close.
-type closingSource interface {
-	scrape.Source
-	Close() error
+// close closes what a session did not take over.
+func (t *targetSet) close() {
+	for _, d := range t.discoverers {
+		d.Close()
+	}
+	for _, x := range t.given {
+		x.Close()
+	}
+}
+
+// openTargets prepares the given targets and opens what others come from.
+func (o *collectOptions) openTargets(std stdio) (t *targetSet, err error) {
+	t = &targetSet{}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	given, err := o.parseTargets()
+	if err != nil {
+		return t, err
+	}
+	o.access.auth.Limits = o.limits
+	if t.given, _, t.warnings, err = o.access.auth.Apply(given); err != nil {
+		return t, usagef("%w", err)
+	}
+	t.warnings = append(t.warnings, o.remoteWrite.unsafe...)
+	t.warnings = append(t.warnings, discover.WarnWorldWritable(o.torchserve.yaml)...)
+	if err := o.openDiscoverers(t); err != nil {
+		return t, err
+	}
+	return t, o.attachSources(t.given, std)
+}
+
+// openDiscoverers opens what --config and --kubernetes-inference-pods name.
+func (o *collectOptions) openDiscoverers(t *targetSet) error {
+	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval, Limits: o.limits}
+	if o.intervalGiven {
+		do.Interval = o.interval
+	}
+	if o.timeoutGiven {
+		do.Timeout = o.timeout
+	}
+	if o.access.config != "" {
+		d, err := discover.Load(o.access.config, do)
+		if err != nil {
+			return usagef("--config: %w", err)
+		}
+		t.discoverers = append(t.discoverers, d)
+	}
+	if o.access.pods.given {
+		d, err := discover.InferencePods(discover.InferenceOptions{Namespace: o.access.pods.namespace, Selector: o.access.podLabels,
+			Kubeconfig: o.access.kube}, do)
+		if err != nil {
+			return usagef("--kubernetes-inference-pods: %w", err)
+		}
+		t.discoverers = append(t.discoverers, d)
+	}
+	return nil
+}
+
+// attachSources gives targets that are no expositions their source.
+func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) error {
+	for i := range targets {
+		t := &targets[i]
+		var err error
+		switch t.Kind {
+		case "torchserve-log":
+			t.Source, err = o.torchserveSource(t, std)
+			t.Interval = min(o.interval, maxLogInterval)
+		case "triton":
+			t.Source, err = o.tritonSource(t)
+		}
+		if err != nil {
+			t.Source = nil
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *collectOptions) torchserveSource(t *scrape.Target, std stdio) (*torchserve.Source, error) {
 	to, err := o.torchserve.options(o.limits.Series)
-	so := o.scrapeOptions(time.Time{})
+	so := o.scrapeOptions()
 	to.Keep, to.Drop = so.Keep, so.Drop
 	if err != nil {
 		return nil, err

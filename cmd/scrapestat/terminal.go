@@ -12,10 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/live"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/scrape"
-	"github.com/scrapestat/scrapestat/summary"
 )
 
 // The words of --live.
@@ -46,15 +45,14 @@ func (o *collectOptions) wantsView(std stdio) (bool, error) {
 
 // screen is the live view of a collection. A nil screen shows nothing.
 type screen struct {
-	board  *live.Board
-	run    string
-	in     io.Reader
-	err    *os.File
-	origin time.Time
-	fold   *liveAnalysis
-	until  string // what ends a run that has no planned end
-	length time.Duration
-	press  func() // called at each q
+	board   *live.Board
+	run     string
+	in      io.Reader
+	err     *os.File
+	session *collect.Session
+	until   string // what ends a run that has no planned end
+	length  time.Duration
+	press   func() // called at each q
 
 	phase  atomic.Pointer[string]
 	start  atomic.Int64 // of the load, on the run's axis; 0 before
@@ -74,7 +72,7 @@ const maxNews = 200
 
 // newScreen prepares the view that o wants.
 func newScreen(o *collectOptions, std stdio) *screen {
-	v := &screen{run: o.out, until: "until q or a signal", length: o.duration}
+	v := &screen{board: live.NewBoard(nil), until: "until q or a signal", length: o.duration}
 	v.err, _ = std.err.(*os.File) // a terminal is one
 	if o.duration > 0 {
 		v.length += o.warmup
@@ -90,73 +88,38 @@ func newScreen(o *collectOptions, std stdio) *screen {
 }
 
 // newChildAndView finds COMMAND, and prepares the live view if there is to be one.
-func newChildAndView(o *collectOptions, std stdio) (*child, *screen, error) {
+func newChildAndView(o *collectOptions, std stdio) (c *collect.Command, v *screen, err error) {
 	wanted, err := o.wantsView(std)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !wanted {
-		c, err := newChild(o.command, o.grace, std)
-		return c, nil, err
+	co := collect.CommandOptions{In: std.in, Out: std.out, Err: std.err, Terminal: isTerminal(std.in), Grace: o.grace}
+	if wanted {
+		v = newScreen(o, std)
+		co.In, co.Terminal = nil, false // keys are the view's
 	}
-	v := newScreen(o, std)
-	// Keys are the view's: COMMAND reads nothing, and has a group of its own.
-	c, err := newChild(o.command, o.grace, stdio{nil, std.out, std.err})
+	if len(o.command) > 0 {
+		c, err = collect.NewCommand(o.command, co)
+	}
 	return c, v, err
 }
 
-// observeBy lets those who look on know of each recorded poll.
-func (s *session) observeBy(targets []scrape.Target) {
-	if s.fold != nil {
-		s.rec.after = append(s.rec.after, s.fold)
-	}
-	if s.view == nil {
+// begin shows the view of a recording. The caller calls end.
+func (v *screen) begin(s *collect.Session, say *progress, signals chan<- os.Signal) {
+	if v == nil {
 		return
 	}
-	s.view.board = live.NewBoard(nil)
-	for _, t := range targets {
-		s.view.board.AddTarget(t.Public())
-	}
-	s.rec.after = append(s.rec.after, s.view)
-}
-
-// enter tells all who want to know that a phase began.
-func (s *session) enter(m metric.Mark) {
-	s.phase = m.Name
-	s.side.phase(m.Name)
-	s.view.observe(m.Name, m.AtNS)
-}
-
-// recordWithProgress runs the session under the live view, if there is one.
-func (s *session) recordWithProgress(ctx context.Context, first <-chan struct{}, signals chan<- os.Signal) error {
-	if s.view == nil {
-		return s.run(ctx, first)
-	}
-	s.view.begin(s, func() {
+	v.session, say.screen = s, v
+	v.press = func() {
 		select {
 		case signals <- os.Interrupt:
 		default: // two wait already: the run is being aborted
 		}
-	})
-	defer s.view.end(s.say)
-	return s.run(ctx, first)
-}
-
-// begin shows the view of a recording. The caller calls end.
-func (v *screen) begin(s *session, press func()) {
-	if v == nil {
-		return
 	}
-	v.origin, v.press, v.fold = s.origin, press, s.fold
-	s.say.screen = v
 	ctx, stop := context.WithCancel(context.Background())
 	v.stop, v.done = stop, make(chan error, 1)
-	// Neither needs the session, as one of them may still be at work after the end.
-	result := func() (*summary.Run, error) {
-		return v.fold.result(v.origin.Add(time.Since(v.origin)).UnixNano())
-	}
 	go func() {
-		v.done <- live.Run(ctx, live.Options{Board: v.board, Result: result, Status: v.status, Quit: v.quit,
+		v.done <- live.Run(ctx, live.Options{Board: v.board, Result: s.Result, Status: v.status, Quit: v.quit,
 			In: v.in, Out: v.err, Env: os.Environ()})
 	}()
 }
@@ -227,7 +190,7 @@ func (v *screen) observe(phase string, atNS int64) {
 	}
 }
 
-// Record implements observer.
+// Record implements collect.Observer.
 func (v *screen) Record(s *metric.Snapshot) { v.board.Record(s) }
 
 // addTarget tells of a target that came.
@@ -246,12 +209,12 @@ func (v *screen) gone(target int, gone bool) {
 
 // status is what the view shows of the run.
 func (v *screen) status() live.Status {
-	out := live.Status{Run: v.run, Elapsed: time.Since(v.origin), Remaining: -1, Until: v.until, Ending: v.ending.Load(), Behind: v.fold.isBehind()}
+	out := live.Status{Run: v.run, Elapsed: time.Since(v.session.Origin()), Remaining: -1, Until: v.until, Ending: v.ending.Load(), Behind: v.session.Behind()}
 	if p := v.phase.Load(); p != nil {
 		out.Phase = *p
 	}
 	if v.length > 0 {
-		begun := v.origin
+		begun := v.session.Origin()
 		if start := v.start.Load(); start > 0 {
 			begun = time.Unix(0, start)
 		}
@@ -265,8 +228,12 @@ func (v *screen) status() live.Status {
 
 // holdOutput sends what COMMAND would write to the terminal into a file of the run
 // directory, which tell prints after the end; stdin belongs to the view.
-func (v *screen) holdOutput(c *child, dir string) error {
-	if v == nil || c == nil {
+func (v *screen) holdOutput(c *collect.Command, dir string) error {
+	if v == nil {
+		return nil
+	}
+	v.run = dir
+	if c == nil {
 		return nil
 	}
 	f, err := os.OpenFile(dir+string(os.PathSeparator)+commandLog, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -274,11 +241,11 @@ func (v *screen) holdOutput(c *child, dir string) error {
 		return fmt.Errorf("keep output of command: %w", err)
 	}
 	v.log = f
-	if isTerminal(c.cmd.Stdout) {
-		c.cmd.Stdout = f
+	if isTerminal(c.Stdout) {
+		c.Stdout = f
 	}
-	if isTerminal(c.cmd.Stderr) {
-		c.cmd.Stderr = f
+	if isTerminal(c.Stderr) {
+		c.Stderr = f
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/source/triton"
 )
 
-// tritonFlags say how Triton's statistics are read.
+// tritonFlags are how Triton's statistics are read.
 type tritonFlags struct {
 	ensembles []string
 }
@@ -46,7 +45,7 @@ func (o *collectOptions) tritonSource(t *scrape.Target) (*triton.Source, error) 
 	if err != nil {
 		return nil, err
 	}
-	so := o.scrapeOptions(time.Time{})
+	so := o.scrapeOptions()
 	to := triton.Options{Header: t.Header, RoundTripper: t.RoundTripper, Redact: t.Redact, Ensembles: ensembles, Version: toolVersion(),
 		Keep: keeper(so.Keep, so.Drop), Limits: triton.Limits{Body: o.limits.Body, Samples: o.limits.Samples, Series: o.limits.Series, ValueLength: o.limits.ValueLength}}
 	if c, ok := t.RoundTripper.(*discover.Client); ok { // gRPC has a transport of its own

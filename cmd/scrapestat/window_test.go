@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -42,20 +43,18 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
 			warmup: warmup, duration: 30*time.Second - warmup, quiet: true}
 		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}
-		unlock, err := makeRunDir(dir, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unlock()
+		c := &console{say: newProgress(io.Discard, true), self: newSelfMetrics(), restoreGC: func() {}}
 		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
-		s, err := newSession(o, []scrape.Target{target}, nil, nil, discard())
+		s, err := collect.Open(t.Context(), dir, o.sessionOptions(&targetSet{given: []scrape.Target{target}}, nil, c, nil, discard()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.close(s.run(context.Background(), nil)); err != nil {
+		defer s.Close()
+		run, err := s.Run(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := finish(context.Background(), o, s, discard()); err != nil {
+		if err := finish(t.Context(), o, run, nil, c.say, discard()); err != nil {
 			t.Fatal(err)
 		}
 	})

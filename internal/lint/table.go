@@ -21,6 +21,7 @@ var layers = map[string][]string{
 	"normalize":           {"metric", "histest"},
 	"catalog":             {"metric", "units"},
 	"summary":             {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
+	"collect":             {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy", "summary"},
 	"export":              {"summary", "normalize", "histest", "catalog", "metric", "internal/atomicfile"},
 	"check":               {"summary", "catalog", "normalize", "events", "events/join", "units", "metric", "internal/texttab"},
 	"compare":             {"summary", "normalize", "histest", "units", "catalog", "metric"},
@@ -102,7 +103,8 @@ var homes = []home{
 // that starts them waits for them. export writes Parquet row groups in
 // parallel (docs/decisions/0001); badserver and sourcetest are servers and
 // drivers of tests. source/torchserve reads pipes while nobody polls it.
-var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "internal/simulate", "summary", "export", "cmd/scrapestat",
+var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "internal/simulate", "summary", "export", "collect",
+	"cmd/scrapestat",
 	"source/torchserve", "internal/badserver", "internal/sourcetest"}
 
 // exitFiles are the files that may end the process: of the command, and of the

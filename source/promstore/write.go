@@ -134,6 +134,9 @@ func NewWriter(o WriterOptions) (*RemoteWriter, error) {
 	return w, nil
 }
 
+// String is the address of the receiver as outputs may show it.
+func (w *RemoteWriter) String() string { return Redact(w.o.URL) }
+
 // writeTransport adds headers and bounds what is read of an answer.
 type writeTransport struct {
 	next   http.RoundTripper

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package collect
 
 import (
 	"os"
@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup lets the whole tree of COMMAND be ended together.
+// ownProcessGroup lets the whole tree of the command be ended together.
 func ownProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// signalGroup reaches the whole tree where COMMAND has a group of its own, and
+// signalGroup reaches the whole tree where the command has a group of its own, and
 // else the process alone.
 func signalGroup(cmd *exec.Cmd, sig os.Signal) {
 	s, ok := sig.(syscall.Signal)
@@ -30,7 +30,7 @@ func signalGroup(cmd *exec.Cmd, sig os.Signal) {
 
 func killGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGKILL) }
 
-// killRest kills what a COMMAND that has ended left of a group of its own. Its own
+// killRest kills what a the command that has ended left of a group of its own. Its own
 // number may be another process by now.
 func killRest(cmd *exec.Cmd) {
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {

@@ -1,13 +1,13 @@
 //go:build !unix
 
-package main
+package collect
 
 import (
 	"os"
 	"os/exec"
 )
 
-// Without process groups only COMMAND itself can be ended.
+// Without process groups only the command itself can be ended.
 func ownProcessGroup(*exec.Cmd) {}
 
 func signalGroup(cmd *exec.Cmd, sig os.Signal) {

@@ -1,4 +1,4 @@
-package main
+package collect
 
 import (
 	"sync"
@@ -8,21 +8,16 @@ import (
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// recorder is the sink of a collection: it hands every poll to the recording
-// and counts it for the progress line. It is safe for concurrent use.
+// recorder is the sink of a collection: it hands every poll to the recording and
+// to the observers, and counts it. It is safe for concurrent use.
 type recorder struct {
-	to    scrape.Sink
-	after []observer // told of every poll that was recorded
+	to        scrape.Sink
+	observers []Observer // told of every poll that was recorded
 
 	polls, stored, failed, lines, dropped atomic.Int64
 
 	mu       sync.Mutex
 	trailing map[int]int64 // by target: polls that failed since the last stored one
-}
-
-// observer is told of polls; concurrently for different targets.
-type observer interface {
-	Record(*metric.Snapshot)
 }
 
 func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to, trailing: map[int]int64{}} }
@@ -39,7 +34,7 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 		r.failed.Add(1)
 	}
 	if err == nil {
-		for _, o := range r.after {
+		for _, o := range r.observers {
 			o.Record(s)
 		}
 	}
@@ -53,7 +48,7 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 	return err
 }
 
-// discountFailures takes back the last failures of a target that has gone: it was no
+// discountFailures discounts failures just before a target was removed: it was no
 // longer there, and nothing of it was lost.
 func (r *recorder) discountFailures(target int) {
 	r.mu.Lock()
@@ -62,12 +57,12 @@ func (r *recorder) discountFailures(target int) {
 	delete(r.trailing, target)
 }
 
-// totals is what was recorded so far, over all targets.
-type totals struct{ polls, stored, failed, lines, dropped int64 }
+// Totals is what was recorded, over all targets: polls, and lines of samples.
+type Totals struct{ Polls, Stored, Failed, Lines, Dropped int64 }
 
-func (r *recorder) totals() totals {
-	return totals{r.polls.Load(), r.stored.Load(), r.failed.Load(), r.lines.Load(), r.dropped.Load()}
+func (r *recorder) totals() Totals {
+	return Totals{r.polls.Load(), r.stored.Load(), r.failed.Load(), r.lines.Load(), r.dropped.Load()}
 }
 
-// lossless says that no poll failed and no line was dropped.
-func (t totals) lossless() bool { return t.failed == 0 && t.dropped == 0 }
+// Lossless reports whether no poll failed and no line was dropped.
+func (t Totals) Lossless() bool { return t.Failed == 0 && t.Dropped == 0 }

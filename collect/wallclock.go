@@ -1,4 +1,4 @@
-package main
+package collect
 
 import (
 	"fmt"
@@ -34,14 +34,14 @@ func (w *wallClock) check(wall time.Time, mono time.Duration) *metric.Warning {
 		step.Round(time.Millisecond), mono.Round(time.Second))}
 }
 
-// lookAtClock records a step of the wall clock.
-func (s *session) lookAtClock() error {
+// checkClock records a step of the wall clock.
+func (s *Session) checkClock() error {
 	now := time.Now()
 	warning := s.wall.check(now.Round(0), now.Sub(s.origin))
 	if warning == nil {
 		return nil
 	}
-	s.say.logf("warning: %s", warning.Text)
+	s.o.Events.Warning(*warning)
 	if err := s.db.Warn(*warning); err != nil {
 		return fmt.Errorf("record a step of the clock: %w", err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package rundb
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// lockName is a file whose lock says that a collector is at work in a run
+// dirLockName is a file whose lock a collector holds while it is at work in a run
 // directory. The kernel drops the lock when the process ends, however it ends.
-const lockName = "run.lock"
+const dirLockName = "run.lock"
 
-// lockRunDir takes the lock of a run directory; unlock drops it.
-func lockRunDir(dir string) (unlock func(), err error) {
-	path := filepath.Join(dir, lockName)
+// lockDir takes the lock of a run directory; unlock drops it.
+func lockDir(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, dirLockName)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock run directory %s: %w", dir, err)
@@ -27,7 +27,7 @@ func lockRunDir(dir string) (unlock func(), err error) {
 	}
 	_ = f.Close() // opened for the lock alone
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, usagef("run directory %s is in use: another collect records into it; choose another with --out", dir)
+		return nil, &DirError{dir, ErrDirInUse}
 	}
 	return nil, fmt.Errorf("lock run directory %s: %w", dir, err)
 }

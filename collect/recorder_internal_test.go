@@ -1,4 +1,4 @@
-package main
+package collect
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestForgive(t *testing.T) {
 	r.discountFailures(0)
 	r.discountFailures(1)
 	r.discountFailures(1)
-	if got := r.totals().failed; got != 1 {
+	if got := r.totals().Failed; got != 1 {
 		t.Errorf("%d failures, want the 1 before the stored poll", got)
 	}
 }

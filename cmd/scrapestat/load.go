@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// analyse builds the result of one or several run directories and writes the
+// exports. It returns the result also when some of the files could not be
+// written.
+func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string, say *progress) (*summary.Run, []export.File, error) {
+	result, runs, closeAll, err := load(ctx, dirs, a, so, say)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeAll()
+	eo := a.exportOptions()
+	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
+	samples := 0                              // of the formats, those that read the recording again
+	for _, f := range a.formats {
+		for _, kind := range export.Lookup(f, result, eo) {
+			if kind.NeedsSamples {
+				samples++
+			}
+		}
+	}
+	watched, b := watch(say, "writing "+out, runs, samples)
+	files, err := export.Write(ctx, out, a.formats, result, toExport(watched), eo)
+	b.done()
+	return result, files, err
+}
+
+// openRuns opens run directories; a path to the run.db inside one works too.
+func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
+	var runs []*rundb.Run
+	closeAll := func() {
+		for _, r := range runs {
+			r.Close() // read only: there is nothing to lose
+		}
+	}
+	for _, dir := range dirs {
+		if filepath.Base(dir) == "run.db" {
+			dir = filepath.Dir(dir)
+		}
+		r, err := rundb.Open(dir)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, closeAll, nil
+}
+
+// noteOpen says which of the runs were never closed: their collector was killed
+// or is still at work, so they end with the last committed scrape.
+func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
+	for i, r := range runs {
+		if r.Meta().EndNS == 0 {
+			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
+		}
+	}
+}
+
+// load opens run directories and builds their result. Slices are as the recording
+// was to be sliced, unless a says otherwise. The caller calls closeAll when err is
+// nil and the recordings are no longer read.
+func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
+	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
+	runs, closeAll, err = openRuns(dirs)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	noteOpen(say, runs, dirs)
+	if a.sliceFlag != nil && !a.sliceFlag.Changed {
+		so.Slice = runs[0].Meta().Slice
+	}
+	watched, b := watch(say, "reading "+dirs[0], runs, 1)
+	result, err = summary.Build(ctx, toAnalyse(watched), so)
+	b.done()
+	if err != nil {
+		closeAll()
+		if errors.Is(err, summary.ErrNoPhase) {
+			err = usagef("%w", err)
+		}
+		return nil, nil, nil, err
+	}
+	return result, runs, closeAll, nil
+}
+
+func recordings(runs []*rundb.Run) []export.Recording {
+	recs := make([]export.Recording, len(runs))
+	for i, r := range runs {
+		recs[i] = r
+	}
+	return recs
+}

@@ -1,0 +1,142 @@
+package collect
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/scrapestat/scrapestat/discover"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/promstore"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Options is what is recorded. Targets or Discoverers suffice.
+type Options struct {
+	Targets []scrape.Target // Open takes over what they hold
+	// Discoverers find further targets, which may come and go. They are asked every
+	// Refresh, 0 being 1 s. Open takes them over.
+	Discoverers []*discover.Discoverer
+	Refresh     time.Duration
+	Scrape      scrape.Options // Origin, OnAddress, Dynamic and Version are set by Open
+
+	Duration time.Duration // of profiling, warm-up not counted; 0 has no end
+	Warmup   time.Duration // recorded, excluded from statistics
+	Cooldown time.Duration // the same at the end
+	Settle   time.Duration // to go on after the load, for late observations
+
+	Command      *Command                // the load; nil for none
+	Client       ClientOptions           // what the clients saw
+	RemoteWriter *promstore.RemoteWriter // is sent each sample too; nil for none
+	// SubtractSelf takes our scrapes off TorchServe's counter of requests, which
+	// counts them.
+	SubtractSelf bool
+
+	// Replace lists files of an earlier run that this one replaces, besides those of
+	// the recording; nil refuses a directory that is not empty.
+	Replace  []string
+	MaxBytes int64 // of the recording, beyond which it keeps no bodies; 0 is rundb's
+	Slice    time.Duration
+	Tags     map[string]string
+	Version  string           // of the program
+	Settings map[string]any   // for the manifest, by flag name
+	Warnings []metric.Warning // recorded at the start
+	// CommandLine is what the recording shows of how it was made; nil shows nothing.
+	CommandLine func([]metric.Target) []string
+
+	// Analysis asks for results while the run is recorded, see Session.Result. OnPoll
+	// is called with each poll that was analysed, from one goroutine.
+	Analysis *summary.Options
+	OnPoll   func(*metric.Snapshot) error
+	// Observers are told of each recorded poll, from the goroutine of its target.
+	Observers []Observer
+	OnCommit  func(took time.Duration, err error) // of the recording
+
+	Events        Events        // nil tells nobody
+	ProgressEvery time.Duration // 0 is 10 s
+}
+
+// Observer is told of polls; concurrently for different targets.
+type Observer interface {
+	Record(*metric.Snapshot)
+}
+
+// Events is told how a run goes. The methods are called one at a time, from Open
+// and Run, except those about targets, which discovery calls.
+type Events interface {
+	// TargetAdded is called before the first poll of target n.
+	TargetAdded(n int, t metric.Target)
+	// TargetGone is called when discovery misses a target, and when it is back.
+	TargetGone(n int, gone bool)
+	PhaseBegun(m metric.Mark)
+	Warning(w metric.Warning)
+	// Message is called with a sentence about what happened.
+	Message(text string)
+	Progress(phase string, t Totals)
+	// Ended is called after the last poll, before what waits is sent and stored.
+	Ended()
+}
+
+// silence is Events for nobody.
+type silence struct{}
+
+func (silence) TargetAdded(int, metric.Target) {}
+func (silence) TargetGone(int, bool)           {}
+func (silence) PhaseBegun(metric.Mark)         {}
+func (silence) Warning(metric.Warning)         {}
+func (silence) Message(string)                 {}
+func (silence) Progress(string, Totals)        {}
+func (silence) Ended()                         {}
+
+// OptionError refuses options: nothing was recorded.
+type OptionError struct{ Err error }
+
+// Error is the text of the cause.
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ErrAborted ends a run whose context was cancelled.
+var ErrAborted = errors.New("the run was aborted")
+
+func (o Options) withDefaults() Options {
+	o.Refresh = cmp.Or(o.Refresh, time.Second)
+	o.ProgressEvery = cmp.Or(o.ProgressEvery, 10*time.Second)
+	o.Scrape = o.Scrape.WithDefaults()
+	o.Scrape.Version, o.Scrape.Dynamic = o.Version, len(o.Discoverers) > 0
+	if o.Events == nil {
+		o.Events = silence{}
+	}
+	return o
+}
+
+// meta is what the recording says about itself.
+func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
+	m := rundb.Meta{ID: rundb.NewID(), Version: o.Version, Tags: o.Tags, OriginNS: origin.UnixNano(), Interval: o.Scrape.Interval,
+		Timeout: o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
+		Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
+	if o.MaxBytes > 0 {
+		m.Limits["max-recording"] = o.MaxBytes
+	}
+	if o.CommandLine != nil {
+		m.Command = o.CommandLine(targets)
+	}
+	return m
+}
+
+// manifest is what manifest.json says before the first scrape; see Run.WriteManifest.
+func (o *Options) manifest(m rundb.Meta, targets []metric.Target) rundb.Manifest {
+	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: time.Unix(0, m.OriginNS),
+		Host: rundb.ThisHost(), Limits: m.Limits, Options: maps.Clone(o.Settings)}
+	if out.Options == nil {
+		out.Options = map[string]any{}
+	}
+	for _, t := range targets {
+		out.Targets = append(out.Targets, rundb.NewManifestTarget(t))
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// Run is a recorded run. What failed on the way is in the error of Session.Run, and
+// in the recording.
+type Run struct {
+	Dir      string
+	Ended    time.Time
+	Totals   Totals
+	Client   *ClientStats   // nil when clients told nothing
+	Manifest rundb.Manifest // as of the start
+}
+
+// Run polls the targets until ctx, Stop, the duration, the command or the mark
+// "end" ends it. It returns when all that was recorded is stored and every
+// goroutine has ended; after ctx was cancelled, at once and with ErrAborted.
+func (s *Session) Run(ctx context.Context) (*Run, error) {
+	runErr := s.record(ctx)
+	s.o.Events.Ended()
+	run := &Run{Dir: s.dir}
+	s.stopOutputs(ctx, run)
+	run.Ended, run.Totals, run.Manifest = time.Now(), s.rec.totals(), s.manifest
+	err := errors.Join(runErr, s.checkClock(), s.db.Close())
+	s.ended = true
+	s.release()
+	return run, err
+}
+
+// Analyse computes the statistics of the run.
+func (r *Run) Analyse(ctx context.Context, o summary.Options) (*summary.Run, error) {
+	db, err := rundb.Open(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	out, err := summary.Build(ctx, []summary.Recording{db}, o)
+	return out, errors.Join(err, db.Close())
+}
+
+// WriteManifest adds to the manifest what is only known after the run: how targets
+// were polled, what is doubtful, and the files that were made of the recording.
+func (r *Run) WriteManifest(result *summary.Run, files []rundb.ExportedFile) error {
+	m := r.Manifest
+	m.Ended = r.Ended
+	for i := range result.Endpoints {
+		if i == len(m.Targets) {
+			m.Targets = append(m.Targets, rundb.NewManifestTarget(result.Endpoints[i].Target))
+		}
+		e, t := &result.Endpoints[i], &m.Targets[i]
+		for _, l := range e.Lives {
+			event := "came"
+			if l.Gone {
+				event = "went"
+			}
+			t.Lives = append(t.Lives, rundb.ManifestLife{At: time.Unix(0, l.AtNS).UTC(), Event: event, Reason: l.Reason})
+		}
+		t.Polls = e.Ledger.Scheduled
+		t.Stored = e.Ledger.StoredPolls()
+		if e.Fetches.Total > 0 {
+			t.First, t.Last = time.Unix(0, e.Fetches.FirstNS).UTC(), time.Unix(0, e.Fetches.LastNS).UTC()
+		}
+	}
+	m.Warnings, m.Exports = result.Warnings, files
+	return rundb.WriteManifest(r.Dir, m)
+}
+
+// record polls until the end condition and returns when every goroutine that does
+// so has ended.
+func (s *Session) record(ctx context.Context) error {
+	stop, done := make(chan struct{}), make(chan struct{})
+	following, endFollow := context.WithCancel(ctx)
+	defer endFollow()
+	followErr := make(chan error, 1)
+	var collectErr error
+	go func() {
+		defer close(done)
+		collectErr = s.collector.Run(ctx, stop)
+	}()
+	go func() { followErr <- s.follow(following) }()
+	err := s.runPhases(ctx, done)
+	endFollow()
+	err = errors.Join(err, <-followErr)
+	close(stop)
+	<-done
+	s.drainMessages()
+	switch {
+	case ctx.Err() != nil:
+		return ErrAborted
+	case collectErr != nil:
+		return fmt.Errorf("collect: %w", collectErr)
+	}
+	return err
+}
+
+// runPhases sets the phases: baseline, warm-up, profiling, end, settle.
+func (s *Session) runPhases(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-s.collector.Ready():
+	case <-s.stopping:
+		return s.mark(metric.MarkEnd, s.Now())
+	case <-done:
+		return nil // the collector says why
+	}
+	start := s.Now()
+	// Learning the first bodies takes memory once: it goes back before the load
+	// comes, as the machine is the measured server's. The window has begun: no poll
+	// shall come between the baselines and it.
+	debug.FreeOSMemory()
+	if err := s.begin(ctx, start); err != nil {
+		return err
+	}
+	err := s.watch(ctx, start, done)
+	if s.o.Command != nil && !s.o.Command.ended() {
+		s.o.Command.stop(syscall.SIGTERM)
+	}
+	return err
+}
+
+// begin starts the first phase, at startNS, and the load.
+func (s *Session) begin(ctx context.Context, startNS int64) error {
+	phase := metric.PhaseProfiling
+	if s.o.Warmup > 0 {
+		phase = metric.PhaseWarmup
+	}
+	if err := s.mark(phase, startNS); err != nil {
+		return err
+	}
+	if s.o.Command == nil {
+		return nil
+	}
+	return s.o.Command.start(ctx)
+}
+
+// watch waits for what ends the run and sets the marks on the way. The warm-up
+// counts from startNS.
+func (s *Session) watch(ctx context.Context, startNS int64, done <-chan struct{}) error {
+	warm := timerIf(s.o.Warmup)
+	var enough <-chan time.Time
+	if s.o.Warmup == 0 {
+		enough = timerIf(s.o.Duration)
+	}
+	tick := time.NewTicker(s.o.ProgressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-warm:
+			// The planned instant, not that of the timer, so that the same
+			// recording analysed with another warm-up cuts at the same place.
+			if err := s.mark(metric.PhaseProfiling, startNS+int64(s.o.Warmup)); err != nil {
+				return err
+			}
+			enough = timerIf(s.o.Duration)
+		case <-enough:
+			return s.mark(metric.MarkEnd, s.Now())
+		case <-s.o.Command.Done():
+			if err := s.mark(metric.MarkEnd, s.Now()); err != nil {
+				return err
+			}
+			return s.settle(ctx, done)
+		case m := <-s.marks:
+			s.enter(m)
+			s.collector.Boundary(ctx)
+			if m.Name == metric.MarkEnd {
+				return s.settle(ctx, done)
+			}
+		case <-s.stopping:
+			return s.mark(metric.MarkEnd, s.Now())
+		case <-ctx.Done():
+			return nil
+		case <-done:
+			return nil // the collector says why
+		case text := <-s.messages:
+			s.o.Events.Message(text)
+		case <-tick.C:
+			if err := s.checkClock(); err != nil {
+				return err
+			}
+			s.o.Events.Progress(s.phase, s.rec.totals())
+		}
+	}
+}
+
+// settle keeps the scrapes going after the load has ended, so that observations
+// a server publishes late still land in the run.
+func (s *Session) settle(ctx context.Context, done <-chan struct{}) error {
+	if s.o.Settle <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(s.o.Settle):
+	case <-s.stopping:
+	case <-ctx.Done():
+	case <-done:
+	}
+	return nil
+}
+
+// drainMessages reports queued messages.
+func (s *Session) drainMessages() {
+	for {
+		select {
+		case text := <-s.messages:
+			s.o.Events.Message(text)
+		default:
+			return
+		}
+	}
+}
+
+// mark starts a phase from within the run.
+func (s *Session) mark(name string, atNS int64) error {
+	m := metric.Mark{Name: name, AtNS: atNS}
+	s.enter(m)
+	if err := s.db.Mark(m); err != nil {
+		return fmt.Errorf("mark %s: %w", name, err)
+	}
+	s.analysis.mark(m)
+	return nil
+}
+
+// enter reports the begin of a phase.
+func (s *Session) enter(m metric.Mark) {
+	s.phase = m.Name
+	s.client.Load().phase(m.Name)
+	s.o.Events.PhaseBegun(m)
+}
+
+// notifyMark wakes the run after a mark that came from outside.
+func (s *Session) notifyMark(m metric.Mark) {
+	s.analysis.mark(m)
+	select {
+	case s.marks <- m:
+	default: // a flood of marks: they are recorded all the same
+	}
+}
+
+// stopOutputs ends what shows and sends the run elsewhere, within lastSend or at
+// once when ctx is done, and records what was lost.
+func (s *Session) stopOutputs(ctx context.Context, run *Run) {
+	notes := s.stopClient(ctx, run)
+	for _, f := range s.atEnd {
+		notes = append(notes, f(ctx)...)
+	}
+	for _, w := range append(notes, s.tee.stop(ctx)...) {
+		s.o.Events.Warning(w)
+		if err := s.db.Warn(w); err != nil {
+			return // the recording has failed, which Close tells
+		}
+	}
+}
+
+// lineGrace is how long the end of a run waits for lines that are under way.
+const lineGrace = 2 * time.Second
+
+// stopClient ends the client's side, if there is one, and returns what is doubtful.
+func (s *Session) stopClient(ctx context.Context, run *Run) []metric.Warning {
+	c := s.client.Load()
+	if c == nil {
+		return nil
+	}
+	err := s.db.Flush() // the phases of requests are those of the marks
+	stats, stopped := c.Stop(ctx, lineGrace)
+	run.Client = &stats
+	for _, text := range stats.ProxyReport() {
+		s.o.Events.Message(text)
+	}
+	s.manifest.Options["request-counts"] = stats.Counts()
+	notes := stats.Warnings()
+	if err = errors.Join(err, stopped); err != nil {
+		stats.Failed = true
+		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: "request events are incomplete: " + err.Error()})
+	}
+	return notes
+}
+
+// timerIf returns a channel that fires after d, or never when d is 0.
+func timerIf(d time.Duration) <-chan time.Time {
+	if d <= 0 {
+		return nil
+	}
+	return time.After(d)
+}
