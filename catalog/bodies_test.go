@@ -51,9 +51,9 @@ func TestVLLMBody(t *testing.T) {
 	d.want("slo_attainment", "ok", 196.0/200, "slo", "ttft_s")
 	d.want("decode_batch_mean", "estimate", (9600.0-200)/6883)
 	d.want("http_overhead_mean", "estimate", 0.002722538130273051)
-	for _, name := range []string{"self_check_inference", "self_check_decode", "self_check_requests", "self_check_step_tokens"} {
-		if got := d.one(name); got == nil || got.Status != catalog.OK || len(got.Flags) > 0 || math.Abs(got.Value) > 1e-9 {
-			t.Errorf("%s: %+v", name, got)
+	for _, name := range []string{"inference", "decode", "requests", "step_tokens"} {
+		if got := d.one("self_check_" + name); got == nil || got.Status != catalog.OK || len(got.Flags) > 0 || math.Abs(got.Value) > 1e-9 {
+			t.Errorf("self_check_%s: %+v", name, got)
 		}
 	}
 	if d := d.one("tflops_per_gpu"); d == nil || d.Status != catalog.Missing || d.Flags[0] != "not_enabled" {

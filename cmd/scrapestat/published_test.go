@@ -91,7 +91,8 @@ func (p published) decoded(name, engine string, lines int) {
 		p.t.Fatal(err)
 	}
 	for _, f := range schema.Families {
-		general := strings.HasPrefix(f.Name, "go_") || strings.HasPrefix(f.Name, "python_") || strings.HasPrefix(f.Name, "process_")
+		kind, _, _ := strings.Cut(f.Name, "_")
+		general := kind == "go" || kind == "python" || kind == "process"
 		if _, ok := known.Family(f.Name); !ok && !general {
 			p.t.Errorf("%s: %s is not in the catalogue", name, f.Name)
 		}
@@ -116,7 +117,8 @@ func (p published) derive(name, inputs string, seconds float64) captured {
 		p.t.Fatal(err)
 	}
 	schema, s := p.decode(body)
-	return captured{p.t, name, c.Derive(catalog.Interval{Seconds: seconds, Gains: gainsSinceZero(schema, s)}, catalog.Window)}
+	stretch := catalog.Interval{Seconds: seconds, Gains: gainsSinceZero(schema, s)}
+	return captured{p.t, name, c.Derive(stretch, catalog.Window)}
 }
 
 // gainsSinceZero are those of a server that started at zero and whose gauges stood still.
@@ -294,7 +296,8 @@ func (p published) triton() {
 	r = run("cap_wav_2024.json")
 	averages(r, "6", "1573460.3506", "11.5488", "441.3613", "1572225.9327", "677.2843", "104.2235")
 	integers(r, "1573460", "11", "441", "1572225", "677")
-	averages(run("cap_2021_pre_cache.json"), "3", "93163.5085", "8211.8967", "28439.0073", "56346.5322", "158.424", "7.6483")
+	averages(run("cap_2021_pre_cache.json"), "3",
+		"93163.5085", "8211.8967", "28439.0073", "56346.5322", "158.424", "7.6483")
 	run("cap_protojson_strings_2023.json").want("derived_avg_request_seconds", us, "4414607.379")
 	run("cap_failonly_2021.json").want("derived_avg_failure_seconds", us, "2919.154")
 }
