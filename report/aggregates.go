@@ -20,10 +20,10 @@ func (t *pageBuilder) aggregates() {
 		all := append([]column{words("name", head), hidden("labels"), hidden("unit")}, columns...)
 		return append(all, number("series", "SERIES"), hidden("left_out"), number("skew", "SKEW"), words("skewed_to", "MOST AT"), face("OF"))
 	}
-	counters := &table{id: "aggregated_counters", title: "counters by " + title, columns: of("COUNTER", number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"))}
-	gauges := &table{id: "aggregated_gauges", title: "gauges by " + title, columns: of("GAUGE", words("rule", "RULE"), number("time_avg", "AVG"), number("min", "MIN"), number("max", "MAX"))}
-	histograms := &table{id: "aggregated_histograms", title: "histograms by " + title, columns: of("HISTOGRAM", t.histogramColumns()...)}
-	summaries := &table{id: "aggregated_summaries", title: "summaries by " + title, columns: of("SUMMARY", number("count", "COUNT"), number("rate", "PER SECOND"), number("avg", "AVG"))}
+	counters := newTable("aggregated_counters", "counters by "+title, of("COUNTER", number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"))...)
+	gauges := newTable("aggregated_gauges", "gauges by "+title, of("GAUGE", words("rule", "RULE"), number("time_avg", "AVG"), number("min", "MIN"), number("max", "MAX"))...)
+	histograms := newTable("aggregated_histograms", "histograms by "+title, of("HISTOGRAM", t.histogramColumns()...)...)
+	summaries := newTable("aggregated_summaries", "summaries by "+title, of("SUMMARY", number("count", "COUNT"), number("rate", "PER SECOND"), number("avg", "AVG"))...)
 	var flags histest.Flags
 	for i := range t.run.Aggregates {
 		a := &t.run.Aggregates[i]
@@ -56,12 +56,12 @@ func (t *pageBuilder) aggregates() {
 func (t *pageBuilder) aggregateOf(a *summary.Aggregate) []cell {
 	skew, at := cell{}, cell{}
 	if s := a.Skew; s != nil {
-		skew = cell{digits(s.Ratio), s.Ratio}
+		skew = both(digits(s.Ratio), s.Ratio)
 		at = str(t.replica(s.Endpoint, s.Labels))
 	}
 	n := tally(a.Series)
 	if a.LeftOut > 0 {
-		n.text += fmt.Sprintf(" (and %d repeats)", a.LeftOut)
+		n.Text += fmt.Sprintf(" (and %d repeats)", a.LeftOut)
 	}
 	return []cell{n, raw(int64(a.LeftOut)), skew, at, only(a.Labels.String())}
 }

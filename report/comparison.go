@@ -288,21 +288,13 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	c := newComparison(r, o)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", texttab.Escape(c.title()), texttab.Escape(c.terms()))
-	c.differencesText(&b)
+	if len(c.Differences) > 0 {
+		b.WriteString("\ndiffers besides the measurements\n")
+		_, _ = c.differences(60).WriteTo(&b) // a builder takes everything
+	}
 	fmt.Fprintf(&b, "\n%s\n", c.totals())
 	if len(c.listed) > 0 {
-		var tab texttab.Table
-		tab.Header(c.header()...)
-		for i := range c.Sides {
-			tab.Right(2 + i)
-		}
-		if len(c.Sides) == 2 {
-			tab.Right(4)
-		}
-		for _, row := range c.listed {
-			tab.Row(c.line(row)...)
-		}
-		_, _ = tab.WriteTo(&b) // a builder takes everything
+		_, _ = c.table(compare.Verdict.String).WriteTo(&b)
 	}
 	c.reasonsText(&b)
 	for _, x := range r.Caveats {
@@ -317,20 +309,36 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	return nil
 }
 
-func (c *comparison) differencesText(b *strings.Builder) {
-	if len(c.Differences) == 0 {
-		return
+// table has the rows that are listed, with verdicts as verdict writes them.
+func (c *comparison) table(verdict func(compare.Verdict) string) *texttab.Table {
+	t := &texttab.Table{}
+	t.Header(c.header()...)
+	for i := range c.Sides {
+		t.Right(2 + i)
 	}
-	b.WriteString("\ndiffers besides the measurements\n")
-	var tab texttab.Table
+	if len(c.Sides) == 2 {
+		t.Right(4)
+	}
+	for _, row := range c.listed {
+		cells := c.line(row)
+		cells[0] = verdict(row.Verdict())
+		t.Row(cells...)
+	}
+	return t
+}
+
+// differences has what differs besides the measurements, each value in so many
+// columns at most.
+func (c *comparison) differences(width int) *texttab.Table {
+	t := &texttab.Table{}
 	for _, d := range c.Differences {
 		cells := []string{d.Kind, d.Name}
 		for _, v := range d.Values {
-			cells = append(cells, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), 60))
+			cells = append(cells, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), width))
 		}
-		tab.Row(cells...)
+		t.Row(cells...)
 	}
-	_, _ = tab.WriteTo(b)
+	return t
 }
 
 // namesShown is how many names of rows that cannot be compared are listed under

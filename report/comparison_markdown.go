@@ -1,9 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/compare"
@@ -18,21 +18,9 @@ func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) err
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n**%s**\n\n", texttab.Markdown(c.title()), texttab.Markdown(c.totals()))
 	if len(c.listed) > 0 {
-		header := c.header()
-		header[0] = ""
-		for i := range header {
-			header[i] = texttab.Markdown(header[i]) // it has the names of the sides
-		}
-		markdownRow(&b, header)
-		b.WriteString(strings.Repeat("| --- ", len(header)) + "|\n")
-		for _, row := range c.listed {
-			cells := c.line(row)
-			cells[0] = verdictMark(row.Verdict())
-			for i := range cells {
-				cells[i] = texttab.Markdown(cells[i])
-			}
-			markdownRow(&b, cells)
-		}
+		t := c.table(verdictMark)
+		t.Columns[0].Head = ""
+		_ = t.WriteMarkdown(&b, comparisonRule) // a builder takes everything
 		b.WriteString("\n")
 	}
 	c.markdownDifferences(&b)
@@ -60,28 +48,20 @@ func verdictMark(v compare.Verdict) string {
 	return v.String()
 }
 
-func markdownRow(b *strings.Builder, cells []string) {
-	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-}
+var comparisonRule = texttab.Rule{Left: " --- ", Right: " --- "}
 
 func (c *comparison) markdownDifferences(b *strings.Builder) {
 	if len(c.Differences) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "<details><summary>differs besides the measurements (%d)</summary>\n\n", len(c.Differences))
-	header := []string{"", ""}
+	t := c.differences(math.MaxInt)
+	heads := []string{"", ""}
 	for _, s := range c.Sides {
-		header = append(header, texttab.Markdown(s.Name))
+		heads = append(heads, s.Name)
 	}
-	markdownRow(b, header)
-	b.WriteString(strings.Repeat("| --- ", len(header)) + "|\n")
-	for _, d := range c.Differences {
-		cells := []string{texttab.Markdown(d.Kind), texttab.Markdown(d.Name)}
-		for _, v := range d.Values {
-			cells = append(cells, texttab.Markdown(cmp.Or(v, "-")))
-		}
-		markdownRow(b, cells)
-	}
+	t.Header(heads...)
+	_ = t.WriteMarkdown(b, comparisonRule)
 	b.WriteString("\n</details>\n\n")
 }
 

@@ -13,8 +13,8 @@ import (
 func (t *pageBuilder) notes(e *engine, quantities, latencies *table) *table {
 	var all []catalog.Caveat
 	add := func(tab *table, canonical int) {
-		for _, row := range tab.rows {
-			id, _ := row[canonical].value.(string)
+		for _, row := range tab.Rows {
+			id, _ := row[canonical].Value.(string)
 			all = append(all, e.quantity(id).Caveats()...)
 		}
 	}
@@ -30,8 +30,7 @@ func (e *engine) quantity(id string) catalog.Quantity {
 
 // noteTable lists caveats by their letters, each once.
 func noteTable(engine string, caveats []catalog.Caveat) *table {
-	tab := &table{id: "notes", title: "notes", list: true,
-		columns: []column{hidden("engine"), words("letter", "LETTER"), words("text", "NOTE")}}
+	tab := newList("notes", "notes", hidden("engine"), words("letter", "LETTER"), words("text", "NOTE"))
 	for _, c := range catalog.SortCaveats(caveats) {
 		tab.row(raw(optional(engine)), str(c.Letter), str(c.Text))
 	}
@@ -61,13 +60,14 @@ func (t *pageBuilder) crossEngine() {
 	if len(engines) < 2 {
 		return
 	}
-	tab := &table{id: "cross_engine", heading: "across engines", columns: []column{words("canonical", "QUANTITY"), hidden("unit")}}
+	tab := newTable("cross_engine", "", words("canonical", "QUANTITY"), hidden("unit"))
+	tab.heading = "across engines"
 	for _, e := range engines {
 		id := e.id
 		if id == "" || e.second {
 			id = e.title
 		}
-		tab.columns = append(tab.columns, number(id, e.title))
+		tab.Columns = append(tab.Columns, number(id, e.title))
 	}
 	var ids []string
 	for _, e := range engines {
@@ -83,7 +83,7 @@ func (t *pageBuilder) crossEngine() {
 		for _, e := range engines {
 			value, unit := e.canonical(id)
 			row = append(row, value)
-			if value.value != nil {
+			if value.Value != nil {
 				has++
 				row[1] = raw(optional(unit))
 			}
@@ -93,10 +93,10 @@ func (t *pageBuilder) crossEngine() {
 		}
 	}
 	t.crossLatencies(tab, engines)
-	if len(tab.rows) == 0 {
+	if len(tab.Rows) == 0 {
 		return
 	}
-	tab.columns = append(tab.columns, words("notes", "NOTES"))
+	tab.Columns = append(tab.Columns, words("notes", "NOTES"))
 	notes := t.crossNotes(tab, engines)
 	t.add(tab)
 	t.add(notes)
@@ -138,7 +138,7 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 	columns := t.histogramColumns()
 	for _, id := range ids {
 		for k, q := range t.shownQuantiles() {
-			row := []cell{str(id + " " + columns[2+4*k].id), raw("seconds")}
+			row := []cell{str(id + " " + columns[2+4*k].ID), raw("seconds")}
 			has := 0
 			for _, e := range engines {
 				value := only("-")
@@ -151,13 +151,13 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 					unit := t.latencyUnit(&t.run.Metrics[l.Metric])
 					if several++; several > 1 {
 						value = only("several")
-					} else if value.text = estimate(l.Histogram.Quantiles[q], unit); unit == "seconds" {
-						value.value = l.Histogram.Quantiles[q].Value
+					} else if value.Text = estimate(l.Histogram.Quantiles[q], unit); unit == "seconds" {
+						value.Value = l.Histogram.Quantiles[q].Value
 					} else if unit == "milliseconds" {
-						value.value = l.Histogram.Quantiles[q].Value / 1e3
+						value.Value = l.Histogram.Quantiles[q].Value / 1e3
 					}
 				}
-				if value.value != nil {
+				if value.Value != nil {
 					has++
 				}
 				row = append(row, value)
@@ -172,18 +172,18 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 // crossNotes fills in the column of caveats, the last one, and lists them: those
 // between the quantities of different engines, or different ids, in the table.
 func (t *pageBuilder) crossNotes(tab *table, engines []*engine) *table {
-	shown := make([][]catalog.Quantity, len(tab.rows))
-	for i, row := range tab.rows {
-		id, _, _ := strings.Cut(row[0].value.(string), " ") // without the percentile
+	shown := make([][]catalog.Quantity, len(tab.Rows))
+	for i, row := range tab.Rows {
+		id, _, _ := strings.Cut(row[0].Value.(string), " ") // without the percentile
 		for k, e := range engines {
-			if row[2+k].value != nil {
+			if row[2+k].Value != nil {
 				shown[i] = append(shown[i], e.quantity(id))
 			}
 		}
 	}
 	var all []catalog.Caveat
 	others := slices.Concat(shown...)
-	for i := range tab.rows {
+	for i := range tab.Rows {
 		var of []catalog.Caveat
 		for _, q := range shown[i] {
 			for _, other := range others {
@@ -195,7 +195,7 @@ func (t *pageBuilder) crossNotes(tab *table, engines []*engine) *table {
 		for _, c := range of {
 			letters = append(letters, c.Letter)
 		}
-		tab.rows[i] = append(tab.rows[i], cell{strings.Join(letters, " "), letters})
+		tab.Rows[i] = append(tab.Rows[i], both(strings.Join(letters, " "), letters))
 		all = append(all, of...)
 	}
 	return noteTable("", all)

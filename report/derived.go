@@ -11,8 +11,8 @@ import (
 // derived lists every quantity with its status, where that was asked for: of each
 // endpoint, and of the endpoints of an engine together.
 func (t *pageBuilder) derived() {
-	tab := &table{id: "derived", title: "derived", columns: []column{hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"), hidden("unit"), hidden("question"),
-		number("value", "VALUE"), words("status", "STATUS"), hidden("flags"), hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF")}}
+	tab := newTable("derived", "derived", hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"), hidden("unit"), hidden("question"),
+		number("value", "VALUE"), words("status", "STATUS"), hidden("flags"), hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF"))
 	add := func(d *summary.Derived, target string) {
 		switch {
 		case d.Pack == catalog.TritonPerfAnalyzerPack:
@@ -23,7 +23,7 @@ func (t *pageBuilder) derived() {
 				of = strings.TrimSpace(target + " " + of)
 			}
 			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)), raw(d.Category.String()), derivedCell(d),
-				{strings.Join(append([]string{d.Status.String()}, d.Flags...), " "), d.Status.String()}, raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
+				both(strings.Join(append([]string{d.Status.String()}, d.Flags...), " "), d.Status.String()), raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
 		}
 	}
 	for i := range t.run.Derived {
@@ -43,8 +43,8 @@ func (t *pageBuilder) groups() {
 	if len(t.run.Combined) < 2 {
 		return
 	}
-	tab := &table{id: "groups", title: "quantities by " + t.byTitle(), columns: []column{hidden("pack"), words("name", "QUANTITY"), words("group", "GROUP"), hidden("labels"), hidden("targets"),
-		hidden("unit"), number("value", "VALUE"), words("status", "NOTE"), face("OF")}}
+	tab := newTable("groups", "quantities by "+t.byTitle(), hidden("pack"), words("name", "QUANTITY"), words("group", "GROUP"), hidden("labels"), hidden("targets"),
+		hidden("unit"), number("value", "VALUE"), words("status", "NOTE"), face("OF"))
 	var order []string
 	seen := map[string]bool{}
 	for _, q := range questionOrder {
@@ -73,8 +73,8 @@ func (t *pageBuilder) groups() {
 				if rest.Len() > 0 {
 					of = rest.String()
 				}
-				tab.row(raw(d.Pack), str(d.Name), cell{g.Labels.String(), g.Labels}, raw(d.Labels), raw(int64(len(g.Endpoints))), raw(optional(d.Unit)), derivedCell(d),
-					cell{derivedNote(d), d.Status.String()}, only(of))
+				tab.row(raw(d.Pack), str(d.Name), both(g.Labels.String(), g.Labels), raw(d.Labels), raw(int64(len(g.Endpoints))), raw(optional(d.Unit)), derivedCell(d),
+					both(derivedNote(d), d.Status.String()), only(of))
 			}
 		}
 	}
@@ -125,12 +125,12 @@ var tritonColumns = [...]struct{ head, name string }{
 
 // tritonModels has a row per model and version of Triton's statistics.
 func (t *pageBuilder) tritonModels(e *engine) *table {
-	tab := &table{id: "triton_models", title: "models (Triton statistics)", columns: []column{hidden("engine"), hidden("target"), hidden("labels"), face("MODEL")}}
+	tab := newTable("triton_models", "models (Triton statistics)", hidden("engine"), hidden("target"), hidden("labels"), face("MODEL"))
 	t.limit(tab, firstQuantities, "--all")
 	for _, c := range tritonColumns {
-		tab.columns = append(tab.columns, number(strings.ReplaceAll(c.name, " ", "_"), c.head))
+		tab.Columns = append(tab.Columns, number(strings.ReplaceAll(c.name, " ", "_"), c.head))
 	}
-	tab.columns = append(tab.columns, words("doubts", "NOTES"))
+	tab.Columns = append(tab.Columns, words("doubts", "NOTES"))
 	t.scopes(catalog.TritonPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {
 		if named["triton_derived_request_rate"] == nil {
 			return
@@ -139,16 +139,16 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 		for _, c := range tritonColumns {
 			d := named["triton_derived_"+c.name]
 			value := derivedCell(d)
-			if value.value != nil && d.Unit != "seconds" && d.Unit != "ratio" { // the head says what is counted
-				value.text = digits(d.Shown)
+			if value.Value != nil && d.Unit != "seconds" && d.Unit != "ratio" { // the head says what is counted
+				value.Text = digits(d.Shown)
 			}
 			row = append(row, value)
 		}
 		tab.row(append(row, opt(tritonDoubts(named)))...)
 	})
-	for i := len(tab.columns) - 2; i >= 4; i-- { // those without any value
+	for i := len(tab.Columns) - 2; i >= 4; i-- { // those without any value
 		if !tab.has(i) {
-			tab.columns[i].head = ""
+			tab.Columns[i].Head = ""
 		}
 	}
 	return tab
@@ -156,8 +156,8 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 
 // has says that some row has a value in a column.
 func (t *table) has(column int) bool {
-	for _, row := range t.rows {
-		if row[column].value != nil {
+	for _, row := range t.Rows {
+		if row[column].Value != nil {
 			return true
 		}
 	}
@@ -195,11 +195,11 @@ func (t *pageBuilder) perfAnalyzer() {
 		return
 	}
 	columns := []string{"request", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss", "compute", "overhead"}
-	tab := &table{id: "perf_analyzer", title: "perf_analyzer's whole microseconds", columns: []column{hidden("target"), hidden("labels"), face("MODEL")}}
+	tab := newTable("perf_analyzer", "perf_analyzer's whole microseconds", hidden("target"), hidden("labels"), face("MODEL"))
 	for _, c := range columns {
-		tab.columns = append(tab.columns, number(c+"_us", strings.ToUpper(strings.ReplaceAll(c, "_", " "))))
+		tab.Columns = append(tab.Columns, number(c+"_us", strings.ToUpper(strings.ReplaceAll(c, "_", " "))))
 	}
-	tab.columns = append(tab.columns, words("note", "NOTES"))
+	tab.Columns = append(tab.Columns, words("note", "NOTES"))
 	t.scopes(catalog.TritonPerfAnalyzerPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {
 		row := []cell{raw(t.run.Endpoints[endpoint].Shown()), raw(model), only(t.modelName(endpoint, model))}
 		note := ""

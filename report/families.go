@@ -49,8 +49,7 @@ func (t *pageBuilder) identify(m *summary.Metric, s *summary.Series) []cell {
 }
 
 func (t *pageBuilder) counters() {
-	tab := &table{id: "counters", title: "counters",
-		columns: append(identity("COUNTER"), number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))}
+	tab := newTable("counters", "counters", append(identity("COUNTER"), number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))...)
 	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if c := s.Counter; c != nil {
@@ -61,8 +60,8 @@ func (t *pageBuilder) counters() {
 }
 
 func (t *pageBuilder) gauges() {
-	tab := &table{id: "gauges", title: "gauges", columns: append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"), number("max", "MAX"),
-		number("p50", "P50"), number("p99", "P99"), number("last", "LAST"), face("SERIES"))}
+	tab := newTable("gauges", "gauges", append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"), number("max", "MAX"),
+		number("p50", "P50"), number("p99", "P99"), number("last", "LAST"), face("SERIES"))...)
 	t.shown(metric.Gauge, func(s *summary.Series) bool { return s.Gauge != nil && s.Gauge.Min != s.Gauge.Max },
 		func(m *summary.Metric, s *summary.Series) {
 			g := s.Gauge
@@ -77,7 +76,7 @@ func (t *pageBuilder) gauges() {
 }
 
 func (t *pageBuilder) histograms() {
-	tab := &table{id: "histograms", title: "histograms", columns: append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))}
+	tab := newTable("histograms", "histograms", append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))...)
 	var flags histest.Flags
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
@@ -110,12 +109,12 @@ func (t *pageBuilder) histogramCells(u string, n int64, avg float64, quantiles [
 		}
 		e := quantiles[i]
 		*flags |= e.Flags
-		row = append(row, cell{estimate(e, u), e.Value}, bound(e.Low), bound(e.High), raw(summary.FlagNames(e.Flags)))
+		row = append(row, both(estimate(e, u), e.Value), bound(e.Low), bound(e.High), raw(summary.FlagNames(e.Flags)))
 	}
 	return row
 }
 
-func bound(v float64) cell { return cell{value: float(v, true, "").value} }
+func bound(v float64) cell { return cell{Value: float(v, true, "").Value} }
 
 // nanIf is NaN where a number is missing.
 func nanIf(missing bool, v float64) float64 {
@@ -192,7 +191,7 @@ func (t *pageBuilder) where(s *summary.Series) string {
 
 func resets(n int) cell {
 	if n == 0 {
-		return cell{value: int64(0)}
+		return cell{Value: int64(0)}
 	}
 	return tally(n)
 }

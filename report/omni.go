@@ -52,7 +52,7 @@ func (o *omniView) cell(name string, labels ...string) cell {
 
 func derivedOrDash(d *summary.Derived) cell {
 	if d == nil {
-		return cell{text: "-"}
+		return cell{Text: "-"}
 	}
 	return derivedCell(d)
 }
@@ -61,7 +61,7 @@ func derivedOrDash(d *summary.Derived) cell {
 func (o *omniView) bare(name string, labels ...string) cell {
 	d := o.get(name, labels...)
 	if d == nil || !d.Status.Defined() {
-		return cell{text: "-"}
+		return cell{Text: "-"}
 	}
 	return in(d.Shown, true, "")
 }
@@ -79,16 +79,16 @@ func (o *omniView) values(name, label string) []string {
 
 // stages is a row for each stage, with the split of the end-to-end time below.
 func (o *omniView) stages() *table {
-	tab := &table{id: "omni_stages", title: "stages", columns: []column{hidden("engine"), words("stage", "STAGE"), number("requests_per_s", "REQ/S"),
+	tab := newTable("omni_stages", "stages", hidden("engine"), words("stage", "STAGE"), number("requests_per_s", "REQ/S"),
 		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"), number("output_tok_s", "TOK/S"),
-		number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"), number("skew", "SKEW"), words("note", "NOTE")}}
+		number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"), number("skew", "SKEW"), words("note", "NOTE"))
 	for _, s := range o.values("stage_time_mean", "stage") {
 		at := []string{"stage", s}
 		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...), o.cell("stage_queue_mean", at...),
 			o.cell("stage_share_of_e2e", at...), o.bare("stage_output_tok_s", at...), o.bare("stage_replicas", at...),
 			o.bare("stage_utilization", at...), o.cell("replica_skew", "of", "requests", "stage", s), opt(o.stageNote(s)))
 	}
-	if len(tab.rows) > 0 {
+	if len(tab.Rows) > 0 {
 		tab.notes = o.split()
 	}
 	return tab
@@ -177,9 +177,9 @@ func bar(pieces []piece) string {
 
 // edges is a row for each pair of stages that send to each other.
 func (o *omniView) edges() *table {
-	tab := &table{id: "omni_edges", title: "edges", columns: []column{hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"), number("hop_mean_s", "HOP"),
+	tab := newTable("omni_edges", "edges", hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"), number("hop_mean_s", "HOP"),
 		number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"), number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"),
-		number("in_flight_mean_s", "IN FLIGHT"), number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE")}}
+		number("in_flight_mean_s", "IN FLIGHT"), number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
 	for _, d := range o.all {
 		if d.Name != "edge_hop_mean" {
 			continue
@@ -206,11 +206,11 @@ var audioGoals = [...]goal{
 
 // audio is a row for each goal that a stage with sound may have.
 func (o *omniView) audio() *table {
-	tab := &table{id: "omni_audio", title: "audio", columns: []column{hidden("engine"), words("stage", "STAGE"), words("goal", "GOAL"), number("share", "MET BY"),
-		words("status", "NOTE")}}
+	tab := newTable("omni_audio", "audio", hidden("engine"), words("stage", "STAGE"), words("goal", "GOAL"), number("share", "MET BY"),
+		words("status", "NOTE"))
 	add := func(stage, says string, d *summary.Derived) {
 		if d != nil {
-			tab.row(raw(o.engine), str(stage), str(says), derivedCell(d), cell{derivedNote(d), d.Status.String()})
+			tab.row(raw(o.engine), str(stage), str(says), derivedCell(d), both(derivedNote(d), d.Status.String()))
 		}
 	}
 	for _, stage := range o.values("audio_mean_duration", "stage") {

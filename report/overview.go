@@ -167,9 +167,9 @@ func (t *pageBuilder) special(e *engine) []*table {
 // quantities are the headline quantities of an engine. What a table of latencies
 // says already is left out.
 func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
-	tab := &table{id: "quantities", columns: []column{hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"), hidden("labels"), hidden("canonical"),
+	tab := newTable("quantities", "", hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"), hidden("labels"), hidden("canonical"),
 		hidden("better"), hidden("unit"), number("value", "VALUE"), hidden("status"), hidden("flags"), hidden("numerator"), hidden("denominator"),
-		number("lowest", "LOWEST"), hidden("lowest_target"), number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"), face("OF")}}
+		number("lowest", "LOWEST"), hidden("lowest_target"), number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"), face("OF"))
 	t.limit(tab, firstQuantities, "--derived")
 	last := ""
 	for _, q := range questionOrder {
@@ -179,10 +179,10 @@ func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
 				continue
 			}
 			question := str(strings.ReplaceAll(q.String(), "_", " "))
-			if question.value = q.String(); question.text == last {
-				question.text = ""
+			if question.Value = q.String(); question.Text == last {
+				question.Text = ""
 			} else {
-				last = question.text
+				last = question.Text
 			}
 			low, lowAt, high, highAt := t.spread(e, d)
 			tab.row(append([]cell{raw(e.title), question, str(d.Name), raw(d.Labels), raw(optional(d.Canonical)), raw(d.Better.String()), raw(optional(d.Unit)),
@@ -244,7 +244,7 @@ func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, 
 	}
 	at := func(d *summary.Derived) (cell, cell) {
 		c, name := derivedCell(d), t.run.Endpoints[d.Endpoint].Shown()
-		c.text += " (" + name + ")"
+		c.Text += " (" + name + ")"
 		return c, raw(name)
 	}
 	low, lowAt = at(least)
@@ -255,8 +255,8 @@ func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, 
 // latencies are the histograms of times that engines have in common, and which
 // these are.
 func (t *pageBuilder) latencies(e *engine) (*table, []string) {
-	tab := &table{id: "latencies", columns: append(append([]column{hidden("engine"), words("canonical", "LATENCY"), hidden("name"), hidden("labels"), hidden("unit")},
-		t.histogramColumns()...), number("series", "SERIES"), words("note", "NOTE"), face("OF"))}
+	tab := newTable("latencies", "", append(append([]column{hidden("engine"), words("canonical", "LATENCY"), hidden("name"), hidden("labels"), hidden("unit")},
+		t.histogramColumns()...), number("series", "SERIES"), words("note", "NOTE"), face("OF"))...)
 	t.limit(tab, firstLatencies, "--all")
 	var flags histest.Flags
 	var ids []string
@@ -285,11 +285,11 @@ func (t *pageBuilder) latencies(e *engine) (*table, []string) {
 		}
 		series := tally(l.Series)
 		if l.Series < 2 {
-			series.text = ""
+			series.Text = ""
 		}
 		tab.row(append(row, series, opt(l.Refused), only(of))...)
 	}
-	if len(tab.rows) > 0 {
+	if len(tab.Rows) > 0 {
 		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."}, legend(flags)...)
 	}
 	return tab, ids
@@ -321,7 +321,7 @@ const pivotScopes = 6
 // pivot sets the scopes of an engine side by side, for people.
 func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 	scopes := e.scopes
-	tab := &table{columns: []column{face("QUESTION"), face("QUANTITY")}}
+	tab := newTable("", "", face("QUESTION"), face("QUANTITY"))
 	t.limit(tab, firstQuantities, "--derived")
 	if len(scopes) > pivotScopes && !t.o.All {
 		tab.notes = []string{fmt.Sprintf("%d more %s (--all shows them)", len(scopes)-pivotScopes, strings.Join(e.scopeNames(), " "))}
@@ -332,39 +332,39 @@ func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 		for _, value := range s.All() {
 			values = append(values, value)
 		}
-		tab.columns = append(tab.columns, column{head: strings.Join(values, " "), right: true})
+		tab.Columns = append(tab.Columns, number("", strings.Join(values, " ")))
 	}
-	tab.columns = append(tab.columns, face("WHAT IT IS"))
+	tab.Columns = append(tab.Columns, face("WHAT IT IS"))
 	at := map[string]int{}
 	question := ""
-	for i := range quantities.rows {
-		row := quantities.rows[i]
-		name, _ := row[2].value.(string)
-		labels, _ := row[3].value.(metric.Labels)
+	for i := range quantities.Rows {
+		row := quantities.Rows[i]
+		name, _ := row[2].Value.(string)
+		labels, _ := row[3].Value.(metric.Labels)
 		if rest := labels.Without(e.scopeNames()...); rest.Len() > 0 {
 			name += rest.String()
 		}
 		k, ok := at[name]
 		if !ok {
-			k = len(tab.rows)
+			k = len(tab.Rows)
 			at[name] = k
-			cells := make([]cell, len(tab.columns))
-			if q, _ := row[1].value.(string); q != question {
+			cells := make([]cell, len(tab.Columns))
+			if q, _ := row[1].Value.(string); q != question {
 				question = q
 				cells[0] = only(strings.ReplaceAll(q, "_", " "))
 			}
 			cells[1], cells[len(cells)-1] = only(name), row[17]
-			tab.rows = append(tab.rows, cells)
+			tab.Rows = append(tab.Rows, cells)
 		}
 		c := slices.Index(scopes, labels.Only(e.scopeNames()...))
 		if c < 0 {
 			continue
 		}
-		text := row[7].text
-		if note := row[16].text; note != "" {
+		text := row[7].Text
+		if note := row[16].Text; note != "" {
 			text += " (" + note + ")"
 		}
-		tab.rows[k][2+c] = only(text)
+		tab.Rows[k][2+c] = only(text)
 	}
 	return tab
 }
@@ -372,7 +372,7 @@ func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 // missing lists the headline quantities that the servers gave no input for, and
 // how to get it.
 func (t *pageBuilder) missing(e *engine) *table {
-	tab := &table{id: "missing", title: "missing", list: true, columns: []column{hidden("engine"), words("name", "NAME"), words("reason", "REASON"), words("hint", "HINT")}}
+	tab := newList("missing", "missing", hidden("engine"), words("name", "NAME"), words("reason", "REASON"), words("hint", "HINT"))
 	t.limit(tab, 4, "--derived")
 	there := t.present()
 	add := func(name string, families []string) {
@@ -444,7 +444,7 @@ func derivedCell(d *summary.Derived) cell {
 	default:
 		text = units.Format(d.Shown, d.Unit)
 	}
-	return cell{text, d.Shown}
+	return both(text, d.Shown)
 }
 
 // derivedNote is the status where it is not ok, and the flags.
@@ -461,7 +461,7 @@ func derivedNote(d *summary.Derived) string {
 
 // closing tells people where the rest is.
 func (t *pageBuilder) closing() {
-	tab := &table{list: true, columns: []column{face("LINE")}}
+	tab := newList("", "", face("LINE"))
 	if t.quiet > 0 {
 		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))
 	}

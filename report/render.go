@@ -1,11 +1,11 @@
 package report
 
 import (
-	"bufio"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/internal/texttab"
@@ -34,73 +34,74 @@ func (s *sticky) printf(format string, args ...any) {
 	}
 }
 
+// forPeople writes the tables for people: around each its heading, title and notes
+// in a format for each, in which empty ones take no place.
+func (p *page) forPeople(s *sticky, form peopleFormat) error {
+	for _, t := range p.tables {
+		if t.programs {
+			continue
+		}
+		if t.heading != "" {
+			s.printf(form.heading, form.escape(t.heading))
+		}
+		switch {
+		case t.title != "":
+			s.printf(form.title, form.escape(t.title))
+		case t.heading == "":
+			s.printf("%s", form.gap)
+		}
+		s.printf("%s", form.above)
+		shown, left := t.Shown(t.most)
+		if t.list {
+			for _, row := range shown.Rows {
+				s.printf(form.item, listItem(row, form.escape))
+			}
+		} else if s.err == nil {
+			s.err = form.table(shown, s.w)
+		}
+		if left > 0 {
+			s.printf(form.more, left, form.escape(t.more))
+		}
+		for _, n := range t.notes {
+			s.printf(form.note, form.escape(n))
+		}
+	}
+	return s.err
+}
+
+// listItem is a row as a line: its texts that are not empty.
+func listItem(row []cell, escape func(string) string) string {
+	var parts []string
+	for _, c := range row {
+		if c.Text != "" {
+			parts = append(parts, escape(c.Text))
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// peopleFormat is how a format for people writes what is around and in a table.
+type peopleFormat struct {
+	escape                                       func(string) string
+	heading, title, gap, above, item, more, note string
+	table                                        func(*texttab.Table, io.Writer) error
+}
+
+var textFormat = peopleFormat{texttab.Escape, "\n%s\n", "\n%s\n", "\n", "", "  %s\n", "  %d more%s\n", "%s\n",
+	func(t *texttab.Table, w io.Writer) error { _, err := t.WriteTo(w); return err }}
+
+var markdownFormat = peopleFormat{texttab.Markdown, "\n### %s\n", "\n**%s**\n", "", "\n", "- %s\n", "\n%d more%s\n", "\n%s\n",
+	func(t *texttab.Table, w io.Writer) error {
+		return t.WriteMarkdown(w, texttab.Rule{Left: "---", Right: "---:"})
+	}}
+
 // text writes a page as aligned columns.
 func (p *page) text(w io.Writer, head []string) error {
 	s := &sticky{w: w}
 	for _, line := range head {
 		s.printf("%s\n", texttab.Escape(line))
 	}
-	for _, t := range p.tables {
-		if t.programs {
-			continue
-		}
-		if t.heading != "" {
-			s.printf("\n%s\n", texttab.Escape(t.heading))
-		}
-		switch {
-		case t.title != "":
-			s.printf("\n%s\n", texttab.Escape(t.title))
-		case t.heading == "":
-			s.printf("\n")
-		}
-		t.text(s)
-		for _, n := range t.notes {
-			s.printf("%s\n", texttab.Escape(n))
-		}
-	}
-	return s.err
-}
-
-func (t *table) text(s *sticky) {
-	columns, rows, left := t.shown()
-	if t.list {
-		for _, row := range rows {
-			s.printf("  %s\n", texttab.Escape(strings.Join(texts(columns, row), ": ")))
-		}
-	} else {
-		var tab texttab.Table
-		var head []string
-		for i, c := range columns {
-			head = append(head, t.columns[c].head)
-			if t.columns[c].right {
-				tab.Right(i)
-			}
-		}
-		tab.Header(head...)
-		for _, row := range rows {
-			cells := make([]string, len(columns))
-			for i, c := range columns {
-				cells[i] = row[c].text
-			}
-			tab.Row(cells...)
-		}
-		if s.err == nil {
-			_, s.err = tab.WriteTo(s.w)
-		}
-	}
-	if left > 0 {
-		s.printf("  %d more%s\n", left, t.more)
-	}
-}
-
-// texts are the non-empty texts of a row.
-func texts(columns []int, row []cell) (out []string) {
-	for _, c := range columns {
-		if row[c].text != "" {
-			out = append(out, row[c].text)
-		}
-	}
-	return out
+	return p.forPeople(s, textFormat)
 }
 
 // markdown writes a page as GitHub shows it.
@@ -108,144 +109,65 @@ func (p *page) markdown(w io.Writer, head []string) error {
 	s := &sticky{w: w}
 	for i, line := range head {
 		if i == 0 {
-			s.printf("## %s\n\n", texttab.Markdown(line))
-			continue
+			line = "## " + texttab.Markdown(line) + "\n"
+		} else {
+			line = texttab.Markdown(line)
 		}
-		s.printf("%s\n", texttab.Markdown(line))
+		s.printf("%s\n", line)
 	}
-	for _, t := range p.tables {
-		if t.programs {
-			continue
-		}
-		if t.heading != "" {
-			s.printf("\n### %s\n", texttab.Markdown(t.heading))
-		}
-		if t.title != "" {
-			s.printf("\n**%s**\n", texttab.Markdown(t.title))
-		}
-		t.markdown(s)
-		for _, n := range t.notes {
-			s.printf("\n%s\n", texttab.Markdown(n))
-		}
-	}
-	return s.err
-}
-
-func (t *table) markdown(s *sticky) {
-	columns, rows, left := t.shown()
-	s.printf("\n")
-	if t.list {
-		for _, row := range rows {
-			parts := texts(columns, row)
-			for i := range parts {
-				parts[i] = texttab.Markdown(parts[i])
-			}
-			s.printf("- %s\n", strings.Join(parts, ": "))
-		}
-	} else {
-		for _, c := range columns {
-			s.printf("| %s ", texttab.Markdown(t.columns[c].head))
-		}
-		s.printf("|\n")
-		for _, c := range columns {
-			s.printf("|%s", map[bool]string{false: "---", true: "---:"}[t.columns[c].right])
-		}
-		s.printf("|\n")
-		for _, row := range rows {
-			for _, c := range columns {
-				s.printf("| %s ", texttab.Markdown(row[c].text))
-			}
-			s.printf("|\n")
-		}
-	}
-	if left > 0 {
-		s.printf("\n%d more%s\n", left, texttab.Markdown(t.more))
-	}
+	return p.forPeople(s, markdownFormat)
 }
 
 // json writes a page as one object: run, then a list for each kind of table.
-func (p *page) json(w io.Writer, run object) error {
-	doc := object{{"schema", "scrapestat.show"}, {"schema_version", int64(schemaVersion)}, {"run", run}}
-	at := map[string]int{}
+func (p *page) json(w io.Writer, run texttab.Object) error {
+	doc := texttab.NewObject("schema", "scrapestat.show", "schema_version", int64(schemaVersion), "run", run)
 	for _, t := range p.tables {
 		if t.id == "" {
-			continue // for people
+			continue
 		}
-		i, ok := at[t.id]
-		if !ok {
+		i := slices.IndexFunc(doc, func(f texttab.Field) bool { return f.Name == t.id })
+		if i < 0 {
 			i = len(doc)
-			at[t.id] = i
-			doc = append(doc, field{t.id, []object(nil)})
+			doc = append(doc, texttab.Field{Name: t.id, Value: []texttab.Object(nil)})
 		}
-		rows := doc[i].value.([]object)
-		for _, row := range t.rows {
-			o := object{}
-			for k, c := range t.columns {
-				if c.id != "" {
-					o = append(o, field{c.id, jsonValue(row[k].value)})
-				}
-			}
-			rows = append(rows, o)
-		}
-		doc[i].value = rows
+		doc[i].Value = append(doc[i].Value.([]texttab.Object), t.Objects()...)
 	}
-	b := bufio.NewWriter(w)
-	enc := json.NewEncoder(b)
+	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(doc); err != nil {
-		return err
-	}
-	return b.Flush()
+	return enc.Encode(doc)
 }
 
 // schemaVersion is that of the JSON and the CSV: fields are added, never renamed.
 const schemaVersion = 1
 
 // csvIdentity are the fields that say what a line of the CSV is of.
-var csvIdentity = [...]string{"engine", "target", "name", "labels"}
+var csvIdentity = []string{"engine", "target", "name", "labels"}
 
 // csv writes a page in long form: a line for each number.
 func (p *page) csv(w io.Writer) error {
-	c := csv.NewWriter(w)
-	line := append(append([]string{"section", "row"}, csvIdentity[:]...), "field", "value")
-	if err := c.Write(line); err != nil {
-		return err
-	}
+	out := csv.NewWriter(w)
+	lines := [][]string{slices.Concat([]string{"section", "row"}, csvIdentity, []string{"field", "value"})}
 	number := map[string]int{}
 	for _, t := range p.tables {
 		if t.id == "" {
-			continue // for people
+			continue
 		}
-		for _, row := range t.rows {
+		for _, row := range t.Rows {
 			number[t.id]++
-			identity := [len(csvIdentity)]string{}
-			for i, name := range csvIdentity {
-				for k, col := range t.columns {
-					if col.id == name {
-						identity[i] = csvValue(row[k].value)
-					}
+			about := []string{t.id, fmt.Sprint(number[t.id])}
+			for _, name := range csvIdentity {
+				value := ""
+				if k := slices.IndexFunc(t.Columns, func(c column) bool { return c.ID == name }); k >= 0 {
+					value = row[k].CSV()
 				}
+				about = append(about, value)
 			}
-			for k, col := range t.columns {
-				if col.id == "" || isIdentity(col.id) {
-					continue
-				}
-				line := append(append([]string{t.id, fmt.Sprint(number[t.id])}, identity[:]...), col.id, csvValue(row[k].value))
-				if err := c.Write(line); err != nil {
-					return err
+			for k, c := range t.Columns {
+				if c.ID != "" && !slices.Contains(csvIdentity, c.ID) {
+					lines = append(lines, append(slices.Clone(about), c.ID, row[k].CSV()))
 				}
 			}
 		}
 	}
-	c.Flush()
-	return c.Error()
-}
-
-func isIdentity(id string) bool {
-	for _, name := range csvIdentity {
-		if id == name {
-			return true
-		}
-	}
-	return false
+	return out.WriteAll(lines)
 }

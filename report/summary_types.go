@@ -14,8 +14,8 @@ import (
 
 // summaries tells what summaries counted, and the quantiles of their servers.
 func (t *pageBuilder) summaries() {
-	tab := &table{id: "summaries", title: "summaries", columns: append(identity("SUMMARY"), number("count", "COUNT"), number("rate", "PER SECOND"),
-		number("avg", "AVG"), words("server_quantiles", "SERVER QUANTILES (cumulative, not of the window)"), face("SERIES"))}
+	tab := newTable("summaries", "summaries", append(identity("SUMMARY"), number("count", "COUNT"), number("rate", "PER SECOND"),
+		number("avg", "AVG"), words("server_quantiles", "SERVER QUANTILES (cumulative, not of the window)"), face("SERIES"))...)
 	t.shown(metric.Summary, func(s *summary.Series) bool { return s.Summary != nil && s.Summary.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			x := s.Summary
@@ -48,24 +48,24 @@ func serverQuantiles(list []normalize.SummaryQuantile, unit string) string {
 
 // states tells the share of the time that each state of a state set was active.
 func (t *pageBuilder) states() {
-	tab := &table{id: "states", title: "states", columns: append(identity("STATE SET"), number("share", "ACTIVE"), words("now", "NOW"), number("changes", "CHANGES"), face("SERIES"))}
+	tab := newTable("states", "states", append(identity("STATE SET"), number("share", "ACTIVE"), words("now", "NOW"), number("changes", "CHANGES"), face("SERIES"))...)
 	t.shown(metric.StateSet, func(s *summary.Series) bool { return s.State != nil && (s.State.Share > 0 || s.State.Changes > 0) },
 		func(m *summary.Metric, s *summary.Series) {
 			if s.State == nil {
 				return
 			}
-			now := cell{"no", false}
+			now := both("no", false)
 			if s.State.Last {
-				now = cell{"yes", true}
+				now = both("yes", true)
 			}
-			tab.row(append(t.identify(m, s), cell{units.Format(100*s.State.Share, "percent"), s.State.Share}, now, tally(s.State.Changes), only(t.where(s)))...)
+			tab.row(append(t.identify(m, s), both(units.Format(100*s.State.Share, "percent"), s.State.Share), now, tally(s.State.Changes), only(t.where(s)))...)
 		})
 	t.add(tab)
 }
 
 // currents tells gauge histograms as their last sample has them.
 func (t *pageBuilder) currents() {
-	tab := &table{id: "gauge_histograms", title: "distributions at the last scrape", columns: append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))}
+	tab := newTable("gauge_histograms", "distributions at the last scrape", append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))...)
 	var flags histest.Flags
 	t.shown(metric.GaugeHistogram, func(s *summary.Series) bool { return s.GaugeHistogram != nil && s.GaugeHistogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
@@ -79,7 +79,7 @@ func (t *pageBuilder) currents() {
 
 // infos tells what describes a target: labels without a value.
 func (t *pageBuilder) infos() {
-	tab := &table{id: "infos", title: "information", columns: append(identity("INFO"), face("LABELS"))}
+	tab := newTable("infos", "information", append(identity("INFO"), face("LABELS"))...)
 	t.shown(metric.Info, func(s *summary.Series) bool { return s.Info != nil },
 		func(m *summary.Metric, s *summary.Series) {
 			if s.Info != nil {
@@ -92,8 +92,8 @@ func (t *pageBuilder) infos() {
 // distributions tells the exact statistics of events that the source logs one by
 // one, by line and, where lines stand for several requests, by request.
 func (t *pageBuilder) distributions() {
-	tab := &table{id: "logged", title: "logged events (exact)", columns: append(identity("LOGGED"), words("each", "EACH"), number("count", "COUNT"), number("avg", "AVG"),
-		number("min", "MIN"), number("p50", "P50"), number("p90", "P90"), number("p99", "P99"), number("p99.9", "P99.9"), number("max", "MAX"), face("SERIES"))}
+	tab := newTable("logged", "logged events (exact)", append(identity("LOGGED"), words("each", "EACH"), number("count", "COUNT"), number("avg", "AVG"),
+		number("min", "MIN"), number("p50", "P50"), number("p90", "P90"), number("p99", "P99"), number("p99.9", "P99.9"), number("max", "MAX"), face("SERIES"))...)
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {

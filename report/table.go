@@ -1,12 +1,10 @@
 package report
 
 import (
-	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 
-	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/units"
 )
 
@@ -17,7 +15,7 @@ type page struct {
 }
 
 func (p *page) add(t *table) {
-	if len(t.rows) > 0 {
+	if len(t.Rows) > 0 {
 		p.tables = append(p.tables, t)
 	}
 }
@@ -25,12 +23,11 @@ func (p *page) add(t *table) {
 // table is one kind of thing the page tells. Tables of the same id, such as the
 // quantities of several engines, have the same columns for programs.
 type table struct {
-	id      string // key in the JSON, section in the CSV; stable
+	texttab.Table
+	id      string // key in the JSON, section in the CSV; stable; "" is for people only
 	heading string // that the table begins, "" when it goes on under the last one
 	title   string
-	list    bool // for people, rows are lines: "a: b: c"
-	columns []column
-	rows    [][]cell
+	list    bool     // for people, rows are lines: "a: b: c"
 	notes   []string // below the table, for people
 	// programs says that people see the same in another form.
 	programs bool
@@ -39,137 +36,59 @@ type table struct {
 	more string
 }
 
-// column is a column for people, if it has a head, and for programs, if it has an
-// id.
-type column struct {
-	id, head string
-	right    bool
+type (
+	column = texttab.Column
+	cell   = texttab.Cell
+)
+
+func newTable(id, title string, columns ...column) *table {
+	return &table{Table: texttab.Table{Columns: columns}, id: id, title: title}
 }
 
-// cell is a field of a row: its text for people and its value for programs, which
-// is nil where there is none, or a string, bool, int64, float64, list of strings
-// or set of labels.
-type cell struct {
-	text  string
-	value any
+// newList is a table whose rows are lines for people.
+func newList(id, title string, columns ...column) *table {
+	t := newTable(id, title, columns...)
+	t.list = true
+	return t
 }
 
 // words makes a column of text, number one of numbers, hidden one for programs
 // only and face one for people only.
-func words(id, head string) column  { return column{id: id, head: head} }
-func number(id, head string) column { return column{id: id, head: head, right: true} }
-func hidden(id string) column       { return column{id: id} }
-func face(head string) column       { return column{head: head} }
+func words(id, head string) column  { return column{ID: id, Head: head} }
+func number(id, head string) column { return column{ID: id, Head: head, Right: true} }
+func hidden(id string) column       { return column{ID: id} }
+func face(head string) column       { return column{Head: head} }
 
-func (t *table) row(cells ...cell) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...cell) { t.Rows = append(t.Rows, cells) }
+
+func both(text string, value any) cell { return cell{Text: text, Value: value} }
 
 // str is a text that is the same for all.
-func str(s string) cell { return cell{s, s} }
+func str(s string) cell { return both(s, s) }
 
 // opt is a text that may be missing.
 func opt(s string) cell {
 	if s == "" {
 		return cell{}
 	}
-	return cell{s, s}
+	return str(s)
 }
 
 // only is for people.
-func only(text string) cell { return cell{text: text} }
+func only(text string) cell { return cell{Text: text} }
 
 // raw is for programs.
-func raw(v any) cell { return cell{value: v} }
+func raw(v any) cell { return cell{Value: v} }
 
-func tally[T int | int64](n T) cell { return cell{strconv.FormatInt(int64(n), 10), int64(n)} }
+func tally[T int | int64](n T) cell { return both(strconv.FormatInt(int64(n), 10), int64(n)) }
 
 // float is a number with the text for it; a dash where it does not exist.
 func float(v float64, there bool, text string) cell {
 	if !there || math.IsNaN(v) || math.IsInf(v, 0) {
-		return cell{text: "-"}
+		return only("-")
 	}
-	return cell{text, v}
+	return both(text, v)
 }
 
 // in is a number with its unit.
 func in(v float64, there bool, unit string) cell { return float(v, there, units.Format(v, unit)) }
-
-// object is JSON whose fields keep their order.
-type object []field
-
-type field struct {
-	name  string
-	value any
-}
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for i, f := range o {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		name, err := json.Marshal(f.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(f.value)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(append(out, name...), ':'), value...)
-	}
-	return append(out, '}'), nil
-}
-
-// jsonValue is the value of a cell as JSON has it.
-func jsonValue(v any) any {
-	l, ok := v.(metric.Labels)
-	if !ok {
-		return v
-	}
-	o := object{}
-	for name, value := range l.All() {
-		o = append(o, field{name, value})
-	}
-	return o
-}
-
-// csvValue is the value of a cell as CSV has it, "" where there is none.
-func csvValue(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case bool:
-		return strconv.FormatBool(v)
-	case metric.Labels:
-		if v.Len() == 0 {
-			return ""
-		}
-		return v.String()
-	case []string:
-		text, _ := json.Marshal(v) // of strings it cannot fail
-		return string(text)
-	}
-	return ""
-}
-
-// shown returns the columns for people and the rows they see.
-func (t *table) shown() (columns []int, rows [][]cell, left int) {
-	for i, c := range t.columns {
-		empty := !slices.ContainsFunc(t.rows, func(row []cell) bool { return row[i].text != "" })
-		if c.head != "" && !empty {
-			columns = append(columns, i)
-		}
-	}
-	rows = t.rows
-	if t.most > 0 && len(rows) > t.most {
-		rows = rows[:t.most]
-	}
-	return columns, rows, len(t.rows) - len(rows)
-}

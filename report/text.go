@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -121,29 +122,28 @@ func (t *pageBuilder) head() []string {
 }
 
 // about is the run for programs.
-func (t *pageBuilder) about() object {
+func (t *pageBuilder) about() texttab.Object {
 	r := t.run
-	phases := []object{}
+	phases := []texttab.Object{}
 	for _, p := range r.Phases {
-		phases = append(phases, object{{"name", p.Name}, {"start_ns", p.StartNS}, {"end_ns", p.EndNS}})
+		phases = append(phases, texttab.NewObject("name", p.Name, "start_ns", p.StartNS, "end_ns", p.EndNS))
 	}
 	tags := r.Tags
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	return object{{"title", t.o.Title}, {"id", r.ID}, {"version", r.Version}, {"host", r.Host}, {"tags", tags}, {"command", r.Command},
-		{"window", object{{"phase", r.Window.Phase}, {"start_ns", r.Window.StartNS}, {"end_ns", r.Window.EndNS}}}, {"phases", phases},
-		{"estimator", r.Options.Estimator}, {"by", r.Options.By}}
+	window := texttab.NewObject("phase", r.Window.Phase, "start_ns", r.Window.StartNS, "end_ns", r.Window.EndNS)
+	return texttab.NewObject("title", t.o.Title, "id", r.ID, "version", r.Version, "host", r.Host, "tags", tags, "command", r.Command,
+		"window", window, "phases", phases, "estimator", r.Options.Estimator, "by", r.Options.By)
 }
 
 // firstTargets is how many targets the first screen lists.
 const firstTargets = 8
 
 func (t *pageBuilder) targets() {
-	tab := &table{id: "targets", title: "targets", columns: []column{
-		words("target", "TARGET"), hidden("url"), hidden("labels"), number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"),
+	tab := newTable("targets", "targets", words("target", "TARGET"), hidden("url"), hidden("labels"), number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"),
 		number("skipped", "SKIPPED"), number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
-		number("scrape_seconds_avg", "SCRAPE"), number("late_seconds_p99", "LATE P99")}}
+		number("scrape_seconds_avg", "SCRAPE"), number("late_seconds_p99", "LATE P99"))
 	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
@@ -169,7 +169,7 @@ func (t *pageBuilder) limit(tab *table, n int, flag string) {
 // losses names what did not arrive: polls that were not ok by kind, dropped lines
 // by reason. It tells nothing when nothing was lost.
 func (t *pageBuilder) losses() {
-	tab := &table{id: "lost", title: "lost", columns: []column{words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"), words("first", "FIRST CASE")}}
+	tab := newTable("lost", "lost", words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"), words("first", "FIRST CASE"))
 	t.limit(tab, 3*firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
@@ -193,7 +193,7 @@ func (t *pageBuilder) losses() {
 const maxWarnings = 5
 
 func (t *pageBuilder) warnings() {
-	tab := &table{id: "warnings", title: "warnings", list: true, columns: []column{words("where", "WHERE"), words("code", "CODE"), words("text", "TEXT")}}
+	tab := newList("warnings", "warnings", words("where", "WHERE"), words("code", "CODE"), words("text", "TEXT"))
 	seen := map[string]int{}
 	var order []string
 	say := func(where string, ws []metric.Warning) {

@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"collect":             {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy", "summary"},
 	"export":              {"summary", "normalize", "histest", "catalog", "metric", "internal/atomicfile"},
 	"check":               {"summary", "catalog", "normalize", "events", "events/join", "units", "metric", "internal/texttab"},
-	"compare":             {"summary", "normalize", "histest", "units", "catalog", "metric"},
+	"compare":             {"summary", "normalize", "histest", "units", "catalog", "metric", "internal/texttab"},
 	"report":              {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "internal/texttab"},
 	"report/html":         {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "events", "internal/texttab"},
 	"live":                {"summary", "catalog", "normalize", "units", "metric", "internal/texttab"},

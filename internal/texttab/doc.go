@@ -1,4 +1,5 @@
-// Package texttab aligns columns of text for terminals.
+// Package texttab holds tables and writes them as aligned text, Markdown, CSV and
+// JSON.
 //
 //	var t texttab.Table
 //	t.Header("TARGET", "SCRAPES", "LOST")

@@ -1,6 +1,34 @@
 package texttab
 
-import "strings"
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Rule is how the line below the head of a Markdown table is spelled.
+type Rule struct{ Left, Right string }
+
+// WriteMarkdown writes the table as GitHub shows it, in one call of Write. Every
+// text becomes text there ([Markdown]).
+func (t *Table) WriteMarkdown(w io.Writer, rule Rule) error {
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	heads := t.heads(Markdown)
+	if heads == nil {
+		heads = make([]string, len(t.Columns))
+	}
+	line(heads)
+	for i := range t.Columns {
+		b.WriteString("|" + map[bool]string{false: rule.Left, true: rule.Right}[t.isRight(i)])
+	}
+	b.WriteString("|\n")
+	for _, row := range t.Rows {
+		line(texts(row, Markdown))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
 
 // Markdown returns a text that GitHub shows as it is, in a line or in a cell
 // of a table: what could begin markup, a link, a mention or an issue is made code.

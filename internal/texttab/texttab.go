@@ -13,51 +13,112 @@ const (
 	ellipsis  = "…"
 )
 
-// Table collects rows and writes them aligned. The zero value is an empty
-// table. It has one owner and is not safe for concurrent use.
-type Table struct {
-	// Width is how many columns a line should take at most; 0 is no limit. The
-	// longest left-aligned columns are cut, marked by "…"; right-aligned ones,
-	// which hold numbers, never are, so a line may still be longer.
-	Width int
-
-	header []string
-	rows   [][]string
-	right  map[int]bool
+// Column is a column for people, who read its head, and for programs, if it has
+// an id. Those of numbers stand right.
+type Column struct {
+	ID, Head string
+	Right    bool
 }
 
-// Header sets the first line. A table without one has only rows.
-func (t *Table) Header(cells ...string) { t.header = escapeAll(cells) }
+// Cell is a field of a row: its text for people, and its value for programs. A
+// value is nil where there is none, or a string, bool, int64, float64, list of
+// strings or set of labels.
+type Cell struct {
+	Text  string
+	Value any
+}
+
+// Table collects rows and writes them: aligned, as Markdown, CSV or JSON. The zero
+// value is an empty table. It has one owner and is not safe for concurrent use.
+type Table struct {
+	// Width is how many columns a line of text should take at most; 0 is no limit.
+	// The longest left-aligned columns are cut, marked by "…"; right-aligned ones,
+	// which hold numbers, never are, so a line may still be longer.
+	Width   int
+	Columns []Column
+	Rows    [][]Cell // one may have fewer or more cells than there are columns
+}
+
+// Header sets the heads of the columns. Without any, text has only rows.
+func (t *Table) Header(heads ...string) {
+	for i, h := range heads {
+		t.column(i).Head = h
+	}
+}
 
 // Right aligns the columns of these indices, from 0, to the right.
 func (t *Table) Right(columns ...int) {
-	if t.right == nil {
-		t.right = make(map[int]bool)
-	}
-	for _, c := range columns {
-		t.right[c] = true
+	for _, i := range columns {
+		t.column(i).Right = true
 	}
 }
 
-// Row adds a line. It may have fewer or more cells than others. The slice is
-// not kept.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, escapeAll(cells)) }
+func (t *Table) column(i int) *Column {
+	for len(t.Columns) <= i {
+		t.Columns = append(t.Columns, Column{})
+	}
+	return &t.Columns[i]
+}
 
-func escapeAll(cells []string) []string {
-	out := make([]string, len(cells))
-	for i, c := range cells {
-		out[i] = Escape(c)
+// Row adds a row of texts.
+func (t *Table) Row(texts ...string) {
+	cells := make([]Cell, len(texts))
+	for i, s := range texts {
+		cells[i].Text = s
+	}
+	t.Rows = append(t.Rows, cells)
+}
+
+// heads are the heads of the columns through f; nil when none has one.
+func (t *Table) heads(f func(string) string) (out []string) {
+	for _, c := range t.Columns {
+		out = append(out, f(c.Head))
+	}
+	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" }) {
+		return nil
 	}
 	return out
+}
+
+// texts are the texts of a row through f.
+func texts(row []Cell, f func(string) string) []string {
+	out := make([]string, len(row))
+	for i, c := range row {
+		out[i] = f(c.Text)
+	}
+	return out
+}
+
+// Shown returns the table as people see it: without columns that have no head, or
+// no text in any row, and with at most that many rows, all for 0. left is how many
+// rows it leaves out.
+func (t *Table) Shown(most int) (shown *Table, left int) {
+	shown = &Table{Width: t.Width, Rows: make([][]Cell, len(t.Rows))}
+	for i, c := range t.Columns {
+		if c.Head == "" || !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[i].Text != "" }) {
+			continue
+		}
+		shown.Columns = append(shown.Columns, c)
+		for k, row := range t.Rows {
+			shown.Rows[k] = append(shown.Rows[k], row[i])
+		}
+	}
+	if most > 0 && len(shown.Rows) > most {
+		shown.Rows = shown.Rows[:most]
+	}
+	return shown, len(t.Rows) - len(shown.Rows)
 }
 
 // WriteTo writes the table in one call of Write: one line per row, columns two
 // spaces apart, without spaces at the end of lines. It may be called again, also
 // after more rows.
 func (t *Table) WriteTo(w io.Writer) (int64, error) {
-	lines := t.rows
-	if t.header != nil {
-		lines = slices.Insert(slices.Clone(lines), 0, t.header)
+	var lines [][]string
+	if heads := t.heads(Escape); heads != nil {
+		lines = append(lines, heads)
+	}
+	for _, row := range t.Rows {
+		lines = append(lines, texts(row, Escape))
 	}
 	widths := t.widths(lines)
 	var b bytes.Buffer
@@ -93,7 +154,7 @@ func (t *Table) shrink(widths []int) {
 	for ; total > t.Width; total-- {
 		widest := -1
 		for i, w := range widths {
-			if !t.right[i] && w > minShrunk && (widest < 0 || w > widths[widest]) {
+			if !t.isRight(i) && w > minShrunk && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -104,12 +165,14 @@ func (t *Table) shrink(widths []int) {
 	}
 }
 
+func (t *Table) isRight(i int) bool { return i < len(t.Columns) && t.Columns[i].Right }
+
 func (t *Table) line(b *bytes.Buffer, cells []string, widths []int) {
 	blank := 0 // spaces owed before the next visible cell
 	for i, c := range cells {
 		c = Truncate(c, widths[i])
 		pad := widths[i] - Width(c)
-		if t.right[i] {
+		if t.isRight(i) {
 			blank, pad = blank+pad, 0
 		}
 		if c != "" {

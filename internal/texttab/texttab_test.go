@@ -1,7 +1,13 @@
 package texttab_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -195,4 +201,85 @@ func FuzzTruncate(f *testing.F) {
 			t.Errorf("Truncate(%q, %d) = %q takes %d columns", s, width, got, texttab.Width(got))
 		}
 	})
+}
+
+// table has a column for people, one for programs, and one for both.
+func mixed() *texttab.Table {
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "NAME"}, {ID: "unit"}, {ID: "n", Head: "N", Right: true}, {ID: "none", Head: "NONE"}}}
+	for _, v := range []any{int64(1), 2.5, math.NaN(), true, []string{"a", "b"}, "x,y", nil} {
+		t.Rows = append(t.Rows, []texttab.Cell{{Text: "a|b"}, {Value: "s"}, {Text: fmt.Sprint(v), Value: v}, {}})
+	}
+	return t
+}
+
+func TestShown(t *testing.T) {
+	shown, left := mixed().Shown(2)
+	if got := text(t, func(tab *texttab.Table) { *tab = *shown }); got != "NAME    N\na|b     1\na|b   2.5\n" || left != 5 {
+		t.Errorf("got\n%swith %d left", got, left)
+	}
+	if shown, left = mixed().Shown(0); len(shown.Rows) != 7 || left != 0 {
+		t.Errorf("got %d rows, %d left", len(shown.Rows), left)
+	}
+}
+
+func TestWriteMarkdown(t *testing.T) {
+	check := func(tab *texttab.Table, want string) {
+		t.Helper()
+		var b strings.Builder
+		if err := tab.WriteMarkdown(&b, texttab.Rule{Left: "---", Right: "--:"}); err != nil || b.String() != want {
+			t.Errorf("got\n%s%v, want\n%s", b.String(), err, want)
+		}
+	}
+	shown, _ := mixed().Shown(1)
+	check(shown, "| NAME | N |\n|---|--:|\n| `a\\|b` | 1 |\n")
+	bare := &texttab.Table{Columns: make([]texttab.Column, 2)}
+	bare.Row("a", "")
+	check(bare, "|  |  |\n|---|---|\n| a |  |\n")
+}
+
+func TestWriteCSV(t *testing.T) {
+	var b strings.Builder
+	want := "unit,n,none\ns,1,\ns,2.5,\ns,,\ns,true,\ns,\"[\"\"a\"\",\"\"b\"\"]\",\ns,\"x,y\",\ns,,\n"
+	if err := mixed().WriteCSV(&b); err != nil || b.String() != want {
+		t.Errorf("got\n%s%v, want\n%s", b.String(), err, want)
+	}
+	if err := mixed().WriteCSV(brokenWriter{io.ErrClosedPipe}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	tab := mixed()
+	tab.Rows = slices.Delete(tab.Rows, 2, 3) // JSON has no NaN
+	got, err := json.Marshal(texttab.NewObject("z", tab.Objects()[:2], "a", tab.Objects()[3]))
+	const want = `{"z":[{"unit":"s","n":1,"none":null},{"unit":"s","n":2.5,"none":null}],"a":{"unit":"s","n":["a","b"],"none":null}}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// pairs are labels.
+type pairs []string
+
+func (p pairs) Len() int       { return len(p) / 2 }
+func (p pairs) String() string { return "{" + strings.Join(p, "=") + "}" }
+func (p pairs) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := 0; i < len(p) && yield(p[i], p[i+1]); i += 2 {
+		}
+	}
+}
+
+// Labels are an object in JSON and text in CSV, where an empty set is nothing.
+func TestLabels(t *testing.T) {
+	var tab texttab.Table
+	tab.Columns = []texttab.Column{{ID: "l"}}
+	tab.Rows = [][]texttab.Cell{{{Value: pairs{"z", "1"}}}, {{Value: pairs{}}}}
+	var b strings.Builder
+	if err := tab.WriteCSV(&b); err != nil || b.String() != "l\n{z=1}\n\n" {
+		t.Errorf("got %q, %v", b.String(), err)
+	}
+	if got, err := json.Marshal(tab.Objects()); err != nil || string(got) != `[{"l":{"z":"1"}},{"l":{}}]` {
+		t.Errorf("got %s, %v", got, err)
+	}
 }
