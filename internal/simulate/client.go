@@ -35,14 +35,10 @@ type LoadResult struct {
 // Run sends requests until the time is over and returns when all have ended. It
 // fails only for a URL that is none; failed requests are counted.
 func (c Clients) Run(ctx context.Context) (LoadResult, error) {
-	for to, zero := range map[*int]int{&c.Open: 256, &c.MaxTokens: 64, &c.Prompt: 200} {
-		if *to <= 0 {
-			*to = zero
-		}
-	}
-	if c.Rate <= 0 {
-		c.Rate = 8
-	}
+	orDefault(&c.Open, 256)
+	orDefault(&c.MaxTokens, 64)
+	orDefault(&c.Prompt, 200)
+	orDefault(&c.Rate, 8)
 	if _, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, nil); err != nil {
 		return LoadResult{}, fmt.Errorf("send load: %w", err)
 	}

@@ -12,95 +12,74 @@ const (
 
 // gauges shows the state of the engine now.
 func (s *llmSeries) gauges(e *engine) {
-	s.running.set(float64(len(e.running)))
-	s.waiting.set(float64(len(e.waiting)))
-	s.capacity.set(float64(len(e.waiting)))
-	s.kvUsage.set(e.usage())
+	s.set("num_requests_running", float64(len(e.running)))
+	s.set("num_requests_waiting", float64(len(e.waiting)))
+	s.set("num_requests_waiting_by_reason", float64(len(e.waiting)), "capacity")
+	s.set("kv_cache_usage_perc", e.usage())
 }
 
-func (s *llmSeries) admitted(e *engine, q *sequence) {
+func (s *llmSeries) admitted(_ *engine, q *sequence) {
 	s.queryN += q.PromptTokens
 	s.hitN += q.CachedTokens
 	if !s.throttled {
-		s.cacheStats(e)
+		s.cacheStats()
 	}
 }
 
-func (s *llmSeries) cacheStats(e *engine) {
-	s.add(e, s.queries, s.queryN)
-	s.add(e, s.hits, s.hitN)
+func (s *llmSeries) cacheStats() {
+	s.grow("prefix_cache_queries", s.queryN)
+	s.grow("prefix_cache_hits", s.hitN)
 	s.queryN, s.hitN = 0, 0
 }
 
-func (s *llmSeries) preempted(e *engine, _ *sequence) { s.add(e, s.preemptions, 1) }
+func (s *llmSeries) preempted(*engine, *sequence) { s.grow("num_preemptions", 1) }
 
 func (s *llmSeries) token(e *engine, q *sequence, gap time.Duration) {
 	if gap >= 0 {
-		if gap != s.gap {
-			s.flushGaps(e)
-			s.gap = gap
-		}
-		s.gaps++
+		s.gaps.add(e.w, gap)
 		return
 	}
-	now := e.w.now
-	s.reg.record(now, s.ttft, seconds(now-q.Arrival), 1)
-	s.add(e, s.prompt, q.PromptTokens)
-	s.add(e, s.computed, q.PromptTokens-q.CachedTokens)
-	s.add(e, s.cachedBy, q.CachedTokens)
-	s.add(e, s.cached, q.CachedTokens)
-}
-
-// flushGaps records the tokens that came with the same gap, as most of one
-// step do.
-func (s *llmSeries) flushGaps(e *engine) {
-	s.reg.record(e.w.now, s.itl, seconds(s.gap), s.gaps)
-	s.gaps = 0
+	s.record("time_to_first_token_seconds", seconds(e.w.now-q.Arrival))
+	s.grow("prompt_tokens", q.PromptTokens)
+	s.grow("prompt_tokens_by_source", q.PromptTokens-q.CachedTokens, "local_compute")
+	s.grow("prompt_tokens_by_source", q.CachedTokens, "local_cache_hit")
+	s.grow("prompt_tokens_cached", q.CachedTokens)
 }
 
 func (s *llmSeries) stepped(e *engine, prompt, generated int) {
-	now := e.w.now
-	s.flushGaps(e)
-	s.add(e, s.generated, generated)
-	s.reg.record(now, s.iteration, float64(prompt+generated), 1)
-	if s.mfu {
+	s.gaps.flush(e.w)
+	s.grow("generation_tokens", generated)
+	s.record("iteration_tokens_total", float64(prompt+generated))
+	if e.w.opt.MFU {
 		tokens := float64(e.prefill + generated)
-		s.reg.record(now, s.flops, 2*modelParameters*tokens, 1)
-		s.reg.record(now, s.readBytes, modelBytes+kvTokenBytes*float64((e.hw.Blocks-1-e.free)*e.hw.BlockSize), 1)
-		s.reg.record(now, s.writeBytes, kvTokenBytes*tokens, 1)
+		s.record("estimated_flops_per_gpu", 2*modelParameters*tokens)
+		s.record("estimated_read_bytes_per_gpu", modelBytes+kvTokenBytes*float64((e.hw.Blocks-1-e.free)*e.hw.BlockSize))
+		s.record("estimated_write_bytes_per_gpu", kvTokenBytes*tokens)
 	}
-	if s.throttled && now-s.scheduledAt >= time.Second {
-		s.scheduledAt = now
+	if s.throttled && e.w.now-s.scheduledAt >= time.Second {
+		s.scheduledAt = e.w.now
 		s.gauges(e)
-		s.cacheStats(e)
+		s.cacheStats()
 	}
 }
 
-func (s *llmSeries) finished(e *engine, q *sequence) {
-	now := e.w.now
-	observe := func(h *series, v float64) { s.reg.record(now, h, v, 1) }
-	s.add(e, s.success[q.Reason], 1)
-	observe(s.e2e, seconds(q.Last-q.Arrival))
-	observe(s.queue, seconds(q.Scheduled-q.Queued))
-	observe(s.inference, seconds(q.Last-q.Scheduled))
-	observe(s.prefill, seconds(q.First-q.Scheduled))
-	observe(s.decode, seconds(q.Last-q.First))
+func (s *llmSeries) finished(_ *engine, q *sequence) {
 	perToken := 0.0
 	if q.generated > 1 {
 		perToken = seconds(q.Last-q.First) / float64(q.generated-1)
 	}
-	observe(s.tpot, perToken)
-	observe(s.reqPrompt, float64(q.PromptTokens))
-	observe(s.reqGenerated, float64(q.generated))
-	observe(s.reqMaxGen, float64(q.generated))
-	observe(s.paramN, 1)
-	observe(s.paramMaxTokens, float64(q.MaxTokens))
-	observe(s.kvComputed, float64(q.PromptTokens-q.CachedTokens))
-	observe(s.reqPreemptions, float64(q.Preemptions))
-}
-
-func (s *llmSeries) add(e *engine, c *series, n int) {
-	if n > 0 {
-		s.reg.record(e.w.now, c, float64(n), 1)
-	}
+	s.grow("request_success", 1, q.Reason)
+	s.record("e2e_request_latency_seconds", seconds(q.Last-q.Arrival))
+	s.record("request_queue_time_seconds", seconds(q.Scheduled-q.Queued))
+	s.record("request_inference_time_seconds", seconds(q.Last-q.Scheduled))
+	s.record("request_prefill_time_seconds", seconds(q.First-q.Scheduled))
+	s.record("request_decode_time_seconds", seconds(q.Last-q.First))
+	s.record("request_time_per_output_token_seconds", perToken)
+	s.record("request_prompt_tokens", float64(q.PromptTokens))
+	s.record("request_generation_tokens", float64(q.generated))
+	s.record("request_max_num_generation_tokens", float64(q.generated))
+	s.record("request_params_n", 1)
+	s.record("request_params_max_tokens", float64(q.MaxTokens))
+	s.record("request_prefill_kv_computed_tokens", float64(q.PromptTokens-q.CachedTokens))
+	s.record("request_num_preemptions", float64(q.Preemptions))
 }

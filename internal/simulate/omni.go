@@ -16,16 +16,14 @@ const sampleRate = 24000
 
 type omniModel struct {
 	w        *world
-	f        *omniFamilies
+	*panel        // nil without --log-stats
+	numbered bool // engines have one number over all stages
 	process  *process
 	pipeline *pipeline
 	llm      []*llmSeries // by flat engine index; empty without --log-stats
 	engines  []*engine
 	workers  []*worker
 	gauged   []time.Duration // by stage: when its gauge was last set
-
-	e2e, queueWait, prompt, generated, steps, images, pixels *series
-	runningG, waitingG                                       *series
 }
 
 func startOmni(w *world) (model, error) {
@@ -45,33 +43,23 @@ func startOmni(w *world) (model, error) {
 	if w.opt.BareCounters {
 		w.reg.d = bareDialect()
 	}
-	m := &omniModel{w: w, process: newProcess(w), f: newOmniFamilies(w, gen)}
+	m := &omniModel{w: w, numbered: w.opt.EngineLabel || gen == 0, process: newProcess(w), panel: newOmniPanel(w, gen)}
 	m.pipeline = &pipeline{w: w, plan: plan, rng: w.stream(streamPipeline), out: m}
-	m.startSeries()
 	m.startStages(plan)
 	w.arrivals = newArrivals(w, m.pipeline.arrive)
 	return m, nil
 }
 
-// startSeries makes the series that a server has before its first request.
-func (m *omniModel) startSeries() {
-	f := m.f
-	m.runningG, m.waitingG = f.with(f.running), f.with(f.waiting)
-	m.e2e, m.queueWait = f.with(f.e2e), f.with(f.queueWait)
-	m.prompt, m.generated = f.with(f.prompt), f.with(f.generated)
-	m.steps, m.images, m.pixels = f.lazy(f.steps), f.lazy(f.images), f.lazy(f.pixels)
-}
-
 func (m *omniModel) startStages(plan Plan) {
-	var llm *llmFamilies
-	flat, numbered := 0, m.w.opt.EngineLabel || m.f.gen == 0
+	var llm *table
+	flat := 0
 	for i, s := range plan.Stages {
 		st := &stage{Stage: s, index: i}
 		m.pipeline.stages = append(m.pipeline.stages, st)
 		m.gauged = append(m.gauged, -time.Hour)
 		for r := range s.Replicas {
 			labels, values := []string{"model_name", "stage", "replica"}, []string{m.w.opt.Model, strconv.Itoa(i), strconv.Itoa(r)}
-			if numbered {
+			if m.numbered {
 				labels, values = []string{"model_name", "engine"}, []string{m.w.opt.Model, strconv.Itoa(flat)}
 			}
 			flat++
@@ -82,9 +70,9 @@ func (m *omniModel) startStages(plan Plan) {
 			hw := s.hardware()
 			if m.w.opt.logStats() {
 				if llm == nil {
-					llm = newLLMFamilies(m.w.reg, hw, labels)
+					llm = newLLMTable(m.w, hw, labels)
 				}
-				series := llm.series(hw, m.w.opt.MFU, values...)
+				series := newLLMSeries(llm, hw, values...)
 				series.throttled = true
 				m.llm = append(m.llm, series)
 			}
@@ -110,11 +98,6 @@ func (m *omniModel) newWorker(s *stage) *worker {
 	}
 	m.workers = append(m.workers, k)
 	return k
-}
-
-// observe records one value in the series of these labels.
-func (m *omniModel) observe(of *family, v float64, values ...string) {
-	m.w.reg.record(m.w.now, m.f.lazy(of, values...), v, 1)
 }
 
 func (m *omniModel) refresh() {
@@ -178,7 +161,7 @@ func (m *omniModel) firstPacket(v *stageRequest) {
 	j.First = m.w.now
 	if j.stream && !j.skip {
 		j.truth.TTFP = m.w.now - j.Arrival
-		m.observe(m.f.ttfp, seconds(j.truth.TTFP), v.names()...)
+		m.record("audio_ttfp_s", seconds(j.truth.TTFP), v.names()...)
 	}
 }
 
@@ -189,10 +172,10 @@ func (v *stageRequest) names() []string {
 
 func (m *omniModel) hopped(h HopTruth) {
 	edge := []string{strconv.Itoa(h.From), strconv.Itoa(h.FromReplica), strconv.Itoa(h.To), strconv.Itoa(h.ToReplica)}
-	m.observe(m.f.size, float64(h.Bytes), edge...)
-	m.observe(m.f.tx, seconds(h.Tx), edge...)
-	m.observe(m.f.inFlight, seconds(h.InFlight), edge...)
-	m.observe(m.f.rx, seconds(h.Rx), edge...)
+	m.record("transfer_size_bytes", float64(h.Bytes), edge...)
+	m.record("transfer_tx_s", seconds(h.Tx), edge...)
+	m.record("transfer_in_flight_s", seconds(h.InFlight), edge...)
+	m.record("transfer_rx_s", seconds(h.Rx), edge...)
 }
 
 func (m *omniModel) left(v *stageRequest) {
@@ -205,8 +188,8 @@ func (m *omniModel) left(v *stageRequest) {
 		kind = "generation"
 		v.job.audio = v
 	}
-	m.observe(m.f.stageGen, seconds(v.Finished-v.Submitted), number, kind)
-	m.observe(m.f.stageQueue, seconds(v.Started-v.Submitted), number)
+	m.record("stage_gen_time_s", seconds(v.Finished-v.Submitted), number, kind)
+	m.record("stage_in_queue_s", seconds(v.Started-v.Submitted), number)
 	if s.Kind == Diffusion {
 		m.image(v)
 	}
@@ -216,19 +199,16 @@ func (m *omniModel) left(v *stageRequest) {
 func (m *omniModel) image(v *stageRequest) {
 	took, l, n := seconds(v.Finished-v.Started), v.names(), float64(v.stage.Steps)
 	exec := 0.85 * took
-	m.observe(m.f.preprocess, 0.03*took, l...)
-	m.observe(m.f.exec, exec, l...)
-	m.observe(m.f.perStep, exec/n, l...)
-	m.observe(m.f.vae, 0.08*took, l...)
-	m.observe(m.f.postprocess, 0.04*took, l...)
-	m.observe(m.f.imageTTFP, seconds(v.Finished-v.job.Arrival), l...)
-	r, now := m.w.reg, m.w.now
-	r.record(now, m.steps, n, 1)
-	r.record(now, m.images, 1, 1)
-	r.record(now, m.pixels, 1024*1024, 1)
-	if g := m.f.with(m.f.peakMemory, l[0]); g != nil {
-		g.set(38211.5)
-	}
+	m.record("diffusion_preprocess_s", 0.03*took, l...)
+	m.record("diffusion_exec_s", exec, l...)
+	m.record("diffusion_exec_per_step_s", exec/n, l...)
+	m.record("vae_decode_s", 0.08*took, l...)
+	m.record("diffusion_postprocess_s", 0.04*took, l...)
+	m.record("image_ttfp_s", seconds(v.Finished-v.job.Arrival), l...)
+	m.record("num_inference_steps", n)
+	m.record("image_count", 1)
+	m.record("image_pixels", 1024*1024)
+	m.show("peak_memory_mb", 38211.5, l[0])
 }
 
 // queued sets the gauge of a stage, once a second at most and only when
@@ -242,40 +222,40 @@ func (m *omniModel) queued(s *stage) {
 	for _, r := range s.replicas {
 		n += r.waiting()
 	}
-	m.f.with(m.f.stageWaiting, strconv.Itoa(s.index)).set(float64(n))
+	m.show("stage_waiting_requests", float64(n), strconv.Itoa(s.index))
 }
 
 // ended settles a job. A client that aborts goes away just before the end, and
 // a failure shows there.
 func (m *omniModel) ended(j *job) {
 	m.w.finished++
-	o, now, r := m.w.opt, m.w.now, m.w.reg
-	m.runningG.set(float64(m.pipeline.inFlight))
-	m.waitingG.set(float64(len(m.pipeline.queue)))
+	o := m.w.opt
+	m.set("num_requests_running", float64(m.pipeline.inFlight))
+	m.set("num_requests_waiting", float64(len(m.pipeline.queue)))
 	abort := max(o.AbortShare, 0)
 	switch {
 	case j.fate < abort:
 		j.Reason = "abort"
-		m.observe(m.f.success, 1, "abort")
-		m.observe(m.f.failed, 1, "client_abort")
-		m.observe(m.f.failedOld, 1)
+		m.record("requests_success", 1, "abort")
+		m.record("requests_failed", 1, "client_abort")
+		m.record("num_requests_fail", 1)
 	case j.fate < abort+max(o.ErrorShare, 0):
 		j.Reason = "error"
-		m.observe(m.f.failed, 1, "stage_error")
-		m.observe(m.f.failedOld, 1)
+		m.record("requests_failed", 1, "stage_error")
+		m.record("num_requests_fail", 1)
 	default:
 		j.Reason = "stop"
-		m.observe(m.f.success, 1, "stop")
-		m.observe(m.f.succeededOld, 1)
-		r.record(now, m.e2e, seconds(j.Last-j.Arrival), 1)
-		r.record(now, m.queueWait, seconds(j.Scheduled-j.Arrival), 1)
+		m.record("requests_success", 1, "stop")
+		m.record("num_requests_success", 1)
+		m.record("e2e_request_latency_s", seconds(j.Last-j.Arrival))
+		m.record("request_queue_wait_s", seconds(j.Scheduled-j.Arrival))
 		if j.audio != nil {
 			m.audio(j, j.audio)
 		}
 	}
 	if j.PromptTokens > 0 {
-		r.record(now, m.prompt, float64(j.PromptTokens), 1)
-		r.record(now, m.generated, float64(j.generated), 1)
+		m.record("prompt_tokens", float64(j.PromptTokens))
+		m.record("generation_tokens", float64(j.generated))
 	}
 	if o.KeepTruth {
 		j.OutputTokens = j.generated
@@ -288,7 +268,7 @@ func (m *omniModel) ended(j *job) {
 func (m *omniModel) audio(j *job, v *stageRequest) {
 	l := v.names()
 	if j.skip {
-		m.observe(m.f.skipped, 1, l[0], l[1], "no_audio_data")
+		m.record("audio_skipped_requests", 1, l[0], l[1], "no_audio_data")
 		return
 	}
 	frames := math.Round(seconds(v.stage.Sound) * j.size(v.stage) * sampleRate)
@@ -296,9 +276,9 @@ func (m *omniModel) audio(j *job, v *stageRequest) {
 	t := &j.truth
 	t.Sound, t.Streamed = time.Duration(sound*1e9), j.stream
 	t.RTF = seconds(v.Finished-v.Submitted) / sound
-	m.observe(m.f.duration, sound, l...)
-	m.observe(m.f.rtf, t.RTF, l...)
-	m.observe(m.f.frames, frames, l...)
+	m.record("audio_duration_s", sound, l...)
+	m.record("audio_rtf", t.RTF, l...)
+	m.record("audio_frames", frames, l...)
 	if !j.stream {
 		return
 	}
@@ -308,8 +288,8 @@ func (m *omniModel) audio(j *job, v *stageRequest) {
 	for i, at := range v.packets {
 		t.Underrun = max(t.Underrun, at-v.packets[0]-time.Duration(i)*each)
 	}
-	m.observe(m.f.underrun, seconds(t.Underrun), l...)
+	m.record("audio_underrun_s", seconds(t.Underrun), l...)
 	if t.Underrun <= 100*time.Millisecond {
-		m.observe(m.f.continuity, 1, l[0], l[1], "100")
+		m.record("audio_continuity_ok", 1, l[0], l[1], "100")
 	}
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -136,47 +137,31 @@ type Hardware struct {
 
 // withDefaults returns the options with every documented default filled in.
 func (o Options) withDefaults() Options {
-	orInt := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orTime := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orFloat := func(v *float64, d float64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	orFloat(&o.Rate, 4)
-	orInt(&o.Engines, 1)
-	if o.Prompt == (Lengths{}) {
-		o.Prompt = Lengths{Mean: 512, CV: 1}
-	}
-	if o.Output == (Lengths{}) {
-		o.Output = Lengths{Mean: 128, CV: 0.8}
-	}
-	orFloat(&o.PrefixShare, 0.4)
-	orFloat(&o.AbortShare, 0.02)
-	orFloat(&o.ErrorShare, 0.002)
+	orDefault(&o.Rate, 4)
+	orDefault(&o.Engines, 1)
+	orDefault(&o.Prompt, Lengths{Mean: 512, CV: 1})
+	orDefault(&o.Output, Lengths{Mean: 128, CV: 0.8})
+	orDefault(&o.PrefixShare, 0.4)
+	orDefault(&o.AbortShare, 0.02)
+	orDefault(&o.ErrorShare, 0.002)
 	h := &o.Hardware
-	orTime(&h.StepBase, 8*time.Millisecond)
-	orTime(&h.StepPerSequence, 60*time.Microsecond)
-	orTime(&h.StepPerToken, 25*time.Microsecond)
-	orFloat(&h.StepNoise, 0.04)
-	orInt(&h.MaxSequences, 64)
-	orInt(&h.MaxStepTokens, 2048)
-	orInt(&h.MaxModelLen, 8192)
-	orInt(&h.BlockSize, 16)
-	orInt(&h.Blocks, 2049)
+	orDefault(&h.StepBase, 8*time.Millisecond)
+	orDefault(&h.StepPerSequence, 60*time.Microsecond)
+	orDefault(&h.StepPerToken, 25*time.Microsecond)
+	orDefault(&h.StepNoise, 0.04)
+	orDefault(&h.MaxSequences, 64)
+	orDefault(&h.MaxStepTokens, 2048)
+	orDefault(&h.MaxModelLen, 8192)
+	orDefault(&h.BlockSize, 16)
+	orDefault(&h.Blocks, 2049)
 	return o
 }
+
+// orDefault gives a field that is zero its default.
+func orDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // check refuses options that no server could have. The defaults are filled in.
 func (o *Options) check() error {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -111,29 +112,18 @@ const maxPlanTokens = 4096
 // withDefaults returns the plan with every documented default filled in. The
 // stages are copied.
 func (p Plan) withDefaults() Plan {
-	or := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if p.StreamShare == 0 {
-		p.StreamShare = 0.8
-	}
-	if p.SkipShare == 0 {
-		p.SkipShare = 0.005
-	}
-	stages := make([]Stage, len(p.Stages))
-	for i, s := range p.Stages {
-		or(&s.Replicas, 1)
-		or(&s.Slots, 1)
-		or(&s.PromptTokens, 100)
-		or(&s.Tokens, 100)
-		or(&s.Steps, 28)
-		or(&s.Hop.Chunks, 1)
-		if s.Sound == 0 {
-			s.Sound = 10 * time.Second
-		}
-		stages[i] = s
+	orDefault(&p.StreamShare, 0.8)
+	orDefault(&p.SkipShare, 0.005)
+	stages := slices.Clone(p.Stages)
+	for i := range stages {
+		s := &stages[i]
+		orDefault(&s.Replicas, 1)
+		orDefault(&s.Slots, 1)
+		orDefault(&s.PromptTokens, 100)
+		orDefault(&s.Tokens, 100)
+		orDefault(&s.Steps, 28)
+		orDefault(&s.Hop.Chunks, 1)
+		orDefault(&s.Sound, 10*time.Second)
 	}
 	p.Stages = stages
 	return p

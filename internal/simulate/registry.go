@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -51,6 +52,7 @@ type family struct {
 	bounds     []float64
 	quantiles  []float64 // of a summary
 	plain      bool
+	group      string // of its common labels, in its table
 	d          *dialect
 	scale      float64 // of what is recorded; 0 means 1
 
@@ -90,22 +92,6 @@ func newRegistry(origin time.Time, o *Options, rng *rand.Rand) *registry {
 	}
 }
 
-func (r *registry) counter(name, help string, labels ...string) *family {
-	return r.add(&family{name: strings.TrimSuffix(name, r.d.total), help: help, typ: metric.Counter, labels: labels})
-}
-
-func (r *registry) gauge(name, help string, labels ...string) *family {
-	return r.add(&family{name: name, help: help, typ: metric.Gauge, labels: labels, plain: true})
-}
-
-func (r *registry) histogram(name, help string, bounds []float64, labels ...string) *family {
-	return r.add(&family{name: name, help: help, typ: metric.Histogram, labels: labels, bounds: bounds})
-}
-
-func (r *registry) summary(name, help string, labels ...string) *family {
-	return r.add(&family{name: name, help: help, typ: metric.Summary, labels: labels})
-}
-
 // truthName is the name in Truth: of a counter without _total.
 func (f *family) truthName() string {
 	if f.typ == metric.Counter {
@@ -114,8 +100,12 @@ func (f *family) truthName() string {
 	return f.name
 }
 
+// add registers a family, which its dialect writes from now on.
 func (r *registry) add(f *family) *family {
 	f.reg, f.d = r, r.d
+	if f.typ == metric.Counter {
+		f.name = strings.TrimSuffix(f.name, r.d.total)
+	}
 	f.plain = f.plain || !r.d.created
 	f.byKey = map[string]*series{}
 	f.writeHeaders()
@@ -123,19 +113,9 @@ func (r *registry) add(f *family) *family {
 	return f
 }
 
-// with returns the series of these label values, in the order of the family's
-// label names, visible from now on.
-func (f *family) with(now time.Duration, values ...string) *series {
-	s := f.lazy(values...)
-	if s != nil {
-		f.show(s, now)
-	}
-	return s
-}
-
-// lazy returns the series of these label values, which stays out of the
-// exposition until something is recorded in it: a labelled child that the
-// process makes at the first event.
+// lazy returns the series of these label values, in the order of the family's
+// label names. It stays out of the exposition until something is recorded in
+// it: a labelled child that the process makes at the first event.
 //
 // A nil family has nil series.
 func (f *family) lazy(values ...string) *series {
@@ -173,10 +153,8 @@ func (f *family) show(s *series, now time.Duration) {
 
 // drop ends the exposition of a series for good, as when a model is unloaded:
 // the same labels begin anew.
-func (f *family) drop(values ...string) {
-	key := strings.Join(values, "\xff")
-	s := f.byKey[key]
-	delete(f.byKey, key)
+func (f *family) drop(s *series) {
+	maps.DeleteFunc(f.byKey, func(_ string, v *series) bool { return v == s })
 	f.series = slices.DeleteFunc(f.series, func(v *series) bool { return v == s })
 }
 

@@ -96,10 +96,10 @@ func (s *Server) start(now time.Time) (err error) {
 	}
 	s.padding = nil
 	if s.opt.ExtraSeries > 0 {
-		f := s.w.reg.counter("simulate_padding", "Series without a meaning, for load tests.", "model_name", "series")
-		f.plain = true
+		p := s.w.table("padding", variant{}).panel("")
 		for i := range s.opt.ExtraSeries {
-			s.padding = append(s.padding, f.with(0, s.opt.Model, strconv.Itoa(i)))
+			p.show("simulate_padding", 0, s.opt.Model, strconv.Itoa(i))
+			s.padding = append(s.padding, p.of("simulate_padding", s.opt.Model, strconv.Itoa(i)))
 		}
 	}
 	return nil

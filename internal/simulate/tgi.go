@@ -3,7 +3,6 @@ package simulate
 import (
 	"net/http"
 	"net/url"
-	"time"
 )
 
 // tgiProfile is the router of Text Generation Inference: names without _total,
@@ -14,78 +13,39 @@ func tgiProfile() profile {
 }
 
 type tgiModel struct {
+	noObserver
 	*fleet
+	*panel
 	admissions int // of the step under way
-
-	count, success                                           *series
-	failure                                                  *family
-	queueSize, batchSize, batchTokens, maxTokens             *series
-	duration, validation, queue, inference, perToken         *series
-	input, generated, maxNew, nextSize, skipped, concat      *series
-	batchCount, batchSuccess, batchTime, forward, decodeTime map[string]*series
 }
 
 func startTGI(w *world) (model, error) {
 	w.reg.d = exporterDialect()
 	m := &tgiModel{}
 	m.fleet = newFleet(w, m)
-	m.register(w.reg, w.opt.Hardware)
-	m.arrived = func(*sequence) { m.record(m.count, 1) }
+	hw := w.opt.Hardware
+	m.panel = w.table("tgi", variant{layouts: map[string][]float64{
+		"tgiSeconds": tgiDurations(), "batch": linear(1024, 1024),
+		"input": linear(hw.MaxModelLen-1, 100), "output": linear(hw.MaxModelLen, 100),
+	}}).panel("")
+	m.set("batch_max_total_tokens", float64((hw.Blocks-1)*hw.BlockSize))
+	m.arrived = func(*sequence) { m.record("request_count", 1) }
 	m.queued = func(q *sequence) {
-		m.record(m.validation, seconds(q.Queued-q.Arrival))
-		m.record(m.input, float64(q.PromptTokens))
-		m.record(m.maxNew, float64(q.MaxTokens))
+		m.record("request_validation_duration", seconds(q.Queued-q.Arrival))
+		m.record("request_input_length", float64(q.PromptTokens))
+		m.record("request_max_new_tokens", float64(q.MaxTokens))
 	}
 	m.start()
 	return m, nil
 }
 
-func (m *tgiModel) register(r *registry, hw Hardware) {
-	counter := func(name, help string) *series { return r.counter(name, help).lazy() }
-	byMethod := func(f *family) map[string]*series {
-		return map[string]*series{"prefill": f.lazy("prefill"), "decode": f.lazy("decode")}
+// linear are n bounds in equal steps up to limit.
+func linear(limit, n int) []float64 {
+	b := make([]float64, n)
+	for i := range b {
+		b[i] = float64(limit) * float64(i+1) / float64(n)
 	}
-	m.count = counter("tgi_request_count", "Total number of requests")
-	m.success = counter("tgi_request_success", "Number of successful requests")
-	m.failure = r.counter("tgi_request_failure", "Number of failed requests", "err")
-	m.batchCount = byMethod(r.counter("tgi_batch_inference_count", "Inference calls per method (prefill or decode)", "method"))
-	m.batchSuccess = byMethod(r.counter("tgi_batch_inference_success", "Number of successful inference calls per method", "method"))
-	m.concat = r.counter("tgi_batch_concat", "How often the continuous batcher combined a new batch into the current batch", "reason").
-		lazy("backpressure")
-	m.queueSize = r.gauge("tgi_queue_size", "Current queue size").with(0)
-	m.batchSize = r.gauge("tgi_batch_current_size", "Current batch size").with(0)
-	m.batchTokens = r.gauge("tgi_batch_current_max_tokens", "Maximum tokens for the current batch").with(0)
-	m.maxTokens = r.gauge("tgi_batch_max_total_tokens", "Maximum number of total tokens a batch may hold").with(0)
-	m.maxTokens.set(float64((hw.Blocks - 1) * hw.BlockSize))
-	duration := func(name, help string, labels ...string) *family {
-		return r.histogram(name, help, tgiDurations(), labels...)
-	}
-	m.duration = duration("tgi_request_duration", "End-to-end generation latency per request").lazy()
-	m.validation = duration("tgi_request_validation_duration", "Time to validate a request").lazy()
-	m.queue = duration("tgi_request_queue_duration", "Time spent in the queue per request").lazy()
-	m.inference = duration("tgi_request_inference_duration", "Request inference duration").lazy()
-	m.perToken = duration("tgi_request_mean_time_per_token_duration", "Mean time per token per request").lazy()
-	m.batchTime = byMethod(duration("tgi_batch_inference_duration", "Batch inference duration", "method"))
-	m.forward = byMethod(duration("tgi_batch_forward_duration", "Batch forward duration per method", "method"))
-	m.decodeTime = byMethod(duration("tgi_batch_decode_duration", "Time spent decoding a batch per method", "method"))
-	linear := func(name, help string, limit int) *series {
-		bounds := make([]float64, 100)
-		for i := range bounds {
-			bounds[i] = float64(limit) * float64(i+1) / 100
-		}
-		return r.histogram(name, help, bounds).lazy()
-	}
-	m.input = linear("tgi_request_input_length", "Input token length per request", hw.MaxModelLen-1)
-	m.generated = linear("tgi_request_generated_tokens", "Generated tokens per request", hw.MaxModelLen)
-	m.maxNew = linear("tgi_request_max_new_tokens", "Maximum new tokens per request", hw.MaxModelLen)
-	sizes := make([]float64, 1024)
-	for i := range sizes {
-		sizes[i] = float64(i + 1)
-	}
-	m.nextSize = r.histogram("tgi_batch_next_size", "Batch sizes", sizes).lazy()
-	skipped := r.summary("tgi_request_skipped_tokens", "Speculated tokens per request")
-	skipped.quantiles = []float64{0, 0.5, 0.9, 0.95, 0.99, 0.999, 1}
-	m.skipped = skipped.lazy()
+	return b
 }
 
 // tgiDurations are the bounds 0.0001 x 1.5^k.
@@ -98,8 +58,6 @@ func tgiDurations() []float64 {
 	return b
 }
 
-func (m *tgiModel) record(s *series, v float64) { m.w.reg.record(m.w.now, s, v, 1) }
-
 func (m *tgiModel) route(u *url.URL) *answer {
 	if u.Path == "/info" {
 		return jsonAnswer(http.StatusOK, `{"model_id":"`+m.w.opt.Model+`","version":"3.3.6","router":"text-generation-router"}`)
@@ -107,41 +65,39 @@ func (m *tgiModel) route(u *url.URL) *answer {
 	return nil
 }
 
-func (m *tgiModel) admitted(*engine, *sequence)             { m.admissions++ }
-func (m *tgiModel) preempted(*engine, *sequence)            {}
-func (m *tgiModel) token(*engine, *sequence, time.Duration) {}
+func (m *tgiModel) admitted(*engine, *sequence) { m.admissions++ }
 
 func (m *tgiModel) stepped(e *engine, _, _ int) {
 	method, took := "decode", seconds(m.w.now-e.started)
 	if m.admissions > 0 {
 		method = "prefill"
-		m.record(m.nextSize, float64(m.admissions))
+		m.record("batch_next_size", float64(m.admissions))
 		if len(e.batch) > m.admissions {
-			m.record(m.concat, 1)
+			m.record("batch_concat", 1, "backpressure")
 		}
 		m.admissions = 0
 	}
-	m.record(m.batchCount[method], 1)
-	m.record(m.batchSuccess[method], 1)
-	m.record(m.batchTime[method], took)
-	m.record(m.forward[method], 0.96*took)
-	m.record(m.decodeTime[method], 0.02*took)
+	m.record("batch_inference_count", 1, method)
+	m.record("batch_inference_success", 1, method)
+	m.record("batch_inference_duration", took, method)
+	m.record("batch_forward_duration", 0.96*took, method)
+	m.record("batch_decode_duration", 0.02*took, method)
 }
 
 func (m *tgiModel) finished(_ *engine, q *sequence) {
 	m.left(q)
 	switch {
 	case q.Reason == "error":
-		m.record(m.failure.lazy("generation"), 1)
+		m.record("request_failure", 1, "generation")
 	case q.served():
 		inference := seconds(q.Last - q.Scheduled)
-		m.record(m.success, 1)
-		m.record(m.duration, seconds(q.Last-q.Arrival))
-		m.record(m.queue, seconds(q.Scheduled-q.Queued))
-		m.record(m.inference, inference)
-		m.record(m.perToken, inference/float64(q.generated))
-		m.record(m.generated, float64(q.generated))
-		m.record(m.skipped, 0)
+		m.record("request_success", 1)
+		m.record("request_duration", seconds(q.Last-q.Arrival))
+		m.record("request_queue_duration", seconds(q.Scheduled-q.Queued))
+		m.record("request_inference_duration", inference)
+		m.record("request_mean_time_per_token_duration", inference/float64(q.generated))
+		m.record("request_generated_tokens", float64(q.generated))
+		m.record("request_skipped_tokens", 0)
 	}
 }
 
@@ -152,7 +108,7 @@ func (m *tgiModel) refresh() {
 			tokens += q.PromptTokens + q.MaxTokens
 		}
 	}
-	m.queueSize.set(float64(m.waiting()))
-	m.batchSize.set(float64(m.running()))
-	m.batchTokens.set(float64(tokens))
+	m.set("queue_size", float64(m.waiting()))
+	m.set("batch_current_size", float64(m.running()))
+	m.set("batch_current_max_tokens", float64(tokens))
 }

@@ -35,14 +35,13 @@ type torchserveModel struct {
 	log    *torchserveLog
 	next   int
 
-	ok, failed, queueTime, threadTime *series
-	system                            map[string]*series
+	host *panel // nil in the generation legacy
 }
 
 type torchserveServed struct {
 	*batcher
-	name                                           string
-	requests, latency, queued, handler, prediction *series
+	name           string
+	model, handler *panel
 }
 
 func startTorchServe(w *world) (model, error) {
@@ -52,21 +51,26 @@ func startTorchServe(w *world) (model, error) {
 	}
 	w.reg.d = javaDialect()
 	w.reg.d.bare = legacy
-	m := &torchserveModel{w: w, rng: w.stream(streamPipeline), legacy: legacy, log: newTorchserveLog(w), system: map[string]*series{}}
-	labels, end := []string{"model_name", "model_version", "hostname"}, torchserveHost
-	if legacy {
-		labels, end = []string{"uuid", "model_name", "model_version"}, m.uuid()
-	}
-	names := []string{w.opt.Model, "bert-qa"}
-	m.registerModels(w, names, labels, end)
+	m := &torchserveModel{w: w, rng: w.stream(streamPipeline), legacy: legacy, log: newTorchserveLog(w)}
+	v := variant{labels: map[string][]string{
+		"": {"model_name", "model_version", "hostname"}, "host": {"Level", "Hostname"}, "handler": {"ModelName", "Level", "Hostname"},
+		"worker": {"WorkerName", "Level", "Hostname"}, "device": {"Level", "DeviceId", "Hostname"},
+	}}
 	if !legacy {
-		m.registerHost(w, names)
+		v.with = []string{"modern"}
+		t := w.table("torchserve", v)
+		m.startModels(t, func(name string) []string { return []string{name, "1.0", torchserveHost} })
+		m.startHost(t)
 		// A hash map decides the order of the body.
 		rng := rand.New(rand.NewPCG(w.opt.Seed, 0))
 		rng.Shuffle(len(w.reg.families), func(i, k int) {
 			w.reg.families[i], w.reg.families[k] = w.reg.families[k], w.reg.families[i]
 		})
 		m.collect()
+	} else {
+		v.labels[""] = []string{"uuid", "model_name", "model_version"}
+		id := m.uuid()
+		m.startModels(w.table("torchserve", v), func(name string) []string { return []string{id, name, "1.0"} })
 	}
 	w.arrivals = newArrivals(w, m.arrive)
 	return m, nil
@@ -78,64 +82,30 @@ func (m *torchserveModel) uuid() string {
 	return fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>52, b&(1<<48-1))
 }
 
-func torchserveHelp(kind, unit string) string {
-	return "Torchserve prometheus " + kind + " metric with unit: " + unit
-}
-
-func (m *torchserveModel) registerModels(w *world, names, labels []string, end string) {
-	r := w.reg
-	requests := r.counter("ts_inference_requests_total", torchserveHelp("counter", "Count"), labels...)
-	latency := r.counter("ts_inference_latency_microseconds", torchserveHelp("counter", "Microseconds"), labels...)
-	queued := r.counter("ts_queue_latency_microseconds", torchserveHelp("counter", "Microseconds"), labels...)
-	var handler, prediction *family
-	if !m.legacy {
-		handler = r.gauge("HandlerTime", torchserveHelp("gauge", "ms"), "ModelName", "Level", "Hostname")
-		prediction = r.gauge("PredictionTime", torchserveHelp("gauge", "ms"), "ModelName", "Level", "Hostname")
-	}
-	for i, name := range names {
-		l := []string{name, "1.0", end}
-		if m.legacy {
-			l = []string{end, name, "1.0"}
+func (m *torchserveModel) startModels(t *table, labels func(name string) []string) {
+	for i, name := range []string{m.w.opt.Model, "bert-qa"} {
+		s := &torchserveServed{name: name, model: t.panel("", labels(name)...)}
+		if !m.legacy {
+			s.handler = t.panel("handler", name, "Model", torchserveHost)
 		}
-		s := &torchserveServed{name: name, requests: requests.lazy(l...), latency: latency.lazy(l...), queued: queued.lazy(l...),
-			handler: handler.lazy(name, "Model", torchserveHost), prediction: prediction.lazy(name, "Model", torchserveHost)}
-		s.batcher = &batcher{w: w, rng: m.rng, index: i, free: w.opt.Engines, largest: 4,
+		s.batcher = &batcher{w: m.w, rng: m.rng, index: i, free: m.w.opt.Engines, largest: 4,
 			base: time.Duration(14+10*i) * time.Millisecond, perItem: 3 * time.Millisecond,
 			ran: func(batch []*task) { m.log.handled(batch, name) }}
 		m.models = append(m.models, s)
 	}
 }
 
-// registerHost registers the families of the frontend and of the host. Those of
-// a GPU have none to show.
-func (m *torchserveModel) registerHost(w *world, names []string) {
-	r := w.reg
-	counter := func(name string) *series {
-		return r.counter(name, torchserveHelp("counter", "Count"), "Level", "Hostname").lazy("Host", torchserveHost)
-	}
-	m.ok = counter("Requests2XX")
-	counter("Requests4XX")
-	m.failed = counter("Requests5XX")
-	gauge := func(name, unit string) *family {
-		return r.gauge(name, torchserveHelp("gauge", unit), "Level", "Hostname")
-	}
-	m.queueTime = gauge("QueueTime", "Milliseconds").lazy("Host", torchserveHost)
-	m.threadTime = gauge("WorkerThreadTime", "Milliseconds").lazy("Host", torchserveHost)
-	load := r.gauge("WorkerLoadTime", torchserveHelp("gauge", "Milliseconds"), "WorkerName", "Level", "Hostname")
-	for i, name := range names {
-		for k := range w.opt.Engines {
-			worker := fmt.Sprintf("W-%d-%s_1.0", 9000+i*w.opt.Engines+k, name)
+// startHost makes the series of the frontend and of the host. The families of a
+// GPU have none to show.
+func (m *torchserveModel) startHost(t *table) {
+	m.host = t.panel("host", "Host", torchserveHost)
+	for i, s := range m.models {
+		for k := range m.w.opt.Engines {
+			worker := fmt.Sprintf("W-%d-%s_1.0", 9000+i*m.w.opt.Engines+k, s.name)
 			took := 3120 + float64(900*i+17*k)
-			load.with(0, worker, "Host", torchserveHost).set(took)
+			t.panel("worker", worker, "Host", torchserveHost).set("WorkerLoadTime", took)
 			m.log.line(frontendLog, "WorkerLoadTime", "Milliseconds", took, "WorkerName:"+worker+",Level:Host", "")
 		}
-	}
-	for _, g := range [][2]string{{"CPUUtilization", "Percent"}, {"MemoryUtilization", "Percent"}, {"MemoryUsed", "Megabytes"},
-		{"MemoryAvailable", "Megabytes"}, {"DiskUtilization", "Percent"}, {"DiskUsage", "Gigabytes"}, {"DiskAvailable", "Gigabytes"}} {
-		m.system[g[0]] = gauge(g[0], g[1]).with(0, "Host", torchserveHost)
-	}
-	for _, g := range [][2]string{{"GPUUtilization", "Percent"}, {"GPUMemoryUtilization", "Percent"}, {"GPUMemoryUsed", "Megabytes"}} {
-		r.gauge(g[0], torchserveHelp("gauge", g[1]), "Level", "DeviceId", "Hostname")
 	}
 }
 
@@ -155,7 +125,7 @@ func (m *torchserveModel) collect() {
 		{"DiskUsage", "Gigabytes", 71.5}, {"DiskAvailable", "Gigabytes", 178.5}, {"DiskUtilization", "Percent", 28.6},
 	} {
 		v := math.Round(g.v*10) / 10
-		m.system[g.name].set(v)
+		m.host.set(g.name, v)
 		m.log.host(g.name, g.unit, v)
 	}
 	m.w.at(m.w.now+torchserveSystem, m.collect)
@@ -170,50 +140,38 @@ func (m *torchserveModel) arrive() {
 		t.Reason = "error"
 	}
 	m.next++
-	m.record(s.requests, 1) // at arrival
+	s.model.record("ts_inference_requests_total", 1) // at arrival
 	m.log.model("ts_inference_requests_total", "Count", 1, s.name)
 	s.add(t)
-}
-
-func (m *torchserveModel) record(s *series, v float64) {
-	if s != nil {
-		m.w.reg.record(m.w.now, s, v, 1)
-	}
 }
 
 // ended counts a request that was answered. A failed one has no latency.
 func (m *torchserveModel) ended(s *torchserveServed, t *task) {
 	t.settle(m.w)
 	if t.Reason == "error" {
-		m.record(m.failed, 1)
+		m.host.record("Requests5XX", 1)
 		m.log.host("Requests5XX", "Count", 1)
 		return
 	}
 	latency, queued := float64(t.Last-t.Arrival)/1e3, float64(t.Scheduled-t.Queued)/1e3
-	m.record(m.ok, 1)
-	m.record(s.latency, latency)
-	m.record(s.queued, queued)
+	m.host.record("Requests2XX", 1)
+	s.model.record("ts_inference_latency_microseconds", latency)
+	s.model.record("ts_queue_latency_microseconds", queued)
 	m.log.host("Requests2XX", "Count", 1)
 	m.log.model("ts_inference_latency_microseconds", "Microseconds", latency, s.name)
 	m.log.model("ts_queue_latency_microseconds", "Microseconds", queued, s.name)
 	m.log.host("QueueTime", "Milliseconds", hundredths(t.Scheduled-t.Queued))
 	m.log.host("WorkerThreadTime", "Milliseconds", hundredths(t.input+t.give))
-	ms := func(of *series, d time.Duration) {
-		if of != nil {
-			of.family.show(of, m.w.now)
-			of.set(hundredths(d))
-		}
-	}
-	ms(m.queueTime, t.Scheduled-t.Queued)
-	ms(m.threadTime, t.input+t.give)
-	ms(s.handler, t.infer)
-	ms(s.prediction, t.Last-t.Scheduled)
+	m.host.show("QueueTime", hundredths(t.Scheduled-t.Queued))
+	m.host.show("WorkerThreadTime", hundredths(t.input+t.give))
+	s.handler.show("HandlerTime", hundredths(t.infer))
+	s.handler.show("PredictionTime", hundredths(t.Last-t.Scheduled))
 }
 
 func (m *torchserveModel) refresh() {}
 
 // scraped counts a scrape as a request that was answered.
-func (m *torchserveModel) scraped() { m.record(m.ok, 1) }
+func (m *torchserveModel) scraped() { m.host.record("Requests2XX", 1) }
 
 func (m *torchserveModel) route(u *url.URL) *answer {
 	names := u.Query()["name[]"]

@@ -23,7 +23,9 @@ const tritonPoll = 2 * time.Second
 type tritonModel struct {
 	w       *world
 	rng     *rand.Rand
-	f       tritonFamilies
+	t       *table
+	gpu     *panel // nil without --allow-gpu-metrics
+	host    *panel
 	models  []*tritonServed
 	canary  *tritonServed
 	version int
@@ -36,15 +38,11 @@ type tritonModel struct {
 // tritonServed is one loaded version of a model. The ensemble has no batcher.
 type tritonServed struct {
 	*batcher
-	name, version                                  string
-	cache                                          bool
-	success, count, execs                          *series
-	request, queued, input, infer, output, pending *series
-	hits, misses, hitTime, missTime                *series
-	first                                          *series
-	summaries                                      [5]*series // request, queue, input, infer, output
-	failures                                       map[string]*series
-	stats                                          tritonStats
+	*panel
+	name, version   string
+	failures, cache *panel // cache is nil without a response cache
+	whole           *panel // nil with one: there is no summary of requests then
+	stats           tritonStats
 }
 
 func startTriton(w *world) (model, error) {
@@ -54,7 +52,18 @@ func startTriton(w *world) (model, error) {
 	}
 	w.reg.d = cppDialect()
 	m := &tritonModel{w: w, rng: w.stream(streamPipeline)}
-	m.f.register(w.reg, latencies, !w.opt.FlagsOff)
+	v := variant{labels: map[string][]string{
+		"": {"model", "version"}, "cache": {"model", "version"}, "whole": {"model", "version"},
+		"gpu": {"gpu_uuid"},
+	}}
+	if latencies {
+		v.with = append(v.with, "latencies")
+	}
+	if !w.opt.FlagsOff {
+		v.with = append(v.with, "gpu")
+	}
+	m.t = w.table("triton", v)
+	m.startHost()
 	ms := time.Millisecond
 	m.models = []*tritonServed{
 		m.load(w.opt.Model, "1", &batcher{largest: 8, base: 6 * ms, perItem: 2 * ms}, true),
@@ -68,8 +77,32 @@ func startTriton(w *world) (model, error) {
 	return m, nil
 }
 
+// startHost sets what never changes.
+func (m *tritonModel) startHost() {
+	m.host = m.t.panel("host")
+	m.host.set("pinned_memory_pool_total_bytes", 268435456)
+	m.host.set("cpu_memory_total_bytes", 135018934272)
+	if m.w.opt.FlagsOff {
+		return
+	}
+	m.gpu = m.t.panel("gpu", "GPU-5f1c2d3e-0b1a-4c9d-8e7f-001122334455")
+	m.gpu.set("gpu_memory_total_bytes", 25757220864)
+	m.gpu.set("gpu_memory_used_bytes", 18253611008)
+	m.gpu.set("gpu_power_limit", 300)
+}
+
+// load makes the series of a model that is loaded now, all at zero.
 func (m *tritonModel) load(name, version string, b *batcher, cache bool) *tritonServed {
-	s := m.f.model(m.w, name, version, cache)
+	s := &tritonServed{panel: m.t.panel("", name, version), name: name, version: version, failures: m.t.panel("failure")}
+	for _, reason := range []string{"REJECTED", "CANCELED", "BACKEND", "OTHER"} {
+		s.failures.show("inference_request_failure", 0, name, reason, version)
+	}
+	if cache {
+		s.cache = m.t.panel("cache", name, version)
+	} else {
+		s.whole = m.t.panel("whole", name, version)
+	}
+	s.set("model_load_duration_secs", 2.5)
 	s.batcher = b
 	if b != nil {
 		b.w, b.rng, b.free = m.w, m.rng, m.w.opt.Engines
@@ -77,7 +110,7 @@ func (m *tritonModel) load(name, version string, b *batcher, cache bool) *triton
 		b.ran = func(batch []*task) {
 			m.busy += batch[0].infer
 			if size := servedItems(batch); size > 0 {
-				m.add(s.execs, 1)
+				s.grow("inference_exec_count", 1)
 				s.stats.batch(size, batch[0], m.w)
 			}
 		}
@@ -91,7 +124,9 @@ func (m *tritonModel) loadCanary() {
 	m.canary = m.load("canary", strconv.Itoa(m.version), &batcher{largest: 8, base: 5 * time.Millisecond, perItem: 2 * time.Millisecond}, false)
 	m.canary.index = 4
 	m.w.at(m.w.now+time.Minute, func() {
-		m.f.unload(m.canary)
+		for _, p := range []*panel{m.canary.panel, m.canary.failures, m.canary.whole} {
+			p.drop()
+		}
 		m.canary = nil
 		m.w.at(m.w.now+2*time.Minute, m.loadCanary)
 	})
@@ -127,10 +162,10 @@ func (m *tritonModel) fromCache(s *tritonServed, t *task) {
 	m.w.at(m.w.now+took, func() {
 		t.Reason = "stop"
 		t.Scheduled, t.First, t.Last = t.Arrival, m.w.now, m.w.now
-		m.add(s.success, 1)
-		m.micros(s.request, took)
-		m.add(s.hits, 1)
-		m.micros(s.hitTime, took)
+		s.grow("inference_request_success", 1)
+		s.record("inference_request_duration_us", micros(took))
+		s.cache.grow("cache_num_hits_per_model", 1)
+		s.cache.record("cache_hit_duration_per_model", micros(took))
 		s.stats.begin(m.w.now)
 		s.stats.count(statSuccess, took)
 		s.stats.count(statQueue, 0)
@@ -168,7 +203,7 @@ func (m *tritonModel) ensemble(whole *task) {
 			whole.input, whole.infer, whole.give = first.input+second.input, first.infer+second.infer, first.give+second.give
 			m.count(pipeline, whole)
 			if whole.Reason == "stop" {
-				m.add(pipeline.execs, 1)
+				pipeline.grow("inference_exec_count", 1)
 				pipeline.stats.batch(whole.items, whole, m.w)
 			}
 			whole.settle(m.w)
@@ -181,41 +216,37 @@ func (m *tritonModel) count(s *tritonServed, t *task) {
 	s.stats.begin(m.w.now)
 	switch t.Reason {
 	case "abort":
-		m.add(s.failures["CANCELED"], 1)
+		s.failures.grow("inference_request_failure", 1, s.name, "CANCELED", s.version)
 		s.stats.count(statFail, t.Last-t.Arrival)
 		return
 	case "error":
-		m.add(s.failures["BACKEND"], 1)
+		s.failures.grow("inference_request_failure", 1, s.name, "BACKEND", s.version)
 		s.stats.count(statFail, t.Last-t.Arrival)
 		return
 	}
 	times := [5]time.Duration{t.Last - t.Arrival, t.Scheduled - t.Queued, t.input, t.infer, t.give}
-	m.add(s.success, 1)
-	m.add(s.count, t.items)
+	s.grow("inference_request_success", 1)
+	s.grow("inference_count", t.items)
 	s.stats.inferences += t.items
-	for i, to := range [5]*series{s.request, s.queued, s.input, s.infer, s.output} {
-		m.micros(to, times[i])
+	for i, part := range []string{"request", "queue", "compute_input", "compute_infer", "compute_output"} {
+		s.record("inference_"+part+"_duration_us", micros(times[i]))
 		s.stats.count([5]tritonStat{statSuccess, statQueue, statInput, statInfer, statOutput}[i], times[i])
-		if s.summaries[i] != nil {
-			m.w.reg.record(m.w.now, s.summaries[i], math.Floor(float64(times[i])/1e3), 1)
+		summaries := s.panel
+		if i == 0 {
+			summaries = s.whole
 		}
+		summaries.record("inference_"+part+"_summary_us", micros(times[i]))
 	}
-	if s.first != nil {
-		m.w.reg.record(m.w.now, s.first, math.Floor(float64(t.First-t.Arrival)/1e6), 1)
-	}
-	if s.cache {
-		m.add(s.misses, 1)
-		m.micros(s.missTime, 40*time.Microsecond)
+	s.record("inference_first_response_histogram_ms", math.Floor(float64(t.First-t.Arrival)/1e6))
+	if s.cache != nil {
+		s.cache.grow("cache_num_misses_per_model", 1)
+		s.cache.record("cache_miss_duration_per_model", 40)
 		s.stats.count(statMiss, 40*time.Microsecond)
 	}
 }
 
-func (m *tritonModel) add(s *series, n int) { m.w.reg.record(m.w.now, s, float64(n), 1) }
-
-// micros adds whole microseconds, as the server does: it cuts the rest off.
-func (m *tritonModel) micros(s *series, d time.Duration) {
-	m.w.reg.record(m.w.now, s, float64(d/time.Microsecond), 1)
-}
+// micros are whole microseconds, as the server counts: it cuts the rest off.
+func micros(d time.Duration) float64 { return float64(d / time.Microsecond) }
 
 // poll reads the GPU and the CPU, and comes again.
 func (m *tritonModel) poll() {
@@ -225,15 +256,17 @@ func (m *tritonModel) poll() {
 	if m.w.now > 0 {
 		m.energy += power * seconds(tritonPoll)
 	}
-	m.f.gpu.set(share, power, m.energy)
-	m.f.cpuUtilization.set(math.Round((0.05+0.3*share)*1e4) / 1e4)
+	m.gpu.set("gpu_utilization", share)
+	m.gpu.set("gpu_power_usage", power)
+	m.gpu.set("energy_consumption", m.energy)
+	m.host.set("cpu_utilization", math.Round((0.05+0.3*share)*1e4)/1e4)
 	m.w.at(m.w.now+tritonPoll, m.poll)
 }
 
 func (m *tritonModel) refresh() {
 	for _, s := range append(m.models[:len(m.models):len(m.models)], m.canary) {
 		if s != nil && s.batcher != nil {
-			s.pending.set(float64(len(s.queue)))
+			s.set("inference_pending_request_count", float64(len(s.queue)))
 		}
 	}
 }

@@ -26,9 +26,9 @@ func startVLLM(w *world) (model, error) {
 	o := w.opt
 	m := &vllmModel{process: newProcess(w), clients: w.stream(streamClients)}
 	m.fleet = newFleet(w, m)
-	families := newLLMFamilies(w.reg, o.Hardware, []string{"model_name", "engine"})
+	families := newLLMTable(w, o.Hardware, []string{"model_name", "engine"})
 	for i := range o.Engines {
-		m.series = append(m.series, families.series(o.Hardware, o.MFU, o.Model, strconv.Itoa(i)))
+		m.series = append(m.series, newLLMSeries(families, o.Hardware, o.Model, strconv.Itoa(i)))
 	}
 	m.http = newHTTPFamilies(w)
 	w.at(0, func() { m.http.handle("/v1/models", "GET", "2xx", 502, 0, 800*time.Microsecond) })
