@@ -1,9 +1,10 @@
 // Package collect records one run, from the first scrape to the last.
 //
 //	s, err := collect.Open(ctx, "run1", collect.Options{Targets: targets, Warmup: 30 * time.Second})
-//	go load(s.Client()) // or nothing: s.Mark("high")
-//	run, err := s.Run(ctx)
 //	defer s.Close()
+//	go load(s) // waits for s.Ready, and may call s.Mark, s.Client and s.Stop
+//	run, err := s.Run(ctx)
+//	result, err := run.Analyse(ctx, summary.Options{})
 //
 // A [Session] polls its targets, which may come and go, sets the marks of phases,
 // runs a command, records what clients saw, and sends every sample elsewhere as

@@ -136,6 +136,7 @@ func (s *Session) begin(ctx context.Context, startNS int64) error {
 	if err := s.mark(phase, startNS); err != nil {
 		return err
 	}
+	close(s.ready)
 	if s.o.Command == nil {
 		return nil
 	}

@@ -32,6 +32,7 @@ type Session struct {
 
 	marks    chan metric.Mark // set from outside
 	messages chan string      // of other goroutines than that of Run
+	ready    chan struct{}    // closed when the first phase begins
 	stopping chan struct{}
 	stop     sync.Once
 	atEnd    []func(context.Context) []metric.Warning
@@ -48,7 +49,7 @@ type Session struct {
 // closed. The caller calls Close.
 func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	s := &Session{dir: dir, o: o.withDefaults(), unlock: func() {}, found: newFollowed(),
-		marks: make(chan metric.Mark, 16), messages: make(chan string, 64), stopping: make(chan struct{})}
+		marks: make(chan metric.Mark, 16), messages: make(chan string, 64), ready: make(chan struct{}), stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -160,6 +161,10 @@ func (s *Session) release() {
 		d.Close()
 	}
 }
+
+// Ready is closed when every target was scraped once and the first phase begins:
+// what a load causes from then on is in the run.
+func (s *Session) Ready() <-chan struct{} { return s.ready }
 
 // Stop ends the run with a final scrape.
 func (s *Session) Stop() { s.stop.Do(func() { close(s.stopping) }) }
