@@ -1,18 +1,18 @@
 package normalize
 
-import "math"
+import (
+	"math"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
 
 // number is the type of a counter's values.
 type number interface{ float64 | uint64 }
 
-// counter is the state of a counter. Its adjusted value is base + cur: base holds
-// what earlier lives of the counter had reached, so that the adjusted value never
-// falls. Integers wrap around, which differences do not notice.
+// counter is the state of a counter.
 type counter[T number] struct {
+	metric.Cumulative[T]
 	track   track
-	cur     T // the last sample
-	base    T
-	ref     T // adjusted value that gains are counted from
 	before  T // sample before the change at poll changed
 	changed int32
 	born    int32 // poll of the first sample
@@ -20,13 +20,12 @@ type counter[T number] struct {
 	resets  int32
 	bound   int32 // boundaries of slices before the last change
 	seen    bool  // there was a sample
-	restart bool  // the creation time changed since the last sample
-	created float64
+	created metric.Created
 	line    changeLog
 }
 
 func newCounter[T number]() counter[T] {
-	return counter[T]{track: newTrack(), created: math.NaN(), changed: -1, resetAt: -1}
+	return counter[T]{track: newTrack(), changed: -1, resetAt: -1}
 }
 
 func (f *Accumulator) setCounter(c *counter[float64], bits uint64, n int32) {
@@ -43,19 +42,20 @@ func (c *counter[T]) set(f *Accumulator, v T, n int32) {
 		c.track.set(good, n, f.window)
 	}
 	if !c.seen {
-		c.seen, c.restart = true, false
-		c.cur, c.ref, c.born = v, v, n
+		c.seen, c.created.Moved = true, false
+		c.Begin(v)
+		c.born = n
 		c.fromZero(f, n)
 		return
 	}
 	if f.bound > c.bound {
-		c.mark(f.bound, c.cur)
+		c.mark(f.bound, c.Value())
 	}
-	if v < c.cur || c.restart {
-		c.reset(f, c.cur, v, n)
+	if v < c.Last || c.created.Moved {
+		c.reset(f, c.Last, v, n)
 	}
-	c.before, c.changed = c.cur, n
-	c.cur = v
+	c.before, c.changed = c.Last, n
+	c.Last = v
 }
 
 // fromZero counts an integer from zero that is new in poll n and says it was
@@ -63,10 +63,11 @@ func (c *counter[T]) set(f *Accumulator, v T, n int32) {
 // exposition send integers; for all others AIPerf's rule holds.
 func (c *counter[T]) fromZero(f *Accumulator, n int32) {
 	var zero T
-	if _, whole := any(zero).(uint64); !whole || n == 0 || f.o.Resets == ResetClamp || !(c.created >= float64(f.times[n-1])/1e9) {
+	_, whole := any(zero).(uint64)
+	if !whole || n == 0 || f.o.Resets == ResetClamp || !c.created.Since(f.times[n-1]) {
 		return
 	}
-	c.ref, c.track.ref = zero, n-1
+	c.Ref, c.track.ref = zero, n-1
 	if f.bound > c.bound {
 		c.mark(f.bound, zero)
 	}
@@ -75,30 +76,29 @@ func (c *counter[T]) fromZero(f *Accumulator, n int32) {
 // reset ends a life of the counter at old; v, the sample of poll n, counts from
 // zero.
 func (c *counter[T]) reset(f *Accumulator, old, v T, n int32) {
-	c.restart = false
+	c.created.Moved = false
 	c.resets++
 	c.resetAt = n
-	if f.o.Resets == ResetClamp {
-		return
+	if f.o.Resets != ResetClamp {
+		c.Restart(old, v)
 	}
-	c.base += old - min(v, 0)
 }
 
 // restarted handles a changed creation time at poll n, whose values are taken
 // over already.
 func (c *counter[T]) restarted(f *Accumulator, n int32) {
 	switch {
-	case !c.restart || c.track.state != good:
+	case !c.created.Moved || c.track.state != good:
 	case c.born == n, c.resetAt == n:
-		c.restart = false
+		c.created.Moved = false
 	case c.changed == n:
 		// The new value was taken for an increase before the creation time came.
-		c.reset(f, c.before, c.cur, n)
+		c.reset(f, c.before, c.Last, n)
 	default:
 		if f.bound > c.bound {
-			c.mark(f.bound, c.cur)
+			c.mark(f.bound, c.Value())
 		}
-		c.reset(f, c.cur, c.cur, n)
+		c.reset(f, c.Last, c.Last, n)
 	}
 }
 
@@ -106,12 +106,12 @@ func (f *Accumulator) setCounterCreated(s *slot, bits uint64) {
 	v := s.value(bits)
 	switch h := f.holders[s.owner]; h.kind {
 	case kindCounter:
-		if c := &f.counters[h.index]; changeCreated(&c.created, &c.restart, v) {
+		if f.counters[h.index].created.Set(v) {
 			f.restarts = append(f.restarts, s.owner)
 		}
 	case kindInteger:
 		c := &f.integers[h.index]
-		if changeCreated(&c.created, &c.restart, v) {
+		if c.created.Set(v) {
 			f.restarts = append(f.restarts, s.owner)
 		}
 		if n := int32(len(f.times) - 1); c.seen && c.born == n {
@@ -120,23 +120,10 @@ func (f *Accumulator) setCounterCreated(s *slot, bits uint64) {
 	}
 }
 
-// changeCreated notes the creation time v and reports whether it differs from
-// one known before.
-func changeCreated(created *float64, restart *bool, v float64) bool {
-	if math.IsNaN(v) || math.IsInf(v, 0) || v == *created {
-		return false
-	}
-	known := !math.IsNaN(*created)
-	*created = v
-	*restart = *restart || known
-	return known
-}
-
-// mark writes down the adjusted value at the boundaries before bound, where the
-// sample was v.
-func (c *counter[T]) mark(bound int32, v T) {
+// mark writes down the adjusted value at the boundaries before bound.
+func (c *counter[T]) mark(bound int32, adjusted T) {
 	c.bound = bound
-	switch adjusted := any(c.base + v).(type) {
+	switch adjusted := any(adjusted).(type) {
 	case float64:
 		c.line.floats(bound, []float64{adjusted}, nil)
 	case uint64:
@@ -147,8 +134,8 @@ func (c *counter[T]) mark(bound int32, v T) {
 // open begins the window at poll n.
 func (c *counter[T]) open(n int32) {
 	c.track.open(n)
-	var zero T
-	c.base, c.ref, c.resets = zero, c.cur, 0
+	c.Open()
+	c.resets = 0
 }
 
 // result returns nil when the window has no sample.
@@ -158,17 +145,17 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 	if t.samples == 0 {
 		return nil, t
 	}
-	out := &Counter{Sliced: v.sliced, First: float64(c.ref), Last: float64(c.cur)}
+	out := &Counter{Sliced: v.sliced, First: float64(c.Ref), Last: float64(c.Last)}
 	deltas := t.samples > 1 || t.ref >= 0
 	out.Defined = deltas || v.resets == ResetClamp
-	last := c.base + c.cur
-	out.Total = gain(c.ref, last, v.resets)
+	last := c.Value()
+	out.Total = gain(c.Ref, last, v.resets)
 	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 {
 		out.Rate = finite(out.Total / seconds(ns))
 	}
-	if exact, ok := any(last - c.ref).(uint64); ok {
+	if exact, ok := any(last - c.Ref).(uint64); ok {
 		out.HasExact = true
-		if v.resets == ResetAdjust || last >= c.ref {
+		if v.resets == ResetAdjust || last >= c.Ref {
 			out.Exact = exact
 		}
 	}
@@ -182,7 +169,7 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 // slices returns the gain within each slice: the value at a boundary is that of
 // the last sample up to it, or of the first sample.
 func (c *counter[T]) slices(v *view) []CounterSlice {
-	last := c.base + c.cur
+	last := c.Value()
 	at := c.boundaries(last)
 	out := make([]CounterSlice, len(v.grid))
 	from := at(0)

@@ -46,13 +46,12 @@ type histogram struct {
 	layout        uint64
 	seen, frozen  bool
 	dirty, queued bool
-	restart       bool
-	created       float64
+	created       metric.Created
 	line          changeLog
 }
 
 func newHistogram(series int32, mode histogramMode) histogram {
-	return histogram{track: newTrack(), series: series, mode: mode, created: math.NaN(), segments: 1}
+	return histogram{track: newTrack(), series: series, mode: mode, segments: 1}
 }
 
 // buckets, countAt and sumAt say what is at which position.
@@ -211,7 +210,7 @@ func (f *Accumulator) vanishHistogram(s *slot, old uint64) {
 
 func (f *Accumulator) setHistogramCreated(s *slot, bits uint64) {
 	h := &f.histograms[s.owner]
-	if changeCreated(&h.created, &h.restart, s.value(bits)) {
+	if h.created.Set(s.value(bits)) {
 		f.queue(h, s.owner)
 	}
 }
@@ -234,7 +233,7 @@ func (h *histogram) step(f *Accumulator, n int32) {
 	case !h.seen:
 		h.begin(f, n)
 	case n < f.window.from:
-		h.restart = false
+		h.created.Moved = false
 		h.relayout(f, n)
 		copy(h.prev, h.cur)
 	default:
@@ -244,7 +243,7 @@ func (h *histogram) step(f *Accumulator, n int32) {
 
 // begin takes the first sample.
 func (h *histogram) begin(f *Accumulator, n int32) {
-	h.seen, h.restart = true, false
+	h.seen, h.created.Moved = true, false
 	if f.o.Resets == ResetClamp {
 		h.freezeClamp(f)
 	}
@@ -364,12 +363,12 @@ func (h *histogram) advance(f *Accumulator, n int32) {
 	h.relayout(f, n)
 	cur := h.cur
 	if h.mode == modeGauge {
-		h.restart = false
+		h.created.Moved = false
 		copy(h.prev, cur)
 		return
 	}
 	gained, prev := f.scratch.gained[:len(cur)], h.prev[:len(cur)]
-	fell := h.restart
+	fell := h.created.Moved
 	for p, v := range cur {
 		d := v - prev[p]
 		gained[p] = d
@@ -377,7 +376,7 @@ func (h *histogram) advance(f *Accumulator, n int32) {
 			fell = true
 		}
 	}
-	h.restart = false
+	h.created.Moved = false
 	if fell && n < f.window.to {
 		h.resets++
 	}

@@ -2,7 +2,6 @@ package normalize
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -25,8 +24,7 @@ type native struct {
 	slices  []nativeSlice
 	seen    bool
 	queued  bool
-	restart bool
-	created float64
+	created metric.Created
 }
 
 // NativeSample is a native histogram as one poll shows it, or what it gained.
@@ -86,7 +84,7 @@ func (f *Accumulator) assignNative(id int32, s *metric.SampleID) {
 	h, sl := &f.holders[s.Series], &f.slots[id]
 	if h.kind == kindNone {
 		*h = holder{kindNative, int32(len(f.natives))}
-		f.natives = append(f.natives, native{track: newTrack(), series: int32(s.Series), count: -1, sum: -1, created: math.NaN(),
+		f.natives = append(f.natives, native{track: newTrack(), series: int32(s.Series), count: -1, sum: -1,
 			gauge: f.dict.FamilyOf(s.Series).Type == metric.GaugeHistogram})
 	}
 	n := &f.natives[h.index]
@@ -168,7 +166,7 @@ func (f *Accumulator) queueNative(index int32) {
 
 func (f *Accumulator) setNativeCreated(s *slot, bits uint64) {
 	h := &f.natives[s.owner]
-	if changeCreated(&h.created, &h.restart, s.value(bits)) {
+	if h.created.Set(s.value(bits)) {
 		f.queueNative(s.owner)
 	}
 }
@@ -198,7 +196,7 @@ func (h *native) step(f *Accumulator, n int32) {
 	} else {
 		h.advance(f, cur, n >= f.window.from)
 	}
-	h.seen, h.restart = true, false
+	h.seen, h.created.Moved = true, false
 }
 
 // current reads the present values.
@@ -224,7 +222,7 @@ func (h *native) current(f *Accumulator) NativeSample {
 // advance takes a sample; counts says that it is inside the window.
 func (h *native) advance(f *Accumulator, cur NativeSample, counts bool) {
 	seen := h.seen
-	gained := h.gain.Take(cur, h.restart, counts)
+	gained := h.gain.Take(cur, h.created.Moved, counts)
 	if !seen || !counts {
 		return
 	}

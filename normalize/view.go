@@ -2,7 +2,6 @@ package normalize
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -204,7 +203,7 @@ func (f *Accumulator) series(index int, v *view, ready []estimated) (s Series, o
 
 // createdNS returns when a series began, 0 when that is not known.
 func (f *Accumulator) createdNS(h holder) int64 {
-	created := math.NaN()
+	var created metric.Created
 	switch h.kind {
 	case kindCounter:
 		created = f.counters[h.index].created
@@ -215,10 +214,7 @@ func (f *Accumulator) createdNS(h holder) int64 {
 	case kindNative:
 		created = f.natives[h.index].created
 	}
-	if !(created > 0 && created < 9e9) { // NaN, or no time since 1970 in seconds
-		return 0
-	}
-	return int64(math.Round(created*1e6)) * 1000
+	return created.NS()
 }
 
 // empty says that there are no statistics.
