@@ -13,9 +13,8 @@ type nativeGain struct {
 	slots []metric.SampleID
 	gain  normalize.NativeGain
 
-	open    bool   // the window has begun
-	created uint64 // bits of the creation time
-	dated   bool
+	open    bool // the window has begun
+	created metric.Created
 }
 
 // begin starts another series with these slots.
@@ -44,8 +43,7 @@ func (g *nativeGain) take(cursors []slotCursor, inWindow bool) {
 		case metric.RoleSum:
 			s.Sum = c.value()
 		case metric.RoleCreated:
-			restarted = g.dated && c.bits != g.created
-			g.created, g.dated = c.bits, true
+			restarted = g.created.Set(c.value())
 		case metric.RoleNative:
 			buckets++
 			if slot.Lower == -slot.Bound {

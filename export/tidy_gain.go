@@ -6,7 +6,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// gain follows one series through the window and says what each of its slots
+// gain follows one series through the window and tells what each of its slots
 // gained since the reference, as the statistics count it: under the default mode
 // a fall is a restart from zero, of a histogram as a whole, and so is a changed
 // creation time; under clamp it is the difference to the reference, of counters
@@ -16,23 +16,16 @@ type gain struct {
 
 	typ     metric.Type
 	slots   []gainSlot
-	open    bool   // the window has begun
-	restart bool   // the creation time changed since the last sample
-	created uint64 // bits of the creation time
-	dated   bool   // created is known
+	open    bool // the window has begun
+	created metric.Created
 }
 
-// gainSlot is the state of one slot. Integers are kept as such; they wrap around,
-// which differences do not notice.
+// gainSlot is the state of one slot, in the form that its values have.
 type gainSlot struct {
-	role      metric.Role
-	prev      float64 // the last sample
-	base, ref float64 // what earlier lives had reached; what gains count from
-	iprev     uint64
-	ibase     uint64
-	iref      uint64
-	seen      bool // there is a last sample
-	known     bool // there is a reference
+	role  metric.Role
+	seen  bool // there is a sample
+	float metric.Cumulative[float64]
+	whole metric.Cumulative[uint64]
 }
 
 // begin starts another series.
@@ -40,17 +33,17 @@ func (g *gain) begin(typ metric.Type) {
 	*g = gain{clamp: g.clamp, typ: typ, slots: g.slots[:0]}
 }
 
-// cumulative says that the slots of such a series only grow.
+// cumulative reports whether the slots of the series only grow.
 func (g *gain) cumulative() bool {
 	return g.typ == metric.Counter || g.typ == metric.Histogram || g.typ == metric.Summary
 }
 
-// counts says that the slot has gains.
+// counts reports whether the slot has gains.
 func (s *gainSlot) counts() bool {
 	return s.role != metric.RoleQuantile && !s.role.Metadata() && s.role != metric.RoleNative
 }
 
-// monotone says that a fall of the slot is a restart: the sum of a histogram also
+// monotone reports whether a fall of the slot is a restart: the sum of a histogram also
 // falls when a negative value is observed.
 func (s *gainSlot) monotone() bool { return s.counts() && s.role != metric.RoleSum }
 
@@ -60,94 +53,87 @@ func (g *gain) take(cursors []slotCursor, inWindow bool, beforeNS int64) {
 	if inWindow && !g.open {
 		g.open = true
 		for i := range g.slots {
-			s := &g.slots[i]
-			s.known = s.seen
-			s.ref, s.iref = s.prev, s.iprev
+			g.slots[i].float.Open()
+			g.slots[i].whole.Open()
 		}
 	}
-	fell := g.date(cursors)
-	for i := range cursors {
-		s, c := &g.slots[i], &cursors[i]
-		if c.present && s.seen && s.monotone() && s.falls(c) {
-			fell = true
-		}
-	}
+	restart := g.restarted(cursors) && !g.clamp && g.open
 	for i := range cursors {
 		s, c := &g.slots[i], &cursors[i]
 		if !c.present || !s.counts() {
 			continue
 		}
-		if fell && !g.clamp && g.open && s.seen {
-			s.again(c)
-		}
-		s.prev, s.iprev, s.seen = c.value(), c.bits, true
-		if g.open && !s.known {
-			s.known, s.ref, s.iref = true, s.prev+s.base, s.iprev+s.ibase
-			if c.integer && g.fromZero(beforeNS) {
-				s.iref = 0
+		if c.integer {
+			follow(&s.whole, c.bits, s.seen, restart, true)
+			if g.open && !s.seen && g.fromZero(beforeNS) {
+				s.whole.Ref = 0
 			}
+		} else {
+			follow(&s.float, c.value(), s.seen, restart, s.monotone())
 		}
+		s.seen = true
 	}
 }
 
-// date reports whether the creation time changed since the last sample.
-func (g *gain) date(cursors []slotCursor) bool {
+// follow takes the next sample of a slot.
+func follow[T float64 | uint64](cum *metric.Cumulative[T], v T, seen, restart, monotone bool) {
+	switch {
+	case !seen:
+		cum.Begin(v)
+	case restart && monotone:
+		cum.Restart(cum.Last, v)
+	case restart:
+		cum.Restart(cum.Last, 0) // negative values of a sum count
+	}
+	cum.Last = v
+}
+
+// restarted reports whether the series began anew since the last sample: its
+// creation time changed, or a slot fell.
+func (g *gain) restarted(cursors []slotCursor) bool {
+	fell := false
 	for i := range cursors {
-		if c := &cursors[i]; g.slots[i].role == metric.RoleCreated && c.present && c.finite() {
-			g.restart = g.restart || g.dated && c.bits != g.created
-			g.created, g.dated = c.bits, true
+		s, c := &g.slots[i], &cursors[i]
+		switch {
+		case !c.present:
+		case s.role == metric.RoleCreated:
+			g.created.Set(c.value())
+		case !s.seen || !s.monotone():
+		case c.integer:
+			fell = fell || c.bits < s.whole.Last
+		default:
+			fell = fell || c.value() < s.float.Last
 		}
 	}
-	restart := g.restart
-	g.restart = false
-	return restart
+	fell, g.created.Moved = fell || g.created.Moved, false
+	return fell
 }
 
-// fromZero says that a counter which is new was zero at the poll before, as its
-// creation time tells; package normalize has the same rule.
+// fromZero reports whether a counter which is new was zero at the poll before, as
+// its creation time tells; package normalize has the same rule.
 func (g *gain) fromZero(beforeNS int64) bool {
-	return beforeNS != 0 && !g.clamp && g.typ == metric.Counter && g.dated && math.Float64frombits(g.created) >= float64(beforeNS)/1e9
-}
-
-func (s *gainSlot) falls(c *slotCursor) bool {
-	if c.integer {
-		return c.bits < s.iprev
-	}
-	return c.value() < s.prev
-}
-
-// again begins another life of the slot: its present value is all gain. Negative
-// values of what only grows gain nothing.
-func (s *gainSlot) again(c *slotCursor) {
-	if c.integer {
-		s.ibase += s.iprev
-		return
-	}
-	s.base += s.prev
-	if s.monotone() {
-		s.base -= min(c.value(), 0)
-	}
+	return beforeNS != 0 && !g.clamp && g.typ == metric.Counter && g.created.Since(beforeNS)
 }
 
 // since returns what slot i gained up to the sample taken last.
 func (g *gain) since(i int, c *slotCursor) (float64, bool) {
 	s := &g.slots[i]
-	if !g.open || !s.known || !s.counts() {
+	if !g.open || !s.seen || !s.counts() {
 		return 0, false
 	}
-	clamp := g.clamp && g.typ == metric.Counter
+	never := g.clamp && g.typ == metric.Counter // below 0
 	if c.integer {
-		d := s.ibase + s.iprev - s.iref
-		if g.clamp && s.iprev < s.iref {
-			if clamp {
-				return 0, true
-			}
-			return -float64(-d), true
+		d := s.whole.Value() - s.whole.Ref
+		switch {
+		case !g.clamp || s.whole.Last >= s.whole.Ref:
+			return float64(d), true
+		case never:
+			return 0, true
 		}
-		return float64(d), true
+		return -float64(-d), true
 	}
-	d := s.base + s.prev - s.ref
-	if clamp && d < 0 {
+	d := s.float.Value() - s.float.Ref
+	if never && d < 0 {
 		d = 0
 	}
 	return d, !math.IsInf(d, 0)
