@@ -1,6 +1,10 @@
 package html
 
-import "math"
+import (
+	"math"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
 
 // lane is one slot over time.
 type lane struct {
@@ -43,10 +47,7 @@ func (l *lane) set(b *bins, last, at int64, v float64) (fell bool) {
 		l.touch(b.at(at), v)
 		return false
 	}
-	gained := v - l.cur
-	if gained < 0 {
-		gained, fell = v, true
-	}
+	gained, fell := metric.Gained(l.cur, v)
 	l.cur = v
 	l.gain(b, last, at, gained)
 	return fell
