@@ -101,10 +101,12 @@ func (h *history) gain(key string, num, den float64) float64 {
 	if ok || len(h.before) < maxTrends {
 		h.before[key] = point{num, den}
 	}
-	if !ok || den <= last.den || num < last.num {
-		return math.NaN()
+	above, fell := metric.Gained(last.num, num)
+	below, back := metric.Gained(last.den, den)
+	if !ok || fell || back || below == 0 {
+		return math.NaN() // the result was made anew, or nothing happened
 	}
-	return (num - last.num) / (den - last.den)
+	return above / below
 }
 
 // trend adds a value and returns a copy of all of the key.
