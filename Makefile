@@ -1,4 +1,4 @@
-.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench golden ci
+.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench golden ci ci-long
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
 SOAK ?= 30m
@@ -33,3 +33,5 @@ golden: # rewrite expected files; review the diff like code
 	go test $$(git grep -l 'flag.Bool("update"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 ci:
 	bash .ci/run
+ci-long: # what takes too long for every change, under 90 minutes
+	STEPS=long bash .ci/run
