@@ -35,7 +35,7 @@ func (s Status) String() string {
 	return statusNames[s]
 }
 
-// Defined says that there is a value.
+// Defined reports whether there is a value.
 func (s Status) Defined() bool { return s < ZeroDenominator }
 
 // Derived is one derived quantity.
@@ -98,7 +98,7 @@ type Rule struct {
 	// its results only labels beyond the scope, and Name and Unit where they
 	// differ from those of the rule, need be set.
 	Make func(*View) []Derived
-	// WindowOnly says that slices have no such quantity.
+	// WindowOnly reports whether slices have no such quantity.
 	WindowOnly bool
 }
 
@@ -141,7 +141,7 @@ func Packs() []Pack {
 
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
 
-// Reads says that a pack reads the family, so that gains of others need not be
+// Reads reports whether a pack reads the family, so that gains of others need not be
 // made.
 func (c *Catalog) Reads(family string) bool {
 	if f, ok := c.Family(family); ok {
@@ -235,7 +235,7 @@ func quotient(v *View, r *Rule) []Derived {
 	return []Derived{first}
 }
 
-// divide makes a quotient of sums; false says that nothing of it is there.
+// divide makes a quotient of sums; false when nothing of it is there.
 func (v *View) divide(n, d []Term) (out Derived, any bool) {
 	num, den := v.sum(n), total{sum: v.Seconds}
 	if d != nil {

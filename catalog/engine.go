@@ -18,7 +18,7 @@ type Engine struct {
 	// that Refreshed names; 0 means at each event.
 	Refresh   time.Duration
 	Refreshed string // "" means all of it
-	// Host says that the families describe a machine or a wrapper around an
+	// Host reports whether the families describe a machine or a wrapper around an
 	// engine rather than an engine.
 	Host bool
 }
@@ -135,7 +135,7 @@ func version(d *metric.Schema, k known) (v, from string) {
 	return "", ""
 }
 
-// isInfo says that the labels of a family are its content.
+// isInfo reports whether the labels of a family are its content.
 func isInfo(f *metric.Family) bool {
 	return f.Type == metric.Info || strings.HasSuffix(f.Name, "_info") || strings.HasSuffix(f.Name, "_version")
 }

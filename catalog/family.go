@@ -10,7 +10,7 @@ import (
 // Direction says which way a quantity gets better.
 type Direction int8
 
-// The directions. Neutral says that neither way is better: a change is worth
+// The directions. Neutral: neither way is better: a change is worth
 // showing, but is no verdict.
 const (
 	Neutral Direction = iota
@@ -27,7 +27,7 @@ var directionNames = [...]string{"neutral", "higher", "lower"}
 type Category uint8
 
 // The questions, in the order in which people ask them. Check is none of theirs:
-// it says whether the numbers of a server agree with each other.
+// it checks whether the numbers of a server agree with each other.
 const (
 	Other Category = iota
 	Throughput

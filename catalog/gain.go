@@ -21,7 +21,7 @@ type Gain struct {
 	Exact    uint64
 	HasExact bool
 
-	// Count and Sum are the increases of a histogram; HasSum says that it has a
+	// Count and Sum are the increases of a histogram; HasSum reports whether it has a
 	// sum. Buckets are cumulative, ascending, with +Inf last; nil when unusable.
 	Count, Sum float64
 	HasSum     bool
@@ -37,7 +37,7 @@ type Gain struct {
 	// Above is the share of the time that a gauge was above each level of
 	// [Family] Above; nil when not known.
 	Above []float64
-	// Born says that a counter or histogram appeared within the stretch, at its
+	// Born reports whether a counter or histogram appeared within the stretch, at its
 	// first event. What a counter showed then is part of the gain if other series
 	// of its family were there before.
 	Born bool
@@ -109,7 +109,7 @@ type Term struct {
 	Where  []metric.Label // the series must have these
 	Except []metric.Label // and none of these
 	Factor float64        // 0 is 1
-	// Optional says that a server without the family adds nothing. Otherwise what
+	// Optional reports whether a server without the family adds nothing. Otherwise what
 	// is missing makes the whole quantity missing.
 	Optional bool
 }
@@ -117,9 +117,9 @@ type Term struct {
 // Amount is the value of a term.
 type Amount struct {
 	Value  float64
-	Series int // that were added up; 0 says that it is missing
+	Series int // that were added up; 0 is missing
 	Resets int
-	// Bound says that Value can only be too large: the sum of the largest values
+	// Bound: Value can only be too large: the sum of the largest values
 	// of several gauges, which need not have had them at the same time.
 	Bound bool
 	Born  bool // see Gain.Born

@@ -18,7 +18,7 @@ type SLOAttainment struct {
 	Count                  float64 // all observations
 }
 
-// Exact says that x is the bound of a bucket.
+// Exact reports whether x is the bound of a bucket.
 func (a *SLOAttainment) Exact() bool { return a.Lower == a.Upper }
 
 func (a *SLOAttainment) add(b SLOAttainment) {

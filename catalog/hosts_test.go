@@ -308,7 +308,7 @@ func same(list []catalog.Derived, d catalog.Derived) *catalog.Derived {
 	return &list[i]
 }
 
-// counted says that one of the families is no gauge.
+// counted reports whether one of the families is no gauge.
 func counted(gains []catalog.Gain, families []string) bool {
 	return slices.ContainsFunc(gains, func(g catalog.Gain) bool {
 		return g.Type != metric.Gauge && slices.Contains(families, g.Family)

@@ -80,7 +80,7 @@ func (r Rule) ifMade() Rule {
 	return r
 }
 
-// isOmni says that a view has families of the pipeline.
+// isOmni reports whether a view has families of the pipeline.
 func isOmni(v *View) bool {
 	for name := range v.byName {
 		if strings.HasPrefix(name, omniPrefix) {

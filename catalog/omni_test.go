@@ -219,7 +219,7 @@ func imageWants() []omniWant {
 	}
 }
 
-// isMissing says that a quantity is missing before anything was taken away.
+// isMissing reports whether a quantity is missing before anything was taken away.
 func isMissing(whole derived, d *catalog.Derived) bool {
 	was := same(whole.list, *d)
 	return was != nil && was.Status == catalog.Missing

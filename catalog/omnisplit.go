@@ -124,7 +124,7 @@ func (o *omniRun) residual() []Derived {
 	return o.whole(single(d.notBelow()), o.edges()...)
 }
 
-// omniChecks say whether the numbers of a pipeline agree with each other.
+// omniChecks check whether the numbers of a pipeline agree with each other.
 func omniChecks() []Rule {
 	check := func(name, help, formula string, of func(*omniRun) []Derived) Rule {
 		return Rule{Name: name, Unit: "count", Help: help, Category: Check, Formula: formula, Better: Neutral, Make: perRun(of)}

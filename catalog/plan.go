@@ -62,7 +62,7 @@ func (p *Plan) Derive(s Interval, span Span) []Derived {
 	return out
 }
 
-// sameSeries says that two gains are of one series.
+// sameSeries reports whether two gains are of one series.
 func sameSeries(a, b Gain) bool {
 	return a.Family == b.Family && a.Type == b.Type && a.Source == b.Source && a.Labels == b.Labels
 }

@@ -97,7 +97,7 @@ func tritonResponseRules() []Rule {
 // computeParts are the statistics that make up compute.
 var computeParts = [...]string{"compute_input", "compute_infer", "compute_output"}
 
-// cacheOn says that a response cache was at work.
+// cacheOn reports whether a response cache was at work.
 func cacheOn(v *View) bool {
 	return v.Amount(requestCount("cache_hit")).Value+v.Amount(requestCount("cache_miss")).Value > 0
 }

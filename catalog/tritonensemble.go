@@ -118,7 +118,7 @@ func ensembles(v *View) []Derived {
 	return out
 }
 
-// ensemblePart computes one of them; false says that the server has no such
+// ensemblePart computes one of them; false when the server has no such
 // statistic.
 func (f *fleet) ensemblePart(d *Derived, name string, leaves []string, part string, exact bool) bool {
 	there := false

@@ -74,7 +74,7 @@ func (p *Plan) newest(f *Family, g *Gain) *Gain {
 	return p.rename(g, labels, f.Scales[g.Family])
 }
 
-// repeats says that another rank tells the same.
+// repeats reports whether another rank tells the same.
 func (f *Family) repeats(l metric.Labels) bool {
 	if f.Aggregate != AggregateRank0 {
 		return false
@@ -149,7 +149,7 @@ func (v *View) scopes(p *Pack) []*View {
 	return out
 }
 
-// covered says that another key has all labels of k and more.
+// covered reports whether another key has all labels of k and more.
 func covered(k metric.Labels, keys map[metric.Labels]bool) bool {
 	for other := range keys {
 		if other.Len() > k.Len() && has(other, pairs(k)) {

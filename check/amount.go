@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// dimension is what a unit measures, and how many of the smallest unit of that
-// dimension it is.
+// dimension is what a unit measures, and how many of the smallest unit of that dimension it is.
 type dimension struct {
 	of     string
 	factor float64
 }
 
-// dimensions are the units that a limit may have, and those that package units
-// gives to metrics.
+// dimensions are the units that a limit may have, and those that package units gives to metrics.
 var dimensions = map[string]dimension{
-	"ns": {"time", 1e-9}, "us": {"time", 1e-6}, "µs": {"time", 1e-6}, "ms": {"time", 1e-3}, "s": {"time", 1}, "min": {"time", 60}, "h": {"time", 3600},
-	"nanoseconds": {"time", 1e-9}, "microseconds": {"time", 1e-6}, "milliseconds": {"time", 1e-3}, "seconds": {"time", 1}, "minutes": {"time", 60}, "hours": {"time", 3600},
+	"ns": {"time", 1e-9}, "us": {"time", 1e-6}, "µs": {"time", 1e-6}, "ms": {"time", 1e-3}, "s": {"time", 1},
+	"min": {"time", 60}, "h": {"time", 3600},
+	"nanoseconds": {"time", 1e-9}, "microseconds": {"time", 1e-6}, "milliseconds": {"time", 1e-3}, "seconds": {"time", 1},
+	"minutes": {"time", 60}, "hours": {"time", 3600},
 	"B": {"size", 1}, "KB": {"size", 1e3}, "MB": {"size", 1e6}, "GB": {"size", 1e9}, "TB": {"size", 1e12},
 	"KiB": {"size", 1 << 10}, "MiB": {"size", 1 << 20}, "GiB": {"size", 1 << 30}, "TiB": {"size", 1 << 40},
 	"bytes": {"size", 1}, "kilobytes": {"size", 1e3}, "megabytes": {"size", 1e6}, "gigabytes": {"size", 1e9},
@@ -26,16 +26,16 @@ var dimensions = map[string]dimension{
 	"%": {"share", 0.01}, "percent": {"share", 0.01}, "ratio": {"share", 1},
 	"tok": {"tokens", 1}, "tokens": {"tokens", 1}, "token": {"tokens", 1},
 	"req": {"requests", 1}, "requests": {"requests", 1}, "request": {"requests", 1},
-	"J": {"energy", 1}, "mJ": {"energy", 1e-3}, "kJ": {"energy", 1e3}, "joules": {"energy", 1}, "millijoules": {"energy", 1e-3},
-	"W": {"power", 1}, "kW": {"power", 1e3}, "watts": {"power", 1},
+	"J": {"energy", 1}, "mJ": {"energy", 1e-3}, "kJ": {"energy", 1e3}, "joules": {"energy", 1},
+	"millijoules": {"energy", 1e-3},
+	"W":           {"power", 1}, "kW": {"power", 1e3}, "watts": {"power", 1},
 	"joule": {"energy", 1}, "millijoule": {"energy", 1e-3}, "megajoule": {"energy", 1e6},
 	"watt": {"power", 1}, "milliwatt": {"power", 1e-3}, "terabytes": {"size", 1e12}, "tebibytes": {"size", 1 << 40},
 	"gb/s": {"size/time", 1e9}, "mb/s": {"size/time", 1e6},
 	"number": {"", 1}, "count": {"", 1}, "": {"", 1},
 }
 
-// dimensionOf is the dimension of a unit; one that is not known stands for itself.
-// A unit may be a quotient: tokens/s.
+// dimensionOf is the dimension of a unit; one that is not known stands for itself. A unit may be a quotient: tokens/s.
 func dimensionOf(unit string) dimension {
 	if d, ok := dimensions[unit]; ok {
 		return d
@@ -48,8 +48,8 @@ func dimensionOf(unit string) dimension {
 	return dimension{t.of + "/" + b.of, t.factor / b.factor}
 }
 
-// convert turns a value of one unit into another. A value without a unit is in
-// whatever is asked for; a metric without a unit takes counts of things.
+// convert turns a value of one unit into another. A value without a unit is in whatever is asked for; a metric without
+// a unit takes counts of things.
 func convert(v float64, from, to string) (float64, error) {
 	if from == "" || from == to {
 		return v, nil
@@ -61,7 +61,8 @@ func convert(v float64, from, to string) (float64, error) {
 	switch {
 	case t.of == "" && f.of == "share":
 		return v * f.factor, nil // a share that no one called so
-	case t.of == "" && f.factor == 1 && f.of != "time" && f.of != "size", t.of == "/time" && strings.HasSuffix(f.of, "/time"):
+	case t.of == "" && f.factor == 1 && f.of != "time" && f.of != "size", t.of == "/time" &&
+		strings.HasSuffix(f.of, "/time"):
 		return v * f.factor / t.factor, nil // 100 req/s of a thing that has no unit
 	}
 	shown := to
@@ -84,12 +85,13 @@ func parseAmount(text string) (v float64, unit string, err error) {
 	}
 	unit = strings.TrimSpace(text[i:])
 	if d := dimensionOf(unit); unit != "" && d.of == unit && dimensions[unit].factor == 0 {
-		return 0, "", fmt.Errorf("%q has no known unit: %q (known: ns us ms s min h, B KB MB GB KiB MiB GiB, %%, tok, req, J, W, and per second: tok/s)", shorten(text), shorten(unit))
+		return 0, "", fmt.Errorf("%q has no known unit: %q (known: ns us ms s min h, B KB MB GB KiB MiB GiB, %%, tok, req, "+
+			"J, W, and per second: tok/s)", shorten(text), shorten(unit))
 	}
 	return v, unit, nil
 }
 
-// exponent says that text[i] is the e of a number: 1e3, 2E-4.
+// exponent reports whether text[i] is the e of a number: 1e3, 2E-4.
 func exponent(text string, i int) bool {
 	if i == 0 || text[i] != 'e' && text[i] != 'E' {
 		return false

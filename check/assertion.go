@@ -16,8 +16,8 @@ const (
 	FromRequests = "requests" // what clients saw
 )
 
-// The operators. Equals is MLPerf's: within the tolerance of the larger of both;
-// Near is within the tolerance of the wanted value.
+// The operators. Equals is MLPerf's: within the tolerance of the larger of both; Near is within the tolerance of the
+// wanted value.
 const (
 	Below   = "<"
 	AtMost  = "<="
@@ -39,8 +39,8 @@ type Assertion struct {
 	From   string // one of the sources
 	Metric string
 	Match  []Matcher
-	// By are the labels by which series are taken together, as --by does; Grouped
-	// tells "by ()", all together, from no grouping.
+	// By are the labels by which series are taken together, as --by does; Grouped tells "by ()", all together, from no
+	// grouping.
 	By      []string
 	Grouped bool
 	Stat    Stat
@@ -56,7 +56,7 @@ type Matcher struct {
 	re               *regexp.Regexp
 }
 
-// Matches says that a value of the label meets the condition.
+// Matches reports whether a value of the label meets the condition.
 func (m *Matcher) Matches(value string) bool {
 	switch m.Op {
 	case "=":
@@ -70,8 +70,8 @@ func (m *Matcher) Matches(value string) bool {
 	}
 }
 
-// Limit is a number to hold against: Value in Unit ("" is the unit of what is
-// measured), or what a baseline run has, plus Shift.
+// Limit is a number to hold against: Value in Unit ("" is the unit of what is measured), or what a baseline run has,
+// plus Shift.
 type Limit struct {
 	Value    float64
 	Unit     string
@@ -121,10 +121,12 @@ var statForms = map[string][]string{
 	"requests":  {"avg", "min", "max", "count", "pNN"},
 }
 
-var plainStats = []string{"total", "rate", "resets", "samples", "avg", "time_avg", "min", "max", "std", "first", "last", "count", "sum", "series"}
+var plainStats = []string{"total", "rate", "resets", "samples", "avg", "time_avg", "min", "max", "std", "first",
+	"last", "count", "sum", "series"}
 
 // statAliases are other words for the same.
-var statAliases = map[string]string{"mean": "avg", "average": "avg", "increase": "total", "delta": "total", "median": "p50", "tw_avg": "time_avg"}
+var statAliases = map[string]string{"mean": "avg", "average": "avg", "increase": "total", "delta": "total",
+	"median": "p50", "tw_avg": "time_avg"}
 
 // parseStat reads a statistic; ok is false for a word that is none.
 func parseStat(word string) (s Stat, ok bool, err error) {
@@ -149,7 +151,8 @@ func parseStat(word string) (s Stat, ok bool, err error) {
 	if rest, found := strings.CutPrefix(word, "share("); found {
 		value, unit, err := parseAmount(strings.TrimSuffix(rest, ")"))
 		if err != nil || !strings.HasSuffix(rest, ")") {
-			return s, false, fmt.Errorf("%s: want share(VALUE), such as share(450ms), the share of observations that are not larger", word)
+			return s, false, fmt.Errorf(
+				"%s: want share(VALUE), such as share(450ms), the share of observations that are not larger", word)
 		}
 		return Stat{Name: "share", Arg: value, Unit: unit}, true, nil
 	}
@@ -159,8 +162,7 @@ func parseStat(word string) (s Stat, ok bool, err error) {
 // quantile is the share of a percentile statistic.
 func (s Stat) quantile() float64 { return s.Arg / 100 }
 
-// Quantiles are the quantiles that the demands need, ascending; they belong into
-// the options of the analysis.
+// Quantiles are the quantiles that the demands need, ascending; they belong into the options of the analysis.
 func Quantiles(ds []Assertion) (out []float64) {
 	for _, d := range ds {
 		if d.Stat.Name == "p" {
@@ -171,8 +173,8 @@ func Quantiles(ds []Assertion) (out []float64) {
 	return slices.Compact(out)
 }
 
-// Groupings are the distinct label lists that demands group by, in the order in
-// which they come: the analyses that Evidence.Grouped must have.
+// Groupings are the distinct label lists that demands group by, in the order in which they come: the analyses that
+// Evidence.Grouped must have.
 func Groupings(ds []Assertion) (out [][]string) {
 	seen := map[string]bool{}
 	for _, d := range ds {

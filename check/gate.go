@@ -10,20 +10,19 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// WantsRequests says that demands are about what clients saw.
+// WantsRequests reports whether demands are about what clients saw.
 func (g *Gate) WantsRequests() bool {
 	return slices.ContainsFunc(g.Demands, func(d Assertion) bool { return d.From == FromRequests })
 }
 
-// WantsJoin says that a ready check holds clients beside servers.
+// WantsJoin reports whether a ready check holds clients beside servers.
 func (g *Gate) WantsJoin() bool {
 	return slices.ContainsFunc(g.Ready, func(r Ready) bool { return r.kind.name == "counts" })
 }
 
-// Validate finds what is wrong with a gate whatever the run: a statistic that the
-// type of a known family does not have, a limit in a unit that it cannot have, a
-// label that the grouping has dropped, a baseline that is not given. All such
-// errors are told at once.
+// Validate finds what is wrong with a gate whatever the run: a statistic that the type of a known family does not
+// have, a limit in a unit that it cannot have, a label that the grouping has dropped, a baseline that is not given.
+// All such errors are told at once.
 func (g *Gate) Validate(c *catalog.Catalog, hasBaseline bool) error {
 	var errs []error
 	for i := range g.Demands {
@@ -41,7 +40,9 @@ func (g *Gate) Validate(c *catalog.Catalog, hasBaseline bool) error {
 func (d *Assertion) validateWith(c *catalog.Catalog) error {
 	for _, m := range d.Match {
 		if d.Grouped && d.From == FromFamily && !slices.Contains(d.By, m.Label) {
-			return fmt.Errorf("by (%s) takes series together whatever their label %s, so it cannot select by it: add it to by (...)", GroupKey(d.By), m.Label)
+			return fmt.Errorf(
+				"by (%s) takes series together whatever their label %s, so it cannot select by it: add it to by (...)",
+				GroupKey(d.By), m.Label)
 		}
 	}
 	f, ok := c.Family(strings.TrimSuffix(d.Metric, "_total"))
@@ -49,7 +50,8 @@ func (d *Assertion) validateWith(c *catalog.Catalog) error {
 		return nil
 	}
 	if word := catalogWord(f.Type); word != "" && d.Stat.Name != "series" && !statIn(word, d.Stat) {
-		return fmt.Errorf("%s is a %s, which has no statistic %s (known: %s)", d.Metric, word, d.Stat, strings.Join(statForms[word], ", "))
+		return fmt.Errorf("%s is a %s, which has no statistic %s (known: %s)", d.Metric, word, d.Stat,
+			strings.Join(statForms[word], ", "))
 	}
 	if d.Want.Baseline {
 		return nil

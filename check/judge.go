@@ -31,9 +31,8 @@ func worse(a, b Verdict) Verdict {
 type Outcome struct {
 	Measurement
 	Verdict Verdict
-	// Limit is in the unit of the reading, and Margin how far the number may still
-	// go, as a share of the limit: negative for a failure. They are unset without a
-	// number, and Margin also for a limit of 0 and for != .
+	// Limit is in the unit of the reading, and Margin how far the number may still go, as a share of the limit: negative
+	// for a failure. They are unset without a number, and Margin also for a limit of 0 and for != .
 	Limit, Margin float64
 	HasMargin     bool
 	// Base is what the baseline has, where the limit was made of it.
@@ -48,8 +47,8 @@ type Check struct {
 	Outcomes []Outcome // the worst first
 }
 
-// Result is the verdict on all demands, the worst of theirs. No demands give NO
-// DATA: a gate without checks must not pass.
+// Result is the verdict on all demands, the worst of theirs. No demands give NO DATA: a gate without checks must not
+// pass.
 type Result struct {
 	Verdict Verdict
 	Answers []Check // in the order of the demands
@@ -61,9 +60,8 @@ type Gate struct {
 	Ready   []Ready
 }
 
-// Judge holds evidence against a gate. It fails when a limit is in a unit that
-// its metric cannot have, or is out of the range of shares: such a gate is wrong,
-// whatever the run.
+// Judge holds evidence against a gate. It fails when a limit is in a unit that its metric cannot have, or is out of
+// the range of shares: such a gate is wrong, whatever the run.
 func (g *Gate) Judge(e *Evidence) (Result, error) {
 	out := Result{Verdict: NoData}
 	if len(g.Demands)+len(g.Ready) > 0 {
@@ -193,8 +191,7 @@ func (r *Measurement) edge(op string) float64 {
 	return r.Value
 }
 
-// impossible says that no share, or every one, keeps the limit. A derived ratio
-// may be above 1.
+// impossible reports whether no share, or every one, keeps the limit. A derived ratio may be above 1.
 func impossible(op string, limit float64) bool {
 	switch op {
 	case Above:
@@ -247,11 +244,12 @@ func (o *Outcome) margin(op string, v, tolerance float64) {
 	}
 }
 
-// sameReading finds in a baseline what a reading is to be compared with: the one
-// of the same target and labels, else of the same labels, else the only one.
+// sameReading finds in a baseline what a reading is to be compared with: the one of the same target and labels, else
+// of the same labels, else the only one.
 func sameReading(r Measurement, base []Measurement) Measurement {
 	labels := func(b Measurement) bool { return b.Labels == r.Labels }
-	for _, same := range []func(Measurement) bool{func(b Measurement) bool { return labels(b) && b.Target == r.Target }, labels, func(Measurement) bool { return len(base) == 1 }} {
+	for _, same := range []func(Measurement) bool{func(b Measurement) bool { return labels(b) && b.Target == r.Target },
+		labels, func(Measurement) bool { return len(base) == 1 }} {
 		var found []Measurement
 		for _, b := range base {
 			if same(b) {

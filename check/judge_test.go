@@ -47,32 +47,44 @@ func result(t testing.TB) *summary.Run {
 		Buckets:   []normalize.Bucket{{Upper: 0.1, Count: 10}, {Upper: 0.5, Count: 90}, {Upper: math.Inf(1), Count: 100}},
 		Quantiles: []histest.Estimate{{Value: 0.3, Low: 0.1, High: 0.5}, {Value: 0.45, Low: 0.1, High: 0.5}}}
 	r := &summary.Run{ID: "r", Options: summary.Options{Catalog: c, Quantiles: []float64{0.5, 0.9}}}
-	r.Endpoints = []summary.Endpoint{{Target: metric.Target{Name: "a", URL: "http://a/metrics", Labels: labels("role", "prefill")}, Declared: []string{"silent"}},
+	r.Endpoints = []summary.Endpoint{{Target: metric.Target{Name: "a", URL: "http://a/metrics",
+		Labels: labels("role", "prefill")}, Declared: []string{"silent"}},
 		{Target: metric.Target{URL: "http://b/metrics"}}}
 	restarted := counter(5)
 	restarted.Resets = 2
 	r.Metrics = []summary.Metric{
-		{Name: "empty_seconds", Unit: "seconds", Series: []summary.Series{one(0, labels(), normalize.Series{Histogram: &normalize.Histogram{}})}},
-		{Name: "lat_seconds", Unit: "seconds", Series: []summary.Series{one(0, labels("k", "x"), normalize.Series{Histogram: h})}},
-		{Name: "nan", Series: []summary.Series{one(0, labels(), normalize.Series{Gauge: &normalize.Gauge{N: 3, Last: math.NaN()}})}},
+		{Name: "empty_seconds", Unit: "seconds", Series: []summary.Series{one(0, labels(),
+			normalize.Series{Histogram: &normalize.Histogram{}})}},
+		{Name: "lat_seconds", Unit: "seconds", Series: []summary.Series{one(0, labels("k", "x"),
+			normalize.Series{Histogram: h})}},
+		{Name: "nan", Series: []summary.Series{one(0, labels(),
+			normalize.Series{Gauge: &normalize.Gauge{N: 3, Last: math.NaN()}})}},
 		{Name: "once", Series: []summary.Series{one(0, labels(), normalize.Series{Counter: &normalize.Counter{}})}},
-		{Name: "reqs", Unit: "requests", Series: []summary.Series{one(0, labels("r", "stop"), counter(80)), one(0, labels("r", "error"), counter(0)), one(1, labels("r", "stop"), restarted)}},
-		{Name: "size_us", OwnUnit: "microseconds", Series: []summary.Series{one(0, labels(), normalize.Series{Summary: &normalize.Summary{Defined: true, Count: 4, Sum: 8000, Avg: 2000}})}},
-		{Name: "vllm:gpu_cache_usage_perc", Unit: "ratio", Series: []summary.Series{one(1, labels("engine", "0"), normalize.Series{Gauge: &normalize.Gauge{N: 9, Spread: normalize.Spread{Avg: 0.5, Min: 0.1, Max: 0.9, Std: 0.2},
-			TimeAvg: 0.4, First: 0.2, Last: 0.6, Quantiles: []float64{0.5, 0.8}}})}},
+		{Name: "reqs", Unit: "requests", Series: []summary.Series{one(0, labels("r", "stop"), counter(80)),
+			one(0, labels("r", "error"), counter(0)), one(1, labels("r", "stop"), restarted)}},
+		{Name: "size_us", OwnUnit: "microseconds", Series: []summary.Series{one(0, labels(),
+			normalize.Series{Summary: &normalize.Summary{Defined: true, Count: 4, Sum: 8000, Avg: 2000}})}},
+		{Name: "vllm:gpu_cache_usage_perc", Unit: "ratio", Series: []summary.Series{one(1, labels("engine", "0"),
+			normalize.Series{Gauge: &normalize.Gauge{N: 9, Spread: normalize.Spread{Avg: 0.5, Min: 0.1, Max: 0.9, Std: 0.2},
+				TimeAvg: 0.4, First: 0.2, Last: 0.6, Quantiles: []float64{0.5, 0.8}}})}},
 	}
 	r.Derived = []summary.Derived{
-		{Endpoint: 0, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Labels: labels("model_name", "m"), Value: 1200, Canonical: "output_tokens_rate"}},
-		{Endpoint: 0, Derived: catalog.Derived{Name: "spec_rate", Unit: "ratio", Status: catalog.Missing, Families: []string{"vllm:spec"}}},
+		{Endpoint: 0, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Labels: labels("model_name", "m"),
+			Value: 1200, Canonical: "output_tokens_rate"}},
+		{Endpoint: 0, Derived: catalog.Derived{Name: "spec_rate", Unit: "ratio", Status: catalog.Missing,
+			Families: []string{"vllm:spec"}}},
 		{Endpoint: 0, Derived: catalog.Derived{Name: "share", Unit: "ratio", Status: catalog.Partial, Value: 0.5}},
 	}
 	r.Aggregates = []summary.Aggregate{
-		{Metric: 4, Labels: labels("r", "stop"), Series: 2, Counter: &normalize.Counter{Defined: true, Total: 85, Rate: 8.5}, Resets: 2},
+		{Metric: 4, Labels: labels("r", "stop"), Series: 2, Counter: &normalize.Counter{Defined: true, Total: 85, Rate: 8.5},
+			Resets: 2},
 		{Metric: 1, Refused: "no bucket bound is common"},
 		{Metric: 6, Series: 2, Gauge: &summary.GaugeAggregate{Rule: "sum", TimeAvg: 0.8, Min: 0.2, Max: 1.8}},
 	}
-	r.Combined = []summary.FleetResult{{Derived: []summary.Derived{{Endpoint: -1, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 2400}}}},
-		{Labels: labels("r", "stop"), Derived: []summary.Derived{{Endpoint: -1, Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 7}}}}}
+	r.Combined = []summary.FleetResult{{Derived: []summary.Derived{{Endpoint: -1,
+		Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 2400}}}},
+		{Labels: labels("r", "stop"), Derived: []summary.Derived{{Endpoint: -1,
+			Derived: catalog.Derived{Name: "output_tok_s", Unit: "tokens/s", Value: 7}}}}}
 	return r
 }
 
@@ -81,9 +93,11 @@ func evidence(t testing.TB) *check.Evidence {
 	t.Helper()
 	r := result(t)
 	q := []events.Quantile{{Key: "99", P: 99, Value: 4e8}}
-	return &check.Evidence{Run: r, Grouped: map[string]*summary.Run{"": r, "r": r, "k": r}, Requests: &events.Report{Issued: 100, Completed: 99, Succeeded: 97, Failed: 3, InFlight: 1,
-		QPS: events.Value{Known: true, V: 95}, TPS: events.Value{Reason: "no request says how many tokens it got"},
-		TTFT: events.Distribution{N: 97, Mean: 2e8, Min: 1e8, Max: 5e8, Quantiles: q}, TPOT: events.Distribution{Reason: "no tokens"}}}
+	return &check.Evidence{Run: r, Grouped: map[string]*summary.Run{"": r, "r": r, "k": r},
+		Requests: &events.Report{Issued: 100, Completed: 99, Succeeded: 97, Failed: 3, InFlight: 1,
+			QPS: events.Value{Known: true, V: 95}, TPS: events.Value{Reason: "no request says how many tokens it got"},
+			TTFT: events.Distribution{N: 97, Mean: 2e8, Min: 1e8, Max: 5e8, Quantiles: q},
+			TPOT: events.Distribution{Reason: "no tokens"}}}
 }
 
 func judge(t testing.TB, text string, e *check.Evidence) (check.Check, error) {
@@ -218,7 +232,8 @@ func TestNoData(t *testing.T) {
 	if r, err := (&check.Gate{}).Judge(e); err != nil || r.Verdict != check.NoData {
 		t.Errorf("no checks at all: %s, %v", r.Verdict, err)
 	}
-	for _, text := range []string{"lat_seconds avg < 1 GB", "vllm:kv_cache_usage_perc max <= 150%", "vllm:kv_cache_usage_perc max < 0", "lat_seconds share(1s) > 1"} {
+	for _, text := range []string{"lat_seconds avg < 1 GB", "vllm:kv_cache_usage_perc max <= 150%",
+		"vllm:kv_cache_usage_perc max < 0", "lat_seconds share(1s) > 1"} {
 		if _, err := judge(t, text, e); err == nil {
 			t.Errorf("%s was held against the run", text)
 		}
@@ -292,7 +307,8 @@ func TestReady(t *testing.T) {
 	}
 	as := func(name string, s normalize.Series) func(*summary.Run) {
 		return func(r *summary.Run) {
-			r.Metrics = append(r.Metrics, summary.Metric{Name: name, Series: []summary.Series{{Endpoint: 0, Series: s}, {Endpoint: 1, Series: s}}})
+			r.Metrics = append(r.Metrics, summary.Metric{Name: name, Series: []summary.Series{{Endpoint: 0, Series: s},
+				{Endpoint: 1, Series: s}}})
 		}
 	}
 	nothing := func(r *summary.Run) { r.Metrics = nil }
@@ -395,8 +411,10 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(*bytes.Buffer) error{
-		"text": func(b *bytes.Buffer) error { return r.WriteText(b) }, "markdown": func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
-		"json": func(b *bytes.Buffer) error { return r.WriteJSON(b) }, "junit": func(b *bytes.Buffer) error { return r.WriteJUnit(b, "run1") }} {
+		"text":     func(b *bytes.Buffer) error { return r.WriteText(b) },
+		"markdown": func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
+		"json":     func(b *bytes.Buffer) error { return r.WriteJSON(b) },
+		"junit":    func(b *bytes.Buffer) error { return r.WriteJUnit(b, "run1") }} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			t.Fatal(err)
@@ -416,7 +434,8 @@ func TestWrite(t *testing.T) {
 					Outcomes []struct{ Labels map[string]string }
 				}
 			}
-			if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Verdict != "FAIL" || len(v.Checks) != 3 || v.Checks[2].Verdict != "NO DATA" || v.Checks[1].Outcomes[0].Labels["r"] != "<script>|`\x1b]0;x\x07\n" {
+			if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Verdict != "FAIL" || len(v.Checks) != 3 ||
+				v.Checks[2].Verdict != "NO DATA" || v.Checks[1].Outcomes[0].Labels["r"] != "<script>|`\x1b]0;x\x07\n" {
 				t.Errorf("JSON: %v %+v", err, v)
 			}
 		case "junit":
@@ -427,7 +446,8 @@ func TestWrite(t *testing.T) {
 					Errors   int `xml:"errors,attr"`
 				} `xml:"testsuite"`
 			}
-			if err := xml.Unmarshal(b.Bytes(), &v); err != nil || v.Suite.Tests != 3 || v.Suite.Failures != 1 || v.Suite.Errors != 1 {
+			if err := xml.Unmarshal(b.Bytes(), &v); err != nil || v.Suite.Tests != 3 || v.Suite.Failures != 1 ||
+				v.Suite.Errors != 1 {
 				t.Errorf("JUnit: %v %+v", err, v)
 			}
 		case "markdown":
@@ -468,7 +488,9 @@ func TestValidate(t *testing.T) {
 	says("not:known p99 < 1 GB", "")
 	says(`a{r="x"} by (k) total > 0`, "add it to by (...)")
 	says("a total <= baseline", "give --baseline RUN")
-	if got := check.Quantiles([]check.Assertion{{Stat: check.Stat{Name: "p", Arg: 99}}, {Stat: check.Stat{Name: "p", Arg: 50}}, {Stat: check.Stat{Name: "p", Arg: 99}}}); !slices.Equal(got, []float64{0.5, 0.99}) {
+	if got := check.Quantiles([]check.Assertion{{Stat: check.Stat{Name: "p", Arg: 99}},
+		{Stat: check.Stat{Name: "p", Arg: 50}}, {Stat: check.Stat{Name: "p", Arg: 99}}}); !slices.Equal(got,
+		[]float64{0.5, 0.99}) {
 		t.Errorf("quantiles %v", got)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The JUnit form that CI systems read: a failure for a limit that was not kept, an
-// error for what could not be told.
+// The JUnit form that CI systems read: a failure for a limit that was not kept, an error for what could not be told.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
@@ -50,7 +49,8 @@ func (r *Result) WriteJUnit(w io.Writer, run string) error {
 		shown := a.shown()
 		for j := range shown {
 			o := &shown[j]
-			lines = append(lines, plain(strings.Join(strings.Fields(fmt.Sprint(o.Verdict, " ", o.value(), " ", a.limit(o), " ", o.margin100(), " ", o.where(), " ", o.remark())), " ")))
+			lines = append(lines, plain(strings.Join(strings.Fields(fmt.Sprint(o.Verdict, " ", o.value(), " ", a.limit(o), " ",
+				o.margin100(), " ", o.where(), " ", o.remark())), " ")))
 		}
 		text := strings.Join(lines, "\n")
 		first, _, _ := strings.Cut(text, "\n")
@@ -75,7 +75,8 @@ func (r *Result) WriteJUnit(w io.Writer, run string) error {
 	}
 	e := xml.NewEncoder(w)
 	e.Indent("", "  ")
-	if err := e.Encode(junitSuites{Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Suites: []junitSuite{suite}}); err != nil {
+	if err := e.Encode(junitSuites{Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors,
+		Suites: []junitSuite{suite}}); err != nil {
 		return fmt.Errorf("write JUnit: %w", err)
 	}
 	_, err := io.WriteString(w, "\n")

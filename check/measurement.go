@@ -19,8 +19,7 @@ type Measurement struct {
 	Value  float64
 	Unit   string // as package units names it, "/s" behind it for rates
 	Why    string // there is no number; "" when there is one
-	// Low and High are the bounds between which the number provably is; both are
-	// Value where it is exact.
+	// Low and High are the bounds between which the number provably is; both are Value where it is exact.
 	Low, High float64
 	Note      string
 }
@@ -159,7 +158,8 @@ func ofHistogram(h *normalize.Histogram, st Stat, unit string, quantiles []float
 			return missing("the buckets give no %s", st)
 		}
 		e := h.Quantiles[i]
-		r := Measurement{Value: e.Value, Unit: unit, Low: e.Low, High: e.High, Note: strings.Join(summary.FlagNames(e.Flags), " ")}
+		r := Measurement{Value: e.Value, Unit: unit, Low: e.Low, High: e.High,
+			Note: strings.Join(summary.FlagNames(e.Flags), " ")}
 		if math.IsNaN(e.Low) || math.IsNaN(e.High) {
 			r.Low, r.High = math.Inf(-1), math.Inf(1)
 		}
@@ -174,8 +174,8 @@ func ofHistogram(h *normalize.Histogram, st Stat, unit string, quantiles []float
 	return noStat("histogram", st)
 }
 
-// shareAt is the share of observations that are at most x: exact where x is a
-// bucket bound, else between those of the bounds around it.
+// shareAt is the share of observations that are at most x: exact where x is a bucket bound, else between those of the
+// bounds around it.
 func shareAt(buckets []normalize.Bucket, x float64) Measurement {
 	if len(buckets) == 0 || buckets[len(buckets)-1].Count <= 0 {
 		return missing("the buckets are not usable")

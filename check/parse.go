@@ -11,12 +11,14 @@ import (
 // maxExpression bounds the text of an expression, in bytes.
 const maxExpression = 4096
 
-const form = "want SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT], such as: vllm:time_to_first_token_seconds p99 < 450ms"
+const form = "want SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT], such as: " +
+	"vllm:time_to_first_token_seconds p99 < 450ms"
 
-// requestMetrics are what package events reports of requests, and whether it is a
-// rate or count, which has no statistic, or a distribution.
+// requestMetrics are what package events reports of requests, and whether it is a rate or count, which has no
+// statistic, or a distribution.
 var requestMetrics = map[string]bool{
-	"qps": true, "qps_all": true, "tps": true, "goodput": true, "issued": true, "completed": true, "succeeded": true, "failed": true, "in_flight": true,
+	"qps": true, "qps_all": true, "tps": true, "goodput": true, "issued": true, "completed": true, "succeeded": true,
+	"failed": true, "in_flight": true,
 	"ttft": false, "tpot": false, "latency": false, "latency_all": false, "isl": false, "osl": false,
 }
 
@@ -68,7 +70,8 @@ func (p *parser) word(ok func(c byte) bool) string {
 }
 
 func nameByte(c byte) bool {
-	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c >= 0x80
 }
 
 func (p *parser) demand() (d Assertion, err error) {
@@ -84,7 +87,8 @@ func (p *parser) demand() (d Assertion, err error) {
 	p.space()
 	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(p.rest, op) })
 	if i < 0 {
-		return d, fmt.Errorf("no comparison where %q begins (known: %s); %s", shorten(p.rest), strings.Join(operators, " "), form)
+		return d, fmt.Errorf("no comparison where %q begins (known: %s); %s", shorten(p.rest), strings.Join(operators, " "),
+			form)
 	}
 	d.Op = operators[i]
 	p.take(d.Op)
@@ -118,8 +122,7 @@ func (p *parser) selector(d *Assertion) error {
 	return nil
 }
 
-// matchers reads the inside of braces, as PromQL has it: a quoted string alone is
-// the name of the metric.
+// matchers reads the inside of braces, as PromQL has it: a quoted string alone is the name of the metric.
 func (p *parser) matchers(d *Assertion) error {
 	for first := true; !p.take("}"); first = false {
 		if !first && !p.take(",") {
@@ -226,7 +229,8 @@ func (p *parser) statistic(d *Assertion) error {
 	}
 	s, ok, err := parseStat(strings.ReplaceAll(words, " ", ""))
 	if err == nil && !ok {
-		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, didYouMean(words, plainStats), strings.Join(plainStats, ", "))
+		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, didYouMean(words, plainStats),
+			strings.Join(plainStats, ", "))
 	}
 	d.Stat = s
 	return err
@@ -298,8 +302,10 @@ func (d *Assertion) validate() error {
 }
 
 // requestUnits are the units of what requests report.
-var requestUnits = map[string]string{"qps": "requests/s", "qps_all": "requests/s", "tps": "tokens/s", "goodput": "requests/s",
-	"ttft": "seconds", "tpot": "seconds", "latency": "seconds", "latency_all": "seconds", "isl": "tokens", "osl": "tokens"}
+var requestUnits = map[string]string{"qps": "requests/s", "qps_all": "requests/s", "tps": "tokens/s",
+	"goodput": "requests/s",
+	"ttft":    "seconds", "tpot": "seconds", "latency": "seconds", "latency_all": "seconds", "isl": "tokens",
+	"osl": "tokens"}
 
 func (d *Assertion) validateRequests() error {
 	if !slices.Contains([]string{"", "avg", "min", "max", "count", "p"}, d.Stat.Name) {

@@ -22,7 +22,8 @@ func TestParse(t *testing.T) {
 		}
 		want.Text = strings.Join(strings.Fields(text), " ")
 		want.Name = want.Text
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(check.Matcher{}), cmpopts.EquateEmpty(), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(check.Matcher{}), cmpopts.EquateEmpty(),
+			cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", text, diff)
 		}
 	}
@@ -34,10 +35,13 @@ func TestParse(t *testing.T) {
 	d := family("vllm:omni_audio_rtf", p99, "<", 1, "")
 	d.Match = []check.Matcher{{Label: "stage", Op: "=", Value: "1"}}
 	good(`vllm:omni_audio_rtf{stage="1"} p99 < 1`, d)
-	good(`derived:rtf_slo_attainment >= 0.99`, check.Assertion{From: check.FromDerived, Metric: "rtf_slo_attainment", Op: ">=", Want: check.Limit{Value: 0.99}})
+	good(`derived:rtf_slo_attainment >= 0.99`, check.Assertion{From: check.FromDerived, Metric: "rtf_slo_attainment",
+		Op: ">=", Want: check.Limit{Value: 0.99}})
 	good(`vllm:num_preemptions total == 0`, family("vllm:num_preemptions", check.Stat{Name: "total"}, "==", 0, ""))
-	good(`requests:ttft p99 <= 450ms`, check.Assertion{From: check.FromRequests, Metric: "ttft", Stat: p99, Op: "<=", Want: check.Limit{Value: 450, Unit: "ms"}})
-	good(`qps ~= 100 ±10%`, check.Assertion{From: check.FromRequests, Metric: "qps", Op: "~=", Want: check.Limit{Value: 100}, Tolerance: check.Margin{Value: 0.1, Percent: true}})
+	good(`requests:ttft p99 <= 450ms`, check.Assertion{From: check.FromRequests, Metric: "ttft", Stat: p99, Op: "<=",
+		Want: check.Limit{Value: 450, Unit: "ms"}})
+	good(`qps ~= 100 ±10%`, check.Assertion{From: check.FromRequests, Metric: "qps", Op: "~=",
+		Want: check.Limit{Value: 100}, Tolerance: check.Margin{Value: 0.1, Percent: true}})
 
 	good("  a  mean<1.5 GiB ", family("a", avg, "<", 1.5, "GiB"))
 	good("a p999>1e3tok/s", family("a", check.Stat{Name: "p", Arg: 99.9}, ">", 1000, "tok/s"))
@@ -45,7 +49,8 @@ func TestParse(t *testing.T) {
 	good("a median >= 1_000", family("a", check.Stat{Name: "p", Arg: 50}, ">=", 1000, ""))
 	good("a share(450ms) >= 95%", family("a", check.Stat{Name: "share", Arg: 450, Unit: "ms"}, ">=", 95, "%"))
 	d = family("m.n", avg, "<", 1, "")
-	d.Match = []check.Matcher{{Label: "b.c", Op: "!=", Value: `x"y`}, {Label: "e", Op: "=~", Value: "a|b"}, {Label: "f", Op: "!~", Value: ".*"}}
+	d.Match = []check.Matcher{{Label: "b.c", Op: "!=", Value: `x"y`}, {Label: "e", Op: "=~", Value: "a|b"},
+		{Label: "f", Op: "!~", Value: ".*"}}
 	good(`{"m.n", "b.c"!="x\"y", e=~"a|b",f!~".*",} avg < 1`, d)
 	good(`{__name__="up"} avg < 1`, family("up", avg, "<", 1, ""))
 	d = family("a", avg, "<=", 0, "")
@@ -105,7 +110,8 @@ func TestParseErrors(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`a{b="c",d=~"e|f"} by (g) p99 <= 450ms`, "derived:x >= baseline - 5%", "qps ~= 100 ±10%", `{"a b"} share(1ms) > 0.5`, "a p999999999999999999999 < 1"} {
+	for _, s := range []string{`a{b="c",d=~"e|f"} by (g) p99 <= 450ms`, "derived:x >= baseline - 5%", "qps ~= 100 ±10%",
+		`{"a b"} share(1ms) > 0.5`, "a p999999999999999999999 < 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -122,7 +128,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzReadSLO(f *testing.F) {
-	f.Add("checks:\n  - a avg < 1\n  - {metric: a, stat: p99, max: 1ms, min: 0, by: 'x'}\nready: [resets, concurrency=3]\ntargets: [qps=100]\n")
+	f.Add("checks:\n  - a avg < 1\n  - {metric: a, stat: p99, max: 1ms, min: 0, by: 'x'}\nready: [resets, " +
+		"concurrency=3]\ntargets: [qps=100]\n")
 	f.Add("checks: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer fuzzbound.Check(t)()

@@ -36,7 +36,8 @@ func readyKinds() []*readyKind {
 		{name: "resets", help: "no counter or histogram was reset: no server restarted in the window", judge: noResets},
 		{name: "complete", help: "every poll of the window was answered and every line stored", judge: complete},
 		{name: "preemptions", help: "no request was preempted (or retracted)", judge: noPreemptions},
-		{name: "kv-ceiling", form: "SHARE", standard: 0.95, help: "the KV cache was never fuller than this", judge: kvCeiling},
+		{name: "kv-ceiling", form: "SHARE", standard: 0.95, help: "the KV cache was never fuller than this",
+			judge: kvCeiling},
 		{name: "concurrency", form: "N", help: "as many requests ran at a time, over all servers", judge: concurrency},
 		{name: "counts", help: "client and server agree on the number of requests", judge: counts},
 		{name: "log-stats", help: "a vLLM-Omni server was started with --log-stats", judge: logStats},
@@ -82,11 +83,13 @@ func ParseReady(text string) (Ready, error) {
 		}
 		return r, nil
 	}
-	return Ready{}, fmt.Errorf("unknown ready check %q%s (known: %s)", shorten(name), didYouMean(name, names), strings.Join(names, ", "))
+	return Ready{}, fmt.Errorf("unknown ready check %q%s (known: %s)", shorten(name), didYouMean(name, names),
+		strings.Join(names, ", "))
 }
 
 func (r Ready) answer(e *Evidence) (Check, error) {
-	a := Check{Assertion: Assertion{Name: "ready: " + r.String(), Text: r.kind.help}, Verdict: NoData, Outcomes: r.kind.judge(r, e)}
+	a := Check{Assertion: Assertion{Name: "ready: " + r.String(), Text: r.kind.help}, Verdict: NoData,
+		Outcomes: r.kind.judge(r, e)}
 	for i, o := range a.Outcomes {
 		if i == 0 {
 			a.Verdict = Pass
@@ -203,11 +206,12 @@ func kvCeiling(r Ready, e *Evidence) []Outcome {
 	if unit == "" {
 		unit = "ratio"
 	}
-	return each(e, "kv_usage", "how full its KV cache was", Assertion{Stat: Stat{Name: "max"}, Op: AtMost, Want: Limit{Value: r.arg, Unit: unit}})
+	return each(e, "kv_usage", "how full its KV cache was",
+		Assertion{Stat: Stat{Name: "max"}, Op: AtMost, Want: Limit{Value: r.arg, Unit: unit}})
 }
 
-// concurrency adds up the peaks of all servers: what they reached at different
-// times is no proof that they reached it together, and counts as no data.
+// concurrency adds up the peaks of all servers: what they reached at different times is no proof that they reached it
+// together, and counts as no data.
 func concurrency(r Ready, e *Evidence) []Outcome {
 	names := canonical(e.Run, "running")
 	peak, most, mean, n := 0.0, 0.0, 0.0, 0
@@ -223,13 +227,15 @@ func concurrency(r Ready, e *Evidence) []Outcome {
 	if n == 0 {
 		return noData("no server of the run says how many requests run")
 	}
-	o := Outcome{Measurement: exact(peak, "requests"), Verdict: Fail, Limit: r.arg, Margin: peak/r.arg - 1, HasMargin: true}
+	o := Outcome{Measurement: exact(peak, "requests"), Verdict: Fail, Limit: r.arg, Margin: peak/r.arg - 1,
+		HasMargin: true}
 	o.Low = max(most, mean)
 	switch {
 	case o.Low >= r.arg:
 		o.Verdict = Pass
 	case peak >= r.arg:
-		o.Verdict, o.Why = NoData, fmt.Sprintf("the peaks of %d series add up to %s, the highest at one time is at least %s: whether %s ran at once is not known", n, number(peak), number(o.Low), number(r.arg))
+		o.Verdict, o.Why = NoData, fmt.Sprintf("the peaks of %d series add up to %s, the highest at one time is at least "+
+			"%s: whether %s ran at once is not known", n, number(peak), number(o.Low), number(r.arg))
 	}
 	return []Outcome{o}
 }

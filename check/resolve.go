@@ -12,8 +12,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// Evidence is what is known of a run. Run is needed, and in Grouped a result for
-// each of Groupings, made with its labels as Options.By.
+// Evidence is what is known of a run. Run is needed, and in Grouped a result for each of Groupings, made with its
+// labels as Options.By.
 type Evidence struct {
 	Run        *summary.Run
 	Grouped    map[string]*summary.Run // by GroupKey
@@ -22,13 +22,11 @@ type Evidence struct {
 	Joined     *join.Result // clients beside servers; nil for the reason NoJoin
 	NoJoin     string
 	Baseline   *Evidence // nil without one
-	// Provable makes estimates pass only when the whole interval in which the
-	// number provably lies keeps the limit.
+	// Provable makes estimates pass only when the whole interval in which the number provably lies keeps the limit.
 	Provable bool
 }
 
-// read returns the numbers that a demand is about: at least one, which may be a
-// reason why there is none.
+// read returns the numbers that a demand is about: at least one, which may be a reason why there is none.
 func (e *Evidence) read(d *Assertion) []Measurement {
 	var out []Measurement
 	run := e.Run
@@ -55,8 +53,7 @@ func (e *Evidence) read(d *Assertion) []Measurement {
 	return out
 }
 
-// metrics returns the metrics that a name means: those of that name, or else of
-// its other spellings and generations.
+// metrics returns the metrics that a name means: those of that name, or else of its other spellings and generations.
 func metrics(run *summary.Run, name string) (out []int) {
 	plain := strings.TrimSuffix(name, "_total")
 	for i := range run.Metrics {
@@ -121,8 +118,8 @@ func series(run *summary.Run, d *Assertion) (out []Measurement) {
 	return out
 }
 
-// countSeries is the statistic "series": how many there are. None is no data, so
-// that a misspelt name cannot pass "series == 0".
+// countSeries is the statistic "series": how many there are. None is no data, so that a misspelt name cannot pass
+// "series == 0".
 func countSeries(run *summary.Run, d *Assertion) []Measurement {
 	found := series(run, &Assertion{Metric: d.Metric, Match: d.Match, Stat: Stat{Name: "samples"}})
 	if found[0].Why != "" {
@@ -147,7 +144,8 @@ func aggregates(run *summary.Run, d *Assertion) (out []Measurement) {
 		out = append(out, r)
 	}
 	if len(out) == 0 {
-		return []Measurement{missing("no group of series of %s has these labels, or it is of a kind that is not taken together; it has %s", d.Metric, labelExamples(run, found))}
+		return []Measurement{missing("no group of series of %s has these labels, or it is of a kind that is not taken "+
+			"together; it has %s", d.Metric, labelExamples(run, found))}
 	}
 	return out
 }
@@ -188,8 +186,8 @@ func ofAggregate(run *summary.Run, a *summary.Aggregate, st Stat) Measurement {
 	return missing("gauges taken together have time_avg, min and max, not %s", st)
 }
 
-// derived reads quantities of package catalog, by name or by their id across
-// engines: of each endpoint, or of all together.
+// derived reads quantities of package catalog, by name or by their id across engines: of each endpoint, or of all
+// together.
 func derived(run *summary.Run, d *Assertion) (out []Measurement) {
 	var names []string
 	read := func(q *summary.Derived, group metric.Labels) {
@@ -230,7 +228,8 @@ func derived(run *summary.Run, d *Assertion) (out []Measurement) {
 		return []Measurement{missing("no derived quantity %s has these labels", d.Metric)}
 	}
 	if len(out) == 0 {
-		return []Measurement{missing("the run has no derived quantity %s%s", d.Metric, didYouMean(d.Metric, slices.Compact(slices.Sorted(slices.Values(names)))))}
+		return []Measurement{missing("the run has no derived quantity %s%s", d.Metric,
+			didYouMean(d.Metric, slices.Compact(slices.Sorted(slices.Values(names)))))}
 	}
 	return out
 }
@@ -252,14 +251,16 @@ func (e *Evidence) request(d *Assertion) Measurement {
 		}
 		return exact(v.V, unit)
 	}
-	counts := map[string]int{"issued": r.Issued, "completed": r.Completed, "succeeded": r.Succeeded, "failed": r.Failed, "in_flight": r.InFlight}
+	counts := map[string]int{"issued": r.Issued, "completed": r.Completed, "succeeded": r.Succeeded, "failed": r.Failed,
+		"in_flight": r.InFlight}
 	if n, ok := counts[d.Metric]; ok {
 		if r.Issued == 0 {
 			return missing("no request was issued in the window")
 		}
 		return exact(float64(n), "")
 	}
-	v := map[string]*events.Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency, "latency_all": &r.LatencyAll, "isl": &r.ISL, "osl": &r.OSL}[d.Metric]
+	v := map[string]*events.Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency,
+		"latency_all": &r.LatencyAll, "isl": &r.ISL, "osl": &r.OSL}[d.Metric]
 	return ofDistribution(v, d.Stat, unit)
 }
 
@@ -292,7 +293,7 @@ func ofDistribution(v *events.Distribution, st Stat, unit string) Measurement {
 	return exact(q.Value*scale, unit)
 }
 
-// matches says that the labels of a series, or of its target, meet the selector.
+// matches reports whether the labels of a series, or of its target, meet the selector.
 func matches(run *summary.Run, d *Assertion, endpoint int, labels metric.Labels) bool {
 	for i := range d.Match {
 		m := &d.Match[i]

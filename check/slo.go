@@ -51,8 +51,8 @@ type sloCheck struct {
 
 var sloKeys = []string{"name", "check", "metric", "stat", "by", "min", "max"}
 
-// UnmarshalYAML implements yaml.Unmarshaler: KnownFields of the decoder does not
-// reach into types that decode themselves.
+// UnmarshalYAML implements yaml.Unmarshaler: KnownFields of the decoder does not reach into types that decode
+// themselves.
 func (c *sloCheck) UnmarshalYAML(n *yaml.Node) error {
 	c.line = n.Line
 	if n.Kind == yaml.ScalarNode {
@@ -62,7 +62,8 @@ func (c *sloCheck) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want an expression, or a map of %s", n.Line, strings.Join(sloKeys, ", "))
 	}
-	into := map[string]*string{"name": &c.Name, "check": &c.Check, "metric": &c.Metric, "stat": &c.Stat, "min": &c.Min, "max": &c.Max}
+	into := map[string]*string{"name": &c.Name, "check": &c.Check, "metric": &c.Metric, "stat": &c.Stat, "min": &c.Min,
+		"max": &c.Max}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		to := into[key.Value]
@@ -71,7 +72,8 @@ func (c *sloCheck) UnmarshalYAML(n *yaml.Node) error {
 			to = c.By
 		}
 		if to == nil {
-			return fmt.Errorf("line %d: unknown key %q%s (known: %s)", key.Line, shorten(key.Value), didYouMean(key.Value, sloKeys), strings.Join(sloKeys, ", "))
+			return fmt.Errorf("line %d: unknown key %q%s (known: %s)", key.Line, shorten(key.Value),
+				didYouMean(key.Value, sloKeys), strings.Join(sloKeys, ", "))
 		}
 		if value.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: %s is no text", value.Line, key.Value)
@@ -93,8 +95,7 @@ func (c *sloCheck) UnmarshalYAML(n *yaml.Node) error {
 //	ready: [resets, complete, concurrency=64]
 //	targets: [qps=100, ttft_p99<=450ms]   # as requests validate takes them
 //
-// An unknown key, a check that cannot be parsed and an empty file are errors that
-// name the line.
+// An unknown key, a check that cannot be parsed and an empty file are errors that name the line.
 func ReadSLO(r io.Reader) (*Gate, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSLO+1))
 	if err != nil {
@@ -107,7 +108,8 @@ func ReadSLO(r io.Reader) (*Gate, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read checks: %s (top-level keys: checks, ready, targets)", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("read checks: %s (top-level keys: checks, ready, targets)",
+			strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("read checks: there is a second document behind ---; put all checks into one")
@@ -192,15 +194,16 @@ func (c *sloCheck) spell() (texts []string, err error) {
 	return texts, nil
 }
 
-// FromTargets turns the targets of events.ParseTargets, MLPerf's among them, into
-// demands on requests. "=" keeps MLPerf's tolerance of 10 % of the larger of both.
+// FromTargets turns the targets of events.ParseTargets, MLPerf's among them, into demands on requests. "=" keeps
+// MLPerf's tolerance of 10 % of the larger of both.
 func FromTargets(texts []string) (out []Assertion, err error) {
 	targets, err := events.ParseTargets(texts)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range targets {
-		d := Assertion{Name: t.Text, Text: t.Text, From: FromRequests, Metric: t.Metric, Op: t.Op, Want: Limit{Value: t.Value}}
+		d := Assertion{Name: t.Text, Text: t.Text, From: FromRequests, Metric: t.Metric, Op: t.Op,
+			Want: Limit{Value: t.Value}}
 		if t.IsTime() {
 			d.Want.Unit = "ns"
 		}

@@ -27,7 +27,10 @@ func nearest(name string, names []string) []string {
 			found = append(found, scored{n, far})
 		}
 	}
-	slices.SortFunc(found, func(a, b scored) int { return cmp.Or(cmp.Compare(a.far, b.far), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(found, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.far, b.far),
+			strings.Compare(a.name, b.name))
+	})
 	var out []string
 	for _, f := range found[:min(3, len(found))] {
 		out = append(out, f.name)
@@ -44,8 +47,8 @@ func didYouMean(name string, names []string) string {
 	return "; did you mean " + strings.Join(near, ", ") + "?"
 }
 
-// distance is Levenshtein's, or at least limit where it is not below: two rows,
-// and it stops where the smallest of a row has reached limit.
+// distance is Levenshtein's, or at least limit where it is not below: two rows, and it stops where the smallest of a
+// row has reached limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

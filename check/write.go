@@ -11,8 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/units"
 )
 
-// shownOutcomes bounds the series that are listed of a check that passed; of one
-// that did not, shownFailures.
+// shownOutcomes bounds the series that are listed of a check that passed; of one that did not, shownFailures.
 const (
 	shownOutcomes = 1
 	shownFailures = 5
@@ -105,8 +104,7 @@ func (r *Result) counts() string {
 	return fmt.Sprintf("%s: %d passed, %d failed, %d without data", r.Verdict, n[Pass], n[Fail], n[NoData])
 }
 
-// WriteText writes the verdicts for a terminal, a line for each check and for the
-// series that did not keep it.
+// WriteText writes the verdicts for a terminal, a line for each check and for the series that did not keep it.
 func (r *Result) WriteText(w io.Writer) error {
 	var t texttab.Table
 	t.Header("", "CHECK", "MEASURED", "LIMIT", "MARGIN", "SERIES", "NOTE")
@@ -117,7 +115,8 @@ func (r *Result) WriteText(w io.Writer) error {
 		shown := a.shown()
 		for j := range shown {
 			o := &shown[j]
-			t.Row(string(o.Verdict), texttab.Truncate(name, 80), o.value(), a.limit(o), o.margin100(), texttab.Truncate(o.where(), 100), texttab.Truncate(o.remark(), 400))
+			t.Row(string(o.Verdict), texttab.Truncate(name, 80), o.value(), a.limit(o), o.margin100(),
+				texttab.Truncate(o.where(), 100), texttab.Truncate(o.remark(), 400))
 			name = ""
 		}
 		if more := len(a.Outcomes) - len(shown); more > 0 {
@@ -131,8 +130,8 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteMarkdown writes the same as a table for a pull request. What comes from a
-// target or a file cannot make markup of its own.
+// WriteMarkdown writes the same as a table for a pull request. What comes from a target or a file cannot make markup
+// of its own.
 func (r *Result) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n| | check | measured | limit | margin | series |\n|---|---|--:|---|--:|---|\n", r.counts())
@@ -146,7 +145,8 @@ func (r *Result) WriteMarkdown(w io.Writer) error {
 			if text := o.remark(); text != "" {
 				remark = "<br>" + cell(text)
 			}
-			fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", mark(o.Verdict), name, remark, cell(o.value()), cell(a.limit(o)), o.margin100(), cell(o.where()))
+			fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", mark(o.Verdict), name, remark, cell(o.value()),
+				cell(a.limit(o)), o.margin100(), cell(o.where()))
 			name = ""
 		}
 	}
@@ -213,8 +213,10 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		for j := range a.Outcomes {
 			o := &a.Outcomes[j]
 			known := o.Why == ""
-			ja.Outcomes = append(ja.Outcomes, jsonOutcome{Verdict: o.Verdict, Target: o.Target, Labels: o.Labels.Map(), Value: finite(o.Value, known), Low: finite(o.Low, known),
-				High: finite(o.High, known), Unit: o.Unit, Limit: finite(o.Limit, known), Baseline: finite(o.Base, o.HasBase), Margin: finite(o.Margin, o.HasMargin), Reason: o.Why, Note: o.Note})
+			ja.Outcomes = append(ja.Outcomes, jsonOutcome{Verdict: o.Verdict, Target: o.Target, Labels: o.Labels.Map(),
+				Value: finite(o.Value, known), Low: finite(o.Low, known),
+				High: finite(o.High, known), Unit: o.Unit, Limit: finite(o.Limit, known), Baseline: finite(o.Base, o.HasBase),
+				Margin: finite(o.Margin, o.HasMargin), Reason: o.Why, Note: o.Note})
 		}
 		out.Checks = append(out.Checks, ja)
 	}

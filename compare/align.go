@@ -11,8 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// alignTargets gives targets the name by which they meet. A run of one target
-// meets any other run of one; of several targets aliases count, then URLs.
+// alignTargets gives targets the name by which they meet. A run of one target meets any other run of one; of several
+// targets aliases count, then URLs.
 func (c *comparer) alignTargets() {
 	for _, s := range c.stocks {
 		if len(s.targets) != 1 {
@@ -28,9 +28,8 @@ func (c *comparer) alignTargets() {
 	}
 }
 
-// alignEngines lets series by engine, as older servers number them, meet those by
-// stage and replica: the engines in their order are the replicas of the first
-// stage, then those of the second, and so on. It does so for families whose
+// alignEngines lets series by engine, as older servers number them, meet those by stage and replica: the engines in
+// their order are the replicas of the first stage, then those of the second, and so on. It does so for families whose
 // numbers agree.
 func (c *comparer) alignEngines() {
 	keys := map[string]bool{}
@@ -53,8 +52,8 @@ func (c *comparer) alignEngines() {
 	}
 }
 
-// dropLoneEngine takes the label engine away where it has one value only and other
-// runs do not have it: the first vLLM-Omni had one on all families of the pipeline.
+// dropLoneEngine takes the label engine away where it has one value only and other runs do not have it: the first
+// vLLM-Omni had one on all families of the pipeline.
 func (c *comparer) dropLoneEngine(key string) {
 	without := false
 	for _, s := range c.stocks {
@@ -82,7 +81,7 @@ func (c *comparer) dropLoneEngine(key string) {
 	}
 }
 
-// byEngine says that series are told apart by engine and not by stage.
+// byEngine reports whether series are told apart by engine and not by stage.
 func (h *familyEntry) byEngine() bool {
 	for i := range h.entry {
 		if _, ok := h.entry[i].labels.Get("stage"); ok {
@@ -95,8 +94,7 @@ func (h *familyEntry) byEngine() bool {
 	return len(h.entry) > 0
 }
 
-// stagePairs returns the stages and replicas of a family in their order, from the
-// first run that has them.
+// stagePairs returns the stages and replicas of a family in their order, from the first run that has them.
 func (c *comparer) stagePairs(key string) []metric.Labels {
 	for _, s := range c.stocks {
 		h := s.families[key]
@@ -216,7 +214,10 @@ func (c *comparer) familyRows(key string) []*draft {
 		}
 	}
 	sorted := slices.Collect(maps.Keys(places))
-	slices.SortFunc(sorted, func(a, b place) int { return cmp.Or(cmp.Compare(a.target, b.target), a.labels.Compare(b.labels)) })
+	slices.SortFunc(sorted, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.target, b.target),
+			a.labels.Compare(b.labels))
+	})
 	var out []*draft
 	for _, at := range sorted {
 		out = append(out, c.placeRows(key, first, hold, at)...)
@@ -224,8 +225,8 @@ func (c *comparer) familyRows(key string) []*draft {
 	return out
 }
 
-// mismatch says why a family cannot be compared as a whole; "" when it can. It
-// brings all runs to the unit of the first.
+// mismatch says why a family cannot be compared as a whole; "" when it can. It brings all runs to the unit of the
+// first.
 func (c *comparer) mismatch(key string, first *familyEntry, hold []*familyEntry) string {
 	if isInstant(first.name) {
 		return "an instant of time, not a quantity"
@@ -234,9 +235,11 @@ func (c *comparer) mismatch(key string, first *familyEntry, hold []*familyEntry)
 		switch {
 		case h == nil:
 		case h.typ != first.typ:
-			return fmt.Sprintf("type changed: %s in %s, %s in %s", first.typ, c.sides[c.firstSide(hold)], h.typ, c.sides[c.stocks[i].side])
+			return fmt.Sprintf("type changed: %s in %s, %s in %s", first.typ, c.sides[c.firstSide(hold)], h.typ,
+				c.sides[c.stocks[i].side])
 		case !h.convert(first.unit):
-			return fmt.Sprintf("unit changed: %s in %s, %s in %s", first.unit, c.sides[c.firstSide(hold)], h.unit, c.sides[c.stocks[i].side])
+			return fmt.Sprintf("unit changed: %s in %s, %s in %s", first.unit, c.sides[c.firstSide(hold)], h.unit,
+				c.sides[c.stocks[i].side])
 		}
 	}
 	return c.missingSides(key, hold, func(h *familyEntry) bool { return h != nil })
@@ -251,8 +254,8 @@ func (c *comparer) firstSide(hold []*familyEntry) int {
 	return 0
 }
 
-// missingSides says which sides have none of something in any of their runs, when
-// so many lack it that nothing is left to compare: the base, or all others.
+// missingSides says which sides have none of something in any of their runs, when so many lack it that nothing is left
+// to compare: the base, or all others.
 func (c *comparer) missingSides(key string, hold []*familyEntry, has func(*familyEntry) bool) string {
 	have := make([]bool, len(c.sides))
 	declared := make([]bool, len(c.sides))
@@ -287,7 +290,8 @@ func (c *comparer) whole(key string, first *familyEntry, hold []*familyEntry, re
 // draft begins a row.
 func (c *comparer) draft(key string, first *familyEntry, hold []*familyEntry, at place, stat string) *draft {
 	f := first.facts
-	d := &draft{key: key, facts: f, Row: Row{Kind: first.kind, Family: first.name, Type: first.typ, Stat: stat, Labels: at.labels,
+	d := &draft{key: key, facts: f, Row: Row{Kind: first.kind, Family: first.name, Type: first.typ, Stat: stat,
+		Labels: at.labels,
 		Target: at.target, Unit: first.unit, Headline: f.headline, Meaning: cmp.Or(f.meaning, first.help),
 		Cells: make([]Cell, len(c.sides)), Against: make([]Comparison, len(c.sides))}}
 	if f.question != 0 {

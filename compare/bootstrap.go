@@ -9,15 +9,13 @@ import (
 )
 
 const (
-	// replicates is how often a run is resampled: the standard error of a standard
-	// error of 400 is 3.5 %.
+	// replicates is how often a run is resampled: the standard error of a standard error of 400 is 3.5 %.
 	replicates = 400
 	// fewestSlices is below how many slices there is no interval.
 	fewestSlices = 8
 )
 
-// trace is a quantity over the timeslices of one run: a quotient of sums, or a
-// quantile of bucket counts.
+// trace is a quantity over the timeslices of one run: a quotient of sums, or a quantile of bucket counts.
 type trace struct {
 	num, den []float64
 
@@ -40,12 +38,10 @@ type spread struct {
 	ok  bool
 }
 
-// bootstrap resamples blocks of neighbouring slices, so that what depends on each
-// other stays together (Künsch 1989), and returns the spread of the quantity. The
-// blocks are as long as the slices depend on each other, see blockLength; a
-// variance from blocks of l out of n slices is too small by the factor 1 - l/n.
-// Student's distribution with one degree of freedom per block takes the place of
-// percentiles of the replicates, which are too narrow for few blocks.
+// bootstrap resamples blocks of neighbouring slices, so that what depends on each other stays together (Künsch 1989),
+// and returns the spread of the quantity. The blocks are as long as the slices depend on each other, see blockLength;
+// a variance from blocks of l out of n slices is too small by the factor 1 - l/n. Student's distribution with one
+// degree of freedom per block takes the place of percentiles of the replicates, which are too narrow for few blocks.
 func (t *trace) bootstrap(seed uint64) spread {
 	n := t.len()
 	if n < fewestSlices {
@@ -147,11 +143,9 @@ func (t *trace) influence(sums [][]float64) []float64 {
 	return out
 }
 
-// blockLength is how many slices form a block: twice the time over which they
-// depend on each other, between the cube root of n, which is long enough for
-// slices that do not, and a quarter of n. The time is 1 plus twice the sum of the
-// autocorrelations up to the first pair of lags whose sum is not positive (Geyer's
-// initial positive sequence).
+// blockLength is how many slices form a block: twice the time over which they depend on each other, between the cube
+// root of n, which is long enough for slices that do not, and a quarter of n. The time is 1 plus twice the sum of the
+// autocorrelations up to the first pair of lags whose sum is not positive (Geyer's initial positive sequence).
 func blockLength(x []float64) int {
 	n := len(x)
 	least, most := int(math.Ceil(math.Cbrt(float64(n)))), max(1, n/4)
@@ -179,8 +173,7 @@ func autocovariance(x []float64, lag int) float64 {
 	return sum / float64(len(x))
 }
 
-// linearQuantile is Prometheus' estimate from cumulative counts, the last of
-// which is that of +Inf.
+// linearQuantile is Prometheus' estimate from cumulative counts, the last of which is that of +Inf.
 func linearQuantile(bounds, cum []float64, q float64) float64 {
 	n := cum[len(bounds)]
 	if !(n > 0) || len(bounds) == 0 {
@@ -204,8 +197,8 @@ func linearQuantile(bounds, cum []float64, q float64) float64 {
 	return lower + (bounds[i]-lower)*(rank-below)/(cum[i]-below)
 }
 
-// halfWidth is the half width of the interval of a difference of independent values
-// with the confidence 1 - alpha, by Welch and Satterthwaite's degrees of freedom.
+// halfWidth is the half width of the interval of a difference of independent values with the confidence 1 - alpha, by
+// Welch and Satterthwaite's degrees of freedom.
 func halfWidth(a, b spread, alpha float64) float64 {
 	va, vb := a.err*a.err, b.err*b.err
 	if va+vb == 0 {
@@ -216,8 +209,8 @@ func halfWidth(a, b spread, alpha float64) float64 {
 	return t * math.Sqrt(va+vb)
 }
 
-// seedOf makes the seed of a run and a row. It does not know sides or values, so
-// swapping sides and scaling units give the same intervals.
+// seedOf makes the seed of a run and a row. It does not know sides or values, so swapping sides and scaling units give
+// the same intervals.
 func seedOf(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {

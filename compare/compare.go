@@ -25,15 +25,14 @@ type Input struct {
 	Path   string // as the user named it
 	Format string // "" is FormatRun
 	Run    *summary.Run
-	// Interval is the time between polls in seconds, 0 when not known; then that of
-	// the updates of the endpoints stands for it.
+	// Interval is the time between polls in seconds, 0 when not known; then that of the updates of the endpoints stands
+	// for it.
 	Interval float64
 	// Settings are further facts to be told apart, such as those of a manifest.
 	Settings []Setting
 }
 
-// Setting is a fact about a run that is no measurement. An empty value is the
-// same as none.
+// Setting is a fact about a run that is no measurement. An empty value is the same as none.
 type Setting struct{ Kind, Name, Value string }
 
 // Options says how runs are compared. The zero value is usable.
@@ -42,16 +41,14 @@ type Options struct {
 	Catalog *catalog.Catalog
 	// Alpha is the share of false findings that is accepted; 0 means 0.05.
 	Alpha float64
-	// MinEffect is the least relative change worth a verdict; 0 means 0.02, less
-	// than 0 means none.
+	// MinEffect is the least relative change worth a verdict; 0 means 0.02, less than 0 means none.
 	MinEffect float64
-	// By takes series together that differ in other labels only, as that of
-	// package summary does; nil does not.
+	// By takes series together that differ in other labels only, as that of package summary does; nil does not.
 	By []string
 	// Metric leaves out families and derived quantities under no name that matches.
 	Metric *regexp.Regexp
-	// Profile leaves out what is not of this engine of the catalog, or of no use at
-	// first sight; "" leaves out nothing. See Profiles.
+	// Profile leaves out what is not of this engine of the catalog, or of no use at first sight; "" leaves out nothing.
+	// See Profiles.
 	Profile string
 	// Quantiles are the percentiles of histograms, 0 to 1; nil means 0.5 and 0.99.
 	Quantiles []float64
@@ -105,9 +102,8 @@ type comparer struct {
 	dropped []string // labels that name the whole run and differ
 }
 
-// Compare compares the sides of inputs with that of the first one, in the order in
-// which they first occur. It starts no goroutines and changes nothing of its
-// arguments.
+// Compare compares the sides of inputs with that of the first one, in the order in which they first occur. It starts
+// no goroutines and changes nothing of its arguments.
 func Compare(inputs []Input, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -172,8 +168,8 @@ func (c *comparer) describe(in *Input) RunInfo {
 // identityLabels name the whole of what is measured; the model, say.
 var identityLabels = []string{"model_name", "model", "model_id", "served_model_name", "job", "version", "dp_size"}
 
-// dropIdentities takes away labels that have one value in each run but not the
-// same in all, so that two models can be compared; a row of Differences says so.
+// dropIdentities takes away labels that have one value in each run but not the same in all, so that two models can be
+// compared; a row of Differences says so.
 func (c *comparer) dropIdentities() {
 	for _, name := range identityLabels {
 		values := make([]string, len(c.stocks))

@@ -191,7 +191,8 @@ func TestVerdicts(t *testing.T) {
 		r := do(t, compare.Options{}, run("a", a), run("b", b))
 		got := find(t, r, family, stat, none).Against[1]
 		if got.Verdict != want || got.Evidence != evidence {
-			t.Errorf("%s: %v by %v (change %v [%v, %v] %s), want %v by %v", name, got.Verdict, got.Evidence, got.Change, got.Low, got.High, got.Reason, want, evidence)
+			t.Errorf("%s: %v by %v (change %v [%v, %v] %s), want %v by %v", name, got.Verdict, got.Evidence, got.Change,
+				got.Low, got.High, got.Reason, want, evidence)
 		}
 		if !math.IsNaN(got.P) || !math.IsNaN(got.Q) {
 			t.Errorf("%s: p %v, q %v of single runs", name, got.P, got.Q)
@@ -201,25 +202,32 @@ func TestVerdicts(t *testing.T) {
 		return newRun(id).counter("t:served", none, wave(40, mean, swing)...)
 	}
 	check("equal", compare.Same, compare.Exact, rate("1", 10, 1), rate("2", 10, 1), "t:served", "rate")
-	check("less than the minimum", compare.Same, compare.WithinRun, rate("1", 10, 1), rate("2", 10.1, 1), "t:served", "rate")
+	check("less than the minimum", compare.Same, compare.WithinRun, rate("1", 10, 1), rate("2", 10.1, 1), "t:served",
+		"rate")
 	check("more is better", compare.Better, compare.WithinRun, rate("1", 10, 1), rate("2", 12, 1), "t:served", "rate")
 	check("less is worse", compare.Worse, compare.WithinRun, rate("1", 12, 1), rate("2", 10, 1), "t:served", "rate")
 	check("noise", compare.NeedsRepeats, compare.WithinRun, rate("1", 10, 20), rate("2", 10.5, 21), "t:served", "rate")
-	check("no slices", compare.NeedsRepeats, compare.None, newRun("1").counter("t:served", none, 10), newRun("2").counter("t:served", none, 20), "t:served", "rate")
+	check("no slices", compare.NeedsRepeats, compare.None, newRun("1").counter("t:served", none, 10),
+		newRun("2").counter("t:served", none, 20), "t:served", "rate")
 	level := func(id, name string, mean float64) built {
 		return newRun(id).gauge(name, "", none, wave(40, mean, mean/20)...)
 	}
-	check("more waiting is worse", compare.Worse, compare.WithinRun, level("1", "t:waiting", 4), level("2", "t:waiting", 6), "t:waiting", "avg")
-	check("no direction", compare.Changed, compare.WithinRun, level("1", "t:usage", .4), level("2", "t:usage", .6), "t:usage", "avg")
-	check("unknown family", compare.Changed, compare.WithinRun, level("1", "other", 4), level("2", "other", 6), "other", "avg")
+	check("more waiting is worse", compare.Worse, compare.WithinRun, level("1", "t:waiting", 4),
+		level("2", "t:waiting", 6), "t:waiting", "avg")
+	check("no direction", compare.Changed, compare.WithinRun, level("1", "t:usage", .4), level("2", "t:usage", .6),
+		"t:usage", "avg")
+	check("unknown family", compare.Changed, compare.WithinRun, level("1", "other", 4), level("2", "other", 6), "other",
+		"avg")
 	check("from zero", compare.Changed, compare.WithinRun, level("1", "other", 0), level("2", "other", 6), "other", "avg")
 	check("both zero", compare.Same, compare.Exact, level("1", "other", 0), level("2", "other", 0), "other", "avg")
 	latency := func(id string, mean float64) built {
 		return newRun(id).histogram("t:latency_seconds", "", none, []float64{.5, 1, 2, 4}, 5, wave(200, mean, mean/2)...)
 	}
 	for _, stat := range []string{"mean", "p50", "p99"} {
-		check("slower "+stat, compare.Worse, compare.WithinRun, latency("1", .9), latency("2", 1.8), "t:latency_seconds", stat)
-		check("faster "+stat, compare.Better, compare.WithinRun, latency("1", 1.8), latency("2", .9), "t:latency_seconds", stat)
+		check("slower "+stat, compare.Worse, compare.WithinRun, latency("1", .9), latency("2", 1.8), "t:latency_seconds",
+			stat)
+		check("faster "+stat, compare.Better, compare.WithinRun, latency("1", 1.8), latency("2", .9), "t:latency_seconds",
+			stat)
 	}
 	check("as often", compare.Same, compare.Exact, latency("1", 1.8), latency("2", .9), "t:latency_seconds", "rate")
 }
@@ -228,10 +236,12 @@ func TestVerdicts(t *testing.T) {
 func sides(a, b []float64) []compare.Input {
 	var out []compare.Input
 	for i, v := range a {
-		out = append(out, run("a", newRun("a"+string(rune('0'+i))).counter("t:served", metric.Labels{}, wave(40, v, v/100)...)))
+		out = append(out, run("a", newRun("a"+string(rune('0'+i))).counter("t:served", metric.Labels{},
+			wave(40, v, v/100)...)))
 	}
 	for i, v := range b {
-		out = append(out, run("b", newRun("b"+string(rune('0'+i))).counter("t:served", metric.Labels{}, wave(40, v, v/100)...)))
+		out = append(out, run("b", newRun("b"+string(rune('0'+i))).counter("t:served", metric.Labels{},
+			wave(40, v, v/100)...)))
 	}
 	return out
 }
@@ -248,13 +258,15 @@ func TestRepeats(t *testing.T) {
 		return got
 	}
 	nan := math.NaN()
-	got := check("five against five, apart", []float64{10, 10.1, 10.2, 10.3, 10.4}, []float64{9, 9.1, 9.2, 9.3, 9.4}, compare.Worse, 2.0/252)
+	got := check("five against five, apart", []float64{10, 10.1, 10.2, 10.3, 10.4}, []float64{9, 9.1, 9.2, 9.3, 9.4},
+		compare.Worse, 2.0/252)
 	if got.Q != got.P || got.Effect != -1 {
 		t.Errorf("q %v, Cliff's delta %v, want %v and -1", got.Q, got.Effect, got.P)
 	}
 	check("four against four, apart", []float64{9, 9.1, 9.2, 9.3}, []float64{10, 10.1, 10.2, 10.3}, compare.Better, 2.0/70)
 	check("mixed", []float64{9, 10, 11, 12}, []float64{9.5, 10.5, 11.5, 12.5}, compare.Same, 48.0/70)
-	check("apart by less than 2 %", []float64{10, 10.01, 10.02, 10.03}, []float64{10.1, 10.11, 10.12, 10.13}, compare.Same, 2.0/70)
+	check("apart by less than 2 %", []float64{10, 10.01, 10.02, 10.03}, []float64{10.1, 10.11, 10.12, 10.13},
+		compare.Same, 2.0/70)
 	check("two against two, apart", []float64{10, 10.1}, []float64{12, 12.1}, compare.Better, nan)
 	check("two against two, overlapping", []float64{10, 12}, []float64{11, 14}, compare.NeedsRepeats, nan)
 	check("one against five", []float64{10}, []float64{12, 12, 12, 12.1, 12.3}, compare.Better, nan)

@@ -14,8 +14,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// differ adds a difference when the sides do not agree in what value says of each
-// run. A side whose runs disagree has all their values.
+// differ adds a difference when the sides do not agree in what value says of each run. A side whose runs disagree has
+// all their values.
 func (c *comparer) differ(kind, name string, value func(run int) string) {
 	values := make([]string, len(c.sides))
 	sets := make([][]string, len(c.sides))
@@ -35,8 +35,8 @@ func (c *comparer) differ(kind, name string, value func(run int) string) {
 	}
 }
 
-// differences lists what differs besides what was measured: first what the servers
-// say of themselves, then how it was measured.
+// differences lists what differs besides what was measured: first what the servers say of themselves, then how it was
+// measured.
 func (c *comparer) differences() {
 	c.infoDifferences()
 	c.settings()
@@ -73,8 +73,7 @@ func (c *comparer) differences() {
 	})
 }
 
-// unlike adds a difference of a number that is not about the same in all runs: by
-// more than the share tolerance.
+// unlike adds a difference of a number that is not about the same in all runs: by more than the share tolerance.
 func (c *comparer) unlike(kind, name string, tolerance float64, unit string, value func(run int) float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range c.stocks {
@@ -105,8 +104,7 @@ func (c *comparer) keyed(kind string, value func(run int) map[string]string) {
 	}
 }
 
-// settings adds the differences of Input.Settings, kind by kind in the order in
-// which they first occur.
+// settings adds the differences of Input.Settings, kind by kind in the order in which they first occur.
 func (c *comparer) settings() {
 	var kinds []string
 	for _, s := range c.stocks {
@@ -132,7 +130,7 @@ func (c *comparer) settings() {
 	}
 }
 
-// allHave says that every run has settings of a kind.
+// allHave reports whether every run has settings of a kind.
 func (c *comparer) allHave(kind string) bool {
 	for _, s := range c.stocks {
 		if !slices.ContainsFunc(s.in.Settings, func(set Setting) bool { return set.Kind == kind }) {
@@ -142,8 +140,7 @@ func (c *comparer) allHave(kind string) bool {
 	return true
 }
 
-// infoDifferences compares the labels of *_info families: each label is a setting of
-// the server.
+// infoDifferences compares the labels of *_info families: each label is a setting of the server.
 func (c *comparer) infoDifferences() {
 	all := make([]map[string]string, len(c.stocks))
 	for i, s := range c.stocks {
@@ -152,8 +149,7 @@ func (c *comparer) infoDifferences() {
 	c.keyed("info", func(i int) map[string]string { return all[i] })
 }
 
-// infoSettings are the labels of the *_info families of a run by family and label,
-// with all values that they have.
+// infoSettings are the labels of the *_info families of a run by family and label, with all values that they have.
 func (s *stock) infoSettings(c *comparer) map[string]string {
 	sets := map[string][]string{}
 	for _, m := range s.infos {

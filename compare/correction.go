@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// adjust returns Benjamini and Hochberg's adjusted p-values in the order of p: a
-// row whose adjusted value is at most alpha belongs to a set of rows of which, on
-// average, at most the share alpha is there by chance. It changes nothing in p.
+// adjust returns Benjamini and Hochberg's adjusted p-values in the order of p: a row whose adjusted value is at most
+// alpha belongs to a set of rows of which, on average, at most the share alpha is there by chance. It changes nothing
+// in p.
 func adjust(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

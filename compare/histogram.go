@@ -9,8 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// histogram is mean, percentiles and rate of observations of histograms, whose
-// observations are pooled.
+// histogram is mean, percentiles and rate of observations of histograms, whose observations are pooled.
 func (g *group) histogram() []named {
 	var count int64
 	sum, rate, hasRate, noSum := 0.0, 0.0, false, false
@@ -118,8 +117,7 @@ func addCounts(at map[int64][]float64, start int64, counts []int64) {
 	}
 }
 
-// scaled is a bound in another unit: divided where that is exact, so that 35 ms
-// is the same number as 0.035 s.
+// scaled is a bound in another unit: divided where that is exact, so that 35 ms is the same number as 0.035 s.
 func scaled(v, factor float64) float64 {
 	if inverse := math.Round(1 / factor); factor < 1 && math.Abs(inverse*factor-1) < 1e-12 {
 		return v / inverse
@@ -193,8 +191,8 @@ func (g *group) estimate(q float64) (e histest.Estimate, estimator string, ok bo
 	return e, estimator, ok
 }
 
-// bracket is the bucket that holds a quantile: what is certain without more
-// knowledge. It reaches to +Inf for the last bucket, which is then NaN.
+// bracket is the bucket that holds a quantile: what is certain without more knowledge. It reaches to +Inf for the last
+// bucket, which is then NaN.
 func bracket(c *counts, q float64) (low, high float64) {
 	rank := q * c.cum[len(c.bounds)]
 	i := 0

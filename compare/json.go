@@ -11,10 +11,11 @@ import (
 // schemaVersion is that of the JSON document: fields are added, never renamed.
 const schemaVersion = 1
 
-// JSON writes the whole result, with two spaces of indent and a newline at the end.
-// Numbers that do not exist are null. The same result gives the same bytes.
+// JSON writes the whole result, with two spaces of indent and a newline at the end. Numbers that do not exist are
+// null. The same result gives the same bytes.
 func JSON(w io.Writer, r *Result) error {
-	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile, Tested: r.Tested, Left: r.Left,
+	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile,
+		Tested: r.Tested, Left: r.Left,
 		Counts: map[string]int{}, Sides: []jsonSide{}, Differences: []jsonDifference{}, Rows: make([]jsonRow, len(r.Rows))}
 	for v := range Verdicts {
 		doc.Counts[strings.ReplaceAll(Verdict(v).String(), " ", "_")] = 0
@@ -161,14 +162,17 @@ func finite(v float64) *float64 {
 }
 
 func newJSONRow(r *Row, sides []Side) jsonRow {
-	out := jsonRow{Kind: r.Kind.String(), Family: r.Family, Names: r.Names, Stat: r.Stat, Labels: r.Labels.Map(), Target: r.Target, Series: r.Series,
-		Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline, Question: r.Question, Meaning: r.Meaning, Verdict: r.Verdict().String(), Notes: r.Notes}
+	out := jsonRow{Kind: r.Kind.String(), Family: r.Family, Names: r.Names, Stat: r.Stat, Labels: r.Labels.Map(),
+		Target: r.Target, Series: r.Series,
+		Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline, Question: r.Question, Meaning: r.Meaning,
+		Verdict: r.Verdict().String(), Notes: r.Notes}
 	if r.Kind == FamilyRow {
 		out.Type = r.Type.String()
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		cell := jsonCell{Side: sides[i].Name, Value: finite(c.Value), Values: c.Values, Low: finite(c.Low), High: finite(c.High),
+		cell := jsonCell{Side: sides[i].Name, Value: finite(c.Value), Values: c.Values, Low: finite(c.Low),
+			High: finite(c.High),
 			From: finite(c.BoundLow), To: finite(c.BoundHigh), Missing: c.Missing}
 		if i > 0 {
 			cell.Against = newJSONAgainst(&r.Against[i])
@@ -179,8 +183,10 @@ func newJSONRow(r *Row, sides []Side) jsonRow {
 }
 
 func newJSONAgainst(a *Comparison) *jsonAgainst {
-	out := &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change), Difference: finite(a.Difference),
-		Low: finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q), Effect: finite(a.Effect), Reason: a.Reason}
+	out := &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change),
+		Difference: finite(a.Difference),
+		Low:        finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q), Effect: finite(a.Effect),
+		Reason: a.Reason}
 	if d := a.Distance; d != nil {
 		out.Distance = &jsonDist{Max: d.Max, At: d.At, Moved: d.Moved}
 		for _, s := range d.Shares {

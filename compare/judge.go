@@ -84,9 +84,8 @@ func (c *comparer) reason(d *draft, side int) string {
 	return c.estimates(d, side)
 }
 
-// estimates says why percentiles cannot be compared: they come from different
-// estimators, or from different buckets and their provable intervals meet, so that
-// the layouts alone may make the difference.
+// estimates says why percentiles cannot be compared: they come from different estimators, or from different buckets
+// and their provable intervals meet, so that the layouts alone may make the difference.
 func (c *comparer) estimates(d *draft, side int) string {
 	first := d.measures[0][0]
 	for _, m := range slices.Concat(d.measures[0], d.measures[side]) {
@@ -94,13 +93,14 @@ func (c *comparer) estimates(d *draft, side int) string {
 			return fmt.Sprintf("percentiles of different estimators: %s and %s", first.estimator, m.estimator)
 		}
 		if !slices.Equal(m.layout, first.layout) && !disjoint(d.measures[0], d.measures[side]) {
-			return fmt.Sprintf("bucket layouts differ (%d and %d bounds): see the mean, and the shares at common bounds", len(first.layout), len(m.layout))
+			return fmt.Sprintf("bucket layouts differ (%d and %d bounds): see the mean, and the shares at common bounds",
+				len(first.layout), len(m.layout))
 		}
 	}
 	return ""
 }
 
-// disjoint says that all provable intervals of one side lie below all of the other.
+// disjoint reports whether all provable intervals of one side lie below all of the other.
 func disjoint(a, b []*measure) bool {
 	below := func(a, b []*measure) bool {
 		for _, x := range a {
@@ -147,10 +147,9 @@ func (c *comparer) withinRun(d *draft, side int) {
 	a.Low, a.High = min(a.Difference, resampled)-half, max(a.Difference, resampled)+half
 }
 
-// linear is the value of a side by what is resampled. For percentiles that is
-// the linear estimate from the bucket counts alone, and the interval reaches from it
-// to the difference of the better estimates: what those read out of sums has no
-// noise that slices could show, least of all when one bucket holds everything.
+// linear is the value of a side by what is resampled. For percentiles that is the linear estimate from the bucket
+// counts alone, and the interval reaches from it to the difference of the better estimates: what those read out of
+// sums has no noise that slices could show, least of all when one bucket holds everything.
 func (d *draft) linear(side int) float64 {
 	m := d.measures[side]
 	if m[0].trace.counts == nil {
@@ -165,9 +164,8 @@ func (d *draft) linear(side int) float64 {
 	return center
 }
 
-// spread is that of the median of the runs of a side. The median of more than two
-// varies more than their mean, at most by the factor sqrt(pi/2) of the normal
-// distribution.
+// spread is that of the median of the runs of a side. The median of more than two varies more than their mean, at most
+// by the factor sqrt(pi/2) of the normal distribution.
 func (d *draft) spread(side int) (spread, bool) {
 	sum, df := 0.0, 0.0
 	n := float64(len(d.measures[side]))
@@ -239,8 +237,8 @@ func (d *draft) toward(difference float64) Verdict {
 	return Worse
 }
 
-// relative is the change relative to the smaller of both values, so that it is the
-// same from either side; +Inf when one is 0 or their signs differ.
+// relative is the change relative to the smaller of both values, so that it is the same from either side; +Inf when
+// one is 0 or their signs differ.
 func relative(a, b float64) float64 {
 	if a == b {
 		return 0
@@ -251,8 +249,7 @@ func relative(a, b float64) float64 {
 	return math.Abs(b-a) / math.Min(math.Abs(a), math.Abs(b))
 }
 
-// median returns the median and its interval by order statistics, NaN where there
-// are too few values for one.
+// median returns the median and its interval by order statistics, NaN where there are too few values for one.
 func median(values []float64, confidence float64) (center, low, high float64) {
 	s := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds) // sorts what it is given
 	sum := benchmath.AssumeNothing.Summary(s, confidence)
@@ -263,19 +260,20 @@ func median(values []float64, confidence float64) (center, low, high float64) {
 	return sum.Center, low, high
 }
 
-// mannWhitney is the p-value of Mann-Whitney's test, exact for few values. With
-// ties benchmath's exact value depends on which sample comes first, as it steps
-// over ranks that are halves; the larger one counts, so that sides can be swapped.
+// mannWhitney is the p-value of Mann-Whitney's test, exact for few values. With ties benchmath's exact value depends
+// on which sample comes first, as it steps over ranks that are halves; the larger one counts, so that sides can be
+// swapped.
 func mannWhitney(x, y []float64, alpha float64) float64 {
 	t := &benchmath.Thresholds{CompareAlpha: alpha}
 	p := func(x, y []float64) float64 {
-		return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(x), t), benchmath.NewSample(slices.Clone(y), t)).P
+		return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(x), t),
+			benchmath.NewSample(slices.Clone(y), t)).P
 	}
 	return min(1, max(p(x, y), p(y, x)))
 }
 
-// leastP is the smallest p-value that the test can have with so many values: 2
-// divided by the number of ways to choose n of n+m.
+// leastP is the smallest p-value that the test can have with so many values: 2 divided by the number of ways to choose
+// n of n+m.
 func leastP(n, m int) float64 {
 	ways := 1.0
 	for i := range n {
@@ -284,8 +282,7 @@ func leastP(n, m int) float64 {
 	return min(1, 2/ways)
 }
 
-// needed is how many runs a side to ask for: as many as let a twentieth of the rows
-// stand out after the correction.
+// needed is how many runs a side to ask for: as many as let a twentieth of the rows stand out after the correction.
 func (c *comparer) needed() int {
 	n := 2
 	for leastP(n, n) > c.o.Alpha/20 {
@@ -310,7 +307,7 @@ func cliff(x, y []float64) float64 {
 	return float64(sum) / float64(len(x)*len(y))
 }
 
-// allEqual says that all values are the same number.
+// allEqual reports whether all values are the same number.
 func allEqual(x, y []float64) bool {
 	for _, v := range slices.Concat(x, y) {
 		if math.Float64bits(v) != math.Float64bits(x[0]) && !(v == 0 && x[0] == 0) {

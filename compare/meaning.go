@@ -8,8 +8,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// facts is what the catalog says of a family or derived quantity. The zero value
-// is that nothing is known.
+// facts is what the catalog says of a family or derived quantity. The zero value is that nothing is known.
 type facts struct {
 	family    *catalog.Family // nil when the catalog has none, and for derived quantities
 	engine    string          // or pack
@@ -33,7 +32,8 @@ func (c *comparer) family(name string) facts {
 }
 
 func rule(d *summary.Derived) facts {
-	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline, question: d.Category, canonical: d.Canonical}
+	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline,
+		question: d.Category, canonical: d.Canonical}
 }
 
 // quantity is what the catalog calls a statistic of it.
@@ -48,13 +48,11 @@ func (f facts) quantity(stat string, typ metric.Type) catalog.Quantity {
 	return catalog.Quantity{ID: id, Engine: f.engine}
 }
 
-// labelNames are older names of labels, for families that the catalog does not
-// know.
+// labelNames are older names of labels, for families that the catalog does not know.
 var labelNames = map[string]string{"stage_id": "stage", "replica_id": "replica"}
 
-// stable returns the labels by which a series is found again in another run: by
-// their newest names, with those that its name implies, without those that name a
-// process or a place.
+// stable returns the labels by which a series is found again in another run: by their newest names, with those that
+// its name implies, without those that name a process or a place.
 func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
 	l = l.Without(catalog.VolatileLabels()...)
 	if f.family == nil {

@@ -58,8 +58,7 @@ type group struct {
 	quantiles []float64
 }
 
-// measures returns the quantities of the group, in the order in which rows show
-// them.
+// measures returns the quantities of the group, in the order in which rows show them.
 func (g *group) measures() []named {
 	if g.derived != nil {
 		return []named{{"value", g.derivedValue()}}
@@ -142,8 +141,7 @@ func (g *group) noteResets(m *measure) {
 	}
 }
 
-// gauge is the mean over the samples, of several gauges by the rule of the
-// catalog.
+// gauge is the mean over the samples, of several gauges by the rule of the catalog.
 func (g *group) gauge() *measure {
 	var gauges []*normalize.Gauge
 	for _, s := range g.series {
@@ -257,8 +255,7 @@ func (g *group) summary() []named {
 	return out
 }
 
-// derivedValue is the value of a derived quantity; of several, where series were
-// taken together, there is none.
+// derivedValue is the value of a derived quantity; of several, where series were taken together, there is none.
 func (g *group) derivedValue() *measure {
 	if len(g.derived) > 1 {
 		return absent("several of one name and labels in a run")
@@ -288,8 +285,8 @@ func (g *group) derivedValue() *measure {
 	return m
 }
 
-// near says that the slices of a trace add up to the value of the window, but for
-// what happened in slices that are cut short.
+// near reports whether the slices of a trace add up to the value of the window, but for what happened in slices that
+// are cut short.
 func near(t *trace, value float64) bool {
 	sums := t.prefix()
 	v := t.value(sums[t.len()])

@@ -15,8 +15,7 @@ func severity(v Verdict) int {
 	return slices.Index([]Verdict{Worse, Better, Changed, NeedsRepeats, Incomparable, Same}, v)
 }
 
-// sortRows puts the worst first: by verdict, what the catalog holds for important,
-// then the size of the change.
+// sortRows puts the worst first: by verdict, what the catalog holds for important, then the size of the change.
 func sortRows(rows []Row) {
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(
@@ -41,8 +40,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// largest is the largest change of the row relative to the smaller value; 0 where
-// there is none.
+// largest is the largest change of the row relative to the smaller value; 0 where there is none.
 func (r *Row) largest() float64 {
 	out := 0.0
 	for side := 1; side < len(r.Cells); side++ {
@@ -53,8 +51,8 @@ func (r *Row) largest() float64 {
 	return out
 }
 
-// Profiles returns the names that Options.Profile knows: the engines of the
-// catalog and its packs of derived quantities, sorted.
+// Profiles returns the names that Options.Profile knows: the engines of the catalog and its packs of derived
+// quantities, sorted.
 func Profiles(c *catalog.Catalog) []string {
 	names := map[string]bool{}
 	for _, f := range c.Families() {
@@ -66,7 +64,7 @@ func Profiles(c *catalog.Catalog) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// selected says that a row is asked for.
+// selected reports whether a row is asked for.
 func (c *comparer) selected(d *draft) bool {
 	if c.o.Metric != nil && !slices.ContainsFunc(append(d.Names, d.Family, d.key), c.o.Metric.MatchString) {
 		return false
@@ -74,8 +72,9 @@ func (c *comparer) selected(d *draft) bool {
 	return c.o.Profile == "" || ofProfile(d.facts.engine, c.o.Profile) && d.facts.headline
 }
 
-// ofProfile says that an engine or pack belongs to a profile: triton has those of
-// its host and statistics, and vllm-omni the vLLM engines of its stages.
+// ofProfile reports whether an engine or pack belongs to a profile: triton has those of its host and statistics, and
+// vllm-omni the vLLM engines of its stages.
 func ofProfile(engine, profile string) bool {
-	return engine == profile || strings.HasPrefix(engine, profile+"-") || engine != "" && strings.HasPrefix(profile, engine+"-")
+	return engine == profile || strings.HasPrefix(engine, profile+"-") ||
+		engine != "" && strings.HasPrefix(profile, engine+"-")
 }

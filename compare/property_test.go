@@ -19,7 +19,8 @@ import (
 func drawRun(t *rapid.T, id string) func(scale float64) built {
 	n := rapid.IntRange(1, 30).Draw(t, "slices")
 	values := func(name string) []float64 {
-		return rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 8), rapid.SampledFrom([]float64{0, 0.5, 1, 3})), n, n).Draw(t, name)
+		return rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 8), rapid.SampledFrom([]float64{0, 0.5, 1, 3})), n,
+			n).Draw(t, name)
 	}
 	served, level, times := values("served"), values("level"), values("times")
 	perSecond := rapid.IntRange(1, 3).Draw(t, "per second")
@@ -105,7 +106,8 @@ func TestMirror(t *testing.T) {
 			if !ok {
 				want = x.Verdict
 			}
-			if y.Verdict != want || x.Evidence != y.Evidence || !equal(x.P, y.P) || !equal(x.Q, y.Q) || !equal(x.Difference, -y.Difference) ||
+			if y.Verdict != want || x.Evidence != y.Evidence || !equal(x.P, y.P) || !equal(x.Q, y.Q) ||
+				!equal(x.Difference, -y.Difference) ||
 				!equal(x.Low, -y.High) || !equal(x.High, -y.Low) || !equal(x.Effect, -y.Effect) {
 				t.Fatalf("%s: there %+v\nback %+v", key, x, y)
 			}
@@ -128,7 +130,7 @@ func mustCompare(t *rapid.T, cat *catalog.Catalog, in []compare.Input) *compare.
 	return r
 }
 
-// equal says that two numbers are the same to rounding, or both none.
+// equal reports whether two numbers are the same to rounding, or both none.
 func equal(x, y float64) bool {
 	if math.IsNaN(x) || math.IsNaN(y) {
 		return math.IsNaN(x) && math.IsNaN(y)
@@ -145,7 +147,8 @@ func TestUnits(t *testing.T) {
 		one, other := byRow(mustCompare(t, cat, inputsOf(a, b, 1))), byRow(mustCompare(t, cat, inputsOf(a, b, 1024)))
 		for key, row := range one {
 			x, y := row.Against[1], other[key].Against[1]
-			if x.Verdict != y.Verdict || x.Evidence != y.Evidence || !equal(x.Change, y.Change) || !equal(x.P, y.P) || !equal(x.Q, y.Q) {
+			if x.Verdict != y.Verdict || x.Evidence != y.Evidence || !equal(x.Change, y.Change) || !equal(x.P, y.P) ||
+				!equal(x.Q, y.Q) {
 				t.Fatalf("%s: %+v\nscaled %+v", key, x, y)
 			}
 		}
@@ -218,7 +221,8 @@ func TestForms(t *testing.T) {
 func TestOrder(t *testing.T) {
 	none := metric.Labels{}
 	of := func(id string, served, waiting, usage float64) built {
-		return newRun(id).counter("t:served", none, wave(40, served, 1)...).gauge("t:usage", "", none, wave(40, usage, .01)...).
+		return newRun(id).counter("t:served", none, wave(40, served, 1)...).gauge("t:usage", "", none,
+			wave(40, usage, .01)...).
 			gauge("t:waiting", "", none, wave(40, waiting, .1)...).counter("gone"+id, none, 1, 2)
 	}
 	r := do(t, compare.Options{}, run("a", of("1", 20, 4, .5)), run("b", of("2", 30, 8, .7)))
@@ -226,7 +230,8 @@ func TestOrder(t *testing.T) {
 	for i := range r.Rows {
 		got = append(got, r.Rows[i].Verdict().String()+" "+r.Rows[i].Family)
 	}
-	if want := "worse t:waiting,better t:served,changed t:usage,incomparable gone1,incomparable gone2"; strings.Join(got, ",") != want {
+	if want := "worse t:waiting,better t:served,changed t:usage,incomparable gone1,incomparable gone2"; strings.Join(got,
+		",") != want {
 		t.Errorf("rows are %s\nwant %s", strings.Join(got, ","), want)
 	}
 	if v, ok := compare.ParseVerdict("needs-repeats"); !ok || v != compare.NeedsRepeats {
@@ -242,7 +247,8 @@ func TestSeveralSides(t *testing.T) {
 	of := func(id string, served float64) built {
 		return newRun(id).counter("t:served", metric.Labels{}, wave(40, served, 1)...)
 	}
-	r := do(t, compare.Options{}, run("a", of("1", 20)), run("b", of("2", 30)), run("c", of("3", 10)), run("d", newRun("4")))
+	r := do(t, compare.Options{}, run("a", of("1", 20)), run("b", of("2", 30)), run("c", of("3", 10)),
+		run("d", newRun("4")))
 	row := find(t, r, "t:served", "rate", metric.Labels{})
 	want := []compare.Verdict{compare.Same, compare.Better, compare.Worse, compare.Incomparable}
 	for side, v := range want {

@@ -43,15 +43,20 @@ func TestReasons(t *testing.T) {
 	with := func() built { return newRun("1") }
 	incomparable(t, with().counter("x", none, 1, 2), with(), "x", "", "only in a, not in b")
 	incomparable(t, with(), with().counter("x", none, 1, 2), "x", "", "only in b, not in a")
-	incomparable(t, with().counter("x", none, 1), with().gauge("x", "", none, 1), "x", "", "type changed: counter in a, gauge in b")
-	incomparable(t, with().gauge("x", "seconds", none, 1), with().gauge("x", "bytes", none, 1), "x", "", "unit changed: seconds in a, bytes in b")
-	incomparable(t, with().counter("x", labels("stage", "0"), 1), with().counter("x", labels("stage", "1"), 1), "x", "", "series only in a, not in b")
-	incomparable(t, with().gauge("process_start_time_seconds", "seconds", none, 1), with().gauge("process_start_time_seconds", "seconds", none, 2),
+	incomparable(t, with().counter("x", none, 1), with().gauge("x", "", none, 1), "x", "",
+		"type changed: counter in a, gauge in b")
+	incomparable(t, with().gauge("x", "seconds", none, 1), with().gauge("x", "bytes", none, 1), "x", "",
+		"unit changed: seconds in a, bytes in b")
+	incomparable(t, with().counter("x", labels("stage", "0"), 1), with().counter("x", labels("stage", "1"), 1), "x", "",
+		"series only in a, not in b")
+	incomparable(t, with().gauge("process_start_time_seconds", "seconds", none, 1),
+		with().gauge("process_start_time_seconds", "seconds", none, 2),
 		"process_start_time_seconds", "", "an instant of time, not a quantity")
 
 	single := with()
 	single.add("x", metric.Counter, "", summary.Series{Series: normalize.Series{Counter: &normalize.Counter{}}})
-	incomparable(t, single, with().counter("x", none, 1, 2), "x", "rate", "a has none: a single sample, so nothing to take a difference of")
+	incomparable(t, single, with().counter("x", none, 1, 2), "x", "rate",
+		"a has none: a single sample, so nothing to take a difference of")
 	empty := with()
 	empty.add("h", metric.Histogram, "", summary.Series{Series: normalize.Series{Histogram: &normalize.Histogram{}}})
 	full := with().histogram("h", "", none, bounds, 4, vals...)
@@ -64,7 +69,8 @@ func TestReasons(t *testing.T) {
 	incomparable(t, full, noSum, "h", "mean", "b has none: the server sends no sum")
 
 	finer := with().histogram("h", "", none, []float64{1, 1.5, 2, 4}, 4, vals...)
-	incomparable(t, full, finer, "h", "p50", "bucket layouts differ (3 and 4 bounds): see the mean, and the shares at common bounds")
+	incomparable(t, full, finer, "h", "p50", "bucket layouts differ (3 and 4 bounds): see the mean, and the shares at "+
+		"common bounds")
 	refined := with()
 	refined.Options.Estimator = histest.Refined
 	refined.histogram("h", "", none, bounds, 4, vals...)
@@ -78,7 +84,8 @@ func TestReasons(t *testing.T) {
 	gap.add("g", metric.Gauge, "", summary.Series{Series: normalize.Series{Gauge: &normalize.Gauge{}}})
 	incomparable(t, with().gauge("g", "", none, 1), gap, "g", "avg", "b has none: no finite sample in the window")
 	sum := with()
-	sum.add("s", metric.Summary, "", summary.Series{Series: normalize.Series{Summary: &normalize.Summary{Defined: true, Count: 2, Sum: 3,
+	sum.add("s", metric.Summary, "", summary.Series{Series: normalize.Series{Summary: &normalize.Summary{Defined: true,
+		Count: 2, Sum: 3,
 		Quantiles: []normalize.SummaryQuantile{{Q: .5, Text: "0.5", Value: 1}}}}})
 	incomparable(t, sum, sum, "s", "quantiles", "the server's own quantiles: over a time of its choice, not the window")
 	derived := func(s catalog.Status) built {
@@ -100,7 +107,8 @@ func TestTargetsApart(t *testing.T) {
 		b := newRun("1")
 		b.Endpoints = nil
 		for i, n := range names {
-			b.Endpoints = append(b.Endpoints, summary.Endpoint{Target: metric.Target{Name: n, URL: fmt.Sprintf("http://%s:%p/", n, b.Run)}})
+			b.Endpoints = append(b.Endpoints, summary.Endpoint{Target: metric.Target{Name: n,
+				URL: fmt.Sprintf("http://%s:%p/", n, b.Run)}})
 			b.counter("x", labels("i", "0"), wave(20, float64(10*(i+1)), 1)...)
 			b.Metrics[0].Series[i].Endpoint = i
 		}
@@ -159,11 +167,13 @@ func TestAlignment(t *testing.T) {
 	if d := row.Against[1].Distance; d == nil || d.Max > 1e-12 || len(d.Shares) != 3 || d.Shares[1].Bound != 1 {
 		t.Errorf("distance %+v, want none at bounds 0.5, 1 and 2", d)
 	}
-	if row.Names[1] != "t:latency_seconds" || !strings.Contains(strings.Join(row.Notes, ";"), "renamed: t:latency_seconds in b") {
+	if row.Names[1] != "t:latency_seconds" || !strings.Contains(strings.Join(row.Notes, ";"),
+		"renamed: t:latency_seconds in b") {
 		t.Errorf("names %v, notes %v", row.Names, row.Notes)
 	}
 
-	old := newRun("1").counter("n", labels("engine", "0"), wave(20, 10, 1)...).counter("n", labels("engine", "1"), wave(20, 20, 1)...)
+	old := newRun("1").counter("n", labels("engine", "0"), wave(20, 10, 1)...).counter("n", labels("engine", "1"),
+		wave(20, 20, 1)...)
 	staged := func(replicas ...string) built {
 		b := newRun("2")
 		for i, s := range replicas {
@@ -173,13 +183,16 @@ func TestAlignment(t *testing.T) {
 	}
 	r = do(t, compare.Options{}, run("a", old), run("b", staged("00", "10")))
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Verdict() != compare.Same || !strings.Contains(strings.Join(row.Notes, ";"), "engines of a taken as stages") {
+		if row := &r.Rows[i]; row.Verdict() != compare.Same ||
+			!strings.Contains(strings.Join(row.Notes, ";"), "engines of a taken as stages") {
 			t.Errorf("%v: %v %v", row.Labels, row.Verdict(), row.Notes)
 		}
 	}
 	lone := newRun("1").counter("n", labels("engine", "0", "stage_id", "1"), wave(20, 10, 1)...)
-	r = do(t, compare.Options{}, run("a", lone), run("b", newRun("2").counter("n", labels("stage", "1"), wave(20, 10, 1)...)))
-	if row := find(t, r, "n", "rate", labels("stage", "1")); row.Verdict() != compare.Same || strings.Join(row.Notes, ";") != "label engine, of one value, dropped in a" {
+	r = do(t, compare.Options{}, run("a", lone), run("b", newRun("2").counter("n", labels("stage", "1"),
+		wave(20, 10, 1)...)))
+	if row := find(t, r, "n", "rate", labels("stage", "1")); row.Verdict() != compare.Same ||
+		strings.Join(row.Notes, ";") != "label engine, of one value, dropped in a" {
 		t.Errorf("a lone engine: %v %v", row.Verdict(), row.Notes)
 	}
 	incomparable(t, old, staged("00", "01", "10"), "n", "", "series only in a, not in b")
@@ -205,7 +218,8 @@ func TestModels(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	of := func(id, blocks string) built {
 		b := newRun(id)
-		b.add("t:cache_config_info", metric.Gauge, "", summary.Series{Labels: labels("block_size", blocks, "pid", id), Series: normalize.Series{Gauge: &normalize.Gauge{N: 1}}})
+		b.add("t:cache_config_info", metric.Gauge, "", summary.Series{Labels: labels("block_size", blocks, "pid", id),
+			Series: normalize.Series{Gauge: &normalize.Gauge{N: 1}}})
 		return b
 	}
 	a, b := of("1", "16"), of("2", "32")
@@ -223,7 +237,8 @@ func TestDifferences(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s: %s", d.Kind, d.Name, strings.Join(d.Values, " -> ")))
 	}
 	want := []string{
-		"info t:cache_config{block_size}: 16 -> 32", "host name: x -> w", "tag sha:  -> abc", "format input: run -> aiperf-json",
+		"info t:cache_config{block_size}: 16 -> 32", "host name: x -> w", "tag sha:  -> abc",
+		"format input: run -> aiperf-json",
 		"version recorded by: test -> newer", "window length: 20 s -> 60 s", "interval between polls: 0.333 s -> 1 s",
 		"analysis counter resets: adjust -> clamp", "analysis percentiles: p50 p99 -> p50",
 	}
@@ -267,7 +282,8 @@ func TestCaveats(t *testing.T) {
 	for i := range r.Rows {
 		got[r.Rows[i].Family+" "+r.Rows[i].Stat] = slices.Contains(r.Rows[i].Notes, "caveat n")
 	}
-	for row, want := range map[string]bool{ttft + " p50": true, ttft + " p99": true, ttft + " mean": false, ttft + " rate": false,
+	for row, want := range map[string]bool{ttft + " p50": true, ttft + " p99": true, ttft + " mean": false,
+		ttft + " rate":                         false,
 		"vllm:time_to_first_token_seconds p99": false} {
 		if has, ok := got[row]; !ok || has != want {
 			t.Errorf("%s: caveat n %v (there: %v), want %v", row, has, ok, want)

@@ -8,9 +8,8 @@ import (
 // Verdict is the answer for one row and side.
 type Verdict uint8
 
-// The verdicts. Changed is a change of a quantity of which more is neither good
-// nor bad; NeedsRepeats is a difference beyond the minimum effect that so few
-// runs cannot tell from noise; Incomparable comes with a reason.
+// The verdicts. Changed is a change of a quantity of which more is neither good nor bad; NeedsRepeats is a difference
+// beyond the minimum effect that so few runs cannot tell from noise; Incomparable comes with a reason.
 const (
 	Same Verdict = iota
 	Better
@@ -47,8 +46,7 @@ func ParseVerdict(name string) (Verdict, bool) {
 // Evidence says what a verdict rests on.
 type Evidence uint8
 
-// The kinds of evidence. None is a bare difference, Exact is that all values are
-// equal.
+// The kinds of evidence. None is a bare difference, Exact is that all values are equal.
 const (
 	None Evidence = iota
 	Exact
@@ -72,8 +70,8 @@ func (e Evidence) String() string {
 // Kind is what a row is about.
 type Kind uint8
 
-// The kinds: a quantity of one family, one that package catalog derives, or
-// a family or series as a whole, which cannot be compared.
+// The kinds: a quantity of one family, one that package catalog derives, or a family or series as a whole, which
+// cannot be compared.
 const (
 	FamilyRow Kind = iota
 	DerivedRow
@@ -93,8 +91,8 @@ type Result struct {
 	By               []string // nil when series were not taken together
 	Profile          string
 	Sides            []Side // the first is the base
-	// Differences are what is to be known before the rows are read: configuration,
-	// versions, windows, in the order of their kinds.
+	// Differences are what is to be known before the rows are read: configuration, versions, windows, in the order of
+	// their kinds.
 	Differences []Difference
 	Rows        []Row // worst first
 	Tested      int   // rows and sides that Benjamini-Hochberg's correction ran over
@@ -120,8 +118,8 @@ type RunInfo struct {
 	Targets  int
 }
 
-// Difference is something that differs between the sides besides what was
-// measured. Values is parallel to Result.Sides; "" says that a side has none.
+// Difference is something that differs between the sides besides what was measured. Values is parallel to
+// Result.Sides; "" is a side without one.
 type Difference struct {
 	Kind   string // config, info, model, version, window, interval, targets, ...
 	Name   string
@@ -134,16 +132,15 @@ type Row struct {
 	Family string // or name of the derived quantity, as the base has it, else the first side that has it
 	Names  []string
 	Type   metric.Type
-	// Stat is what of the family: rate, avg, mean, share, value, or a percentile
-	// such as p99; "" for a family or series as a whole.
+	// Stat is what of the family: rate, avg, mean, share, value, or a percentile such as p99; "" for a family or series
+	// as a whole.
 	Stat   string
 	Labels metric.Labels
 	Target string // alias or URL; "" when there is only one, or all are taken together
 	Series int    // the largest number of series of a run that were taken together
 	Unit   string // as package units names it
 	Better catalog.Direction
-	// Headline says that the catalog holds the quantity for one of those to look at
-	// first.
+	// Headline reports whether the catalog holds the quantity for one of those to look at first.
 	Headline bool
 	Question string // that it answers: throughput, latency, ...; "" for none
 	Meaning  string
@@ -168,11 +165,9 @@ type Cell struct {
 	Values []float64 // of its runs, in their order; runs without a value are left out
 	// Value is the value of a single run, else the median.
 	Value float64
-	// Low and High hold the true median with the confidence of 1 - Options.Alpha;
-	// NaN with less than six runs or so.
+	// Low and High hold the true median with the confidence of 1 - Options.Alpha; NaN with less than six runs or so.
 	Low, High float64
-	// BoundLow and BoundHigh provably hold the percentile of a single run; NaN for
-	// other quantities.
+	// BoundLow and BoundHigh provably hold the percentile of a single run; NaN for other quantities.
 	BoundLow, BoundHigh float64
 	Missing             string // why there is no value; "" when there is one
 }
@@ -181,31 +176,28 @@ type Cell struct {
 type Comparison struct {
 	Verdict  Verdict
 	Evidence Evidence
-	// Change is the new value by the old one, less 1; NaN where that makes no sense
-	// (an old value of 0, or different signs). Difference is new less old.
+	// Change is the new value by the old one, less 1; NaN where that makes no sense (an old value of 0, or different
+	// signs). Difference is new less old.
 	Change, Difference float64
-	// Low and High hold Difference with the confidence of 1 - Options.Alpha by what
-	// varies within the runs; NaN unless Evidence is WithinRun.
+	// Low and High hold Difference with the confidence of 1 - Options.Alpha by what varies within the runs; NaN unless
+	// Evidence is WithinRun.
 	Low, High float64
-	// P is Mann-Whitney's, Q the same corrected for the number of rows tested; NaN
-	// unless Evidence is Repeats.
+	// P is Mann-Whitney's, Q the same corrected for the number of rows tested; NaN unless Evidence is Repeats.
 	P, Q float64
-	// Effect is the probability that a run of this side is above one of the base,
-	// less that of the reverse (Cliff's delta), -1 to 1; NaN with single runs.
+	// Effect is the probability that a run of this side is above one of the base, less that of the reverse (Cliff's
+	// delta), -1 to 1; NaN with single runs.
 	Effect   float64
 	Reason   string // of Incomparable and NeedsRepeats
 	Distance *DistributionShift
 }
 
-// DistributionShift tells two distributions apart at the bounds that both histograms have;
-// all numbers are exact.
+// DistributionShift tells two distributions apart at the bounds that both histograms have; all numbers are exact.
 type DistributionShift struct {
-	// Max is the largest difference of the shares of observations at or below a
-	// common bound (Kolmogorov and Smirnov's distance on these bounds), At that bound.
+	// Max is the largest difference of the shares of observations at or below a common bound (Kolmogorov and Smirnov's
+	// distance on these bounds), At that bound.
 	Max, At float64
-	// Moved is the area between both shares from the first to the last common bound:
-	// by how much observations moved on average, in the unit of the row, as far as
-	// these bounds show.
+	// Moved is the area between both shares from the first to the last common bound: by how much observations moved on
+	// average, in the unit of the row, as far as these bounds show.
 	Moved  float64
 	Shares []Share // at each common bound, ascending
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// placeRows makes the rows of a series, or of those taken together: one for each
-// statistic that any run has.
+// placeRows makes the rows of a series, or of those taken together: one for each statistic that any run has.
 func (c *comparer) placeRows(key string, first *familyEntry, hold []*familyEntry, at place) []*draft {
 	inPlace := make([]*familyEntry, len(hold))
 	for i, h := range hold {

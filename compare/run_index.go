@@ -50,14 +50,16 @@ type place struct {
 	labels metric.Labels
 }
 
-// isInstant says that the value of a family is a time of the day.
+// isInstant reports whether a family is a Unix timestamp.
 func isInstant(name string) bool {
-	return strings.HasSuffix(name, "_start_time_seconds") || strings.HasSuffix(name, "_timestamp_seconds") || strings.HasSuffix(name, "_created")
+	return strings.HasSuffix(name, "_start_time_seconds") || strings.HasSuffix(name, "_timestamp_seconds") ||
+		strings.HasSuffix(name, "_created")
 }
 
 // newStock takes stock of a run.
 func (c *comparer) newStock(in *Input, side int) *stock {
-	s := &stock{in: in, side: side, families: map[string]*familyEntry{}, declared: map[string]bool{}, targets: targetNames(in.Run)}
+	s := &stock{in: in, side: side, families: map[string]*familyEntry{}, declared: map[string]bool{},
+		targets: targetNames(in.Run)}
 	have := map[string]bool{}
 	for i := range in.Run.Metrics {
 		have[in.Run.Metrics[i].Name] = true
@@ -92,7 +94,8 @@ func (c *comparer) stockFamily(s *stock, m *summary.Metric, have map[string]bool
 	s.families[key] = h
 	for j := range m.Series {
 		e := &m.Series[j]
-		h.entry = append(h.entry, entry{target: s.targets[e.Endpoint], labels: c.stable(m.Name, h.facts, e.Labels), series: e})
+		h.entry = append(h.entry, entry{target: s.targets[e.Endpoint], labels: c.stable(m.Name, h.facts, e.Labels),
+			series: e})
 	}
 }
 
@@ -103,11 +106,11 @@ func (c *comparer) stockDerived(s *stock, d *summary.Derived) {
 		h = &familyEntry{kind: DerivedRow, name: d.Name, unit: d.Unit, facts: rule(d)}
 		s.families[key] = h
 	}
-	h.entry = append(h.entry, entry{target: s.targetOf(d.Endpoint), labels: rename(d.Labels.Without(catalog.VolatileLabels()...)), derive: d})
+	h.entry = append(h.entry, entry{target: s.targetOf(d.Endpoint),
+		labels: rename(d.Labels.Without(catalog.VolatileLabels()...)), derive: d})
 }
 
-// targetOf is the name of the target of a derived quantity; "" for one of all
-// targets together.
+// targetOf is the name of the target of a derived quantity; "" for one of all targets together.
 func (s *stock) targetOf(endpoint int) string {
 	if endpoint < 0 || endpoint >= len(s.targets) {
 		return ""
@@ -115,8 +118,8 @@ func (s *stock) targetOf(endpoint int) string {
 	return s.targets[endpoint]
 }
 
-// canon is the name under which a family meets those of other runs. A run that has
-// a family under both its names keeps them apart.
+// canon is the name under which a family meets those of other runs. A run that has a family under both its names keeps
+// them apart.
 func (c *comparer) canon(name string, have map[string]bool) string {
 	if f, ok := c.o.Catalog.Family(name); ok && f.Name != name && !have[f.Name] {
 		return f.Name
@@ -127,8 +130,7 @@ func (c *comparer) canon(name string, have map[string]bool) string {
 	return name
 }
 
-// targetNames is the name of each target under which it meets those of other
-// runs: the alias, else the URL.
+// targetNames is the name of each target under which it meets those of other runs: the alias, else the URL.
 func targetNames(r *summary.Run) []string {
 	out := make([]string, len(r.Endpoints))
 	for i := range r.Endpoints {
@@ -148,7 +150,8 @@ func (c *comparer) gather(s *stock) {
 			at := c.placeOf(h, e)
 			g := h.groups[at]
 			if g == nil {
-				g = &group{run: s.in.Run, factor: 1, rule: h.facts.rule, quantiles: c.o.Quantiles, pooled: pooled[h.name+"\x00"+at.labels.String()]}
+				g = &group{run: s.in.Run, factor: 1, rule: h.facts.rule, quantiles: c.o.Quantiles,
+					pooled: pooled[h.name+"\x00"+at.labels.String()]}
 				h.groups[at] = g
 			}
 			if e.series != nil {
@@ -186,8 +189,7 @@ func (c *comparer) pooledBy(s *stock) map[string]*summary.Aggregate {
 	return out
 }
 
-// convert brings the values of a holding into another unit; false when there is no
-// way.
+// convert brings the values of a holding into another unit; false when there is no way.
 func (h *familyEntry) convert(unit string) bool {
 	if h.unit == unit {
 		h.scaleBy(1)

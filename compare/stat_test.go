@@ -34,7 +34,8 @@ func TestCoverage(t *testing.T) {
 		missed, naive := 0, 0
 		for i := range pairs {
 			x, y := drift(rng, 90, 100, 10, memory), drift(rng, 90, 100, 10, memory)
-			r := do(t, compare.Options{MinEffect: -1}, run("a", newRun(fmt.Sprint("a", i)).gauge("g", "", none, x...)), run("b", newRun(fmt.Sprint("b", i)).gauge("g", "", none, y...)))
+			r := do(t, compare.Options{MinEffect: -1}, run("a", newRun(fmt.Sprint("a", i)).gauge("g", "", none, x...)),
+				run("b", newRun(fmt.Sprint("b", i)).gauge("g", "", none, y...)))
 			a := find(t, r, "g", "avg", none).Against[1]
 			if a.Low > 0 || a.High < 0 {
 				missed++
@@ -43,9 +44,11 @@ func TestCoverage(t *testing.T) {
 				naive++
 			}
 		}
-		t.Logf("memory %v: %.1f %% missed, %.1f %% taken as independent", memory, 100*float64(missed)/pairs, 100*float64(naive)/pairs)
+		t.Logf("memory %v: %.1f %% missed, %.1f %% taken as independent", memory, 100*float64(missed)/pairs,
+			100*float64(naive)/pairs)
 		if share := float64(missed) / pairs; share > most {
-			t.Errorf("memory %v: %.1f %% of the intervals of equal runs leave out 0, want at most %.0f %%", memory, 100*share, 100*most)
+			t.Errorf("memory %v: %.1f %% of the intervals of equal runs leave out 0, want at most %.0f %%", memory, 100*share,
+				100*most)
 		}
 		if memory > 0.5 && naive < 2*missed {
 			t.Errorf("memory %v: independence would miss %d, blocks %d: the test shows nothing", memory, naive, missed)
@@ -111,13 +114,15 @@ func TestCorrection(t *testing.T) {
 
 // TestDistance: the shares at common bounds are exact.
 func TestDistance(t *testing.T) {
-	a := newRun("1").histogram("h", "seconds", metric.Labels{}, []float64{1, 2, 3, 4}, 2, .5, .5, 1.5, 2.5, 2.5, 3.5, 3.5, 9)
+	a := newRun("1").histogram("h", "seconds", metric.Labels{}, []float64{1, 2, 3, 4}, 2, .5, .5, 1.5, 2.5, 2.5, 3.5, 3.5,
+		9)
 	b := newRun("2").histogram("h", "seconds", metric.Labels{}, []float64{1, 3, 5}, 2, .5, 2.5, 3.5, 3.5)
 	d := find(t, do(t, compare.Options{}, run("a", a), run("b", b)), "h", "mean", metric.Labels{}).Against[1].Distance
 	if d == nil || len(d.Shares) != 2 {
 		t.Fatalf("distance %+v, want two common bounds", d)
 	}
-	if d.Shares[0] != (compare.Share{Bound: 1, Base: .25, Other: .25}) || d.Shares[1] != (compare.Share{Bound: 3, Base: .625, Other: .5}) {
+	if d.Shares[0] != (compare.Share{Bound: 1, Base: .25, Other: .25}) ||
+		d.Shares[1] != (compare.Share{Bound: 3, Base: .625, Other: .5}) {
 		t.Errorf("shares %+v", d.Shares)
 	}
 	if d.Max != 0.125 || d.At != 3 || d.Moved != 0.125 {

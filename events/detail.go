@@ -8,11 +8,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Detail is what is known of a request beside times and text: the data of an
-// event of type [SampleDetail], which comes before the end of its request. It is
-// a JSON object, where MLPerf's data is a tagged array or null, so that a
-// reader of theirs meets no data it does not know in the events it reads.
-// A field that is empty, or nil, says nothing.
+// Detail is what is known of a request beside times and text: the data of an event of type [SampleDetail], which comes
+// before the end of its request. It is a JSON object, where MLPerf's data is a tagged array or null, so that a reader
+// of theirs meets no data it does not know in the events it reads. A field that is empty, or nil, says nothing.
 type Detail struct {
 	ISL         *int   `json:"isl,omitempty"`             // tokens of the prompt
 	OSL         *int   `json:"osl,omitempty"`             // tokens of the answer
@@ -28,13 +26,12 @@ type Detail struct {
 	LastNS      int64  `json:"last_ns,omitempty"` // the last chunk
 	Status      string `json:"status,omitempty"`  // failed, error, cancelled: it failed; anything else says nothing
 	ErrorType   string `json:"error_type,omitempty"`
-	// Rules, of a session.started, says by which rules the session is meant:
-	// [LegacyRules], or nothing.
+	// Rules, of a session.started, says by which rules the session is meant: [LegacyRules], or nothing.
 	Rules string `json:"rules,omitempty"`
 }
 
-// LegacyRules in the Detail of a [SessionStarted] says that the events come from
-// a recording of MLPerf's endpoints benchmark before April 2026.
+// LegacyRules in the Detail of a [SessionStarted] marks events that come from a recording of MLPerf's endpoints
+// benchmark before April 2026.
 const LegacyRules = "mlperf-legacy"
 
 // Event returns an event that carries d.
@@ -54,7 +51,7 @@ func ParseDetail(data []byte) (d Detail, ok bool) {
 	return d, json.Unmarshal(data, &d) == nil
 }
 
-// failed says that the detail tells of a failure.
+// failed reports whether the detail tells of a failure.
 func (d *Detail) failed() bool {
 	switch d.Status {
 	case "failed", "error", "errored", "cancelled", "canceled", "timeout":
@@ -63,8 +60,7 @@ func (d *Detail) failed() bool {
 	return d.ErrorType != "" || d.HTTPStatus >= 400
 }
 
-// maxText is the length to which a text of a request is cut that only names
-// something: a model, an error.
+// maxText is the length to which a text of a request is cut that only names something: a model, an error.
 const maxText = 256
 
 // apply writes what d knows into r.

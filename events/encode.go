@@ -22,8 +22,8 @@ const (
 // Weights are the values of Report.Weight.
 var Weights = []string{WeightRequest, WeightToken, WeightBoth}
 
-// MarshalJSON writes the report for machines: names with units, null for what is
-// missing with the reason beside it, percentiles by their keys.
+// MarshalJSON writes the report for machines: names with units, null for what is missing with the reason beside it,
+// percentiles by their keys.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	ns := func(v int64) *int64 {
 		if v == 0 {
@@ -67,10 +67,10 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Errors      []Count          `json:"errors"`
 		Sources     []Count          `json:"token_sources"`
 		Warnings    []metric.Warning `json:"warnings"`
-	}{SchemaReport, r.Summary, r.Window, ns(r.FromNS), ns(r.ToNS), r.Duration, count(r.Issued), count(r.Completed), count(r.Succeeded), count(r.Failed),
-		count(r.InFlight), count(r.Outside),
-		r.QPS, r.QPSAll, r.TPS, r.Goodput, r.GoodMissing, &r.TTFT, &r.Latency, &r.LatencyAll, r.PerToken, &r.TPOT, &r.TPOTTokens, &r.ISL, &r.OSL,
-		r.Finish, r.Errors, r.TokenSources, r.Warnings}
+	}{SchemaReport, r.Summary, r.Window, ns(r.FromNS), ns(r.ToNS), r.Duration, count(r.Issued), count(r.Completed),
+		count(r.Succeeded), count(r.Failed), count(r.InFlight), count(r.Outside),
+		r.QPS, r.QPSAll, r.TPS, r.Goodput, r.GoodMissing, &r.TTFT, &r.Latency, &r.LatencyAll, r.PerToken, &r.TPOT,
+		&r.TPOTTokens, &r.ISL, &r.OSL, r.Finish, r.Errors, r.TokenSources, r.Warnings}
 	if r.Weight == WeightToken {
 		out.TPOT = nil
 	}

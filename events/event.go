@@ -1,7 +1,7 @@
 package events
 
-// The types of events, by the names of MLPerf's endpoints benchmark since 2026.
-// Those of the session come without a sample.
+// The types of events, by the names of MLPerf's endpoints benchmark since 2026. Those of the session come without a
+// sample.
 const (
 	SessionStarted  = "session.started"
 	SessionEnded    = "session.ended"
@@ -22,8 +22,8 @@ const (
 	SampleDetail    = "sample.detail"        // ours: a Detail, before the end of the request
 )
 
-// legacyTypes are the names until April 2026, which are still found in files.
-// Those that are not here had no successor.
+// legacyTypes are the names until April 2026, which are still found in files. Those that are not here had no
+// successor.
 var legacyTypes = map[string]string{
 	"test_started":              SessionStarted,
 	"test_ended":                SessionEnded,
@@ -36,8 +36,8 @@ var legacyTypes = map[string]string{
 	"error":                     ErrorGeneric,
 }
 
-// Current returns the name that an event type has today. legacy says that it was
-// the old one; an unknown type keeps its name.
+// Current returns the name that an event type has today. legacy reports whether it was the old one; an unknown type
+// keeps its name.
 func Current(name string) (current string, legacy bool) {
 	if c, ok := legacyTypes[name]; ok {
 		return c, true

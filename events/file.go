@@ -26,12 +26,12 @@ const (
 	TokensLoad   = "load_generator" // Request.Source: the load generator counted, by its own means
 )
 
-// Kinds are the values of FileOptions.Kind that have requests; [KindSummary] is the
-// other one.
+// Kinds are the values of FileOptions.Kind that have requests; [KindSummary] is the other one.
 var Kinds = []string{KindMLPerfDB, KindMLPerf, KindAIPerf, KindVLLM, KindGuideLLM}
 
 // kindHelp names them for people.
-const kindHelp = "mlperf-db and events-jsonl (MLPerf endpoints, old and new), aiperf (profile_export.jsonl), vllm-bench (vllm bench serve --save-detailed), guidellm (JSON)"
+const kindHelp = "mlperf-db and events-jsonl (MLPerf endpoints, old and new), aiperf (profile_export.jsonl), " +
+	"vllm-bench (vllm bench serve --save-detailed), guidellm (JSON)"
 
 // Clock says which clock the times of a file are of.
 type Clock string
@@ -102,8 +102,8 @@ var ErrKind = errors.New("unknown kind of file")
 // peekBytes is how much of a file decides on its kind.
 const peekBytes = 256 << 10
 
-// Open finds out what the file at path is. in is its content, decompressed; a
-// database is read through path, which is "" where there is no file.
+// Open finds out what the file at path is. in is its content, decompressed; a database is read through path, which is
+// "" where there is no file.
 func Open(path string, in io.Reader, o FileOptions) (*File, error) {
 	o.defaults()
 	f := &File{path: path, in: bufio.NewReaderSize(in, peekBytes), o: o, Kind: o.Kind}
@@ -148,7 +148,8 @@ func sniff(head []byte) (string, error) {
 	case has("n_samples_issued"), has("state", "metrics"):
 		return KindSummary, nil
 	case has("input_config"), has("aiperf_version"):
-		return "", fmt.Errorf("%w: it is AIPerf's summary and has no requests; take profile_export.jsonl of that run", ErrKind)
+		return "", fmt.Errorf("%w: it is AIPerf's summary and has no requests; take profile_export.jsonl of that run",
+			ErrKind)
 	}
 	return "", fmt.Errorf("%w; known are %s", ErrKind, kindHelp)
 }
@@ -193,8 +194,8 @@ func skipValue(dec *json.Decoder) error {
 	}
 }
 
-// Stream returns the events of the file, once, with today's names for their types.
-// A recording of MLPerf's old design says so in a Detail of its first event.
+// Stream returns the events of the file, once, with today's names for their types. A recording of MLPerf's old design
+// says so in a Detail of its first event.
 func (f *File) Stream(ctx context.Context) Stream {
 	return func(yield func(*metric.Event, error) bool) {
 		f.emit = func(ev *metric.Event) bool {
@@ -310,8 +311,7 @@ func (f *File) readDB(ctx context.Context) error {
 	return nil
 }
 
-// readLines calls one for every line that is not empty. A line that is too long
-// is read over and counted.
+// readLines calls one for every line that is not empty. A line that is too long is read over and counted.
 func (f *File) readLines(ctx context.Context, one func(n int, line []byte) bool) error {
 	var line []byte
 	tooLong := false

@@ -152,7 +152,10 @@ func TestT6(t *testing.T) {
 			r = summarise(t, s, events.ReportOptions{Window: events.Window{Name: events.WindowLoadGen}})
 			nearValue(t, "loadgen duration", r.Duration, want.DurLoad*1e-9)
 			nearValue(t, "loadgen QPS", r.QPSAll, want.QPSLoad)
-			if !slices.ContainsFunc(r.Warnings, func(w metric.Warning) bool { return strings.Contains(w.Text, "last-issued sample failed") }) {
+			if !slices.ContainsFunc(r.Warnings, func(w metric.Warning) bool {
+				return strings.Contains(w.Text,
+					"last-issued sample failed")
+			}) {
 				t.Errorf("loadgen window: got warnings %v, want one about the last-issued sample", r.Warnings)
 			}
 		})
@@ -194,7 +197,8 @@ func TestAIPerf(t *testing.T) {
 	nearValue(t, "QPS", r.QPS, 2)
 	near(t, "TPOT", r.TPOT.Mean, 399.5e6/4)
 
-	_, list = openText(t, strings.Replace(aiperfText, `"metrics":{`, `"metrics":{"request_latency":{"value":480.25,"unit":"ms"},`, 1), events.FileOptions{})
+	_, list = openText(t, strings.Replace(aiperfText, `"metrics":{`,
+		`"metrics":{"request_latency":{"value":480.25,"unit":"ms"},`, 1), events.FileOptions{})
 	q = assemble(t, list, events.Rules{}).Requests[0]
 	equal(t, "end by AIPerf's latency", q.CompleteNS-q.IssuedNS, 480250000)
 }
@@ -204,7 +208,8 @@ const vllmText = `{"date":"20260101-000000","backend":"openai","model_id":"m","n
 "itls":[[0.05,0.15],[],[]],"generated_texts":["abc","d",""],"errors":["","","Traceback\n  x\nTimeoutError: late"],"mean_ttft_ms":150.0}`
 
 func TestVLLM(t *testing.T) {
-	f, list := openText(t, vllmText, events.FileOptions{Anchor: events.Anchor{Source: "--anchor", FirstNS: 1_700_000_000e9}})
+	f, list := openText(t, vllmText, events.FileOptions{Anchor: events.Anchor{Source: "--anchor",
+		FirstNS: 1_700_000_000e9}})
 	equal(t, "kind", f.Kind, events.KindVLLM)
 	equal(t, "clock", f.Clock, events.ClockAnchored)
 	equal(t, "first event", f.FirstNS, 1_700_000_000e9)
@@ -315,7 +320,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestLongLine checks that a line over the limit costs itself.
 func TestLongLine(t *testing.T) {
-	long := `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}` + "\n" + strings.Repeat("x", 600<<10) + "\n" +
+	long := `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}` + "\n" + strings.Repeat("x", 600<<10) +
+		"\n" +
 		`{"event_type":"sample.complete","timestamp_ns":2,"sample_uuid":"a"}`
 	f, list := openText(t, long, events.FileOptions{MaxLine: 1000})
 	equal(t, "events", len(list), 2)
@@ -341,10 +347,13 @@ func TestRequestEvents(t *testing.T) {
 		}
 		text := rapid.StringMatching(`[a-z0-9<>"é]{0,9}`)
 		tokens := rapid.IntRange(-1, 99)
-		q := events.Request{ID: "x" + text.Draw(t, "id"), IssuedNS: step("issued"), UpstreamNS: maybe("upstream"), ByteNS: maybe("byte"), FirstNS: maybe("first"),
+		q := events.Request{ID: "x" + text.Draw(t, "id"), IssuedNS: step("issued"), UpstreamNS: maybe("upstream"),
+			ByteNS: maybe("byte"), FirstNS: maybe("first"),
 			Input: tokens.Draw(t, "isl"), Output: tokens.Draw(t, "osl"), AfterFirst: tokens.Draw(t, "after"),
-			Finish: text.Draw(t, "finish"), RequestID: text.Draw(t, "rid"), Endpoint: text.Draw(t, "endpoint"), Model: text.Draw(t, "model"),
-			Phase: text.Draw(t, "phase"), Conversation: text.Draw(t, "conversation"), Turn: rapid.IntRange(0, 3).Draw(t, "turn"), Tracked: true}
+			Finish: text.Draw(t, "finish"), RequestID: text.Draw(t, "rid"), Endpoint: text.Draw(t, "endpoint"),
+			Model: text.Draw(t, "model"),
+			Phase: text.Draw(t, "phase"), Conversation: text.Draw(t, "conversation"),
+			Turn: rapid.IntRange(0, 3).Draw(t, "turn"), Tracked: true}
 		q.LastNS = q.FirstNS
 		if q.Output >= 0 {
 			q.Source = events.TokensUsage
@@ -353,7 +362,8 @@ func TestRequestEvents(t *testing.T) {
 			q.Status = events.Succeeded
 		}
 		if rapid.Bool().Draw(t, "fails") {
-			q.Status, q.Error, q.HTTPStatus = events.Failed, text.Draw(t, "error"), rapid.SampledFrom([]int{0, 200, 500}).Draw(t, "http")
+			q.Status, q.Error, q.HTTPStatus = events.Failed, text.Draw(t, "error"),
+				rapid.SampledFrom([]int{0, 200, 500}).Draw(t, "http")
 		}
 		s, err := events.Assemble(stream(q.Events()), events.Rules{})
 		if err != nil || len(s.Requests) != 1 || s.Orphans+s.Unknown+s.BadData != 0 {
@@ -367,14 +377,17 @@ func TestRequestEvents(t *testing.T) {
 
 // FuzzOpen reads arbitrary files and reports what they give.
 func FuzzOpen(f *testing.F) {
-	for _, s := range []string{aiperfText, vllmText, guideText, snapshotText, resultText, legacyText, `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}`, `{"ttfts":null,"start_times":[null]}`} {
-		for _, kind := range []string{"", events.KindMLPerf, events.KindAIPerf, events.KindVLLM, events.KindGuideLLM, events.KindSummary} {
+	for _, s := range []string{aiperfText, vllmText, guideText, snapshotText, resultText, legacyText,
+		`{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a"}`, `{"ttfts":null,"start_times":[null]}`} {
+		for _, kind := range []string{"", events.KindMLPerf, events.KindAIPerf, events.KindVLLM, events.KindGuideLLM,
+			events.KindSummary} {
 			f.Add(s, kind)
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, kind string) {
 		defer fuzzbound.Check(t)()
-		file, err := events.Open("", strings.NewReader(text), events.FileOptions{Kind: kind, MaxLine: 1 << 16, MaxSize: 1 << 20, MaxRequests: 1000})
+		file, err := events.Open("", strings.NewReader(text),
+			events.FileOptions{Kind: kind, MaxLine: 1 << 16, MaxSize: 1 << 20, MaxRequests: 1000})
 		if err != nil {
 			return
 		}
@@ -418,7 +431,8 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(`{"osl":5,"token_source":"usage","http_status":500}`, "sample.detail", "usage")
 	f.Fuzz(func(t *testing.T, data, kind, tokenizer string) {
 		defer fuzzbound.Check(t)()
-		list := []metric.Event{ev(1, events.SampleIssued, "a", data), ev(2, kind, "a", data), ev(3, events.SampleComplete, "a", data)}
+		list := []metric.Event{ev(1, events.SampleIssued, "a", data), ev(2, kind, "a", data),
+			ev(3, events.SampleComplete, "a", data)}
 		s, err := events.Assemble(stream(list), events.Rules{Lenient: true, Tokenizer: tokenizer})
 		if err != nil {
 			return

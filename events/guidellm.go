@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// guideRequest is a request of guidellm's report, of today's form (info.timings)
-// or of that before version 0.4 (start_time and so on). Times are Unix seconds.
+// guideRequest is a request of guidellm's report, of today's form (info.timings) or of that before version 0.4
+// (start_time and so on). Times are Unix seconds.
 type guideRequest struct {
 	ID     string   `json:"request_id"`
 	Input  *int     `json:"prompt_tokens"`
@@ -31,9 +31,8 @@ type guideRequest struct {
 	} `json:"info"`
 }
 
-// readGuideLLM reads benchmarks[].requests.{successful,errored,incomplete}[]. Each
-// benchmark is a phase. An incomplete request was cut off when its benchmark
-// ended: it stays in flight.
+// readGuideLLM reads benchmarks[].requests.{successful,errored,incomplete}[]. Each benchmark is a phase. An incomplete
+// request was cut off when its benchmark ended: it stays in flight.
 func (f *File) readGuideLLM(dec *json.Decoder) error {
 	return eachField(dec, func(name string) error {
 		if name != "benchmarks" {
@@ -107,8 +106,7 @@ func open(dec *json.Decoder) error {
 	return err
 }
 
-// eachField calls one for every field of an object whose beginning was read; one
-// must read its value.
+// eachField calls one for every field of an object whose beginning was read; one must read its value.
 func eachField(dec *json.Decoder, one func(name string) error) error {
 	for dec.More() {
 		t, err := dec.Token()

@@ -9,9 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// eventLine reads a line of MLPerf's events.jsonl: an event record of today, or
-// one of the old design, whose data is named value and whose wall clock time is a
-// text. The first such time anchors the file.
+// eventLine reads a line of MLPerf's events.jsonl: an event record of today, or one of the old design, whose data is
+// named value and whose wall clock time is a text. The first such time anchors the file.
 func (f *File) eventLine(n int, line []byte) bool {
 	var rec struct {
 		Type         *string         `json:"event_type"`
@@ -62,7 +61,8 @@ func (f *File) eventLine(n int, line []byte) bool {
 // unquoteJSON returns the JSON that a string holds, for writers that encode twice.
 func unquoteJSON(raw json.RawMessage) []byte {
 	var s string
-	if json.Unmarshal(raw, &s) == nil && len(s) > 0 && (s[0] == '[' || s[0] == '{' || s[0] == '"') && json.Valid([]byte(s)) {
+	if json.Unmarshal(raw, &s) == nil && len(s) > 0 && (s[0] == '[' || s[0] == '{' ||
+		s[0] == '"') && json.Valid([]byte(s)) {
 		return []byte(s)
 	}
 	return raw
@@ -70,7 +70,8 @@ func unquoteJSON(raw json.RawMessage) []byte {
 
 // wallTime reads the times that Python prints. Without a zone they are UTC.
 func wallTime(s string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t, true
 		}
@@ -104,10 +105,9 @@ func (m aiperfMetric) ns() (int64, bool) {
 	return int64(math.Round(v)), ok && known && v < math.MaxInt64/2
 }
 
-// aiperfLine reads a line of AIPerf's profile_export.jsonl, one request. Its times
-// are Unix time; the first token is the start plus time_to_first_token, and the end
-// the start plus request_latency, as AIPerf's own statistics have it: the last
-// response, where request_end_ns is when the connection was done with.
+// aiperfLine reads a line of AIPerf's profile_export.jsonl, one request. Its times are Unix time; the first token is
+// the start plus time_to_first_token, and the end the start plus request_latency, as AIPerf's own statistics have it:
+// the last response, where request_end_ns is when the connection was done with.
 func (f *File) aiperfLine(n int, line []byte) bool {
 	var rec struct {
 		Metadata *struct {
@@ -136,7 +136,8 @@ func (f *File) aiperfLine(n int, line []byte) bool {
 		f.bad("line %d: no metadata.request_start_ns", n)
 		return true
 	}
-	q := Request{ID: idOf(m.RequestID, "aiperf-"+strconv.Itoa(n)), IssuedNS: *m.Start, RequestID: m.RequestID, Phase: m.Phase,
+	q := Request{ID: idOf(m.RequestID, "aiperf-"+strconv.Itoa(n)), IssuedNS: *m.Start, RequestID: m.RequestID,
+		Phase:        m.Phase,
 		Conversation: cut(m.Conversation), Turn: m.Turn, Source: TokensLoad, AfterFirst: -1,
 		Input: rec.Metrics["input_sequence_length"].tokens(), Output: rec.Metrics["output_sequence_length"].tokens()}
 	if q.Input < 0 {

@@ -4,9 +4,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Events returns the events of a request that is known as a whole, in an order in
-// which [Assemble] makes the same request of them. What the session decides,
-// Tracked and Block, is not in them.
+// Events returns the events of a request that is known as a whole, in an order in which [Assemble] makes the same
+// request of them. What the session decides, Tracked and Block, is not in them.
 func (q *Request) Events() []metric.Event {
 	var out []metric.Event
 	add := func(kind string, atNS int64) {
@@ -44,7 +43,8 @@ func (q *Request) Events() []metric.Event {
 }
 
 func (q *Request) detail() Detail {
-	d := Detail{ISL: count(q.Input), OSL: count(q.Output), AfterFirst: count(q.AfterFirst), TokenSource: q.Source, Finish: q.Finish,
+	d := Detail{ISL: count(q.Input), OSL: count(q.Output), AfterFirst: count(q.AfterFirst), TokenSource: q.Source,
+		Finish:     q.Finish,
 		HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model, Phase: q.Phase}
 	if q.chunks > 0 {
 		d.Chunks = count(q.chunks)

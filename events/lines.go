@@ -25,9 +25,9 @@ const maxNames = 32
 
 // LineOptions says how lines are read.
 type LineOptions struct {
-	// Now, if not nil, says that the lines come as things happen: it is the instant,
-	// in nanoseconds since 1970. The first time of a clock that does not count from 1970 is then
-	// taken to be that of its arrival. Otherwise such times stay as they are.
+	// Now, if not nil, is for lines that come as things happen: it is the instant, in nanoseconds since 1970. The first
+	// time of a clock that does not count from 1970 is then taken to be that of its arrival. Otherwise such times stay as
+	// they are.
 	Now func() int64
 	// OnAnchor is told of the instant that was found in that way.
 	OnAnchor func(rundb.Clock)
@@ -53,15 +53,14 @@ type lineReader struct {
 	offset   int64
 }
 
-// ReadLines reads JSONL to its end, or until ctx ends, and hands events to the
-// function. A line is an event record of MLPerf's endpoints benchmark (event_type,
-// timestamp_ns, sample_uuid, ...) or a whole request:
+// ReadLines reads JSONL to its end, or until ctx ends, and hands events to the function. A line is an event record of
+// MLPerf's endpoints benchmark (event_type, timestamp_ns, sample_uuid, ...) or a whole request:
 //
 //	{"id": "r1", "issued_ns": 1790000000000000000, "first_ns": ..., "complete_ns": ..., "osl": 128,
 //	 "isl": 512, "status": "ok", "error": null, "x_request_id": "...", "model": "...", "finish_reason": "stop"}
 //
-// Times end in _ns, _us, _ms or _s. A bad line is counted and never an error, nor
-// is a key that is not known; only in fails.
+// Times end in _ns, _us, _ms or _s. A bad line is counted and never an error, nor is a key that is not known; only in
+// fails.
 func ReadLines(ctx context.Context, in io.Reader, o LineOptions, to func(metric.Event)) (LineStats, error) {
 	l := &lineReader{o: o, to: to}
 	r := bufio.NewReaderSize(in, 64<<10)
@@ -129,7 +128,8 @@ func (l *lineReader) line(text []byte) error {
 }
 
 func (l *lineReader) event(f *lineFields) error {
-	ev := metric.Event{Type: f.text("event_type"), Sample: f.text("sample_uuid"), Conversation: f.text("conversation_id"), Data: bytes.Clone(f.take("data"))}
+	ev := metric.Event{Type: f.text("event_type"), Sample: f.text("sample_uuid"), Conversation: f.text("conversation_id"),
+		Data: bytes.Clone(f.take("data"))}
 	at, err := f.time("timestamp")
 	switch {
 	case err != nil:
@@ -156,8 +156,10 @@ func (l *lineReader) event(f *lineFields) error {
 }
 
 func (l *lineReader) request(f *lineFields) error {
-	q := Request{Conversation: f.text("conversation_id"), RequestID: f.text("x_request_id"), Model: f.text("model"), Endpoint: f.text("endpoint"),
-		Finish: f.text("finish_reason"), Phase: f.text("phase"), Source: f.text("token_source"), Input: -1, Output: -1, AfterFirst: -1}
+	q := Request{Conversation: f.text("conversation_id"), RequestID: f.text("x_request_id"), Model: f.text("model"),
+		Endpoint: f.text("endpoint"),
+		Finish:   f.text("finish_reason"), Phase: f.text("phase"), Source: f.text("token_source"), Input: -1, Output: -1,
+		AfterFirst: -1}
 	for _, name := range []string{"id", "sample_uuid", "request_id"} {
 		if id := f.text(name); q.ID == "" {
 			q.ID = id
@@ -166,14 +168,16 @@ func (l *lineReader) request(f *lineFields) error {
 	for _, t := range []struct {
 		name string
 		to   *int64
-	}{{"issued", &q.IssuedNS}, {"upstream", &q.UpstreamNS}, {"byte", &q.ByteNS}, {"first", &q.FirstNS}, {"last", &q.LastNS}, {"complete", &q.CompleteNS}} {
+	}{{"issued", &q.IssuedNS}, {"upstream", &q.UpstreamNS}, {"byte", &q.ByteNS}, {"first", &q.FirstNS},
+		{"last", &q.LastNS}, {"complete", &q.CompleteNS}} {
 		at, err := f.time(t.name)
 		if err != nil {
 			return err
 		}
 		*t.to = at
 	}
-	for name, to := range map[string]*int{"isl": &q.Input, "osl": &q.Output, "osl_after_first": &q.AfterFirst, "turn": &q.Turn, "http_status": &q.HTTPStatus} {
+	for name, to := range map[string]*int{"isl": &q.Input, "osl": &q.Output, "osl_after_first": &q.AfterFirst,
+		"turn": &q.Turn, "http_status": &q.HTTPStatus} {
 		if n, ok := f.integer(name); ok && n >= 0 && n <= maxTokens {
 			*to = n
 		}
@@ -280,8 +284,8 @@ func (f *lineFields) time(name string) (ns int64, err error) {
 	return ns, nil
 }
 
-// scaled is a number times a scale. Integers are exact, and seconds are so to the
-// nanosecond where they are written as decimals.
+// scaled is a number times a scale. Integers are exact, and seconds are so to the nanosecond where they are written as
+// decimals.
 func scaled(s string, scale float64) (int64, error) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -301,8 +305,7 @@ func scaled(s string, scale float64) (int64, error) {
 	return int64(math.Round(v * scale)), nil
 }
 
-// outcome reads how a request ended: status is a word or an HTTP status, error a
-// text or an object with a type.
+// outcome reads how a request ended: status is a word or an HTTP status, error a text or an object with a type.
 func (f *lineFields) outcome(q *Request) {
 	status := strings.ToLower(f.text("status"))
 	if code, err := strconv.Atoi(status); err == nil {

@@ -49,10 +49,12 @@ func TestReadLines(t *testing.T) {
 	check(`{"id":"r","issued_ns":`+t0+`}`, "sample.issued r "+t0)
 	check(`{"id":7,"issued_s":1790000000.000000001,"first_ms":1790000000001.5,"complete_us":1790000000000003,"osl":2,"isl":0,"status":"ok","error":null,"x_request_id":"x","model":"m","finish_reason":"length"}`,
 		"sample.issued 7 1790000000000000001", "sample.recv_first 7 1790000000001500000",
-		`sample.detail 7 1790000000000003000 {"isl":0,"osl":2,"finish_reason":"length","x_request_id":"x","model":"m"}`, "sample.complete 7 1790000000000003000")
+		`sample.detail 7 1790000000000003000 {"isl":0,"osl":2,"finish_reason":"length","x_request_id":"x","model":"m"}`,
+		"sample.complete 7 1790000000000003000")
 	failed := func(end, kind string, detail ...string) {
 		t.Helper()
-		check(`{"id":"f","issued_ns":`+t0+`,`+end+`}`, append(append([]string{"sample.issued f " + t0}, detail...), `error.generic f `+t0+` ["ErrorData","`+kind+`",""]`)...)
+		check(`{"id":"f","issued_ns":`+t0+`,`+end+`}`, append(append([]string{"sample.issued f " + t0}, detail...),
+			`error.generic f `+t0+` ["ErrorData","`+kind+`",""]`)...)
 	}
 	failed(`"status":"error"`, "error")
 	failed(`"error":"timeout"`, "timeout")
@@ -67,7 +69,8 @@ func TestReadLinesBad(t *testing.T) {
 	check := func(line, why string) {
 		t.Helper()
 		got, s := readLines(t, "\n"+line+"\n{\"id\":\"r\",\"issued_ns\":"+t0+"}\n", events.LineOptions{})
-		if got != "sample.issued r "+t0+"\n" || s.Bad != 1 || s.Lines != 2 || s.Requests != 1 || !strings.Contains(s.FirstBad, "line 2: "+why) {
+		if got != "sample.issued r "+t0+"\n" || s.Bad != 1 || s.Lines != 2 || s.Requests != 1 ||
+			!strings.Contains(s.FirstBad, "line 2: "+why) {
 			t.Errorf("%.80s: got %q, %+v", line, got, s)
 		}
 	}
@@ -82,12 +85,14 @@ func TestReadLinesBad(t *testing.T) {
 	check(`{"event_type":"sample.issued"}`, "an event without")
 	check(strings.Repeat("x", 17<<20), "longer than 16 MiB")
 
-	_, s := readLines(t, `{"id":"a","issued_ns":`+t0+`,"b":1,"a":2}`+"\n"+`{"id":"b","issued_ns":`+t0+`,"c":null,"a":2}`, events.LineOptions{})
+	_, s := readLines(t, `{"id":"a","issued_ns":`+t0+`,"b":1,"a":2}`+"\n"+`{"id":"b","issued_ns":`+t0+`,"c":null,"a":2}`,
+		events.LineOptions{})
 	if got := strings.Join(s.Unknown, " "); got != "a b c" {
 		t.Errorf("unknown keys %q", got)
 	}
 	broken := errors.New("broken")
-	if _, err := events.ReadLines(t.Context(), iotest.ErrReader(broken), events.LineOptions{}, nil); !errors.Is(err, broken) {
+	if _, err := events.ReadLines(t.Context(), iotest.ErrReader(broken), events.LineOptions{}, nil); !errors.Is(err,
+		broken) {
 		t.Errorf("an input that fails: %v", err)
 	}
 }
@@ -95,17 +100,20 @@ func TestReadLinesBad(t *testing.T) {
 // TestReadLinesClock places the times of another clock where lines come live, and
 // leaves them where they do not.
 func TestReadLinesClock(t *testing.T) {
-	const lines = `{"event_type":"sample.issued","timestamp_ns":100,"sample_uuid":"s"}` + "\n" + `{"event_type":"sample.complete","timestamp_ns":130,"sample_uuid":"s"}`
+	const lines = `{"event_type":"sample.issued","timestamp_ns":100,"sample_uuid":"s"}` + "\n" +
+		`{"event_type":"sample.complete","timestamp_ns":130,"sample_uuid":"s"}`
 	var anchor rundb.Clock
 	now := int64(1_790_000_000_000_000_000)
 	live := events.LineOptions{Now: func() int64 { now++; return now }, OnAnchor: func(c rundb.Clock) { anchor = c }}
-	if got, s := readLines(t, lines, live); got != "sample.issued s 1790000000000000001\nsample.complete s 1790000000000000031\n" || s.Unanchored != 0 {
+	if got, s := readLines(t, lines, live); got != "sample.issued s 1790000000000000001\nsample.complete s "+
+		"1790000000000000031\n" || s.Unanchored != 0 {
 		t.Errorf("live: %q, %+v", got, s)
 	}
 	if want := (rundb.Clock{Source: "arrival", MonoNS: 100, UnixNS: 1_790_000_000_000_000_001}); anchor != want {
 		t.Errorf("anchor %+v, want %+v", anchor, want)
 	}
-	if got, s := readLines(t, lines, events.LineOptions{}); got != "sample.issued s 100\nsample.complete s 130\n" || s.Unanchored != 2 {
+	if got, s := readLines(t, lines, events.LineOptions{}); got != "sample.issued s 100\nsample.complete s 130\n" ||
+		s.Unanchored != 2 {
 		t.Errorf("from a file: %q, %+v", got, s)
 	}
 }
@@ -113,8 +121,10 @@ func TestReadLinesClock(t *testing.T) {
 // FuzzReadLines feeds anything: what comes out must be events with a type, and as
 // many lines as there are.
 func FuzzReadLines(f *testing.F) {
-	for _, seed := range []string{`{"id":"r","issued_ns":` + t0 + `,"complete_s":1.5e9,"osl":3,"status":"failed"}`, `{"event_type":"complete","timestamp_ns":5,"data":{}}`,
-		"{}\n\n[1]\nnull\n\"x\"", `{"id":"r","issued_s":1e18}`, `{"id":null,"sample_uuid":4,"issued_ms":0.1,"error":{"type":1}}`, "{\"id\":\"\xff\",\"issued_ns\":1}"} {
+	for _, seed := range []string{`{"id":"r","issued_ns":` + t0 + `,"complete_s":1.5e9,"osl":3,"status":"failed"}`,
+		`{"event_type":"complete","timestamp_ns":5,"data":{}}`,
+		"{}\n\n[1]\nnull\n\"x\"", `{"id":"r","issued_s":1e18}`,
+		`{"id":null,"sample_uuid":4,"issued_ms":0.1,"error":{"type":1}}`, "{\"id\":\"\xff\",\"issued_ns\":1}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -132,7 +142,8 @@ func FuzzReadLines(f *testing.F) {
 				lines++
 			}
 		}
-		if err != nil || s.Lines != lines || s.Lines != s.Bad+s.Events+s.Requests || n < s.Events+s.Requests || (s.Bad > 0) != (s.FirstBad != "") {
+		if err != nil || s.Lines != lines || s.Lines != s.Bad+s.Events+s.Requests || n < s.Events+s.Requests ||
+			(s.Bad > 0) != (s.FirstBad != "") {
 			t.Errorf("%q: %+v, %d events, %v", text, s, n, err)
 		}
 	})
@@ -162,9 +173,11 @@ func TestRebuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, fmt.Sprint(q.ID, q.Status, q.Error, q.FirstNS-q.IssuedNS, q.CompleteNS-q.IssuedNS, q.Output, q.Model, q.HTTPStatus))
+		got = append(got, fmt.Sprint(q.ID, q.Status, q.Error, q.FirstNS-q.IssuedNS, q.CompleteNS-q.IssuedNS, q.Output,
+			q.Model, q.HTTPStatus))
 	}
-	if want := "rok592m200"; len(got) != 2 || !strings.Contains(strings.ReplaceAll(strings.Join(got, "|"), " ", ""), want) || !strings.Contains(got[0]+got[1], "failedE") {
+	if want := "rok592m200"; len(got) != 2 || !strings.Contains(strings.ReplaceAll(strings.Join(got, "|"), " ", ""),
+		want) || !strings.Contains(got[0]+got[1], "failedE") {
 		t.Errorf("got %q", got)
 	}
 }

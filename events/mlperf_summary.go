@@ -13,13 +13,13 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// KindSummary is a summary of MLPerf's endpoints benchmark: result_summary.json,
-// old or new, or final_snapshot.json. It has statistics and no requests, so
-// [File.Summarise] reads it and [File.Stream] fails with [ErrSummary].
+// KindSummary is a summary of MLPerf's endpoints benchmark: result_summary.json, old or new, or final_snapshot.json.
+// It has statistics and no requests, so [File.Summarise] reads it and [File.Stream] fails with [ErrSummary].
 const KindSummary = "mlperf-summary"
 
-// ErrSummary says that a file has statistics alone.
-var ErrSummary = errors.New("it is a summary of MLPerf's endpoints benchmark and has no requests; take events.jsonl or the events database of that run (scrapestat requests report and validate read the summary itself)")
+// ErrSummary is the error of a file with statistics alone.
+var ErrSummary = errors.New("it is a summary of MLPerf's endpoints benchmark and has no requests; take events.jsonl " +
+	"or the events database of that run (scrapestat requests report and validate read the summary itself)")
 
 // Percentiles of a summary whose method is none of Methods.
 const (
@@ -30,8 +30,8 @@ const (
 // maxSummary is the largest summary in bytes; real ones have some kilobytes.
 const maxSummary = 16 << 20
 
-// num is a number of a summary. It is not ok where the summary has null, nothing,
-// something else, or a number that float64 does not hold.
+// num is a number of a summary. It is not ok where the summary has null, nothing, something else, or a number that
+// float64 does not hold.
 type num struct {
 	v    float64
 	text string
@@ -58,8 +58,7 @@ func (n num) count() int {
 	return int(n.v)
 }
 
-// nums are numbers by name; what is no object is none. Percentiles come as "99.0",
-// or as "99" from old versions.
+// nums are numbers by name; what is no object is none. Percentiles come as "99.0", or as "99" from old versions.
 type nums map[string]num
 
 func (m *nums) UnmarshalJSON(data []byte) error {
@@ -78,8 +77,8 @@ func (m nums) at(p float64) num {
 	return m[key(p, false)]
 }
 
-// rollup is the statistics of one value as both files have them: a snapshot with
-// count and sum_sq, a result with avg, std_dev and a histogram.
+// rollup is the statistics of one value as both files have them: a snapshot with count and sum_sq, a result with avg,
+// std_dev and a histogram.
 type rollup struct {
 	Count       num  `json:"count"`
 	Total       num  `json:"total"`
@@ -93,8 +92,7 @@ type rollup struct {
 	Histogram   bins `json:"histogram"`
 }
 
-// bins is the counts of a result's histogram; a snapshot's has another form, which is
-// not needed.
+// bins is the counts of a result's histogram; a snapshot's has another form, which is not needed.
 type bins []num
 
 func (b *bins) UnmarshalJSON(data []byte) error {
@@ -108,8 +106,7 @@ func (b *bins) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// n is how many values there are, -1 when that cannot be told. A result does not say
-// it: total / avg does.
+// n is how many values there are, -1 when that cannot be told. A result does not say it: total / avg does.
 func (s *rollup) n() int {
 	if s.Count.ok {
 		return s.Count.count()
@@ -163,14 +160,14 @@ type summaryFile struct {
 	options ReportOptions
 }
 
-// Summarise reads a file of [KindSummary], once, as the report that it holds: numbers
-// stay as the benchmark computed them, and what it did not write is missing with the
-// reason. Its method of percentiles and its time per output token win over
-// those of o; a warning tells so. Of the windows it has tracked and maybe loadgen,
-// or mlperf-legacy before April 2026.
+// Summarise reads a file of [KindSummary], once, as the report that it holds: numbers stay as the benchmark computed
+// them, and what it did not write is missing with the reason. Its method of percentiles and its time per output token
+// win over those of o; a warning tells so. Of the windows it has tracked and maybe loadgen, or mlperf-legacy before
+// April 2026.
 func (f *File) Summarise(o ReportOptions) (*Report, error) {
 	if f.Kind != KindSummary {
-		return nil, fmt.Errorf("summarise %s: it is of kind %s and has requests; only %s is read like this", f.path, f.Kind, KindSummary)
+		return nil, fmt.Errorf("summarise %s: it is of kind %s and has requests; only %s is read like this", f.path, f.Kind,
+			KindSummary)
 	}
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -190,8 +187,8 @@ func (f *File) Summarise(o ReportOptions) (*Report, error) {
 	return r, nil
 }
 
-// fromSnapshot fills the fields of a result from the metrics of a snapshot. Of two
-// with the same name the last one counts, as in MLPerf's own reader.
+// fromSnapshot fills the fields of a result from the metrics of a snapshot. Of two with the same name the last one
+// counts, as in MLPerf's own reader.
 func (s *summaryFile) fromSnapshot() {
 	const finish = "tracked_finish_reason_"
 	reasons := map[string]int{}
@@ -239,7 +236,8 @@ func (s *summaryFile) report() (*Report, error) {
 	old := s.Mode != "" // only reports before April 2026 name a mode
 	o := &s.options
 	r := &Report{Summary: KindSummary, Weight: o.Weight, PerToken: PerAfterFirst, Finish: s.finish,
-		Issued: s.Issued.count(), Completed: s.Completed.count(), Failed: s.Failed.count(), Succeeded: -1, InFlight: -1, Outside: -1}
+		Issued: s.Issued.count(), Completed: s.Completed.count(), Failed: s.Failed.count(), Succeeded: -1, InFlight: -1,
+		Outside: -1}
 	if s.finish == nil {
 		r.Finish = []Count{}
 	}
@@ -257,7 +255,8 @@ func (s *summaryFile) report() (*Report, error) {
 	s.setMethod(old)
 	s.rates(r, minus)
 	s.values(r, old)
-	if r.Goodput = unknown("no limit of TTFT, TPOT or latency was given"); slices.ContainsFunc(o.Limits, func(t Target) bool { return t.perRequest() }) {
+	if r.Goodput = unknown("no limit of TTFT, TPOT or latency was given"); slices.ContainsFunc(o.Limits,
+		func(t Target) bool { return t.perRequest() }) {
 		r.Goodput = unknown("a summary has no requests to judge")
 	}
 	s.warn(r, old)
@@ -277,7 +276,8 @@ func (s *summaryFile) window(r *Report, old bool) (minus int, err error) {
 	case old:
 		return 0, fmt.Errorf("an old summary has no requests to make the window %q of; it has %s", want, WindowLegacy)
 	default:
-		return 0, fmt.Errorf("a summary has no requests to make the window %q of; it has %s and %s", want, WindowTracked, WindowLoadGen)
+		return 0, fmt.Errorf("a summary has no requests to make the window %q of; it has %s and %s", want, WindowTracked,
+			WindowLoadGen)
 	}
 	r.Window = has
 	if r.Duration = unknown("the summary has no length of the window %s", has); length.ok && length.v > 0 {
@@ -299,10 +299,11 @@ func (s *summaryFile) setMethod(old bool) {
 	}
 }
 
-// rates divides the counts. The completed requests of a summary have the failed ones
-// among them, as far as those ended.
+// rates divides the counts. The completed requests of a summary have the failed ones among them, as far as those
+// ended.
 func (s *summaryFile) rates(r *Report, minus int) {
-	r.QPS, r.QPSAll = unknown("the summary has no count of completed requests"), unknown("the summary has no count of completed requests")
+	r.QPS, r.QPSAll = unknown("the summary has no count of completed requests"),
+		unknown("the summary has no count of completed requests")
 	if r.Completed >= 0 {
 		r.QPSAll = per(float64(max(r.Completed-minus, 0)), r.Duration)
 		switch {
@@ -314,7 +315,8 @@ func (s *summaryFile) rates(r *Report, minus int) {
 			r.QPS = unknown("the completed requests of a summary have failed ones among them; QPS of all has them")
 		}
 	}
-	if r.TPS = unknown("the summary has no output tokens"); s.OSL != nil && s.OSL.n() > 0 && s.OSL.Total.ok && s.OSL.Total.v >= 0 {
+	if r.TPS = unknown("the summary has no output tokens"); s.OSL != nil && s.OSL.n() > 0 && s.OSL.Total.ok &&
+		s.OSL.Total.v >= 0 {
 		r.TPS = per(s.OSL.Total.v, r.Duration)
 		r.TokenSources = []Count{{N: s.OSL.n()}}
 	}
@@ -327,7 +329,8 @@ func (s *summaryFile) values(r *Report, old bool) {
 	r.OSL = s.distribution(s.OSL, "output tokens")
 	r.ISL = s.distribution(s.isl, "prompt tokens")
 	if r.Latency = r.LatencyAll; r.Failed != 0 {
-		r.Latency = Distribution{Method: s.method, Reason: "the summary's latencies are of failed requests too: see latency of all"}
+		r.Latency = Distribution{Method: s.method, Reason: "the summary's latencies are of failed requests too: see " +
+			"latency of all"}
 	}
 	tpot := s.distribution(s.TPOT, "times per output token (did the run stream, with a tokenizer?)")
 	none := func(weight string) Distribution {
@@ -371,8 +374,8 @@ func (s *summaryFile) distribution(in *rollup, what string) Distribution {
 	return d
 }
 
-// deviation sets the standard deviations. From sums it takes n*sum_sq - total^2 in
-// enough digits: both are near 10^30 for latencies, and their difference is what counts.
+// deviation sets the standard deviations. From sums it takes n*sum_sq - total^2 in enough digits: both are near 10^30
+// for latencies, and their difference is what counts.
 func (s *summaryFile) deviation(d *Distribution, in *rollup) {
 	n := float64(d.N)
 	d.StdDev, d.PopStdDev = unknown("the summary has no deviation"), math.NaN()
@@ -398,8 +401,8 @@ func (s *summaryFile) deviation(d *Distribution, in *rollup) {
 	}
 }
 
-// exact is an integer with all its digits, as sums of nanoseconds are written, or else
-// what float64 holds: an exponent of a billion would take the memory of its digits.
+// exact is an integer with all its digits, as sums of nanoseconds are written, or else what float64 holds: an exponent
+// of a billion would take the memory of its digits.
 func exact(n num) *big.Float {
 	f := new(big.Float).SetPrec(4096)
 	if i, ok := new(big.Int).SetString(n.text, 10); ok {
@@ -416,17 +419,23 @@ func (s *summaryFile) warn(r *Report, old bool) {
 		}
 	}
 	o := &s.options
-	add(r.Window != o.Window.Name && o.Window.Name != "", "summary_window", "the window is %s, the one this summary has", r.Window)
-	add(s.method != o.Method, "summary_percentiles", "percentiles are by the method %s, as the summary has them, not by %s", s.method, o.Method)
-	add(o.TPOT != PerAfterFirst && s.TPOT != nil, "summary_tpot", "the time per output token is that of %s, as the summary has it, not of %s", PerAfterFirst, o.TPOT)
-	add(r.Failed > 0, "summary_failed", "%d requests failed; a summary has them in the latency of all, and those with a first chunk in the TTFT", r.Failed)
+	add(r.Window != o.Window.Name && o.Window.Name != "", "summary_window", "the window is %s, the one this summary has",
+		r.Window)
+	add(s.method != o.Method, "summary_percentiles",
+		"percentiles are by the method %s, as the summary has them, not by %s", s.method, o.Method)
+	add(o.TPOT != PerAfterFirst && s.TPOT != nil, "summary_tpot",
+		"the time per output token is that of %s, as the summary has it, not of %s", PerAfterFirst, o.TPOT)
+	add(r.Failed > 0, "summary_failed", "%d requests failed; a summary has them in the latency of all, and those with a "+
+		"first chunk in the TTFT", r.Failed)
 	switch {
 	case old:
 	case s.State == nil:
 		add(true, "summary_incomplete", "the summary does not say whether the run ended as it should")
 	case *s.State != "complete":
-		add(true, "summary_incomplete", "the run's state is %q: the numbers are of a part of it, and percentiles are approximate", cut(*s.State))
+		add(true, "summary_incomplete", "the run's state is %q: the numbers are of a part of it, and percentiles are "+
+			"approximate", cut(*s.State))
 	case s.Pending.ok && s.Pending.v > 0, s.Complete != nil && !*s.Complete:
-		add(true, "summary_incomplete", "not all texts were counted when the summary was made: TPOT and tokens are of a part of the requests")
+		add(true, "summary_incomplete", "not all texts were counted when the summary was made: TPOT and tokens are of a "+
+			"part of the requests")
 	}
 }

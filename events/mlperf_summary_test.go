@@ -105,7 +105,8 @@ func TestSnapshot(t *testing.T) {
 	equal(t, "prompt tokens", r.ISL.N, 1)
 	equal(t, "no deviation of one", r.ISL.StdDev.Known, false)
 	equal(t, "warnings", codes(r), "summary_percentiles")
-	equal(t, "warnings", codes(summaryOf(t, snapshotText, events.ReportOptions{Method: events.Lower, TPOT: events.PerAfterFirst})), "")
+	equal(t, "warnings", codes(summaryOf(t, snapshotText, events.ReportOptions{Method: events.Lower,
+		TPOT: events.PerAfterFirst})), "")
 
 	r = summaryOf(t, snapshotText, events.ReportOptions{Window: events.Window{Name: events.WindowLoadGen}})
 	equal(t, "window", r.Window, events.WindowLoadGen)
@@ -133,7 +134,8 @@ func TestResultSummary(t *testing.T) {
 	lacks(t, "osl", r.OSL, "no output tokens")
 	equal(t, "warnings", codes(r), "summary_percentiles summary_tpot summary_failed summary_incomplete")
 	data, err := json.Marshal(r)
-	if err != nil || !strings.Contains(string(data), `"succeeded":null`) || !strings.Contains(string(data), `"99.9":null,"99.0":10`) {
+	if err != nil || !strings.Contains(string(data), `"succeeded":null`) ||
+		!strings.Contains(string(data), `"99.9":null,"99.0":10`) {
 		t.Errorf("JSON %s, %v", data, err)
 	}
 	r = summaryOf(t, resultText, events.ReportOptions{Window: events.Window{Name: events.WindowLoadGen}})
@@ -194,9 +196,12 @@ func TestSummaryRefuses(t *testing.T) {
 	check(snapshotText[:300], auto, none, "unexpected EOF")
 	check(snapshotText, events.FileOptions{MaxSize: 100}, none, "larger than 100 bytes")
 	check(snapshotText, auto, events.ReportOptions{Method: "best"}, `"best"`)
-	check(snapshotText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowSteady}}, "no requests to make the window")
-	check(snapshotText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowLegacy}}, "it has tracked and loadgen")
-	check(legacyText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowLoadGen}}, "it has mlperf-legacy")
+	check(snapshotText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowSteady}},
+		"no requests to make the window")
+	check(snapshotText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowLegacy}},
+		"it has tracked and loadgen")
+	check(legacyText, auto, events.ReportOptions{Window: events.Window{Name: events.WindowLoadGen}},
+		"it has mlperf-legacy")
 	f, err := events.Open("f", strings.NewReader(snapshotText), auto)
 	if err != nil {
 		t.Fatal(err)
@@ -210,17 +215,22 @@ func TestSummaryRefuses(t *testing.T) {
 
 // TestSummaryNonsense holds that values that make no sense are none, with a reason.
 func TestSummaryNonsense(t *testing.T) {
-	for _, series := range []string{`"count": -1, "total": 1, "min": 1, "max": 1`, `"count": 1.5, "total": 1, "min": 1, "max": 1`,
-		`"count": 1e300, "total": 1, "min": 1, "max": 1`, `"count": 2, "total": null, "min": 1, "max": 1`, `"count": 2, "total": 1e999, "min": 1, "max": 1`,
+	for _, series := range []string{`"count": -1, "total": 1, "min": 1, "max": 1`,
+		`"count": 1.5, "total": 1, "min": 1, "max": 1`,
+		`"count": 1e300, "total": 1, "min": 1, "max": 1`, `"count": 2, "total": null, "min": 1, "max": 1`,
+		`"count": 2, "total": 1e999, "min": 1, "max": 1`,
 		`"count": 2, "total": 3, "min": 2, "max": 1`, `"count": 2, "total": "3", "min": 1, "max": 2`} {
-		r := summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", `+series+`}]}`, events.ReportOptions{})
+		r := summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", `+series+`}]}`,
+			events.ReportOptions{})
 		lacks(t, series, r.TTFT, "lack their number, total, minimum or maximum")
 		equal(t, "issued", r.Issued, -1)
 		equal(t, "qps", r.QPSAll.Reason, "the summary has no count of completed requests")
 	}
-	r := summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e308, "min": 1, "max": 1e308, "sum_sq": 1e308, "percentiles": [1]}]}`, events.ReportOptions{})
+	r := summaryOf(t,
+		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e308, "min": 1, "max": 1e308, "sum_sq": 1e308, "percentiles": [1]}]}`, events.ReportOptions{})
 	equal(t, "deviation of the absurd", r.TTFT.StdDev.Known, false)
-	r = summaryOf(t, `{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e-999999999, "min": 0, "max": 1, "sum_sq": 1e-999999999}]}`, events.ReportOptions{})
+	r = summaryOf(t,
+		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e-999999999, "min": 0, "max": 1, "sum_sq": 1e-999999999}]}`, events.ReportOptions{})
 	nearValue(t, "deviation of exponents of a billion", r.TTFT.StdDev, 0)
 }
 
@@ -271,7 +281,8 @@ func TestSummaryEqualsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, b := got.Latency, want.Latency
-		if a.N != b.N || a.Min != b.Min || a.Max != b.Max || math.Abs(a.PopStdDev-b.PopStdDev) > 1e-6*(1+b.PopStdDev) || math.Abs(a.Mean-b.Mean) > 1e-6 || a.Reason != "" {
+		if a.N != b.N || a.Min != b.Min || a.Max != b.Max || math.Abs(a.PopStdDev-b.PopStdDev) > 1e-6*(1+b.PopStdDev) ||
+			math.Abs(a.Mean-b.Mean) > 1e-6 || a.Reason != "" {
 			t.Fatalf("summary %+v\nevents  %+v", a, b)
 		}
 		for i := range a.Quantiles {

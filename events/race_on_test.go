@@ -2,6 +2,6 @@
 
 package events_test
 
-// underRace says that the race detector watches, which makes everything ten times
+// underRace reports whether the race detector watches, which makes everything ten times
 // slower.
 const underRace = true

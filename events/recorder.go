@@ -23,16 +23,14 @@ type RecorderOptions struct {
 	Source string
 	// MaxBytes is how much memory may wait for the disk, 256 MiB if 0.
 	MaxBytes int64
-	// Block makes Record wait while MaxBytes are in use. Otherwise it drops the
-	// event and counts it.
+	// Block makes Record wait while MaxBytes are in use. Otherwise it drops the event and counts it.
 	Block bool
-	// Create is what a new run is made with where the directory holds none; nil
-	// refuses that.
+	// Create is what a new run is made with where the directory holds none; nil refuses that.
 	Create *rundb.Meta
 }
 
-// A transaction is begun when this many events wait, when this much time has
-// passed, or at once for an event that must not be lost: an error, the end.
+// A transaction is begun when this many events wait, when this much time has passed, or at once for an event that must
+// not be lost: an error, the end.
 const (
 	commitEvents = 1000
 	commitEvery  = 100 * time.Millisecond
@@ -44,23 +42,22 @@ const maxData = 16 << 20
 // entrySize is about the memory of an event without its texts.
 const entrySize = 128
 
-// shards is how many goroutines may call Record without waiting for each other,
-// and segmentLen how many events are allocated at a time.
+// shards is how many goroutines may call Record without waiting for each other, and segmentLen how many events are
+// allocated at a time.
 const (
 	shards     = 16
 	segmentLen = 256
 )
 
-// Recorder writes events into a run while it happens, from any number of
-// goroutines. Record appends to memory; one goroutine writes.
+// Recorder writes events into a run while it happens, from any number of goroutines. Record appends to memory; one
+// goroutine writes.
 //
 //	rec, err := events.NewRecorder(ctx, dir, events.RecorderOptions{})
 //	rec.Record(metric.Event{Sample: id, Type: events.SampleIssued, AtNS: rec.Now()})
 //	pending, err := rec.Close(ctx)
 //
-// Events are in the file in an order that agrees with that of Record: one that was
-// told before another one is before it. When a process is killed, those of
-// the last 100 ms are lost.
+// Events are in the file in an order that agrees with that of Record: one that was told before another one is before
+// it. When a process is killed, those of the last 100 ms are lost.
 type Recorder struct {
 	w      *rundb.EventWriter
 	wmu    sync.Mutex // of w
@@ -91,8 +88,8 @@ type entry struct {
 	metric.Event
 }
 
-// shard is a list of segments of which the last one is being filled. It is as
-// large as two cache lines, so that shards do not disturb each other.
+// shard is a list of segments of which the last one is being filled. It is as large as two cache lines, so that shards
+// do not disturb each other.
 type shard struct {
 	mu     sync.Mutex
 	closed bool
@@ -101,9 +98,8 @@ type shard struct {
 	_      [64]byte
 }
 
-// NewRecorder opens the run in the existing directory dir for events, also one
-// that another process records into. It fails with [rundb.ErrEventWriter] when
-// somebody else does so already. The caller must Close the Recorder.
+// NewRecorder opens the run in the existing directory dir for events, also one that another process records into. It
+// fails with [rundb.ErrEventWriter] when somebody else does so already. The caller must Close the Recorder.
 func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder, error) {
 	if o.Source == "" {
 		o.Source = "recorder"
@@ -115,7 +111,8 @@ func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder,
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{w: w, o: o, origin: time.Now(), seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Recorder{w: w, o: o, origin: time.Now(), seed: maphash.MakeSeed(), wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{})}
 	r.room = sync.NewCond(&r.mu)
 	if err := w.Anchor(ctx, rundb.Clock{Source: o.Source, UnixNS: r.origin.UnixNano()}); err != nil {
 		return nil, errors.Join(err, w.Close(ctx))
@@ -128,26 +125,25 @@ func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder,
 	return r, nil
 }
 
-// Now returns the instant on the axis of the recorder, nanoseconds since 1970: that
-// of its start plus the monotonic clock, so that a step of the wall clock does not
-// show. The start is in the table clock, as 0 of the recorder's clock.
+// Now returns the instant on the axis of the recorder, nanoseconds since 1970: that of its start plus the monotonic
+// clock, so that a step of the wall clock does not show. The start is in the table clock, as 0 of the recorder's
+// clock.
 func (r *Recorder) Now() int64 { return r.At(time.Now()) }
 
 // At returns an instant that time.Now gave on the axis of the recorder.
 func (r *Recorder) At(t time.Time) int64 { return r.origin.UnixNano() + int64(t.Sub(r.origin)) }
 
-// Anchor records that a clock of a source showed monoNS at unixNS. It waits for
-// the disk and must not be called after Close.
+// Anchor records that a clock of a source showed monoNS at unixNS. It waits for the disk and must not be called after
+// Close.
 func (r *Recorder) Anchor(ctx context.Context, c rundb.Clock) error {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
 	return r.w.Anchor(ctx, c)
 }
 
-// Record takes an event; its Data must not be changed any more. It never waits for
-// the disk unless Block is set. An event without a type is refused, Data that is no
-// JSON or larger than 16 MiB is left out; both are counted as encode errors. After
-// Close has begun, events are late: counted and not recorded.
+// Record takes an event; its Data must not be changed any more. It never waits for the disk unless Block is set. An
+// event without a type is refused, Data that is no JSON or larger than 16 MiB is left out; both are counted as encode
+// errors. After Close has begun, events are late: counted and not recorded.
 func (r *Recorder) Record(ev metric.Event) {
 	if ev.Type == "" {
 		r.encodeErrors.Add(1)
@@ -196,7 +192,7 @@ func (r *Recorder) Flush() {
 	}
 }
 
-// reserve takes memory; it says whether there was some.
+// reserve takes memory; it reports whether there was some.
 func (r *Recorder) reserve(size int64) bool {
 	if r.bytes.Add(size) <= r.o.MaxBytes {
 		return true
@@ -262,8 +258,8 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// cut takes what waits, in order. All shards are held for the moment: an event
-// that is taken has none before it that is not. last closes the shards.
+// cut takes what waits, in order. All shards are held for the moment: an event that is taken has none before it that
+// is not. last closes the shards.
 func (r *Recorder) cut(batch []entry, last bool) []entry {
 	var segments [][]entry
 	for i := range r.shard {
@@ -298,8 +294,7 @@ func (r *Recorder) cut(batch []entry, last bool) []entry {
 	return batch
 }
 
-// write commits events, some at a time, so that what records scrapes into the same
-// file gets its turn.
+// write commits events, some at a time, so that what records scrapes into the same file gets its turn.
 func (r *Recorder) write(ctx context.Context, batch []entry) error {
 	if len(batch) == 0 {
 		r.wmu.Lock()
@@ -359,9 +354,8 @@ func (r *Recorder) Stats() rundb.EventStats {
 		EncodeErrors: r.encodeErrors.Load(), MaxQueue: r.maxQueue.Load()}
 }
 
-// Close writes what waits, until ctx ends, and closes the run. It returns how many
-// events are not in the file that Record took, which is not 0 only with an error.
-// After the first call it returns the same again.
+// Close writes what waits, until ctx ends, and closes the run. It returns how many events are not in the file that
+// Record took, which is not 0 only with an error. After the first call it returns the same again.
 func (r *Recorder) Close(ctx context.Context) (pending int, err error) {
 	r.once.Do(func() {
 		close(r.stop)

@@ -124,7 +124,8 @@ func TestRecorder(t *testing.T) {
 	for g := range writers {
 		wg.Go(func() {
 			for i := range each {
-				r.Record(metric.Event{Sample: strconv.Itoa(g) + "-" + strconv.Itoa(i), Type: events.SampleIssued, AtNS: r.Now(), Data: []byte("null")})
+				r.Record(metric.Event{Sample: strconv.Itoa(g) + "-" + strconv.Itoa(i), Type: events.SampleIssued, AtNS: r.Now(),
+					Data: []byte("null")})
 			}
 		})
 	}
@@ -156,7 +157,8 @@ func TestRecorder(t *testing.T) {
 		}
 		next[g]++
 	}
-	if s, all := stats(t, dir), int64(writers*each); s.Recorded != all || s.Lost() != 0 || s.MaxQueue < 1 || s.MaxQueue > all {
+	if s, all := stats(t, dir), int64(writers*each); s.Recorded != all || s.Lost() != 0 || s.MaxQueue < 1 ||
+		s.MaxQueue > all {
 		t.Errorf("statistics %+v", s)
 	}
 }

@@ -31,12 +31,10 @@ type ReportOptions struct {
 	MLPerfKeys bool
 }
 
-// Report is what a window of a session says. Times are nanoseconds, rates are
-// per second. Nothing that is missing is 0: it is a Value or a Distribution with
-// a reason.
+// Report is what a window of a session says. Times are nanoseconds, rates are per second. Nothing that is missing is
+// 0: it is a Value or a Distribution with a reason.
 //
-// A report of a summary ([File.Summarise]) has Summary set, and -1 for counts of
-// requests that it does not have.
+// A report of a summary ([File.Summarise]) has Summary set, and -1 for counts of requests that it does not have.
 type Report struct {
 	Summary      string // KindSummary, or "" when it was made of requests
 	Window       string
@@ -53,8 +51,8 @@ type Report struct {
 	QPS    Value // successes per second
 	QPSAll Value // completions per second, failed ones too
 	TPS    Value // output tokens per second
-	// Goodput is the successes per second that keep all of Limits. GoodMissing
-	// of the successes lack a value to judge by and are not good.
+	// Goodput is the successes per second that keep all of Limits. GoodMissing of the successes lack a value to judge by
+	// and are not good.
 	Goodput     Value
 	GoodMissing int
 
@@ -94,7 +92,8 @@ func (o *ReportOptions) validate() error {
 		return fmt.Errorf("report requests: unknown percentile method %q (known: %s)", o.Method, strings.Join(Methods, ", "))
 	}
 	if !slices.Contains(Denominators, o.TPOT) {
-		return fmt.Errorf("report requests: unknown denominator %q of the time per output token (known: %s)", o.TPOT, strings.Join(Denominators, ", "))
+		return fmt.Errorf("report requests: unknown denominator %q of the time per output token (known: %s)", o.TPOT,
+			strings.Join(Denominators, ", "))
 	}
 	return nil
 }
@@ -108,8 +107,10 @@ func Summarise(s *Session, o ReportOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Window: sp.window.Name, FromNS: sp.from, ToNS: sp.to, Duration: sp.duration, PerToken: o.TPOT, Weight: o.Weight,
-		Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests), Warnings: append([]metric.Warning{}, s.Warnings...)}
+	r := &Report{Window: sp.window.Name, FromNS: sp.from, ToNS: sp.to, Duration: sp.duration, PerToken: o.TPOT,
+		Weight: o.Weight,
+		Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests),
+		Warnings: append([]metric.Warning{}, s.Warnings...)}
 	r.count(sp)
 	r.distributions(sp.requests, o)
 	r.goodput(sp, o)
@@ -167,8 +168,7 @@ func (q *Request) Latency() (ns float64, ok bool) {
 	return float64(q.CompleteNS - q.IssuedNS), q.CompleteNS != 0 && q.CompleteNS >= q.IssuedNS
 }
 
-// TPOT is the time per output token in nanoseconds, with the tokens it was
-// divided by.
+// TPOT is the time per output token in nanoseconds, with the tokens it was divided by.
 func (q *Request) TPOT(denominator string) (ns float64, tokens int, ok bool) {
 	if q.FirstNS == 0 || q.CompleteNS < q.FirstNS {
 		return 0, 0, false
@@ -213,8 +213,7 @@ func (g *gather) distribution(o ReportOptions, why string) Distribution {
 	return d
 }
 
-// distributions computes all distributions. TTFT and TPOT are of successes:
-// a failure has no last token.
+// distributions computes all distributions. TTFT and TPOT are of successes: a failure has no last token.
 func (r *Report) distributions(requests []*Request, o ReportOptions) {
 	var ttft, latency, all, tpot, isl, osl gather
 	var weighted []Weighted

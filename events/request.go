@@ -15,8 +15,8 @@ var statusNames = [...]string{"in_flight", "ok", "failed"}
 // String returns the name that the requests table has.
 func (s Status) String() string { return statusNames[min(int(s), len(statusNames)-1)] }
 
-// Request is one request as the client saw it. Times are nanoseconds since 1970
-// (or of the file's own clock where it has no anchor), 0 for what did not happen.
+// Request is one request as the client saw it. Times are nanoseconds since 1970 (or of the file's own clock where it
+// has no anchor), 0 for what did not happen.
 type Request struct {
 	ID         string
 	IssuedNS   int64
@@ -35,8 +35,8 @@ type Request struct {
 	Phase      string // of the benchmark: warmup, profiling, ...
 	Finish     string // finish_reason
 
-	// Tokens, -1 when unknown. AfterFirst are those that came after the first
-	// chunk, and Source says who counted: usage, token_ids, chunks, chars, words.
+	// Tokens, -1 when unknown. AfterFirst are those that came after the first chunk, and Source says who counted: usage,
+	// token_ids, chunks, chars, words.
 	Input, Output, AfterFirst int
 	Source                    string
 

@@ -14,7 +14,8 @@ func TestTextAfterFirst(t *testing.T) {
 		t.Helper()
 		for _, old := range []bool{false, true} {
 			names := map[bool][2]string{false: {events.SampleIssued, events.SampleComplete}, true: {issue, done}}[old]
-			s := assemble(t, []metric.Event{ev(1, names[0], "a", ""), ev(9, names[1], "a", data)}, events.Rules{Tokenizer: events.TokensChars})
+			s := assemble(t, []metric.Event{ev(1, names[0], "a", ""), ev(9, names[1], "a", data)},
+				events.Rules{Tokenizer: events.TokensChars})
 			want := map[bool]int{false: current, true: legacy}[old]
 			if got := s.Requests[0].AfterFirst; got != want {
 				t.Errorf("%s, legacy %v: got %d characters after the first chunk, want %d", data, old, got, want)
@@ -73,8 +74,10 @@ func TestLifecycle(t *testing.T) {
 
 // TestTokens is the order of what counts tokens.
 func TestTokens(t *testing.T) {
-	list := []metric.Event{ev(1, events.SampleIssued, "a", `["PromptData","p p",[7,8,9]]`), ev(2, events.SampleFirst, "a", ""), ev(3, events.SampleNext, "a", ""),
-		ev(3, events.SampleDetail, "a", `{"osl":9,"token_source":"usage"}`), ev(4, events.SampleComplete, "a", `["TextModelOutput",["one ","two three"]]`)}
+	list := []metric.Event{ev(1, events.SampleIssued, "a", `["PromptData","p p",[7,8,9]]`),
+		ev(2, events.SampleFirst, "a", ""), ev(3, events.SampleNext, "a", ""),
+		ev(3, events.SampleDetail, "a", `{"osl":9,"token_source":"usage"}`),
+		ev(4, events.SampleComplete, "a", `["TextModelOutput",["one ","two three"]]`)}
 	check := func(tokenizer string, input, output int, source string) {
 		t.Helper()
 		q := assemble(t, list, events.Rules{Tokenizer: tokenizer}).Requests[0]
@@ -129,7 +132,8 @@ func TestParseWindow(t *testing.T) {
 	check("phase=warm=up", events.Window{Name: "phase", Phase: "warm=up"})
 	check("range=1us..2us", events.Window{Name: "range", FromNS: 2000, ToNS: 3000})
 	check("range=1970-01-01T00:00:01Z..1970-01-01T00:00:02Z", events.Window{Name: "range", FromNS: 1e9, ToNS: 2e9})
-	for _, s := range []string{"", "all", "tracked=1", "steady=0.5", "steady=x", "phase=", "range=5s", "range=5s..1s", "range=a..b"} {
+	for _, s := range []string{"", "all", "tracked=1", "steady=0.5", "steady=x", "phase=", "range=5s", "range=5s..1s",
+		"range=a..b"} {
 		if w, err := events.ParseWindow(s, 0); err == nil {
 			t.Errorf("%q: got %+v, want an error", s, w)
 		}
@@ -143,7 +147,8 @@ func TestSteady(t *testing.T) {
 		id := string(rune('A' + i))
 		list = append(list, ev(i*1e9+1, events.SampleIssued, id, ""), ev(i*1e9+5, events.SampleComplete, id, ""))
 	}
-	r := summarise(t, assemble(t, list, events.Rules{}), events.ReportOptions{Window: events.Window{Name: events.WindowSteady, Crop: 0.2}})
+	r := summarise(t, assemble(t, list, events.Rules{}),
+		events.ReportOptions{Window: events.Window{Name: events.WindowSteady, Crop: 0.2}})
 	equal(t, "issued", r.Issued, 60)
 	nearValue(t, "duration", r.Duration, 60)
 	nearValue(t, "QPS", r.QPS, 1)

@@ -10,22 +10,21 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Stream is events in the order in which they were recorded. An event is valid
-// until the next one is asked for. An error ends it.
+// Stream is events in the order in which they were recorded. An event is valid until the next one is asked for. An
+// error ends it.
 type Stream = iter.Seq2[*metric.Event, error]
 
 // Rules say how events become requests. The zero value is what MLPerf's tools do.
 type Rules struct {
-	// Lenient lets a session pass that started twice, ended twice or went on
-	// after its end: then the latest start and the last event of all count.
+	// Lenient lets a session pass that started twice, ended twice or went on after its end: then the latest start and the
+	// last event of all count.
 	Lenient bool
-	// Tokenizer is one of Tokenizers, or "" for the best that the source has:
-	// usage, then token_ids, then chunks.
+	// Tokenizer is one of Tokenizers, or "" for the best that the source has: usage, then token_ids, then chunks.
 	Tokenizer string
 	// MaxRequests limits memory, about 400 bytes for each; 0 is 5 million.
 	MaxRequests int
-	// Marks are those of the run, in order of time. A request whose source names no
-	// phase is of the phase that the latest mark before its issue began.
+	// Marks are those of the run, in order of time. A request whose source names no phase is of the phase that the latest
+	// mark before its issue began.
 	Marks []metric.Mark
 }
 
@@ -43,15 +42,14 @@ type Session struct {
 	// Requests are sorted by time of issue, then name.
 	Requests []Request
 	Blocks   []Block
-	// StartedNS, EndedNS and StopNS, the first stop of tracking, are 0 where the
-	// session has no such event. LastNS is the latest time of any event.
+	// StartedNS, EndedNS and StopNS, the first stop of tracking, are 0 where the session has no such event. LastNS is the
+	// latest time of any event.
 	StartedNS, EndedNS, StopNS, LastNS int64
 	Started, Ended, Stopped            bool
-	// Legacy says that the rules of MLPerf's old recordings were used.
+	// Legacy reports whether the rules of MLPerf's old recordings were used.
 	Legacy bool
-	// Events were read; Orphans of them fit no request in flight, Unknown are of
-	// a type nobody knows, BadData hold data that could not be read, and
-	// SessionErrors are errors of no request.
+	// Events were read; Orphans of them fit no request in flight, Unknown are of a type nobody knows, BadData hold data
+	// that could not be read, and SessionErrors are errors of no request.
 	Events, Orphans, Unknown, BadData, SessionErrors int
 	// Warnings say what was let pass.
 	Warnings []metric.Warning
@@ -68,12 +66,11 @@ type assembly struct {
 	ends     int
 }
 
-// Assemble makes requests of events, in one pass. By the current rules a request
-// is in flight from issue to completion: a second issue meanwhile is a retry that
-// changes the time of issue and nothing else, one after it is another request,
-// and an event that finds no request in flight has no effect. By the legacy rules
-// all events of a name are one request with the latest time of each kind. A
-// session that contradicts itself is an error that names the event (Rules.Lenient).
+// Assemble makes requests of events, in one pass. By the current rules a request is in flight from issue to
+// completion: a second issue meanwhile is a retry that changes the time of issue and nothing else, one after it is
+// another request, and an event that finds no request in flight has no effect. By the legacy rules all events of a
+// name are one request with the latest time of each kind. A session that contradicts itself is an error that names the
+// event (Rules.Lenient).
 func Assemble(stream Stream, rules Rules) (*Session, error) {
 	if err := checkTokenizer(rules.Tokenizer); err != nil {
 		return nil, err
@@ -143,7 +140,8 @@ func (a *assembly) add(ev *metric.Event) error {
 // ignoredLegacy are old types that say nothing about requests.
 func ignoredLegacy(name string) bool {
 	switch name {
-	case "loadgen_data_load", "http_request_issued", "http_response_completed", "zmq_request_received", "zmq_response_sent":
+	case "loadgen_data_load", "http_request_issued", "http_response_completed", "zmq_request_received",
+		"zmq_response_sent":
 		return true
 	}
 	return false
@@ -160,7 +158,8 @@ func (a *assembly) started(ev *metric.Event) error {
 	a.rulesOf(ev)
 	if a.Started {
 		if !a.rules.Lenient {
-			return fmt.Errorf("%s at %d ns: the session had started at %d ns (--lenient takes the latest start)", ev.Type, ev.AtNS, a.StartedNS)
+			return fmt.Errorf("%s at %d ns: the session had started at %d ns (--lenient takes the latest start)", ev.Type,
+				ev.AtNS, a.StartedNS)
 		}
 		a.warn("started_twice", "the session started more than once; the latest start counts")
 	}
@@ -172,7 +171,8 @@ func (a *assembly) ended(ev *metric.Event) error {
 	a.ends++
 	if a.Ended {
 		if !a.rules.Lenient {
-			return fmt.Errorf("%s at %d ns: the session had ended at %d ns (--lenient lets it pass)", ev.Type, ev.AtNS, a.EndedNS)
+			return fmt.Errorf("%s at %d ns: the session had ended at %d ns (--lenient lets it pass)", ev.Type, ev.AtNS,
+				a.EndedNS)
 		}
 		a.warn("ended_twice", "the session ended more than once; the last event counts")
 	}
@@ -186,7 +186,8 @@ func (a *assembly) checkEnd() error {
 		return nil
 	}
 	if !a.rules.Lenient {
-		return fmt.Errorf("%s at %d ns comes after the end of the session at %d ns (--lenient lets it pass)", a.lastType, a.LastNS, a.EndedNS)
+		return fmt.Errorf("%s at %d ns comes after the end of the session at %d ns (--lenient lets it pass)", a.lastType,
+			a.LastNS, a.EndedNS)
 	}
 	a.warn("after_end", "events follow the end of the session; the last event counts")
 	return nil
@@ -239,8 +240,7 @@ func (a *assembly) issued(ev *metric.Event) error {
 	return nil
 }
 
-// make appends a request, or returns the one that earlier events of a legacy
-// recording have made.
+// make appends a request, or returns the one that earlier events of a legacy recording have made.
 func (a *assembly) make(ev *metric.Event) (*Request, error) {
 	if i, ok := a.rows[ev.Sample]; ok && a.Legacy {
 		return &a.Requests[i], nil
@@ -254,8 +254,7 @@ func (a *assembly) make(ev *metric.Event) (*Request, error) {
 	return &a.Requests[len(a.Requests)-1], nil
 }
 
-// failed marks a request, even one that is complete: the order of the error and
-// the completion is not fixed.
+// failed marks a request, even one that is complete: the order of the error and the completion is not fixed.
 func (a *assembly) failed(ev *metric.Event) error {
 	if ev.Sample == "" || ev.Sample == "<NO_SAMPLE_UUID>" {
 		a.SessionErrors++
@@ -379,9 +378,8 @@ func phaseAt(marks []metric.Mark, atNS int64) (phase string) {
 	return phase
 }
 
-// implicitBlock tracks from the first issue to the first stop where no event
-// says that tracking started, as in recordings of other tools. What was issued in
-// the warm-up of the run is not tracked, unless nothing would be.
+// implicitBlock tracks from the first issue to the first stop where no event starts tracking, as in recordings of
+// other tools. What was issued in the warm-up of the run is not tracked, unless nothing would be.
 func (a *assembly) implicitBlock() {
 	b := Block{StopNS: a.StopNS}
 	found := false

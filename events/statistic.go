@@ -45,9 +45,8 @@ type Weighted struct {
 	N     int
 }
 
-// WeightedPercentile returns the p-th percentile of values that are sorted and
-// weighted, by the inverted distribution function: the smallest value such that
-// it and those before have p of all weight. NaN of none.
+// WeightedPercentile returns the p-th percentile of values that are sorted and weighted, by the inverted distribution
+// function: the smallest value such that it and those before have p of all weight. NaN of none.
 func WeightedPercentile(sorted []Weighted, p float64) float64 {
 	total := 0
 	for _, w := range sorted {
@@ -72,15 +71,13 @@ func weightedAt(sorted []Weighted, p float64, total int) float64 {
 // confidence is 1-c of the early stopping estimates: c is 0.99.
 const confidence = 0.01
 
-// EarlyStopping returns MLPerf's conservative estimate of the p-th percentile of
-// sorted values: the value that exceeds the true percentile with a confidence of
-// 99 %, whatever the distribution. ok is false below the median and for too few
-// values: it takes 11 for p50, 130 for p95, 219 for p97, 6636 for p99.9.
+// EarlyStopping returns MLPerf's conservative estimate of the p-th percentile of sorted values: the value that exceeds
+// the true percentile with a confidence of 99 %, whatever the distribution. ok is false below the median and for too
+// few values: it takes 11 for p50, 130 for p95, 219 for p97, 6636 for p99.9.
 //
-// With h+t = n the estimate is the t-th highest value for the largest t >= 1 with
-// I_p(h, t+1) < 0.01. For whole numbers that incomplete beta function is the
-// binomial probability of at most t values of n above the percentile, which
-// grows with t, so one sum over t finds it.
+// With h+t = n the estimate is the t-th highest value for the largest t >= 1 with I_p(h, t+1) < 0.01. For whole
+// numbers that incomplete beta function is the binomial probability of at most t values of n above the percentile,
+// which grows with t, so one sum over t finds it.
 func EarlyStopping(sorted []float64, p float64) (estimate float64, ok bool) {
 	n := len(sorted)
 	if n == 0 || !(p >= 50 && p < 100) {
@@ -146,15 +143,14 @@ type Quantile struct {
 	Key   string  // "99", or "99.0" as MLPerf's tools write it
 	P     float64 // percent
 	Value float64
-	// Missing says that a summary does not have it: Value means nothing.
+	// Missing reports whether a summary does not have it: Value means nothing.
 	Missing bool
 	// Early is the early stopping estimate, when HasEarly.
 	Early    float64
 	HasEarly bool
 }
 
-// Distribution is the statistics of a value that requests have. With N = 0 only
-// Reason says something.
+// Distribution is the statistics of a value that requests have. With N = 0 only Reason says something.
 type Distribution struct {
 	N         int    // values; of a weighting by tokens: tokens
 	Missing   int    // requests that should have the value and do not
@@ -216,8 +212,8 @@ func distribute(values []float64, method string, compat bool) Distribution {
 	return d
 }
 
-// distributeWeighted is distribute where each value counts N times. Percentiles
-// are those of the inverted distribution function.
+// distributeWeighted is distribute where each value counts N times. Percentiles are those of the inverted distribution
+// function.
 func distributeWeighted(values []Weighted, compat bool) Distribution {
 	d := Distribution{Method: InvertedCDF}
 	slices.SortFunc(values, func(a, b Weighted) int { return cmp.Compare(a.Value, b.Value) })

@@ -19,19 +19,23 @@ func randomJSONL(t *rapid.T) string {
 	var b strings.Builder
 	old := rapid.Bool().Draw(t, "old")
 	names := map[bool][]string{
-		true:  {"loadgen_issue_called", "first_chunk_received", "non_first_chunk_received", "complete", "error", "nonsense"},
-		false: {"sample.issued", "sample.recv_first", "sample.recv_non_first", "sample.complete", "error.generic", "nonsense"},
+		true: {"loadgen_issue_called", "first_chunk_received", "non_first_chunk_received", "complete", "error", "nonsense"},
+		false: {"sample.issued", "sample.recv_first", "sample.recv_non_first", "sample.complete", "error.generic",
+			"nonsense"},
 	}[old]
 	field := map[bool]string{true: "value", false: "data"}[old]
 	at := int64(1000)
 	for range rapid.IntRange(0, 40).Draw(t, "events") {
 		at += rapid.Int64Range(0, 1000).Draw(t, "step")
-		data := rapid.SampledFrom([]string{"null", `"text"`, `["a","bc"]`, `["TextModelOutput",["a","b c"],["d"]]`, `{"osl":3,"isl":2}`, `["ErrorData","E","m"]`, `["PromptData","pp",[1,2]]`}).Draw(t, "data")
+		data := rapid.SampledFrom([]string{"null", `"text"`, `["a","bc"]`, `["TextModelOutput",["a","b c"],["d"]]`,
+			`{"osl":3,"isl":2}`, `["ErrorData","E","m"]`, `["PromptData","pp",[1,2]]`}).Draw(t, "data")
 		kind := rapid.SampledFrom(names).Draw(t, "kind")
 		if !old {
-			kind = rapid.SampledFrom([]string{kind, kind, kind, kind, "session.start_performance_tracking", "session.stop_performance_tracking"}).Draw(t, "tracking")
+			kind = rapid.SampledFrom([]string{kind, kind, kind, kind, "session.start_performance_tracking",
+				"session.stop_performance_tracking"}).Draw(t, "tracking")
 		}
-		fmt.Fprintf(&b, "{\"event_type\":%q,\"timestamp_ns\":%d,\"sample_uuid\":\"s%d\",%q:%s}\n", kind, at, rapid.IntRange(0, 5).Draw(t, "sample"), field, data)
+		fmt.Fprintf(&b, "{\"event_type\":%q,\"timestamp_ns\":%d,\"sample_uuid\":\"s%d\",%q:%s}\n", kind, at,
+			rapid.IntRange(0, 5).Draw(t, "sample"), field, data)
 	}
 	return b.String()
 }
@@ -109,7 +113,8 @@ func TestStoredRequests(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := assemble(t, runE(), events.Rules{Tokenizer: events.TokensChars, Marks: []metric.Mark{{Name: "b", AtNS: 10100}, {Name: "a", AtNS: 1}}})
+	s := assemble(t, runE(), events.Rules{Tokenizer: events.TokensChars,
+		Marks: []metric.Mark{{Name: "b", AtNS: 10100}, {Name: "a", AtNS: 1}}})
 	equal(t, "phase of u1", s.Requests[0].Phase, "a")
 	equal(t, "phase of u3", s.Requests[2].Phase, "b")
 	if err := s.Store(t.Context(), dir); err != nil {
@@ -129,7 +134,8 @@ func TestStoredRequests(t *testing.T) {
 	}
 	equal(t, "rows", len(rows), 3)
 	u3 := rows[2]
-	if u3.ID != "u3" || u3.Status != "failed" || u3.Error != "Timeout" || u3.CompleteNS != 0 || u3.Output != -1 || u3.Phase != "b" {
+	if u3.ID != "u3" || u3.Status != "failed" || u3.Error != "Timeout" || u3.CompleteNS != 0 || u3.Output != -1 ||
+		u3.Phase != "b" {
 		t.Errorf("got %+v", u3)
 	}
 	equal(t, "tokens after the first chunk", rows[0].AfterFirst, 5)

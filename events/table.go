@@ -10,9 +10,12 @@ import (
 
 // Row returns a request as the table requests has it.
 func (q *Request) Row() rundb.Request {
-	row := rundb.Request{ID: q.ID, IssuedNS: q.IssuedNS, UpstreamNS: q.UpstreamNS, ByteNS: q.ByteNS, FirstNS: q.FirstNS, LastNS: q.LastNS,
-		CompleteNS: q.CompleteNS, Status: q.Status.String(), Error: q.Error, Input: q.Input, Output: q.Output, AfterFirst: q.AfterFirst,
-		TokenSource: q.Source, Finish: q.Finish, HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model,
+	row := rundb.Request{ID: q.ID, IssuedNS: q.IssuedNS, UpstreamNS: q.UpstreamNS, ByteNS: q.ByteNS, FirstNS: q.FirstNS,
+		LastNS:     q.LastNS,
+		CompleteNS: q.CompleteNS, Status: q.Status.String(), Error: q.Error, Input: q.Input, Output: q.Output,
+		AfterFirst:  q.AfterFirst,
+		TokenSource: q.Source, Finish: q.Finish, HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint,
+		Model: q.Model,
 		Phase: q.Phase, Block: -1, Conversation: q.Conversation, Turn: -1}
 	if q.Tracked {
 		row.Block = q.Block
@@ -23,8 +26,7 @@ func (q *Request) Row() rundb.Request {
 	return row
 }
 
-// Rebuild makes the table requests of the run in dir anew of its events, and
-// returns what it made it of.
+// Rebuild makes the table requests of the run in dir anew of its events, and returns what it made it of.
 func Rebuild(ctx context.Context, dir string, rules Rules) (s *Session, err error) {
 	run, err := rundb.Open(dir)
 	if err != nil {

@@ -36,8 +36,8 @@ const targetForms = "want METRIC[_STATISTIC][_ms|_s] OP VALUE, such as qps=100, 
 //	latency_from_qps=4    the same with 1000/4 ms
 //	ttft_p99_ms<=450      one-sided; a unit after the value is fine, ttft_p99<=450ms
 //
-// Times are in ms unless a unit says otherwise, and mean where no statistic is
-// named. Percentiles are those of Grid; p999 is p99.9.
+// Times are in ms unless a unit says otherwise, and mean where no statistic is named. Percentiles are those of Grid;
+// p999 is p99.9.
 func ParseTargets(texts []string) ([]Target, error) {
 	var out []Target
 	for _, s := range texts {
@@ -128,7 +128,8 @@ func (t *Target) setStat() error {
 	}
 	v, err := strconv.ParseFloat(p, 64)
 	if err != nil || !slices.Contains(Grid, v) {
-		return fmt.Errorf("unknown statistic %q (known: mean, min, max, median, p50, p99, p999 and the other percentiles of the report)", t.Stat)
+		return fmt.Errorf("unknown statistic %q (known: mean, min, max, median, p50, p99, p999 and the other percentiles "+
+			"of the report)", t.Stat)
 	}
 	t.Stat = key(v, false)
 	return nil
@@ -155,10 +156,10 @@ func (t *Target) setValue(s, unit string) error {
 	return nil
 }
 
-// IsTime says that the value is in nanoseconds.
+// IsTime reports whether the value is in nanoseconds.
 func (t *Target) IsTime() bool { return slices.Contains(timeMetrics, t.Metric) }
 
-// perRequest says that the target also limits single requests.
+// perRequest reports whether the target also limits single requests.
 func (t *Target) perRequest() bool {
 	return t.Op == "<=" && (t.Metric == "ttft" || t.Metric == "tpot" || t.Metric == "latency")
 }
@@ -190,8 +191,8 @@ type Outcome struct {
 	Target   Target
 	Verdict  Verdict
 	Measured Value
-	// Margin is how far the measured value is inside the target, as a share of
-	// it; negative outside. Of "=" it is what is left of the tolerance.
+	// Margin is how far the measured value is inside the target, as a share of it; negative outside. Of "=" it is what is
+	// left of the tolerance.
 	Margin Value
 }
 
@@ -259,7 +260,8 @@ func (r *Report) measure(t Target) Value {
 	case "goodput":
 		return r.Goodput
 	}
-	d := map[string]*Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency, "latency_all": &r.LatencyAll, "isl": &r.ISL, "osl": &r.OSL}[t.Metric]
+	d := map[string]*Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency, "latency_all": &r.LatencyAll,
+		"isl": &r.ISL, "osl": &r.OSL}[t.Metric]
 	if d == nil || d.N == 0 {
 		if d != nil && d.Reason != "" {
 			return unknown("%s", d.Reason)

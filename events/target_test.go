@@ -15,7 +15,8 @@ func TestT8(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := events.Validate(&r, targets, -1); got.Verdict != want || len(got.Outcomes) != 1 || got.Outcomes[0].Verdict != want {
+		if got := events.Validate(&r, targets, -1); got.Verdict != want || len(got.Outcomes) != 1 ||
+			got.Outcomes[0].Verdict != want {
 			t.Errorf("%s: got %+v, want %s", target, got, want)
 		}
 	}
@@ -30,7 +31,8 @@ func TestT8(t *testing.T) {
 	check("qps>=100", qps(99.999), events.Fail)
 	check("qps=100", events.Report{QPS: events.Value{Reason: "none"}}, events.NoData)
 	ttft := func(ms float64) events.Report {
-		return events.Report{TTFT: events.Distribution{N: 1, Mean: ms * 1e6, Quantiles: []events.Quantile{{P: 99, Value: ms * 1e6}}}}
+		return events.Report{TTFT: events.Distribution{N: 1, Mean: ms * 1e6,
+			Quantiles: []events.Quantile{{P: 99, Value: ms * 1e6}}}}
 	}
 	check("ttft<=450", ttft(450), events.Pass)
 	check("ttft<=450", ttft(450.0001), events.Fail)
@@ -46,7 +48,8 @@ func TestT8(t *testing.T) {
 
 // TestValidateWorst checks that a failure outranks missing data, and margins.
 func TestValidateWorst(t *testing.T) {
-	r := events.Report{QPS: value(50), TTFT: events.Distribution{Reason: "no request has one"}, Latency: events.Distribution{N: 1, Mean: 90e6}}
+	r := events.Report{QPS: value(50), TTFT: events.Distribution{Reason: "no request has one"},
+		Latency: events.Distribution{N: 1, Mean: 90e6}}
 	check := func(want events.Verdict, texts ...string) events.Validation {
 		t.Helper()
 		targets, err := events.ParseTargets(texts)
@@ -69,7 +72,8 @@ func TestValidateWorst(t *testing.T) {
 }
 
 func TestParseTargetsRefuses(t *testing.T) {
-	for _, s := range []string{"", "qps", "=5", "qps=", "qps=x", "qps=NaN", "qps=-1", "qps<5", "qps>5", "qps_p99=5", "qps_ms=5", "speed=5",
+	for _, s := range []string{"", "qps", "=5", "qps=", "qps=x", "qps=NaN", "qps=-1", "qps<5", "qps>5", "qps_p99=5",
+		"qps_ms=5", "speed=5",
 		"ttft_p98<=5", "ttft_p99<=5m", "ttftp99<=5", "latency_from_qps=0", "isl_ms<=5", "latency<=Inf"} {
 		if got, err := events.ParseTargets([]string{s}); err == nil {
 			t.Errorf("%q: got %+v, want an error", s, got)

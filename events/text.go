@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The ways to count tokens, as Rules.Tokenizer takes them and Request.Source
-// names them. The first three are what the source counted, the others count the
-// text: a model's own tokenizer is not here.
+// The ways to count tokens, as Rules.Tokenizer takes them and Request.Source names them. The first three are what the
+// source counted, the others count the text: a model's own tokenizer is not here.
 const (
 	TokensUsage  = "usage"     // the server's usage.completion_tokens
 	TokensIDs    = "token_ids" // length of a list of token ids
@@ -26,7 +25,9 @@ func checkTokenizer(name string) error {
 	if name == "" || slices.Contains(Tokenizers, name) {
 		return nil
 	}
-	return fmt.Errorf("count tokens: unknown tokenizer %q (known: %s). A model's own tokenizer.json is not read: let the server count instead (usage; requests proxy --force-usage, or stream_options.include_usage), or give osl in the lines of requests record", name, strings.Join(Tokenizers, ", "))
+	return fmt.Errorf("count tokens: unknown tokenizer %q (known: %s). A model's own tokenizer.json is not read: let "+
+		"the server count instead (usage; requests proxy --force-usage, or stream_options.include_usage), or give osl in "+
+		"the lines of requests record", name, strings.Join(Tokenizers, ", "))
 }
 
 // countText counts tokens of a text, -1 when the tokenizer counts no texts.
@@ -71,9 +72,8 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 func (t texts) join() string { return strings.Join(t.parts, "") }
 
-// parseOutput reads the data of a complete event: a tagged array
-// ["TextModelOutput", output, reasoning], an object with these names, a string
-// or a list of chunks. err says that it is none of them; null is no output.
+// parseOutput reads the data of a complete event: a tagged array ["TextModelOutput", output, reasoning], an object
+// with these names, a string or a list of chunks. err is non-nil for any other; null is no output.
 func parseOutput(data []byte) (o output, err error) {
 	data = trimJSON(data)
 	if len(data) == 0 || string(data) == "null" {
@@ -140,8 +140,8 @@ func trimJSON(data []byte) []byte {
 	return data
 }
 
-// afterFirst is the text after the first chunk, by the table of MLPerf's current
-// design or by its rule until April 2026. ok is false when there is none.
+// afterFirst is the text after the first chunk, by the table of MLPerf's current design or by its rule until April
+// 2026. ok is false when there is none.
 func (o output) afterFirst(legacy bool) (text string, ok bool) {
 	var parts []string
 	switch {
@@ -175,8 +175,8 @@ func (o output) whole(legacy bool) string {
 	return r + out
 }
 
-// chunks is how many chunks the file says there were. Tagged data has the first
-// chunk and all others joined, so that only old files without a tag know.
+// chunks is how many chunks the file says there were. Tagged data has the first chunk and all others joined, so that
+// only old files without a tag know.
 func (o output) chunks(legacy bool) int {
 	if !legacy || !o.has || o.tagged {
 		return -1
@@ -217,7 +217,8 @@ func promptTokens(data []byte, tokenizer string) int {
 		}
 		text = raw[1]
 		var ids []json.Number
-		if len(raw) > 2 && json.Unmarshal(raw[2], &ids) == nil && len(ids) > 0 && (tokenizer == "" || tokenizer == TokensIDs) {
+		if len(raw) > 2 && json.Unmarshal(raw[2], &ids) == nil && len(ids) > 0 && (tokenizer == "" ||
+			tokenizer == TokensIDs) {
 			return len(ids)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// vllmResult is what the detailed result of vllm bench serve says of its requests,
-// in lists with an entry for each. Times are seconds of a process' own clock.
+// vllmResult is what the detailed result of vllm bench serve says of its requests, in lists with an entry for each.
+// Times are seconds of a process' own clock.
 type vllmResult struct {
 	starts, ttfts []float64
 	decode        []float64 // sum of the inter-token latencies
@@ -19,9 +19,8 @@ type vllmResult struct {
 	model         string
 }
 
-// readVLLM reads the result of vllm bench serve. A request ends at its start plus
-// TTFT plus its inter-token latencies, which is how the tool itself has it; a
-// failed one has no end.
+// readVLLM reads the result of vllm bench serve. A request ends at its start plus TTFT plus its inter-token latencies,
+// which is how the tool itself has it; a failed one has no end.
 func (f *File) readVLLM(dec *json.Decoder) error {
 	var v vllmResult
 	for dec.More() {
@@ -45,7 +44,8 @@ func (f *File) readVLLM(dec *json.Decoder) error {
 	case len(v.starts) == 0:
 		return errors.New("it has no start_times: this version of vllm bench serve does not say when requests were sent")
 	case len(v.starts) != n || len(v.decode) != n || len(v.outs) != n:
-		return fmt.Errorf("its lists differ in length: %d ttfts, %d start_times, %d itls, %d output_lens", n, len(v.starts), len(v.decode), len(v.outs))
+		return fmt.Errorf("its lists differ in length: %d ttfts, %d start_times, %d itls, %d output_lens", n, len(v.starts),
+			len(v.decode), len(v.outs))
 	}
 	for i := range v.ttfts {
 		if q, ok := v.request(i); !ok {

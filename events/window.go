@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// The windows of a report: which requests count, and what their number is
-// divided by.
+// The windows of a report: which requests count, and what their number is divided by.
 const (
 	WindowTracked = "tracked"
 	WindowLegacy  = "mlperf-legacy"
@@ -29,15 +28,17 @@ type Window struct {
 }
 
 // windowForms is what ParseWindow understands.
-const windowForms = "tracked, mlperf-legacy, loadgen, steady, steady=SHARE, phase=NAME or range=FROM..TO (durations from the first issue, or RFC 3339)"
+const windowForms = "tracked, mlperf-legacy, loadgen, steady, steady=SHARE, phase=NAME or range=FROM..TO (durations " +
+	"from the first issue, or RFC 3339)"
 
-// ParseWindow reads a window as the command line writes it. Durations of a range
-// count from originNS, the time of the first issue.
+// ParseWindow reads a window as the command line writes it. Durations of a range count from originNS, the time of the
+// first issue.
 func ParseWindow(s string, originNS int64) (Window, error) {
 	name, arg, has := strings.Cut(s, "=")
 	w := Window{Name: name}
 	switch {
-	case name == WindowTracked && !has, name == WindowLegacy && !has, name == WindowLoadGen && !has, name == WindowSteady && !has:
+	case name == WindowTracked && !has, name == WindowLegacy && !has, name == WindowLoadGen &&
+		!has, name == WindowSteady && !has:
 		return w, nil
 	case name == WindowSteady:
 		v, err := strconv.ParseFloat(arg, 64)
@@ -115,7 +116,8 @@ func (s *Session) apply(w Window) (span, error) {
 	case WindowPhase:
 		sp.requests = s.pick(func(r *Request) bool { return r.Phase == w.Phase })
 		if len(sp.requests) == 0 {
-			return sp, fmt.Errorf("report requests: no request is of phase %q (known: %s)", w.Phase, strings.Join(s.Phases(), ", "))
+			return sp, fmt.Errorf("report requests: no request is of phase %q (known: %s)", w.Phase,
+				strings.Join(s.Phases(), ", "))
 		}
 		sp.between(sp.requests)
 	case WindowRange:
@@ -177,8 +179,8 @@ func lastComplete(requests []*Request) int64 {
 	return last
 }
 
-// loadgen is the window of MLPerf's LoadGen: it ends with the request that was
-// issued last, and the rate counts intervals.
+// loadgen is the window of MLPerf's LoadGen: it ends with the request that was issued last, and the rate counts
+// intervals.
 func (s *Session) loadgen(sp *span) {
 	sp.requests, sp.minus = s.pick(tracked), 1
 	if len(sp.requests) == 0 {

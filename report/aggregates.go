@@ -9,8 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// aggregates tells the series taken together: how many they are, the labels they
-// have in common, and how unevenly replicas were used.
+// aggregates tells the series taken together: how many they are, the labels they have in common, and how unevenly
+// replicas were used.
 func (t *pageBuilder) aggregates() {
 	if t.run.Options.By == nil {
 		return
@@ -18,12 +18,16 @@ func (t *pageBuilder) aggregates() {
 	title := t.byTitle()
 	of := func(head string, columns ...column) []column {
 		all := append([]column{words("name", head), hidden("labels"), hidden("unit")}, columns...)
-		return append(all, number("series", "SERIES"), hidden("left_out"), number("skew", "SKEW"), words("skewed_to", "MOST AT"), face("OF"))
+		return append(all, number("series", "SERIES"), hidden("left_out"), number("skew", "SKEW"),
+			words("skewed_to", "MOST AT"), face("OF"))
 	}
-	counters := newTable("aggregated_counters", "counters by "+title, of("COUNTER", number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"))...)
-	gauges := newTable("aggregated_gauges", "gauges by "+title, of("GAUGE", words("rule", "RULE"), number("time_avg", "AVG"), number("min", "MIN"), number("max", "MAX"))...)
+	counters := newTable("aggregated_counters", "counters by "+title,
+		of("COUNTER", number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"))...)
+	gauges := newTable("aggregated_gauges", "gauges by "+title,
+		of("GAUGE", words("rule", "RULE"), number("time_avg", "AVG"), number("min", "MIN"), number("max", "MAX"))...)
 	histograms := newTable("aggregated_histograms", "histograms by "+title, of("HISTOGRAM", t.histogramColumns()...)...)
-	summaries := newTable("aggregated_summaries", "summaries by "+title, of("SUMMARY", number("count", "COUNT"), number("rate", "PER SECOND"), number("avg", "AVG"))...)
+	summaries := newTable("aggregated_summaries", "summaries by "+title,
+		of("SUMMARY", number("count", "COUNT"), number("rate", "PER SECOND"), number("avg", "AVG"))...)
 	var flags histest.Flags
 	for i := range t.run.Aggregates {
 		a := &t.run.Aggregates[i]
@@ -43,7 +47,8 @@ func (t *pageBuilder) aggregates() {
 		case h != nil && (all || h.Count != 0):
 			row(histograms, t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		case s != nil && (all || s.Count != 0):
-			row(summaries, tally(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 && !s.NoSum, u))
+			row(summaries, tally(s.Count), float(s.CountRate, s.HasRates, digits(s.CountRate)), in(s.Avg, s.Count != 0 &&
+				!s.NoSum, u))
 		}
 	}
 	histograms.notes = legend(flags)

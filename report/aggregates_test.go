@@ -17,7 +17,8 @@ import (
 
 func TestAggregates(t *testing.T) {
 	labels := metric.NewLabels(metric.Label{Name: "model", Value: "x"})
-	counter := summary.Aggregate{Metric: 0, Labels: labels, Series: 2, Counter: &normalize.Counter{Defined: true, Total: 30, Rate: 1.5}}
+	counter := summary.Aggregate{Metric: 0, Labels: labels, Series: 2,
+		Counter: &normalize.Counter{Defined: true, Total: 30, Rate: 1.5}}
 	idle := summary.Aggregate{Metric: 0, Labels: metric.Labels{}, Series: 3, Counter: &normalize.Counter{Defined: true}}
 	pooled := summary.Aggregate{Metric: 1, Labels: labels, Series: 4, Histogram: &normalize.Histogram{Count: 8, Avg: 0.28,
 		Quantiles: []histest.Estimate{{Value: 0.31, Low: 0.25, High: 0.5}}}}
@@ -48,7 +49,8 @@ func TestAggregates(t *testing.T) {
 	check(report.Options{All: true, Metric: regexp.MustCompile("score")}, histograms+warning)
 
 	// Letters for the flags, and what they mean below the table.
-	run.Aggregates[2].Histogram.Quantiles[0] = histest.Estimate{Value: 4, Low: 3, High: math.NaN(), Flags: histest.Overflow | histest.Few}
+	run.Aggregates[2].Histogram.Quantiles[0] = histest.Estimate{Value: 4, Low: 3, High: math.NaN(),
+		Flags: histest.Overflow | histest.Few}
 	check(report.Options{All: true, Metric: regexp.MustCompile("score")}, "histograms by model, endpoint\n"+
 		"HISTOGRAM  COUNT   AVG          P99  SERIES  OF\n"+
 		"score          8  0.28  4 [3, ?] of       4  {model=\"x\"}\n"+

@@ -16,8 +16,8 @@ import (
 
 // ComparisonOptions says how much of a comparison is shown to people.
 type ComparisonOptions struct {
-	// All also lists rows that are the same, need repeats or cannot be compared, and
-	// all of the others; without it they are counted.
+	// All also lists rows that are the same, need repeats or cannot be compared, and all of the others; without it they
+	// are counted.
 	All bool
 	// Rows is how many rows are listed without All; 0 means 25.
 	Rows int
@@ -26,8 +26,7 @@ type ComparisonOptions struct {
 // defaultRows is what a person reads in ten seconds.
 const defaultRows = 25
 
-// comparison is what all forms for people show of a result, as text that is not yet
-// escaped.
+// comparison is what all forms for people show of a result, as text that is not yet escaped.
 type comparison struct {
 	*compare.Result
 	all    bool
@@ -127,7 +126,8 @@ func (c *comparison) totals() string {
 		hidden = append(hidden, fmt.Sprintf("%d of these", c.beyond))
 	}
 	if !c.all {
-		hidden = append(hidden, fmt.Sprintf("%d the same", n[compare.Same]), fmt.Sprintf("%d that need repeats", n[compare.NeedsRepeats]))
+		hidden = append(hidden, fmt.Sprintf("%d the same", n[compare.Same]),
+			fmt.Sprintf("%d that need repeats", n[compare.NeedsRepeats]))
 		out += "; not listed: " + strings.Join(hidden, ", ")
 	} else {
 		out += fmt.Sprintf(", %d the same, %d need repeats", n[compare.Same], n[compare.NeedsRepeats])
@@ -199,8 +199,7 @@ func rowName(row *compare.Row) string {
 	return out
 }
 
-// changeText is the change in per cent, or in the unit of the row where there is
-// no such thing.
+// changeText is the change in per cent, or in the unit of the row where there is no such thing.
 func changeText(a *compare.Comparison, row *compare.Row) string {
 	switch {
 	case a.Verdict == compare.Incomparable:
@@ -244,7 +243,8 @@ func evidenceText(a *compare.Comparison, row *compare.Row) string {
 	case compare.WithinRun:
 		base := row.Cells[0].Value
 		if math.IsNaN(a.Change) || base == 0 {
-			return fmt.Sprintf("within-run [%s, %s]", signed(units.Format(a.Low, row.Unit), a.Low), signed(units.Format(a.High, row.Unit), a.High))
+			return fmt.Sprintf("within-run [%s, %s]", signed(units.Format(a.Low, row.Unit), a.Low),
+				signed(units.Format(a.High, row.Unit), a.High))
 		}
 		low, high := a.Low/base, a.High/base
 		return fmt.Sprintf("within-run [%s, %s]", signedPerCent(min(low, high)), signedPerCent(max(low, high)))
@@ -272,7 +272,8 @@ func noteText(row *compare.Row) string {
 		if d := a.Distance; d != nil && d.Max >= 0.01 && len(row.Against) == 2 {
 			i := slices.IndexFunc(d.Shares, func(s compare.Share) bool { return s.Bound == d.At })
 			s := d.Shares[max(0, i)]
-			out = append(out, fmt.Sprintf("at most %s: %s -> %s", units.Format(d.At, row.Unit), perCent(round(s.Base)), perCent(round(s.Other))))
+			out = append(out, fmt.Sprintf("at most %s: %s -> %s", units.Format(d.At, row.Unit), perCent(round(s.Base)),
+				perCent(round(s.Other))))
 		}
 	}
 	return strings.Join(append(out, row.Notes...), "; ")
@@ -281,9 +282,8 @@ func noteText(row *compare.Row) string {
 // round keeps four digits of a share.
 func round(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
-// ComparisonText prints a comparison as an aligned table, the worst first. Rows
-// that are the same, need repeats or cannot be compared are counted unless asked
-// for; reasons are always listed. Everything from runs is escaped.
+// ComparisonText prints a comparison as an aligned table, the worst first. Rows that are the same, need repeats or
+// cannot be compared are counted unless asked for; reasons are always listed. Everything from runs is escaped.
 func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	c := newComparison(r, o)
 	var b strings.Builder
@@ -327,8 +327,7 @@ func (c *comparison) table(verdict func(compare.Verdict) string) *texttab.Table 
 	return t
 }
 
-// differences has what differs besides the measurements, each value in so many
-// columns at most.
+// differences has what differs besides the measurements, each value in so many columns at most.
 func (c *comparison) differences(width int) *texttab.Table {
 	t := &texttab.Table{}
 	for _, d := range c.Differences {
@@ -341,8 +340,7 @@ func (c *comparison) differences(width int) *texttab.Table {
 	return t
 }
 
-// namesShown is how many names of rows that cannot be compared are listed under
-// each reason.
+// namesShown is how many names of rows that cannot be compared are listed under each reason.
 const namesShown = 4
 
 func (c *comparison) reasonsText(b *strings.Builder) {

@@ -14,11 +14,12 @@ import (
 //go:embed comparison.html
 var comparisonPage string
 
-// ComparisonHTML writes a comparison as one self-contained page: no script, no
-// network, and everything from runs is escaped. All rows are in it.
+// ComparisonHTML writes a comparison as one self-contained page: no script, no network, and everything from runs is
+// escaped. All rows are in it.
 func ComparisonHTML(w io.Writer, r *compare.Result) error {
 	c := newComparison(r, ComparisonOptions{All: true})
-	page := comparisonView{Title: texttab.Escape(c.title()), Terms: c.terms(), Totals: c.totals(), Header: escapeAll(c.header())}
+	page := comparisonView{Title: texttab.Escape(c.title()), Terms: c.terms(), Totals: c.totals(),
+		Header: escapeAll(c.header())}
 	for _, s := range c.Sides {
 		page.Sides = append(page.Sides, texttab.Escape(s.Name))
 	}
@@ -27,13 +28,15 @@ func ComparisonHTML(w io.Writer, r *compare.Result) error {
 	}
 	for _, row := range c.listed {
 		class := strings.ReplaceAll(row.Verdict().String(), " ", "-")
-		page.Rows = append(page.Rows, comparisonLine{Class: class, Meaning: texttab.Escape(row.Meaning), Cells: escapeAll(c.line(row))})
+		page.Rows = append(page.Rows, comparisonLine{Class: class, Meaning: texttab.Escape(row.Meaning),
+			Cells: escapeAll(c.line(row))})
 	}
 	for _, x := range r.Caveats {
 		page.Caveats = append(page.Caveats, "caveat "+x.Letter+": "+x.Text)
 	}
 	for _, g := range c.groups {
-		page.Reasons = append(page.Reasons, fmt.Sprintf("%s (%d): %s", texttab.Escape(g.reason), g.rows, texttab.Escape(c.namesOf(g))))
+		page.Reasons = append(page.Reasons, fmt.Sprintf("%s (%d): %s", texttab.Escape(g.reason), g.rows,
+			texttab.Escape(c.namesOf(g))))
 	}
 	t, err := template.New("comparison").Parse(comparisonPage)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/scrapestat/scrapestat/internal/texttab"
 )
 
-// ComparisonMarkdown writes a comparison as a comment for a pull request: a line
-// with the answer, the table of what changed, and the rest folded away. Text from
-// runs cannot become markup.
+// ComparisonMarkdown writes a comparison as a comment for a pull request: a line with the answer, the table of what
+// changed, and the rest folded away. Text from runs cannot become markup.
 func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	c := newComparison(r, o)
 	var b strings.Builder

@@ -53,8 +53,8 @@ func (e *engine) canonicals(r *summary.Run) []string {
 	return out
 }
 
-// crossEngine tells the quantities that several engines of the run have, side by
-// side, with what makes them hard to compare.
+// crossEngine tells the quantities that several engines of the run have, side by side, with what makes them hard to
+// compare.
 func (t *pageBuilder) crossEngine() {
 	engines := slices.DeleteFunc(t.inRun(), func(e *engine) bool { return len(e.canonicals(t.run)) == 0 })
 	if len(engines) < 2 {
@@ -102,8 +102,8 @@ func (t *pageBuilder) crossEngine() {
 	t.add(notes)
 }
 
-// canonical is the value of an engine for a canonical id, all models added up where
-// it is a rate, else that of the only one.
+// canonical is the value of an engine for a canonical id, all models added up where it is a rate, else that of the
+// only one.
 func (e *engine) canonical(id string) (cell, string) {
 	var found []*summary.Derived
 	for i := range e.fleet {
@@ -126,8 +126,7 @@ func (e *engine) canonical(id string) (cell, string) {
 	return derivedCell(&sum), sum.Unit
 }
 
-// crossLatencies adds a row for each percentile of times that several engines
-// have.
+// crossLatencies adds a row for each percentile of times that several engines have.
 func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 	var ids []string
 	for i := range t.run.Latencies {
@@ -145,7 +144,8 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 				several := 0
 				for i := range t.run.Latencies {
 					l := &t.run.Latencies[i]
-					if l.Engine != e.id || e.second || l.ID != id || l.Histogram == nil || q >= len(l.Histogram.Quantiles) || math.IsNaN(l.Histogram.Quantiles[q].Value) {
+					if l.Engine != e.id || e.second || l.ID != id || l.Histogram == nil || q >= len(l.Histogram.Quantiles) ||
+						math.IsNaN(l.Histogram.Quantiles[q].Value) {
 						continue
 					}
 					unit := t.latencyUnit(&t.run.Metrics[l.Metric])
@@ -169,8 +169,8 @@ func (t *pageBuilder) crossLatencies(tab *table, engines []*engine) {
 	}
 }
 
-// crossNotes fills in the column of caveats, the last one, and lists them: those
-// between the quantities of different engines, or different ids, in the table.
+// crossNotes fills in the column of caveats, the last one, and lists them: those between the quantities of different
+// engines, or different ids, in the table.
 func (t *pageBuilder) crossNotes(tab *table, engines []*engine) *table {
 	shown := make([][]catalog.Quantity, len(tab.Rows))
 	for i, row := range tab.Rows {

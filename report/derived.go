@@ -8,11 +8,12 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// derived lists every quantity with its status, where that was asked for: of each
-// endpoint, and of the endpoints of an engine together.
+// derived lists every quantity with its status, where that was asked for: of each endpoint, and of the endpoints of an
+// engine together.
 func (t *pageBuilder) derived() {
-	tab := newTable("derived", "derived", hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"), hidden("unit"), hidden("question"),
-		number("value", "VALUE"), words("status", "STATUS"), hidden("flags"), hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF"))
+	tab := newTable("derived", "derived", hidden("pack"), words("name", "DERIVED"), hidden("target"), hidden("labels"),
+		hidden("unit"), hidden("question"), number("value", "VALUE"), words("status", "STATUS"), hidden("flags"),
+		hidden("numerator"), hidden("denominator"), hidden("families"), words("help", "WHAT IT IS"), face("OF"))
 	add := func(d *summary.Derived, target string) {
 		switch {
 		case d.Pack == catalog.TritonPerfAnalyzerPack:
@@ -22,8 +23,9 @@ func (t *pageBuilder) derived() {
 			if len(t.run.Endpoints) > 1 {
 				of = strings.TrimSpace(target + " " + of)
 			}
-			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)), raw(d.Category.String()), derivedCell(d),
-				both(strings.Join(append([]string{d.Status.String()}, d.Flags...), " "), d.Status.String()), raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
+			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)),
+				raw(d.Category.String()), derivedCell(d), both(strings.Join(append([]string{d.Status.String()}, d.Flags...), " "),
+					d.Status.String()), raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
 		}
 	}
 	for i := range t.run.Derived {
@@ -37,14 +39,14 @@ func (t *pageBuilder) derived() {
 	t.add(tab)
 }
 
-// groups tells the headline quantities by the labels that were asked for, every
-// quantity with Options.Derived.
+// groups tells the headline quantities by the labels that were asked for, every quantity with Options.Derived.
 func (t *pageBuilder) groups() {
 	if len(t.run.Combined) < 2 {
 		return
 	}
-	tab := newTable("groups", "quantities by "+t.byTitle(), hidden("pack"), words("name", "QUANTITY"), words("group", "GROUP"), hidden("labels"), hidden("targets"),
-		hidden("unit"), number("value", "VALUE"), words("status", "NOTE"), face("OF"))
+	tab := newTable("groups", "quantities by "+t.byTitle(), hidden("pack"), words("name", "QUANTITY"),
+		words("group", "GROUP"), hidden("labels"), hidden("targets"), hidden("unit"), number("value", "VALUE"),
+		words("status", "NOTE"), face("OF"))
 	var order []string
 	seen := map[string]bool{}
 	for _, q := range questionOrder {
@@ -62,7 +64,8 @@ func (t *pageBuilder) groups() {
 			g := &t.run.Combined[1+i]
 			for k := range g.Derived {
 				d := &g.Derived[k]
-				if d.Pack+"\xff"+d.Name != name || !d.Headline && !t.o.Derived || t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
+				if d.Pack+"\xff"+d.Name != name || !d.Headline && !t.o.Derived ||
+					t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
 					continue
 				}
 				rest := d.Labels
@@ -73,17 +76,17 @@ func (t *pageBuilder) groups() {
 				if rest.Len() > 0 {
 					of = rest.String()
 				}
-				tab.row(raw(d.Pack), str(d.Name), both(g.Labels.String(), g.Labels), raw(d.Labels), raw(int64(len(g.Endpoints))), raw(optional(d.Unit)), derivedCell(d),
-					both(derivedNote(d), d.Status.String()), only(of))
+				tab.row(raw(d.Pack), str(d.Name), both(g.Labels.String(), g.Labels), raw(d.Labels), raw(int64(len(g.Endpoints))),
+					raw(optional(d.Unit)), derivedCell(d), both(derivedNote(d), d.Status.String()), only(of))
 			}
 		}
 	}
 	t.add(tab)
 }
 
-// scopes walks the derived quantities of a pack by endpoint, model and version, in
-// their order.
-func (t *pageBuilder) scopes(pack string, each func(endpoint int, model metric.Labels, named map[string]*summary.Derived)) {
+// scopes walks the derived quantities of a pack by endpoint, model and version, in their order.
+func (t *pageBuilder) scopes(pack string, each func(endpoint int, model metric.Labels,
+	named map[string]*summary.Derived)) {
 	type key struct {
 		endpoint int
 		model    metric.Labels
@@ -113,19 +116,23 @@ func (t *pageBuilder) scopes(pack string, each func(endpoint int, model metric.L
 	}
 }
 
-// tritonColumns are the columns of the table of models: a heading and what of the
-// derived quantities stands under it.
+// tritonColumns are the columns of the table of models: a heading and what of the derived quantities stands under it.
 var tritonColumns = [...]struct{ head, name string }{
-	{"REQ/S", "request_rate"}, {"FAIL", "failure_ratio"}, {"REQUEST", "avg_request_seconds"}, {"QUEUE", "avg_queue_seconds"},
-	{"INPUT", "avg_compute_input_seconds"}, {"INFER", "avg_compute_infer_seconds"}, {"OUTPUT", "avg_compute_output_seconds"},
-	{"OVERHEAD", "avg_overhead_seconds"}, {"HITS", "cache_hit_ratio"}, {"BATCH", "avg_batch_size"}, {"P99", "batch_size_p99 execution"},
-	{"INFLIGHT", "mean_inflight"}, {"QUEUED", "mean_queue_depth"}, {"BUSY", "busy_instances"}, {"FIRST", "first_response_seconds"},
+	{"REQ/S", "request_rate"}, {"FAIL", "failure_ratio"}, {"REQUEST", "avg_request_seconds"},
+	{"QUEUE", "avg_queue_seconds"},
+	{"INPUT", "avg_compute_input_seconds"}, {"INFER", "avg_compute_infer_seconds"},
+	{"OUTPUT", "avg_compute_output_seconds"},
+	{"OVERHEAD", "avg_overhead_seconds"}, {"HITS", "cache_hit_ratio"}, {"BATCH", "avg_batch_size"},
+	{"P99", "batch_size_p99 execution"},
+	{"INFLIGHT", "mean_inflight"}, {"QUEUED", "mean_queue_depth"}, {"BUSY", "busy_instances"},
+	{"FIRST", "first_response_seconds"},
 	{"NEXT", "next_response_seconds"},
 }
 
 // tritonModels has a row per model and version of Triton's statistics.
 func (t *pageBuilder) tritonModels(e *engine) *table {
-	tab := newTable("triton_models", "models (Triton statistics)", hidden("engine"), hidden("target"), hidden("labels"), face("MODEL"))
+	tab := newTable("triton_models", "models (Triton statistics)", hidden("engine"), hidden("target"), hidden("labels"),
+		face("MODEL"))
 	t.limit(tab, firstQuantities, "--all")
 	for _, c := range tritonColumns {
 		tab.Columns = append(tab.Columns, number(strings.ReplaceAll(c.name, " ", "_"), c.head))
@@ -154,7 +161,7 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 	return tab
 }
 
-// has says that some row has a value in a column.
+// has reports whether some row has a value in a column.
 func (t *table) has(column int) bool {
 	for _, row := range t.Rows {
 		if row[column].Value != nil {
@@ -194,8 +201,10 @@ func (t *pageBuilder) perfAnalyzer() {
 	if !t.o.PACompat {
 		return
 	}
-	columns := []string{"request", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss", "compute", "overhead"}
-	tab := newTable("perf_analyzer", "perf_analyzer's whole microseconds", hidden("target"), hidden("labels"), face("MODEL"))
+	columns := []string{"request", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss",
+		"compute", "overhead"}
+	tab := newTable("perf_analyzer", "perf_analyzer's whole microseconds", hidden("target"), hidden("labels"),
+		face("MODEL"))
 	for _, c := range columns {
 		tab.Columns = append(tab.Columns, number(c+"_us", strings.ToUpper(strings.ReplaceAll(c, "_", " "))))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/units"
 )
 
-// listed says that the families of an endpoint are told.
+// listed reports whether the families of an endpoint are told.
 func (t *pageBuilder) listed(m *summary.Metric, endpoint int) bool {
 	if t.o.Metric != nil {
 		return t.o.Metric.MatchString(m.Name)
@@ -20,7 +20,8 @@ func (t *pageBuilder) listed(m *summary.Metric, endpoint int) bool {
 }
 
 // shown walks the series of one type that the options let through.
-func (t *pageBuilder) shown(typ metric.Type, moved func(*summary.Series) bool, row func(*summary.Metric, *summary.Series)) {
+func (t *pageBuilder) shown(typ metric.Type, moved func(*summary.Series) bool,
+	row func(*summary.Metric, *summary.Series)) {
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		if m.Type != typ && !(typ == metric.Gauge && m.Type == metric.Unknown) {
@@ -49,19 +50,22 @@ func (t *pageBuilder) identify(m *summary.Metric, s *summary.Series) []cell {
 }
 
 func (t *pageBuilder) counters() {
-	tab := newTable("counters", "counters", append(identity("COUNTER"), number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))...)
+	tab := newTable("counters", "counters", append(identity("COUNTER"), number("total", "TOTAL"),
+		number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))...)
 	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if c := s.Counter; c != nil {
-				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, m.ShownUnit()), float(c.Rate, c.Defined, digits(c.Rate)), resets(s.Resets), only(t.where(s)))...)
+				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, m.ShownUnit()), float(c.Rate, c.Defined, digits(c.Rate)),
+					resets(s.Resets), only(t.where(s)))...)
 			}
 		})
 	t.add(tab)
 }
 
 func (t *pageBuilder) gauges() {
-	tab := newTable("gauges", "gauges", append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"), number("max", "MAX"),
-		number("p50", "P50"), number("p99", "P99"), number("last", "LAST"), face("SERIES"))...)
+	tab := newTable("gauges", "gauges", append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"),
+		number("min", "MIN"), number("max", "MAX"), number("p50", "P50"), number("p99", "P99"), number("last", "LAST"),
+		face("SERIES"))...)
 	t.shown(metric.Gauge, func(s *summary.Series) bool { return s.Gauge != nil && s.Gauge.Min != s.Gauge.Max },
 		func(m *summary.Metric, s *summary.Series) {
 			g := s.Gauge
@@ -69,19 +73,22 @@ func (t *pageBuilder) gauges() {
 				return
 			}
 			u, there := m.ShownUnit(), g.N > 0
-			tab.row(append(t.identify(m, s), in(g.Avg, there, u), in(g.TimeAvg, there, u), in(g.Min, there, u), in(g.Max, there, u), in(t.quantile(g.Quantiles, 0.5), there, u),
-				in(t.quantile(g.Quantiles, 0.99), there, u), in(g.Last, there, u), only(t.where(s)))...)
+			tab.row(append(t.identify(m, s), in(g.Avg, there, u), in(g.TimeAvg, there, u), in(g.Min, there, u),
+				in(g.Max, there, u), in(t.quantile(g.Quantiles, 0.5), there, u), in(t.quantile(g.Quantiles, 0.99), there, u),
+				in(g.Last, there, u), only(t.where(s)))...)
 		})
 	t.add(tab)
 }
 
 func (t *pageBuilder) histograms() {
-	tab := newTable("histograms", "histograms", append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))...)
+	tab := newTable("histograms", "histograms", append(append(identity("HISTOGRAM"), t.histogramColumns()...),
+		face("SERIES"))...)
 	var flags histest.Flags
 	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.Histogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg),
+					h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)
@@ -98,9 +105,10 @@ func (t *pageBuilder) histogramColumns() []column {
 	return out
 }
 
-// histogramCells are the cells under those of histogramColumns; avg is NaN where
-// there is none. The flags of the estimates are added to flags.
-func (t *pageBuilder) histogramCells(u string, n int64, avg float64, quantiles []histest.Estimate, flags *histest.Flags) []cell {
+// histogramCells are the cells under those of histogramColumns; avg is NaN where there is none. The flags of the
+// estimates are added to flags.
+func (t *pageBuilder) histogramCells(u string, n int64, avg float64, quantiles []histest.Estimate,
+	flags *histest.Flags) []cell {
 	row := []cell{tally(n), in(avg, n != 0, u)}
 	for _, i := range t.shownQuantiles() {
 		if i >= len(quantiles) || math.IsNaN(quantiles[i].Value) {
@@ -124,8 +132,8 @@ func nanIf(missing bool, v float64) float64 {
 	return v
 }
 
-// shownQuantiles picks the columns of the histogram table: those that were
-// asked for, or p50, p90 and p99 of the usual nine.
+// shownQuantiles picks the columns of the histogram table: those that were asked for, or p50, p90 and p99 of the usual
+// nine.
 func (t *pageBuilder) shownQuantiles() []int {
 	var idx []int
 	for i, q := range t.run.Options.Quantiles {
@@ -136,9 +144,8 @@ func (t *pageBuilder) shownQuantiles() []int {
 	return idx
 }
 
-// estimate is a percentile with the interval the true one lies in and the
-// first letters of its flags: 0.31 [0.25, 0.5] f. A question mark stands for
-// what is not known.
+// estimate is a percentile with the interval the true one lies in and the first letters of its flags: 0.31 [0.25, 0.5]
+// f. A question mark stands for what is not known.
 func estimate(e histest.Estimate, unit string) string {
 	end := func(v float64) string {
 		if math.IsNaN(v) {

@@ -24,13 +24,19 @@ func explained() *summary.Run {
 	r.Endpoints = append(r.Endpoints, summary.Endpoint{Target: metric.Target{Name: "b", URL: "http://b/metrics"}})
 	labels := metric.NewLabels(metric.Label{Name: "model_name", Value: "x|`@user\n<b>[a](http://evil)"})
 	d := func(endpoint int, name string, status catalog.Status, v float64) summary.Derived {
-		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: catalog.VLLMPack, Name: name, Unit: "tokens/s", Labels: labels, Status: status, Value: v, Shown: v,
+		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: catalog.VLLMPack, Name: name,
+			Unit: "tokens/s", Labels: labels, Status: status, Value: v, Shown: v,
 			Category: catalog.Throughput, Headline: true, Families: []string{"vllm:generation_tokens"}, Help: "Tokens."}}
 	}
-	r.Derived = []summary.Derived{d(0, "output_tok_s", catalog.OK, 100), d(1, "output_tok_s", catalog.OK, 300), d(0, "input_tok_s", catalog.Missing, 0)}
-	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1}, Derived: []summary.Derived{d(-1, "output_tok_s", catalog.ResetCorrected, 400), d(-1, "input_tok_s", catalog.Missing, 0)}}}
-	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Metric: 2, Series: 2, Histogram: &normalize.Histogram{Count: 4, Avg: 0.25,
-		Quantiles: []histest.Estimate{{Value: 0.3, Low: 0.25, High: 0.5}, {Value: 7, Low: 5, High: math.NaN(), Flags: histest.Overflow}}}}}}
+	r.Derived = []summary.Derived{d(0, "output_tok_s", catalog.OK, 100), d(1, "output_tok_s", catalog.OK, 300),
+		d(0, "input_tok_s", catalog.Missing, 0)}
+	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1},
+		Derived: []summary.Derived{d(-1, "output_tok_s", catalog.ResetCorrected, 400),
+			d(-1, "input_tok_s", catalog.Missing, 0)}}}
+	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Metric: 2, Series: 2,
+		Histogram: &normalize.Histogram{Count: 4, Avg: 0.25,
+			Quantiles: []histest.Estimate{{Value: 0.3, Low: 0.25, High: 0.5},
+				{Value: 7, Low: 5, High: math.NaN(), Flags: histest.Overflow}}}}}}
 	c, err := catalog.New()
 	if err != nil {
 		panic(err)
@@ -50,7 +56,8 @@ func written(t *testing.T, format string, o report.Options) string {
 
 func TestFirstScreen(t *testing.T) {
 	got := written(t, report.FormatText, report.Options{})
-	for _, want := range []string{`(?m)^vLLM  2 targets  model_name`, `throughput +output_tok_s +400 tokens/s +100 tokens/s \(a\) +300 tokens/s \(b\) +reset corrected +Tokens\.`,
+	for _, want := range []string{`(?m)^vLLM  2 targets  model_name`,
+		`throughput +output_tok_s +400 tokens/s +100 tokens/s \(a\) +300 tokens/s \(b\) +reset corrected +Tokens\.`,
 		`ttft_s +4 +250 ms +300 ms \[250 ms, 500 ms\] +7 s \[5 s, \?\] o`, `(?m)^  input_tok_s: no vllm:generation_tokens`} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("no match for %q in\n%s", want, got)
@@ -103,7 +110,8 @@ func TestJSONAndCSV(t *testing.T) {
 	if doc.Schema != "scrapestat.show" || len(doc.Quantities) != 1 || len(doc.Latencies) != 1 || len(doc.Missing) == 0 {
 		t.Fatalf("got %+v", doc)
 	}
-	if q := doc.Quantities[0]; q["value"] != 400.0 || q["status"] != "reset_corrected" || q["highest_target"] != "b" || q["question"] != "throughput" || q["numerator"] != nil {
+	if q := doc.Quantities[0]; q["value"] != 400.0 || q["status"] != "reset_corrected" || q["highest_target"] != "b" ||
+		q["question"] != "throughput" || q["numerator"] != nil {
 		t.Errorf("quantity %v", q)
 	}
 	if l := doc.Latencies[0]; l["p50_low"] != 0.25 || l["p99"] != 7.0 || l["p99_high"] != nil || l["unit"] != "seconds" {
@@ -117,7 +125,8 @@ func TestJSONAndCSV(t *testing.T) {
 	for _, l := range lines {
 		found[l[0]+" "+l[4]+" "+l[6]] = l[7]
 	}
-	if found["quantities output_tok_s value"] != "400" || found["latencies h p99_high"] != "" || found["latencies h p99_low"] != "5" {
+	if found["quantities output_tok_s value"] != "400" || found["latencies h p99_high"] != "" ||
+		found["latencies h p99_low"] != "5" {
 		t.Errorf("CSV %v", found)
 	}
 	if err := report.Write(&bytes.Buffer{}, explained(), "yaml", report.Options{}); err == nil {

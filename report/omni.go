@@ -17,8 +17,8 @@ type omniView struct {
 	all    []*summary.Derived
 }
 
-// omniTables tell where the time of a pipeline went: stages, the split of the
-// end-to-end time as a bar, edges, and the goals of audio.
+// omniTables tell where the time of a pipeline went: stages, the split of the end-to-end time as a bar, edges, and the
+// goals of audio.
 func omniTables(e *engine) []*table {
 	o := omniView{engine: e.title}
 	for i := range e.fleet {
@@ -29,8 +29,7 @@ func omniTables(e *engine) []*table {
 	return []*table{o.stages(), o.edges(), o.audio()}
 }
 
-// get returns a quantity, nil when there is none. Labels are names and values in
-// turn.
+// get returns a quantity, nil when there is none. Labels are names and values in turn.
 func (o *omniView) get(name string, labels ...string) *summary.Derived {
 	want := map[string]string{}
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -80,13 +79,15 @@ func (o *omniView) values(name, label string) []string {
 // stages is a row for each stage, with the split of the end-to-end time below.
 func (o *omniView) stages() *table {
 	tab := newTable("omni_stages", "stages", hidden("engine"), words("stage", "STAGE"), number("requests_per_s", "REQ/S"),
-		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"), number("output_tok_s", "TOK/S"),
-		number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"), number("skew", "SKEW"), words("note", "NOTE"))
+		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"),
+		number("output_tok_s", "TOK/S"), number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"),
+		number("skew", "SKEW"), words("note", "NOTE"))
 	for _, s := range o.values("stage_time_mean", "stage") {
 		at := []string{"stage", s}
-		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...), o.cell("stage_queue_mean", at...),
-			o.cell("stage_share_of_e2e", at...), o.bare("stage_output_tok_s", at...), o.bare("stage_replicas", at...),
-			o.bare("stage_utilization", at...), o.cell("replica_skew", "of", "requests", "stage", s), opt(o.stageNote(s)))
+		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...),
+			o.cell("stage_queue_mean", at...), o.cell("stage_share_of_e2e", at...), o.bare("stage_output_tok_s", at...),
+			o.bare("stage_replicas", at...), o.bare("stage_utilization", at...),
+			o.cell("replica_skew", "of", "requests", "stage", s), opt(o.stageNote(s)))
 	}
 	if len(tab.Rows) > 0 {
 		tab.notes = o.split()
@@ -177,9 +178,10 @@ func bar(pieces []piece) string {
 
 // edges is a row for each pair of stages that send to each other.
 func (o *omniView) edges() *table {
-	tab := newTable("omni_edges", "edges", hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"), number("hop_mean_s", "HOP"),
-		number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"), number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"),
-		number("in_flight_mean_s", "IN FLIGHT"), number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
+	tab := newTable("omni_edges", "edges", hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"),
+		number("hop_mean_s", "HOP"), number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"),
+		number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"), number("in_flight_mean_s", "IN FLIGHT"),
+		number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
 	for _, d := range o.all {
 		if d.Name != "edge_hop_mean" {
 			continue
@@ -187,15 +189,16 @@ func (o *omniView) edges() *table {
 		from, _ := d.Labels.Get("from_stage")
 		to, _ := d.Labels.Get("to_stage")
 		at := []string{"from_stage", from, "to_stage", to}
-		tab.row(raw(o.engine), str(from), str(to), derivedCell(d), o.cell("edge_share_of_e2e", at...), o.bare("edge_chunks_per_request", at...),
-			o.cell("edge_chunk_bytes", at...), o.cell("edge_tx_mean", at...), o.cell("edge_in_flight_mean", at...), o.cell("edge_rx_mean", at...),
-			o.cell("edge_throughput", at...), o.cell("edge_bandwidth", at...), opt(derivedNote(d)))
+		tab.row(raw(o.engine), str(from), str(to), derivedCell(d), o.cell("edge_share_of_e2e", at...),
+			o.bare("edge_chunks_per_request", at...), o.cell("edge_chunk_bytes", at...), o.cell("edge_tx_mean", at...),
+			o.cell("edge_in_flight_mean", at...), o.cell("edge_rx_mean", at...), o.cell("edge_throughput", at...),
+			o.cell("edge_bandwidth", at...), opt(derivedNote(d)))
 	}
 	return tab
 }
 
-// goal is a line of the table of audio goals: a quantity of a stage, and the value
-// of the label that tells its goals apart.
+// goal is a line of the table of audio goals: a quantity of a stage, and the value of the label that tells its goals
+// apart.
 type goal struct{ name, label, value, says string }
 
 var audioGoals = [...]goal{
@@ -206,8 +209,8 @@ var audioGoals = [...]goal{
 
 // audio is a row for each goal that a stage with sound may have.
 func (o *omniView) audio() *table {
-	tab := newTable("omni_audio", "audio", hidden("engine"), words("stage", "STAGE"), words("goal", "GOAL"), number("share", "MET BY"),
-		words("status", "NOTE"))
+	tab := newTable("omni_audio", "audio", hidden("engine"), words("stage", "STAGE"), words("goal", "GOAL"),
+		number("share", "MET BY"), words("status", "NOTE"))
 	add := func(stage, says string, d *summary.Derived) {
 		if d != nil {
 			tab.row(raw(o.engine), str(stage), str(says), derivedCell(d), both(derivedNote(d), d.Status.String()))
@@ -217,7 +220,8 @@ func (o *omniView) audio() *table {
 		for _, g := range audioGoals {
 			add(stage, g.says, o.get(g.name, g.label, g.value, "stage", stage))
 		}
-		lower, upper := o.get("audio_goodput_ratio", "bound", "lower", "stage", stage), o.get("audio_goodput_ratio", "bound", "upper", "stage", stage)
+		lower, upper := o.get("audio_goodput_ratio", "bound", "lower", "stage", stage),
+			o.get("audio_goodput_ratio", "bound", "upper", "stage", stage)
 		add(stage, "all of real time, first packet and gaps: at least", lower)
 		add(stage, "all of real time, first packet and gaps: at most", upper)
 		if d := o.get("silent_loss_ratio", "stage", stage); d != nil && d.Status.Defined() {

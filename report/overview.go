@@ -14,8 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/units"
 )
 
-// The first screen of an engine has at most 40 lines: so many rows of its tables,
-// and what stands around them.
+// The first screen of an engine has at most 40 lines: so many rows of its tables, and what stands around them.
 const (
 	firstQuantities = 20
 	firstLatencies  = 8
@@ -29,16 +28,15 @@ type engine struct {
 	fleet     []summary.Derived // over all its endpoints
 	endpoints []int
 	scopes    []metric.Labels // models, say, that results are kept apart by
-	// second says that an engine before has the same id, and tells the latencies.
+	// second reports whether an engine before has the same id, and tells the latencies.
 	second bool
 }
 
 // questionOrder is the order of the first screen.
-var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
-	catalog.Efficiency, catalog.Check, catalog.Other}
+var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent,
+	catalog.Cache, catalog.Errors, catalog.Efficiency, catalog.Check, catalog.Other}
 
-// inRun returns the engines that the run has quantities of, in the order of the
-// packs.
+// inRun returns the engines that the run has quantities of, in the order of the packs.
 func (t *pageBuilder) inRun() []*engine {
 	if len(t.run.Combined) == 0 {
 		return nil
@@ -83,8 +81,8 @@ func (t *pageBuilder) inRun() []*engine {
 	return out
 }
 
-// knows says that a quantity of an endpoint is of what the fleet was made of: the
-// stages of a vLLM-Omni beside a vLLM are not.
+// knows reports whether a quantity of an endpoint is of what the fleet was made of: the stages of a vLLM-Omni beside a
+// vLLM are not.
 func (e *engine) knows(d *summary.Derived) bool {
 	return slices.ContainsFunc(e.fleet, func(x summary.Derived) bool { return x.Name == d.Name && x.Labels == d.Labels })
 }
@@ -164,18 +162,20 @@ func (t *pageBuilder) special(e *engine) []*table {
 	return nil
 }
 
-// quantities are the headline quantities of an engine. What a table of latencies
-// says already is left out.
+// quantities are the headline quantities of an engine. What a table of latencies says already is left out.
 func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
-	tab := newTable("quantities", "", hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"), hidden("labels"), hidden("canonical"),
-		hidden("better"), hidden("unit"), number("value", "VALUE"), hidden("status"), hidden("flags"), hidden("numerator"), hidden("denominator"),
-		number("lowest", "LOWEST"), hidden("lowest_target"), number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"), face("OF"))
+	tab := newTable("quantities", "", hidden("engine"), words("question", "QUESTION"), words("name", "QUANTITY"),
+		hidden("labels"), hidden("canonical"), hidden("better"), hidden("unit"), number("value", "VALUE"), hidden("status"),
+		hidden("flags"), hidden("numerator"), hidden("denominator"), number("lowest", "LOWEST"), hidden("lowest_target"),
+		number("highest", "HIGHEST"), hidden("highest_target"), words("note", "NOTE"), words("help", "WHAT IT IS"),
+		face("OF"))
 	t.limit(tab, firstQuantities, "--derived")
 	last := ""
 	for _, q := range questionOrder {
 		for i := range e.fleet {
 			d := &e.fleet[i]
-			if !d.Headline || d.Category != q || slices.Contains(latencyIDs, strings.TrimSuffix(d.Canonical, "_mean_s")+"_s") || d.Status == catalog.Missing {
+			if !d.Headline || d.Category != q || slices.Contains(latencyIDs, strings.TrimSuffix(d.Canonical, "_mean_s")+"_s") ||
+				d.Status == catalog.Missing {
 				continue
 			}
 			question := str(strings.ReplaceAll(q.String(), "_", " "))
@@ -185,8 +185,9 @@ func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
 				last = question.Text
 			}
 			low, lowAt, high, highAt := t.spread(e, d)
-			tab.row(append([]cell{raw(e.title), question, str(d.Name), raw(d.Labels), raw(optional(d.Canonical)), raw(d.Better.String()), raw(optional(d.Unit)),
-				derivedCell(d), raw(d.Status.String()), raw(d.Flags)}, append(parts(d), low, lowAt, high, highAt, opt(derivedNote(d)), opt(d.Help), only(t.beyondScope(e, d)))...)...)
+			tab.row(append([]cell{raw(e.title), question, str(d.Name), raw(d.Labels), raw(optional(d.Canonical)),
+				raw(d.Better.String()), raw(optional(d.Unit)), derivedCell(d), raw(d.Status.String()), raw(d.Flags)},
+				append(parts(d), low, lowAt, high, highAt, opt(derivedNote(d)), opt(d.Help), only(t.beyondScope(e, d)))...)...)
 		}
 	}
 	return tab
@@ -220,8 +221,8 @@ func (t *pageBuilder) beyondScope(e *engine, d *summary.Derived) string {
 	return labels.String()
 }
 
-// spread is the lowest and highest value among the endpoints of an engine, and at
-// which; empty for one endpoint, or where they are the same.
+// spread is the lowest and highest value among the endpoints of an engine, and at which; empty for one endpoint, or
+// where they are the same.
 func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, highAt cell) {
 	if len(e.endpoints) < 2 {
 		return
@@ -252,11 +253,11 @@ func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, 
 	return
 }
 
-// latencies are the histograms of times that engines have in common, and which
-// these are.
+// latencies are the histograms of times that engines have in common, and which these are.
 func (t *pageBuilder) latencies(e *engine) (*table, []string) {
-	tab := newTable("latencies", "", append(append([]column{hidden("engine"), words("canonical", "LATENCY"), hidden("name"), hidden("labels"), hidden("unit")},
-		t.histogramColumns()...), number("series", "SERIES"), words("note", "NOTE"), face("OF"))...)
+	tab := newTable("latencies", "", append(append([]column{hidden("engine"), words("canonical", "LATENCY"),
+		hidden("name"), hidden("labels"), hidden("unit")}, t.histogramColumns()...), number("series", "SERIES"),
+		words("note", "NOTE"), face("OF"))...)
 	t.limit(tab, firstLatencies, "--all")
 	var flags histest.Flags
 	var ids []string
@@ -290,12 +291,13 @@ func (t *pageBuilder) latencies(e *engine) (*table, []string) {
 		tab.row(append(row, series, opt(l.Refused), only(of))...)
 	}
 	if len(tab.Rows) > 0 {
-		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."}, legend(flags)...)
+		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."},
+			legend(flags)...)
 	}
 	return tab, ids
 }
 
-// several says that an engine has a time more than once: by stage, say.
+// several reports whether an engine has a time more than once: by stage, say.
 func (t *pageBuilder) several(l *summary.Latency) bool {
 	n := 0
 	for i := range t.run.Latencies {
@@ -324,7 +326,8 @@ func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 	tab := newTable("", "", face("QUESTION"), face("QUANTITY"))
 	t.limit(tab, firstQuantities, "--derived")
 	if len(scopes) > pivotScopes && !t.o.All {
-		tab.notes = []string{fmt.Sprintf("%d more %s (--all shows them)", len(scopes)-pivotScopes, strings.Join(e.scopeNames(), " "))}
+		tab.notes = []string{fmt.Sprintf("%d more %s (--all shows them)", len(scopes)-pivotScopes,
+			strings.Join(e.scopeNames(), " "))}
 		scopes = scopes[:pivotScopes]
 	}
 	for _, s := range scopes {
@@ -369,10 +372,10 @@ func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
 	return tab
 }
 
-// missing lists the headline quantities that the servers gave no input for, and
-// how to get it.
+// missing lists the headline quantities that the servers gave no input for, and how to get it.
 func (t *pageBuilder) missing(e *engine) *table {
-	tab := newList("missing", "missing", hidden("engine"), words("name", "NAME"), words("reason", "REASON"), words("hint", "HINT"))
+	tab := newList("missing", "missing", hidden("engine"), words("name", "NAME"), words("reason", "REASON"),
+		words("hint", "HINT"))
 	t.limit(tab, 4, "--derived")
 	there := t.present()
 	add := func(name string, families []string) {
@@ -466,7 +469,8 @@ func (t *pageBuilder) closing() {
 		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))
 	}
 	if len(t.explained) > 0 && t.o.Metric == nil && !t.o.All && !t.o.Families && !t.o.Derived {
-		tab.row(only("--derived lists every quantity, --families what every family did, --metric REGEX some of both, --by LABELS groups."))
+		tab.row(only("--derived lists every quantity, --families what every family did, --metric REGEX some of both, --by " +
+			"LABELS groups."))
 	}
 	t.add(tab)
 }

@@ -34,8 +34,8 @@ func (s *sticky) printf(format string, args ...any) {
 	}
 }
 
-// forPeople writes the tables for people: around each its heading, title and notes
-// in a format for each, in which empty ones take no place.
+// forPeople writes the tables for people: around each its heading, title and notes in a format for each, in which
+// empty ones take no place.
 func (p *page) forPeople(s *sticky, form peopleFormat) error {
 	for _, t := range p.tables {
 		if t.programs {
@@ -90,7 +90,8 @@ type peopleFormat struct {
 var textFormat = peopleFormat{texttab.Escape, "\n%s\n", "\n%s\n", "\n", "", "  %s\n", "  %d more%s\n", "%s\n",
 	func(t *texttab.Table, w io.Writer) error { _, err := t.WriteTo(w); return err }}
 
-var markdownFormat = peopleFormat{texttab.Markdown, "\n### %s\n", "\n**%s**\n", "", "\n", "- %s\n", "\n%d more%s\n", "\n%s\n",
+var markdownFormat = peopleFormat{texttab.Markdown, "\n### %s\n", "\n**%s**\n", "", "\n", "- %s\n", "\n%d more%s\n",
+	"\n%s\n",
 	func(t *texttab.Table, w io.Writer) error {
 		return t.WriteMarkdown(w, texttab.Rule{Left: "---", Right: "---:"})
 	}}

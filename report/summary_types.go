@@ -14,8 +14,9 @@ import (
 
 // summaries tells what summaries counted, and the quantiles of their servers.
 func (t *pageBuilder) summaries() {
-	tab := newTable("summaries", "summaries", append(identity("SUMMARY"), number("count", "COUNT"), number("rate", "PER SECOND"),
-		number("avg", "AVG"), words("server_quantiles", "SERVER QUANTILES (cumulative, not of the window)"), face("SERIES"))...)
+	tab := newTable("summaries", "summaries", append(identity("SUMMARY"), number("count", "COUNT"),
+		number("rate", "PER SECOND"), number("avg", "AVG"), words("server_quantiles",
+			"SERVER QUANTILES (cumulative, not of the window)"), face("SERIES"))...)
 	t.shown(metric.Summary, func(s *summary.Series) bool { return s.Summary != nil && s.Summary.Count != 0 },
 		func(m *summary.Metric, s *summary.Series) {
 			x := s.Summary
@@ -27,8 +28,8 @@ func (t *pageBuilder) summaries() {
 			if !x.Defined || x.NoCount {
 				n = only("-")
 			}
-			tab.row(append(t.identify(m, s), n, float(x.CountRate, x.HasRates, digits(x.CountRate)), in(x.Avg, x.Count != 0 && !x.NoSum, u),
-				opt(serverQuantiles(x.Quantiles, u)), only(t.where(s)))...)
+			tab.row(append(t.identify(m, s), n, float(x.CountRate, x.HasRates, digits(x.CountRate)), in(x.Avg, x.Count != 0 &&
+				!x.NoSum, u), opt(serverQuantiles(x.Quantiles, u)), only(t.where(s)))...)
 		})
 	t.add(tab)
 }
@@ -48,8 +49,12 @@ func serverQuantiles(list []normalize.SummaryQuantile, unit string) string {
 
 // states tells the share of the time that each state of a state set was active.
 func (t *pageBuilder) states() {
-	tab := newTable("states", "states", append(identity("STATE SET"), number("share", "ACTIVE"), words("now", "NOW"), number("changes", "CHANGES"), face("SERIES"))...)
-	t.shown(metric.StateSet, func(s *summary.Series) bool { return s.State != nil && (s.State.Share > 0 || s.State.Changes > 0) },
+	tab := newTable("states", "states", append(identity("STATE SET"), number("share", "ACTIVE"), words("now", "NOW"),
+		number("changes", "CHANGES"), face("SERIES"))...)
+	t.shown(metric.StateSet, func(s *summary.Series) bool {
+		return s.State != nil && (s.State.Share > 0 ||
+			s.State.Changes > 0)
+	},
 		func(m *summary.Metric, s *summary.Series) {
 			if s.State == nil {
 				return
@@ -58,19 +63,25 @@ func (t *pageBuilder) states() {
 			if s.State.Last {
 				now = both("yes", true)
 			}
-			tab.row(append(t.identify(m, s), both(units.Format(100*s.State.Share, "percent"), s.State.Share), now, tally(s.State.Changes), only(t.where(s)))...)
+			tab.row(append(t.identify(m, s), both(units.Format(100*s.State.Share, "percent"), s.State.Share), now,
+				tally(s.State.Changes), only(t.where(s)))...)
 		})
 	t.add(tab)
 }
 
 // currents tells gauge histograms as their last sample has them.
 func (t *pageBuilder) currents() {
-	tab := newTable("gauge_histograms", "distributions at the last scrape", append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))...)
+	tab := newTable("gauge_histograms", "distributions at the last scrape",
+		append(append(identity("HISTOGRAM"), t.histogramColumns()...), face("SERIES"))...)
 	var flags histest.Flags
-	t.shown(metric.GaugeHistogram, func(s *summary.Series) bool { return s.GaugeHistogram != nil && s.GaugeHistogram.Count != 0 },
+	t.shown(metric.GaugeHistogram, func(s *summary.Series) bool {
+		return s.GaugeHistogram != nil &&
+			s.GaugeHistogram.Count != 0
+	},
 		func(m *summary.Metric, s *summary.Series) {
 			if h := s.GaugeHistogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...), only(t.where(s)))...)
+				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg),
+					h.Quantiles, &flags)...), only(t.where(s)))...)
 			}
 		})
 	tab.notes = legend(flags)
@@ -89,11 +100,12 @@ func (t *pageBuilder) infos() {
 	t.add(tab)
 }
 
-// distributions tells the exact statistics of events that the source logs one by
-// one, by line and, where lines stand for several requests, by request.
+// distributions tells the exact statistics of events that the source logs one by one, by line and, where lines stand
+// for several requests, by request.
 func (t *pageBuilder) distributions() {
-	tab := newTable("logged", "logged events (exact)", append(identity("LOGGED"), words("each", "EACH"), number("count", "COUNT"), number("avg", "AVG"),
-		number("min", "MIN"), number("p50", "P50"), number("p90", "P90"), number("p99", "P99"), number("p99.9", "P99.9"), number("max", "MAX"), face("SERIES"))...)
+	tab := newTable("logged", "logged events (exact)", append(identity("LOGGED"), words("each", "EACH"),
+		number("count", "COUNT"), number("avg", "AVG"), number("min", "MIN"), number("p50", "P50"), number("p90", "P90"),
+		number("p99", "P99"), number("p99.9", "P99.9"), number("max", "MAX"), face("SERIES"))...)
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {

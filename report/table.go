@@ -8,8 +8,7 @@ import (
 	"github.com/scrapestat/scrapestat/units"
 )
 
-// page is what is told of a run, in tables that each format writes in its own way.
-// A table without rows is not on it.
+// page is what is told of a run, in tables that each format writes in its own way. A table without rows is not on it.
 type page struct {
 	tables []*table
 }
@@ -20,8 +19,8 @@ func (p *page) add(t *table) {
 	}
 }
 
-// table is one kind of thing the page tells. Tables of the same id, such as the
-// quantities of several engines, have the same columns for programs.
+// table is one kind of thing the page tells. Tables of the same id, such as the quantities of several engines, have
+// the same columns for programs.
 type table struct {
 	texttab.Table
 	id      string // key in the JSON, section in the CSV; stable; "" is for people only
@@ -29,7 +28,7 @@ type table struct {
 	title   string
 	list    bool     // for people, rows are lines: "a: b: c"
 	notes   []string // below the table, for people
-	// programs says that people see the same in another form.
+	// programs reports whether people see the same in another form.
 	programs bool
 	// most is how many rows people see, 0 is all; more tells how to see the others.
 	most int
@@ -52,8 +51,7 @@ func newList(id, title string, columns ...column) *table {
 	return t
 }
 
-// words makes a column of text, number one of numbers, hidden one for programs
-// only and face one for people only.
+// words makes a column of text, number one of numbers, hidden one for programs only and face one for people only.
 func words(id, head string) column  { return column{ID: id, Head: head} }
 func number(id, head string) column { return column{ID: id, Head: head, Right: true} }
 func hidden(id string) column       { return column{ID: id} }

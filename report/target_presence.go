@@ -2,10 +2,11 @@ package report
 
 import "github.com/scrapestat/scrapestat/summary"
 
-// lives lists the targets that came or went during the run, a row for each time
-// they were there. Times count from the start of the recording.
+// lives lists the targets that came or went during the run, a row for each time they were there. Times count from the
+// start of the recording.
 func (t *pageBuilder) lives() {
-	tab := newTable("came_and_went", "came and went", words("target", "TARGET"), face("FROM..TO"), hidden("from_ns"), hidden("to_ns"), words("why", "WHY"))
+	tab := newTable("came_and_went", "came and went", words("target", "TARGET"), face("FROM..TO"), hidden("from_ns"),
+		hidden("to_ns"), words("why", "WHY"))
 	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]

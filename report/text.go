@@ -1,15 +1,14 @@
-// Package report writes results for people, and for programs that want what
-// people see: as text for a terminal, as Markdown for GitHub, as JSON and as CSV.
+// Package report writes results for people, and for programs that want what people see: as text for a terminal, as
+// Markdown for GitHub, as JSON and as CSV.
 //
 //	err := report.Write(os.Stdout, run, report.FormatText, report.Options{Title: "run1"})
 //
-// The first screen says per engine what the throughput, the latency and the
-// saturation was and where the time went, in the quantities of package catalog;
-// families, endpoints and everything derived are there for the asking.
+// The first screen says per engine what the throughput, the latency and the saturation was and where the time went, in
+// the quantities of package catalog; families, endpoints and everything derived are there for the asking.
 //
-// Everything that came from a target is escaped on the way out, so a hostile label
-// or error text cannot move the cursor, nor begin a link. Missing is never printed
-// as 0: a number that does not exist is a dash, in JSON null, in CSV nothing.
+// Everything that came from a target is escaped on the way out, so a hostile label or error text cannot move the
+// cursor, nor begin a link. Missing is never printed as 0: a number that does not exist is a dash, in JSON null, in
+// CSV nothing.
 package report
 
 import (
@@ -29,11 +28,9 @@ import (
 type Options struct {
 	Title  string         // name of the run, usually its directory
 	Metric *regexp.Regexp // the families and derived quantities whose name matches; nil is none in particular
-	// Families lists what every family did; without it those of targets that no
-	// pack of the catalog explains.
+	// Families lists what every family did; without it those of targets that no pack of the catalog explains.
 	Families bool
-	// All also lists series that did not change, and targets and quantities beyond
-	// what fits on the first screen.
+	// All also lists series that did not change, and targets and quantities beyond what fits on the first screen.
 	All bool
 	// Derived lists every derived quantity with its status.
 	Derived bool
@@ -110,7 +107,8 @@ func (t *pageBuilder) head() []string {
 	if name == "" {
 		name = "window"
 	}
-	line := name + " " + seconds(win.EndNS-win.StartNS) + " from " + time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z")
+	line := name + " " + seconds(win.EndNS-win.StartNS) + " from " +
+		time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z")
 	if n := len(t.run.Phases); n > 1 {
 		var parts []string
 		for _, p := range t.run.Phases {
@@ -133,7 +131,8 @@ func (t *pageBuilder) about() texttab.Object {
 		tags = map[string]string{}
 	}
 	window := texttab.NewObject("phase", r.Window.Phase, "start_ns", r.Window.StartNS, "end_ns", r.Window.EndNS)
-	return texttab.NewObject("title", t.o.Title, "id", r.ID, "version", r.Version, "host", r.Host, "tags", tags, "command", r.Command,
+	return texttab.NewObject("title", t.o.Title, "id", r.ID, "version", r.Version, "host", r.Host, "tags", tags,
+		"command", r.Command,
 		"window", window, "phases", phases, "estimator", r.Options.Estimator, "by", r.Options.By)
 }
 
@@ -141,8 +140,9 @@ func (t *pageBuilder) about() texttab.Object {
 const firstTargets = 8
 
 func (t *pageBuilder) targets() {
-	tab := newTable("targets", "targets", words("target", "TARGET"), hidden("url"), hidden("labels"), number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"),
-		number("skipped", "SKIPPED"), number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
+	tab := newTable("targets", "targets", words("target", "TARGET"), hidden("url"), hidden("labels"),
+		number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"), number("skipped", "SKIPPED"),
+		number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
 		number("scrape_seconds_avg", "SCRAPE"), number("late_seconds_p99", "LATE P99"))
 	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
@@ -151,10 +151,11 @@ func (t *pageBuilder) targets() {
 		stored := l.StoredPolls()
 		skipped := l.Outcomes[metric.SkippedOverlap]
 		scrape, late := e.Fetches.AvgLatency, l.Late.P99
-		tab.row(str(e.Shown()), raw(e.URL), raw(e.Labels), tally(l.Scheduled), tally(l.Outcomes[metric.OK]), tally(l.Outcomes[metric.Partial]),
-			tally(skipped), tally(l.Scheduled-stored-skipped), tally(l.SeriesN), tally(l.Stored), tally(l.Lines-l.Stored),
-			float(scrape.Seconds(), stored > 0, scrape.Round(10*time.Microsecond).String()),
-			float(late.Seconds(), l.Scheduled > 0, late.Round(10*time.Microsecond).String()))
+		tab.row(str(e.Shown()), raw(e.URL), raw(e.Labels), tally(l.Scheduled), tally(l.Outcomes[metric.OK]),
+			tally(l.Outcomes[metric.Partial]), tally(skipped), tally(l.Scheduled-stored-skipped), tally(l.SeriesN),
+			tally(l.Stored), tally(l.Lines-l.Stored), float(scrape.Seconds(), stored > 0,
+				scrape.Round(10*time.Microsecond).String()), float(late.Seconds(), l.Scheduled > 0,
+				late.Round(10*time.Microsecond).String()))
 	}
 	t.add(tab)
 }
@@ -166,10 +167,11 @@ func (t *pageBuilder) limit(tab *table, n int, flag string) {
 	}
 }
 
-// losses names what did not arrive: polls that were not ok by kind, dropped lines
-// by reason. It tells nothing when nothing was lost.
+// losses names what did not arrive: polls that were not ok by kind, dropped lines by reason. It tells nothing when
+// nothing was lost.
 func (t *pageBuilder) losses() {
-	tab := newTable("lost", "lost", words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"), words("first", "FIRST CASE"))
+	tab := newTable("lost", "lost", words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"),
+		words("first", "FIRST CASE"))
 	t.limit(tab, 3*firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
@@ -188,8 +190,7 @@ func (t *pageBuilder) losses() {
 	t.add(tab)
 }
 
-// maxWarnings bounds how many warnings of one code are told; the exports have
-// them all.
+// maxWarnings bounds how many warnings of one code are told; the exports have them all.
 const maxWarnings = 5
 
 func (t *pageBuilder) warnings() {

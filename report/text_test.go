@@ -30,7 +30,8 @@ func run(series func(typ metric.Type, s *summary.Series)) *summary.Run {
 		s          normalize.Series
 	}{
 		{"c", "tokens", metric.Counter, normalize.Series{Counter: &normalize.Counter{Defined: true, Total: 1500, Rate: 750}}},
-		{"g", "ratio", metric.Gauge, normalize.Series{Gauge: &normalize.Gauge{N: 2, Spread: normalize.Spread{Avg: 0.5, Max: 1}, Quantiles: []float64{0.5, nan}}}},
+		{"g", "ratio", metric.Gauge, normalize.Series{Gauge: &normalize.Gauge{N: 2,
+			Spread: normalize.Spread{Avg: 0.5, Max: 1}, Quantiles: []float64{0.5, nan}}}},
 		{"h", "seconds", metric.Histogram, normalize.Series{Histogram: &normalize.Histogram{Count: 4, Avg: 0.25,
 			Quantiles: []histest.Estimate{{Value: 0.3, Low: 0.25, High: 0.5}, {Value: 7, Low: nan, High: nan}}}}},
 	} {
@@ -107,7 +108,8 @@ func TestText(t *testing.T) {
 		r := run(nil)
 		l := &r.Endpoints[0].Ledger
 		l.Scheduled = 9
-		l.Outcomes[metric.OK], l.Outcomes[metric.Partial], l.Outcomes[metric.SkippedOverlap], l.Outcomes[metric.Timeout] = 3, 1, 2, 3
+		l.Outcomes[metric.OK], l.Outcomes[metric.Partial], l.Outcomes[metric.SkippedOverlap], l.Outcomes[metric.Timeout] = 3,
+			1, 2, 3
 		l.FirstOf[metric.Timeout] = summary.PollError{Outcome: metric.Timeout, Text: "deadline passed"}
 		l.Dropped = []metric.Drop{{Reason: "parse", Lines: 4, First: "line 7"}, {Reason: metric.DropFiltered, Lines: 50}}
 		got := text(t, r, report.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// Matched is the requests that a server logged by name and clients know by the
-// same name. Means are over those that both sides have.
+// Matched is the requests that a server logged by name and clients know by the same name. Means are over those that
+// both sides have.
 type Matched struct {
 	Family   string   `json:"family"`
 	Requests int      `json:"requests"`
@@ -27,14 +27,14 @@ type Matched struct {
 }
 
 // units of time as families name them, in seconds.
-var units = map[string]float64{"s": 1, "seconds": 1, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
+var units = map[string]float64{"s": 1, "seconds": 1, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6,
+	"microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
 
 // maxMatched bounds what is remembered of single requests.
 const maxMatched = 5_000_000
 
-// Observe fills in Result.Matched from the observations of a recording that name
-// their requests, as the logs of TorchServe do. A request is known by its
-// x-request-id and by its own name.
+// Observe fills in Result.Matched from the observations of a recording that name their requests, as the logs of
+// TorchServe do. A request is known by its x-request-id and by its own name.
 func (r *Result) Observe(ctx context.Context, s *events.Session, rec summary.Recording) error {
 	known := map[string]float64{}
 	for i := range s.Requests {
@@ -103,15 +103,15 @@ func (t *tally) add(requests []string, v float64, known map[string]float64) {
 
 func (t *tally) result(family string) Matched {
 	n := float64(t.n)
-	m := Matched{Family: family, Requests: t.n, Logged: t.logged, Unit: t.unit, Server: quotient(t.server, n), Client: quotient(t.client, n)}
+	m := Matched{Family: family, Requests: t.n, Logged: t.logged, Unit: t.unit, Server: quotient(t.server, n),
+		Client: quotient(t.client, n)}
 	if t.unit != "" {
 		m.Overhead = quotient(t.differ, n)
 	}
 	return m
 }
 
-// unitOf is the unit of time of a family, by what it says or by its name; "" when
-// it is none.
+// unitOf is the unit of time of a family, by what it says or by its name; "" when it is none.
 func unitOf(name, unit string) string {
 	u := strings.ToLower(unit)
 	if units[u] != 0 {

@@ -1,18 +1,15 @@
-// Package join puts what clients saw of their requests beside what servers say
-// of the same requests.
+// Package join puts what clients saw of their requests beside what servers say of the same requests.
 //
 //	r, err := join.Join(session, run, join.Options{Clocks: clocks})
 //
-// The clients' requests of a quantity are those that reached it between the two
-// polls that the server's gain lies between: a time to first token counts when
-// the token came, a latency when the request ended. Both sides then have the same
-// requests, but for those that were on their way at an edge, and a difference of
-// means is exact:
+// The clients' requests of a quantity are those that reached it between the two polls that the server's gain lies
+// between: a time to first token counts when the token came, a latency when the request ended. Both sides then have
+// the same requests, but for those that were on their way at an edge, and a difference of means is exact:
 //
 //	overhead = mean of the clients - gain of the sum / gain of the count
 //
-// It is the time in the network, in front ends and proxies, and in the client. A
-// difference of percentiles is no percentile of anything, and is shown as such.
+// It is the time in the network, in front ends and proxies, and in the client. A difference of percentiles is no
+// percentile of anything, and is shown as such.
 package join
 
 import (
@@ -31,7 +28,8 @@ import (
 )
 
 // ErrNoClock is why requests without an anchor in real time are not joined.
-var ErrNoClock = errors.New("the request events have no clock anchor: their times cannot be put beside those of the server; " +
+var ErrNoClock = errors.New("the request events have no clock anchor: their times cannot be put beside those of the " +
+	"server; " +
 	"record them into the run, or import them with an anchor")
 
 // ErrNoServer is why there is nothing to join with.
@@ -39,11 +37,9 @@ var ErrNoServer = errors.New("no family is known that has the latency of request
 
 // Options say how to join.
 type Options struct {
-	// Clocks are the anchors of the recording's events. Without one Join fails
-	// with ErrNoClock.
+	// Clocks are the anchors of the recording's events. Without one Join fails with ErrNoClock.
 	Clocks []rundb.Clock
-	// Engine chooses the server by its name in Engines; "" is the first of Engines
-	// that has families in the run.
+	// Engine chooses the server by its name in Engines; "" is the first of Engines that has families in the run.
 	Engine string
 	// Catalog knows the families; nil is the one of the program.
 	Catalog *catalog.Catalog
@@ -51,8 +47,7 @@ type Options struct {
 	Tolerance float64
 }
 
-// Result is clients against servers over one window. A number that is not known
-// is nil.
+// Result is clients against servers over one window. A number that is not known is nil.
 type Result struct {
 	FromNS   int64      `json:"from_ns"`
 	ToNS     int64      `json:"to_ns"`
@@ -100,13 +95,13 @@ type Quantity struct {
 	Server ServerSide `json:"server"`
 	// Overhead is the difference of the means: exact when the counts agree.
 	Overhead *float64 `json:"overhead_s"`
-	// Agree says that the counts differ by no more than Options.Tolerance.
+	// Agree reports whether the counts differ by no more than Options.Tolerance.
 	Agree       bool         `json:"counts_agree"`
 	Percentiles []Percentile `json:"percentiles"`
 }
 
-// Percentile is a percentile on both sides. The server's is estimated from its
-// buckets, and Difference is not additive: it is no percentile of an overhead.
+// Percentile is a percentile on both sides. The server's is estimated from its buckets, and Difference is not
+// additive: it is no percentile of an overhead.
 type Percentile struct {
 	Q          float64  `json:"q"`
 	Client     *float64 `json:"client_s"`
@@ -114,8 +109,8 @@ type Percentile struct {
 	Difference *float64 `json:"difference_s_not_additive"`
 }
 
-// Slice is one timeslice. The polls of a server lie anywhere in it, so that its
-// counts differ from those of the clients by requests near its edges.
+// Slice is one timeslice. The polls of a server lie anywhere in it, so that its counts differ from those of the
+// clients by requests near its edges.
 type Slice struct {
 	StartNS int64    `json:"start_ns"`
 	EndNS   int64    `json:"end_ns"`
@@ -125,21 +120,20 @@ type Slice struct {
 
 var percentiles = [...]float64{0.5, 0.9, 0.99}
 
-// BuildOptions are the options of summary.Build that Join needs beside those of
-// the window.
+// BuildOptions are the options of summary.Build that Join needs beside those of the window.
 func BuildOptions(o summary.Options) summary.Options {
 	o.By, o.Quantiles = []string{}, percentiles[:]
 	return o
 }
 
-// Join joins the requests of a session with the result of a run, which was built
-// with BuildOptions. It fails without a clock anchor, without requests and without
-// a known server.
+// Join joins the requests of a session with the result of a run, which was built with BuildOptions. It fails without a
+// clock anchor, without requests and without a known server.
 func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
 	if err := o.check(s); err != nil {
 		return nil, fmt.Errorf("join requests: %w", err)
 	}
-	j := &joiner{s: s, run: run, o: o, r: &Result{FromNS: run.Window.StartNS, ToNS: run.Window.EndNS, Warnings: []metric.Warning{}}}
+	j := &joiner{s: s, run: run, o: o, r: &Result{FromNS: run.Window.StartNS, ToNS: run.Window.EndNS,
+		Warnings: []metric.Warning{}}}
 	for _, c := range o.Clocks {
 		if !slices.Contains(j.r.Clocks, c.Source) {
 			j.r.Clocks = append(j.r.Clocks, c.Source)
@@ -155,12 +149,11 @@ func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
 	return j.r, nil
 }
 
-// unixFrom tells Unix times from those of a monotonic clock: 2001, or 31 years after
-// a boot.
+// unixFrom tells Unix times from those of a monotonic clock: 2001, or 31 years after a boot.
 const unixFrom = int64(1e18)
 
-// check fills in the defaults and refuses what cannot be joined. An anchor alone is
-// not enough: events of another source may have come without one.
+// check fills in the defaults and refuses what cannot be joined. An anchor alone is not enough: events of another
+// source may have come without one.
 func (o *Options) check(s *events.Session) (err error) {
 	if len(o.Clocks) == 0 {
 		return ErrNoClock
@@ -385,18 +378,19 @@ func (j *joiner) warnings() {
 		case q.Server.Family == "":
 			warn("no_family", "%s has no family for the %s", j.r.Engine, q.name)
 		case !q.Agree:
-			warn("counts_differ", "%s: the clients saw %d requests and the server %v: other clients, failed or unfinished requests; the overhead is not exact",
-				q.name, q.Client.Count, q.Server.Count)
+			warn("counts_differ", "%s: the clients saw %d requests and the server %v: other clients, failed or unfinished "+
+				"requests; the overhead is not exact", q.name, q.Client.Count, q.Server.Count)
 		case q.Overhead != nil && *q.Overhead < 0:
-			warn("negative_overhead", "%s: the clients are faster than the server by %.6f s: the clocks of the machines differ, or the counts hide other requests",
-				q.name, -*q.Overhead)
+			warn("negative_overhead", "%s: the clients are faster than the server by %.6f s: the clocks of the machines "+
+				"differ, or the counts hide other requests", q.name, -*q.Overhead)
 		}
 	}
 	if len(j.r.Others) > 0 {
 		warn("other_engines", "families of %v were left out; --engine chooses", j.r.Others)
 	}
 	if n := len(j.run.Endpoints); n > 1 {
-		warn("several_endpoints", "%d endpoints are taken together; the polls at the edges of the window are those of the outermost", n)
+		warn("several_endpoints", "%d endpoints are taken together; the polls at the edges of the window are those of the "+
+			"outermost", n)
 	}
 }
 
@@ -416,8 +410,7 @@ func minus(a, b *float64) *float64 {
 	return &d
 }
 
-// quantile interpolates linearly between order statistics, as numpy does; nil
-// without values, which are sorted.
+// quantile interpolates linearly between order statistics, as numpy does; nil without values, which are sorted.
 func quantile(sorted []float64, q float64) *float64 {
 	if len(sorted) == 0 {
 		return nil

@@ -32,17 +32,19 @@ func request(id string, issued, first, end float64) events.Request {
 
 // session has a request before the window, three in it, one over its end.
 func session() *events.Session {
-	return &events.Session{Requests: []events.Request{request("before", 5, 6, 9.5), request("a", 11, 11.1, 12), request("b", 12, 12.2, 13.5),
-		request("c", 15, 15.3, 17), request("over", 19, 19.4, 25)}}
+	return &events.Session{Requests: []events.Request{request("before", 5, 6, 9.5), request("a", 11, 11.1, 12),
+		request("b", 12, 12.2, 13.5), request("c", 15, 15.3, 17), request("over", 19, 19.4, 25)}}
 }
 
 func histogram(name string, count int64, sum float64, slices ...normalize.HistogramSlice) summary.Metric {
-	return summary.Metric{Name: name, Type: metric.Histogram, Series: []summary.Series{{Series: normalize.Series{RefNS: epoch + 10*second, LastNS: epoch + 20*second,
-		HasRef: true, Histogram: &normalize.Histogram{Count: count, Sum: sum, Slices: slices}}}}}
+	return summary.Metric{Name: name, Type: metric.Histogram,
+		Series: []summary.Series{{Series: normalize.Series{RefNS: epoch + 10*second, LastNS: epoch + 20*second,
+			HasRef: true, Histogram: &normalize.Histogram{Count: count, Sum: sum, Slices: slices}}}}}
 }
 
 func part(from, to, count int64, sum float64) normalize.HistogramSlice {
-	return normalize.HistogramSlice{Slice: normalize.Slice{StartNS: epoch + from*second, EndNS: epoch + to*second}, Count: count, Sum: sum}
+	return normalize.HistogramSlice{Slice: normalize.Slice{StartNS: epoch + from*second, EndNS: epoch + to*second},
+		Count: count, Sum: sum}
 }
 
 func server(metrics ...summary.Metric) *summary.Run {
@@ -75,7 +77,8 @@ func TestByHand(t *testing.T) {
 	near(t, "overhead of the latency", r.E2E.Overhead, 1.5-1.4)
 	near(t, "queue", r.Queue.Mean, 0.1)
 	near(t, "median TTFT of the clients", r.TTFT.Percentiles[0].Client, 0.25)
-	if !r.TTFT.Agree || !r.E2E.Agree || r.TTFT.Client.Count != 4 || r.E2E.Client.Count != 3 || r.Engine != "vllm" || len(r.Families) != 3 {
+	if !r.TTFT.Agree || !r.E2E.Agree || r.TTFT.Client.Count != 4 || r.E2E.Client.Count != 3 || r.Engine != "vllm" ||
+		len(r.Families) != 3 {
 		t.Errorf("result %+v", r)
 	}
 	if r.InFlight[0].Client != 0 || r.InFlight[1].Client != 1 {
@@ -91,7 +94,8 @@ func TestByHand(t *testing.T) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "50.000 ms") || !strings.Contains(text.String(), "not additive") {
+	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "50.000 ms") ||
+		!strings.Contains(text.String(), "not additive") {
 		t.Errorf("%v, %s", err, text.String())
 	}
 	if _, err := json.Marshal(r); err != nil {
@@ -99,7 +103,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestCounts: counts agree within 1 %, else a warning says that they do not.
+// TestCounts: counts agree within 1 %, else it warns.
 func TestCounts(t *testing.T) {
 	check := func(count int64, want bool) {
 		t.Helper()
@@ -107,7 +111,8 @@ func TestCounts(t *testing.T) {
 		for range 100 {
 			s.Requests = append(s.Requests, request("x", 11, 12, 13))
 		}
-		r, err := join.Join(s, server(histogram("sglang:time_to_first_token_seconds", count, float64(count))), join.Options{Clocks: clocks})
+		r, err := join.Join(s, server(histogram("sglang:time_to_first_token_seconds", count, float64(count))),
+			join.Options{Clocks: clocks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +134,8 @@ func TestCounts(t *testing.T) {
 
 // TestCounters: a server that has sums and counts as counters.
 func TestCounters(t *testing.T) {
-	r, err := join.Join(session(), server(counter("nv_inference_request_duration_us", 4.2e6), counter("nv_inference_request_success", 3)), join.Options{Clocks: clocks})
+	r, err := join.Join(session(), server(counter("nv_inference_request_duration_us", 4.2e6),
+		counter("nv_inference_request_success", 3)), join.Options{Clocks: clocks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +171,14 @@ func (logged) Targets() []metric.Target { return make([]metric.Target, 1) }
 
 func (logged) Snapshots(context.Context, int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
-		s := &metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "PredictionTime", Unit: "milliseconds"}},
+		s := &metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "PredictionTime",
+			Unit: "milliseconds"}},
 			Series: []metric.Series{{Family: 0}}}}
 		s.Observations = []metric.Observation{
-			{AtNS: epoch + 12*second, Value: 900, Requests: []string{"a"}}, {AtNS: epoch + 13*second, Value: 1300, Requests: []string{"from-header"}},
-			{AtNS: epoch + 14*second, Value: 5, Requests: []string{"of others"}}, {AtNS: epoch + 5*second, Value: 7, Requests: []string{"a"}},
+			{AtNS: epoch + 12*second, Value: 900, Requests: []string{"a"}},
+			{AtNS: epoch + 13*second, Value: 1300, Requests: []string{"from-header"}},
+			{AtNS: epoch + 14*second, Value: 5, Requests: []string{"of others"}},
+			{AtNS: epoch + 5*second, Value: 7, Requests: []string{"a"}},
 			{AtNS: epoch + 14*second, Value: 5}, {AtNS: epoch + 14*second, Series: 9, Requests: []string{"a"}}}
 		yield(s, nil)
 	}

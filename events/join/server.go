@@ -11,8 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// source is where a server has a time: histograms or summaries, or counters of a
-// sum with one of its count.
+// source is where a server has a time: histograms or summaries, or counters of a sum with one of its count.
 type source struct {
 	families []string // as the run has them
 	count    string   // of counters: the family of the count
@@ -26,16 +25,17 @@ type engine struct {
 	underWay                  []string // gauges that add up to the requests under way
 }
 
-// order is the known servers, those that are preferred first: a front end comes
-// before what it stands in front of, as it has the requests of the clients.
-var order = []string{"dynamo", "vllm-omni", "vllm", "sglang", "trtllm", "tgi", "triton", "torchserve", "ray", "llamacpp"}
+// order is the known servers, those that are preferred first: a front end comes before what it stands in front of, as
+// it has the requests of the clients.
+var order = []string{"dynamo", "vllm-omni", "vllm", "sglang", "trtllm", "tgi", "triton", "torchserve", "ray",
+	"llamacpp"}
 
-// counts are the families that count what the counters of time of an engine sum up.
-// TorchServe counts requests at their arrival and times at their end.
+// counts are the families that count what the counters of time of an engine sum up. TorchServe counts requests at
+// their arrival and times at their end.
 var counts = map[string]string{"triton": "nv_inference_request_success", "torchserve": "ts_inference_requests"}
 
-// known are families of engines that the catalog does not tell, by their canonical
-// ids: those of vLLM-Omni, generation by generation.
+// known are families of engines that the catalog does not tell, by their canonical ids: those of vLLM-Omni, generation
+// by generation.
 var known = map[string]catalog.Family{
 	"vllm_omni:e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
 	"vllm:omni_e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
@@ -45,8 +45,8 @@ var known = map[string]catalog.Family{
 // Engines returns the names of the known servers, those that are preferred first.
 func Engines() []string { return slices.Clone(order) }
 
-// engines finds, by the canonical ids of the catalog, where the servers of a run
-// have what is joined, in the order of preference.
+// engines finds, by the canonical ids of the catalog, where the servers of a run have what is joined, in the order of
+// preference.
 func (j *joiner) engines() []engine {
 	found := map[string]*engine{}
 	for i := range j.run.Metrics {
@@ -77,7 +77,8 @@ func (j *joiner) engines() []engine {
 
 // add notes a family of the engine.
 func (e *engine) add(name string, f *catalog.Family) {
-	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue, "prefill_s": &e.prefill}[f.Canonical]
+	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue,
+		"prefill_s": &e.prefill}[f.Canonical]
 	switch {
 	case f.Canonical == "waiting" && f.Engine == "dynamo": // they are among those that run
 	case f.Canonical == "running" || f.Canonical == "waiting":
@@ -93,8 +94,7 @@ func (e *engine) add(name string, f *catalog.Family) {
 	}
 }
 
-// server adds up what all series of a source gained, with the polls that the
-// gain lies between.
+// server adds up what all series of a source gained, with the polls that the gain lies between.
 func (j *joiner) server(src source) (side ServerSide, fromNS, toNS int64) {
 	fromNS = math.MaxInt64
 	sum, some, counters := 0.0, false, false
@@ -132,7 +132,8 @@ func (j *joiner) server(src source) (side ServerSide, fromNS, toNS int64) {
 // percentiles takes those of all series together.
 func (j *joiner) percentiles(src source, side *ServerSide) {
 	for _, a := range j.run.Aggregates {
-		if a.Histogram == nil || len(src.families) != 1 || j.run.Metrics[a.Metric].Name != src.families[0] || len(a.Histogram.Quantiles) != len(percentiles) {
+		if a.Histogram == nil || len(src.families) != 1 || j.run.Metrics[a.Metric].Name != src.families[0] ||
+			len(a.Histogram.Quantiles) != len(percentiles) {
 			continue
 		}
 		for i, e := range a.Histogram.Quantiles {

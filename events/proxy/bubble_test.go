@@ -73,7 +73,8 @@ func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return ni
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (p *pipes) transport() *http.Transport {
-	return &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		ours, theirs := net.Pipe()
 		select {
 		case p.conns <- theirs:
@@ -98,12 +99,14 @@ func delta(fields string) string {
 
 // t10 is the server of acceptance case T10.
 func t10() []piece {
-	pieces := []piece{{5 * time.Millisecond, delta(`"role":"assistant","content":""`)}, {45 * time.Millisecond, delta(`"content":"one"`)}}
+	pieces := []piece{{5 * time.Millisecond, delta(`"role":"assistant","content":""`)},
+		{45 * time.Millisecond, delta(`"content":"one"`)}}
 	for range 9 {
 		pieces = append(pieces, piece{10 * time.Millisecond, delta(`"content":" more"`)})
 	}
-	return append(pieces, piece{0, `data: {"model":"m","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}` + "\n\n"},
-		piece{0, `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":10}}` + "\n\n"}, piece{0, "data: [DONE]\n\n"})
+	return append(pieces, piece{0, `data: {"model":"m","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}` +
+		"\n\n"}, piece{0, `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":10}}` + "\n\n"},
+		piece{0, "data: [DONE]\n\n"})
 }
 
 func play(pieces []piece) http.HandlerFunc {
@@ -122,7 +125,8 @@ func play(pieces []piece) http.HandlerFunc {
 
 // through sends one request through a proxy to a server, all in one bubble, and
 // returns the body and what was recorded.
-func through(t *testing.T, o proxy.Options, server http.Handler, request string) (body string, status int, l *log, s proxy.Stats) {
+func through(t *testing.T, o proxy.Options, server http.Handler, request string) (body string, status int, l *log,
+	s proxy.Stats) {
 	t.Helper()
 	l = &log{}
 	behind, front := newPipes(), newPipes()
@@ -188,7 +192,8 @@ func TestT10(t *testing.T) {
 				t.Errorf("TPOT n-1 %v ms, want 10", got)
 			}
 			if ms(r.LastNS) != 140 || r.Output != 10 || r.Input != 7 || r.Source != "usage" || r.Finish != "stop" ||
-				r.RequestID != "from-server" || r.Model != "m" || r.HTTPStatus != 200 || r.Endpoint != "/v1/chat/completions" || r.Status != events.Succeeded {
+				r.RequestID != "from-server" || r.Model != "m" || r.HTTPStatus != 200 || r.Endpoint != "/v1/chat/completions" ||
+				r.Status != events.Succeeded {
 				t.Errorf("request %+v", r)
 			}
 			nexts := 0
@@ -215,8 +220,9 @@ func TestReport(t *testing.T) {
 		for _, ev := range l.events {
 			types = append(types, ev.Type)
 		}
-		want := []string{events.SessionStarted, events.StartTracking, events.SampleIssued, events.SampleUpstream, events.SampleFirstByte, events.SampleFirst,
-			events.SampleDetail, events.SampleComplete, events.StopTracking, events.SessionEnded}
+		want := []string{events.SessionStarted, events.StartTracking, events.SampleIssued, events.SampleUpstream,
+			events.SampleFirstByte, events.SampleFirst, events.SampleDetail, events.SampleComplete, events.StopTracking,
+			events.SessionEnded}
 		if !slices.Equal(types, want) {
 			t.Errorf("events %q, want %q", types, want)
 		}
@@ -269,7 +275,8 @@ func TestFailures(t *testing.T) {
 			_, code, l, stats := through(t, proxy.Options{MaxRequest: 100}, server, strings.Repeat("x", 50))
 			r := l.requests(t)[0]
 			if r.Error != want || code != wantStatus || r.HTTPStatus != wantStatus {
-				t.Errorf("%s: error %q, status %d, recorded %d, want %q and %d", name, r.Error, code, r.HTTPStatus, want, wantStatus)
+				t.Errorf("%s: error %q, status %d, recorded %d, want %q and %d", name, r.Error, code, r.HTTPStatus, want,
+					wantStatus)
 			}
 			if (r.Status == events.Failed) != (want != "") || stats.Failed != int64(min(len(want), 1)) || r.CompleteNS == 0 {
 				t.Errorf("%s: %+v, %+v", name, r, stats)
@@ -279,22 +286,28 @@ func TestFailures(t *testing.T) {
 	const events = "text/event-stream"
 	token := delta(`"content":"x"`)
 	check("a good answer", "", 200, status(200, events, token+"data: [DONE]\n\n"))
-	check("an answer that is no stream", "", 200, status(200, "application/json", `{"choices":[{"finish_reason":"stop"}]}`))
+	check("an answer that is no stream", "", 200, status(200, "application/json",
+		`{"choices":[{"finish_reason":"stop"}]}`))
 	check("an answer of another kind", "", 200, status(200, "text/plain", `hello`))
 	check("an error status", "http_error", 503, status(503, "application/json", `{"error":"overloaded"}`))
-	check("an error inside a stream", "stream_error", 200, status(200, events, token+`data: {"error":{"message":"boom"}}`+"\n\ndata: [DONE]\n\n"))
+	check("an error inside a stream", "stream_error", 200,
+		status(200, events, token+`data: {"error":{"message":"boom"}}`+"\n\ndata: [DONE]\n\n"))
 	check("a stream without end", "stream_cut", 200, status(200, events, token))
 	check("a broken connection", "upstream_broken", 200, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status(200, events, token)(w, r)
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}))
-	check("no answer", "upstream_unreachable", 502, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	check("no answer", "upstream_unreachable", 502, http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
 
 	synctest.Test(t, func(t *testing.T) {
-		_, code, l, _ := through(t, proxy.Options{MaxRequest: 10}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}), strings.Repeat("x", 50))
+		_, code, l, _ := through(t, proxy.Options{MaxRequest: 10},
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}), strings.Repeat("x", 50))
 		if r := l.requests(t)[0]; code != http.StatusRequestEntityTooLarge || r.Error != "request_too_large" {
 			t.Errorf("status %d, %+v", code, r)
 		}
@@ -308,7 +321,8 @@ func TestTrack(t *testing.T) {
 		l := &log{}
 		o.Recorder, o.Upstream = l, "http://x"
 		o.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 		})
 		p, err := proxy.New(o)
 		if err != nil {

@@ -24,9 +24,8 @@ const (
 	streamError    = "stream_error" // the server said so inside the stream
 )
 
-// exchange is one recorded request. The transport's callbacks may come from
-// goroutines of its own, also after the end; everything else is of the one that
-// serves the request.
+// exchange is one recorded request. The transport's callbacks may come from goroutines of its own, also after the end;
+// everything else is of the one that serves the request.
 type exchange struct {
 	p         *Proxy
 	id        string
@@ -55,8 +54,7 @@ type question struct {
 	x *exchange
 }
 
-// Read notes why the body cannot be read, which the transport does not tell from
-// a fault of the upstream.
+// Read notes why the body cannot be read, which the transport does not tell from a fault of the upstream.
 func (q *question) Read(b []byte) (int, error) {
 	n, err := q.ReadCloser.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -67,7 +65,7 @@ func (q *question) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unread says that the request could not be read to its end.
+// unread reports whether the request could not be read to its end.
 func (x *exchange) unread() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,8 +100,7 @@ func (x *exchange) issued(atNS int64) {
 	x.record(events.SampleIssued, atNS, nil)
 }
 
-// wrote notes when the request was sent; of a second attempt on another
-// connection, the last one.
+// wrote notes when the request was sent; of a second attempt on another connection, the last one.
 func (x *exchange) wrote(atNS int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -148,8 +145,8 @@ type tap struct {
 	any    bool
 }
 
-// Read hands on what has come. The time from one read to the next is what it
-// took to write and flush, for a client that is quick.
+// Read hands on what has come. The time from one read to the next is what it took to write and flush, for a client
+// that is quick.
 func (t *tap) Read(b []byte) (int, error) {
 	if !t.readAt.IsZero() {
 		t.x.own += time.Since(t.readAt)

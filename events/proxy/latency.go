@@ -15,29 +15,26 @@ type Stats struct {
 	Passed    int64 `json:"passed"`    // that were not recorded
 	Refused   int64 `json:"refused"`   // beyond Options.MaxStreams
 	Unscanned int64 `json:"unscanned"` // answers of a type or compression that cannot be scanned
-	// Oversized are lines and answers beyond a limit, Unreadable those that were no
-	// JSON.
+	// Oversized are lines and answers beyond a limit, Unreadable those that were no JSON.
 	Oversized  int64            `json:"oversized"`
 	Unreadable int64            `json:"unreadable"`
 	Errors     map[string]int64 `json:"errors,omitempty"` // failed requests by type
 	// MaxHeld is the most memory that was held for scanning, in bytes.
 	MaxHeld int64 `json:"max_held_bytes"`
-	// Sent is the time from the headers of a request to its sending, Added the same
-	// and what it took to hand the answer on: an upper bound of what the proxy
-	// added to the end of a request, as a slow client counts as well.
+	// Sent is the time from the headers of a request to its sending, Added the same and what it took to hand the answer
+	// on: an upper bound of what the proxy added to the end of a request, as a slow client counts as well.
 	Sent  Delay `json:"sent"`
 	Added Delay `json:"added"`
-	// Null is what a proxy adds in front of a server that does nothing, where it was
-	// measured.
+	// Null is what a proxy adds in front of a server that does nothing, where it was measured.
 	Null *NullDelay `json:"null_upstream,omitempty"`
 }
 
-// Lost is how many requests and answers, or parts of them, are not in the recording
-// as they were: refused, not scanned, beyond a limit, unreadable.
+// Lost is how many requests and answers, or parts of them, are not in the recording as they were: refused, not
+// scanned, beyond a limit, unreadable.
 func (s *Stats) Lost() int64 { return s.Refused + s.Unscanned + s.Oversized + s.Unreadable }
 
-// Delay is the distribution of a time that the proxy took. Percentiles are those
-// of a histogram whose buckets are 5 % wide.
+// Delay is the distribution of a time that the proxy took. Percentiles are those of a histogram whose buckets are 5 %
+// wide.
 type Delay struct {
 	N   int64         `json:"n"`
 	P50 time.Duration `json:"p50_ns"`
@@ -48,8 +45,10 @@ type Delay struct {
 // Stats returns the numbers so far.
 func (p *Proxy) Stats() Stats {
 	c := &p.counts
-	s := Stats{Requests: c.requests.Load(), Passed: c.passed.Load(), Refused: c.refused.Load(), Unscanned: c.unscanned.Load(),
-		Oversized: c.oversized.Load(), Unreadable: c.unreadable.Load(), MaxHeld: p.held.most.Load(), Sent: p.sent.sum(), Added: p.added.sum()}
+	s := Stats{Requests: c.requests.Load(), Passed: c.passed.Load(), Refused: c.refused.Load(),
+		Unscanned: c.unscanned.Load(),
+		Oversized: c.oversized.Load(), Unreadable: c.unreadable.Load(), MaxHeld: p.held.most.Load(), Sent: p.sent.sum(),
+		Added: p.added.sum()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Null = c.null
@@ -96,8 +95,8 @@ func (c *counts) end(kind string) {
 	c.errors[kind]++
 }
 
-// delays is a histogram of times from 1 µs up, each bucket 5 % wider than the one
-// before; the last one has everything above 9 minutes.
+// delays is a histogram of times from 1 µs up, each bucket 5 % wider than the one before; the last one has everything
+// above 9 minutes.
 type delays struct {
 	buckets [415]atomic.Int64
 	max     atomic.Int64

@@ -28,20 +28,19 @@ type Recorder interface {
 
 // Options configure a proxy. Only Upstream and Recorder have no default.
 type Options struct {
-	// Upstream is the address of the server, http or https, with a path that is put
-	// before that of each request, if any.
+	// Upstream is the address of the server, http or https, with a path that is put before that of each request, if any.
 	Upstream string
 	Recorder Recorder
-	// Transport carries the requests; nil is one of the proxy's own, without a
-	// proxy of the environment and without compression.
+	// Transport carries the requests; nil is one of the proxy's own, without a proxy of the environment and without
+	// compression.
 	Transport http.RoundTripper
 	// Chunks records an event for each chunk with content after the first.
 	Chunks bool
-	// ForceUsage adds stream_options.include_usage to streaming requests that do
-	// not have it. The answer then has a chunk that the client did not ask for.
+	// ForceUsage adds stream_options.include_usage to streaming requests that do not have it. The answer then has a chunk
+	// that the client did not ask for.
 	ForceUsage bool
-	// Untracked leaves it to Track to say when performance is tracked. Otherwise it
-	// is from the start of Serve to its end.
+	// Untracked leaves it to Track to say when performance is tracked. Otherwise it is from the start of Serve to its
+	// end.
 	Untracked bool
 
 	MaxRequest   int64 // bytes of the body of a request; 0 is 64 MiB
@@ -50,8 +49,7 @@ type Options struct {
 	MaxStreams   int   // requests at the same time; 0 is 4096
 }
 
-// Proxy is a recording reverse proxy and its http.Handler. It is safe for
-// concurrent use.
+// Proxy is a recording reverse proxy and its http.Handler. It is safe for concurrent use.
 type Proxy struct {
 	o       Options
 	rec     Recorder
@@ -77,8 +75,10 @@ func New(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, errors.New("read upstream: it is no URL, want http://HOST:PORT") // err may quote a password
 	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("read upstream %q: want http://HOST:PORT or https://HOST, without user, query and fragment", base.Redacted())
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" ||
+		base.Fragment != "" {
+		return nil, fmt.Errorf("read upstream %q: want http://HOST:PORT or https://HOST, without user, query and fragment",
+			base.Redacted())
 	}
 	if o.Recorder == nil {
 		return nil, errors.New("make proxy: Options.Recorder is nil")
@@ -120,8 +120,7 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// newTransport keeps a connection for each stream, so that the end of one does
-// not make the next one dial.
+// newTransport keeps a connection for each stream, so that the end of one does not make the next one dial.
 func newTransport(streams int) *http.Transport {
 	return &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -144,9 +143,8 @@ func (p *Proxy) Record(name string, data []byte) {
 	p.rec.Record(metric.Event{Type: name, AtNS: p.now(), Data: data})
 }
 
-// Track tells the recorder that from now on performance is tracked, or is not any
-// more. Requests that are issued while it is not are warm-up: reports leave them
-// out. To say again what is so already tells nothing.
+// Track tells the recorder that from now on performance is tracked, or is not any more. Requests that are issued while
+// it is not are warm-up: reports leave them out. To say again what is so already tells nothing.
 func (p *Proxy) Track(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +159,7 @@ func (p *Proxy) Track(on bool) {
 	p.tracking, p.tracked = on, true
 }
 
-// recorded says whether a request is one for an answer of a model.
+// recorded reports whether a request is one for an answer of a model.
 func recorded(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/completions")
 }
@@ -182,7 +180,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.reverse.ServeHTTP(w, r)
 		return
 	}
-	x := &exchange{p: p, id: p.run + "-" + strconv.FormatUint(p.next.Add(1), 10), endpoint: r.URL.Path, requestID: headerID(r.Header)}
+	x := &exchange{p: p, id: p.run + "-" + strconv.FormatUint(p.next.Add(1), 10), endpoint: r.URL.Path,
+		requestID: headerID(r.Header)}
 	x.gone = func() bool { return r.Context().Err() != nil }
 	x.issued(p.now())
 	defer x.finish() // also when the copy panics with http.ErrAbortHandler
@@ -247,8 +246,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, text, status)
 }
 
-// headerID is the x-request-id of a request or an answer; one that is too long
-// or odd is none.
+// headerID is the x-request-id of a request or an answer; one that is too long or odd is none.
 func headerID(h http.Header) string {
 	id := h.Get("X-Request-Id")
 	if len(id) > 256 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -257,10 +255,9 @@ func headerID(h http.Header) string {
 	return id
 }
 
-// end tells the recorder that the session has ended, with what the proxy itself
-// cost.
+// end tells the recorder that the session has ended, with what the proxy itself cost.
 func (p *Proxy) end() {
-	if !p.tracked { // an empty stretch says that all was warm-up
+	if !p.tracked { // an empty stretch: all was warm-up
 		p.Track(true)
 	}
 	p.Track(false)

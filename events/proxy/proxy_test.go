@@ -134,7 +134,8 @@ func TestConcurrent(t *testing.T) {
 	clients.Wait()
 	transport.CloseIdleConnections()
 	s := stop()
-	if s.Requests != streams || s.Errors["upstream_broken"] != 10 || s.Errors["client_disconnected"] != 10 || s.Failed != 20 {
+	if s.Requests != streams || s.Errors["upstream_broken"] != 10 || s.Errors["client_disconnected"] != 10 ||
+		s.Failed != 20 {
 		t.Errorf("stats %+v, want 10 broken servers and 10 clients that left", s)
 	}
 	if s.MaxHeld == 0 || s.MaxHeld > 256<<10 {
@@ -157,7 +158,8 @@ func TestConcurrent(t *testing.T) {
 }
 
 func post(t *testing.T, base, body string) *http.Request {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 	}
@@ -167,20 +169,24 @@ func post(t *testing.T, base, body string) *http.Request {
 // TestNoSecret: what is recorded has neither credentials nor text, and what
 // belongs to one hop stays there.
 func TestNoSecret(t *testing.T) {
-	base, l, stop := running(t, proxy.Options{Chunks: true}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Header.Get("Authorization") != "Bearer sesame" || !bytes.Contains(body, []byte("my prompt")) || r.Header.Get("X-Mine") != "kept" {
-			t.Errorf("the request has changed: %v %q", r.Header, body)
-		}
-		if r.Header.Get("X-Hop") != "" || r.Header.Get("Accept-Encoding") != "identity" || r.Header.Get("X-Forwarded-For") != "1.2.3.4" {
-			t.Errorf("headers of the upstream: %v", r.Header)
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Set-Cookie", "session=sesame")
-		_, _ = io.WriteString(w, delta(`"content":"my answer"`)+`data: {"error":{"message":"my error"}}`+"\n\n")
-	}))
+	base, l, stop := running(t, proxy.Options{Chunks: true},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if r.Header.Get("Authorization") != "Bearer sesame" || !bytes.Contains(body, []byte("my prompt")) ||
+				r.Header.Get("X-Mine") != "kept" {
+				t.Errorf("the request has changed: %v %q", r.Header, body)
+			}
+			if r.Header.Get("X-Hop") != "" || r.Header.Get("Accept-Encoding") != "identity" ||
+				r.Header.Get("X-Forwarded-For") != "1.2.3.4" {
+				t.Errorf("headers of the upstream: %v", r.Header)
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Set-Cookie", "session=sesame")
+			_, _ = io.WriteString(w, delta(`"content":"my answer"`)+`data: {"error":{"message":"my error"}}`+"\n\n")
+		}))
 	req := post(t, base, `{"messages":"my prompt"}`)
-	for k, v := range map[string]string{"Authorization": "Bearer sesame", "X-Hop": "1", "Connection": "X-Hop", "X-Mine": "kept",
+	for k, v := range map[string]string{"Authorization": "Bearer sesame", "X-Hop": "1", "Connection": "X-Hop",
+		"X-Mine":          "kept",
 		"X-Forwarded-For": "1.2.3.4", "X-Request-Id": "mine", "Accept-Encoding": "gzip"} {
 		req.Header.Set(k, v)
 	}
@@ -212,11 +218,12 @@ func TestNoSecret(t *testing.T) {
 func TestForceUsage(t *testing.T) {
 	check := func(force bool, body, want string) {
 		t.Helper()
-		base, _, stop := running(t, proxy.Options{ForceUsage: force}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if got, _ := io.ReadAll(r.Body); string(got) != want || r.ContentLength != int64(len(want)) {
-				t.Errorf("force %v, body %s: the server got %s (length %d), want %s", force, body, got, r.ContentLength, want)
-			}
-		}))
+		base, _, stop := running(t, proxy.Options{ForceUsage: force},
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if got, _ := io.ReadAll(r.Body); string(got) != want || r.ContentLength != int64(len(want)) {
+					t.Errorf("force %v, body %s: the server got %s (length %d), want %s", force, body, got, r.ContentLength, want)
+				}
+			}))
 		resp, err := http.DefaultTransport.RoundTrip(post(t, base, body))
 		if err != nil {
 			t.Fatal(err)
@@ -227,8 +234,10 @@ func TestForceUsage(t *testing.T) {
 	}
 	check(false, `{"stream":true}`, `{"stream":true}`)
 	check(true, `{"stream":true,"n":1.50}`, `{"n":1.50,"stream":true,"stream_options":{"include_usage":true}}`)
-	check(true, `{"stream":true,"stream_options":{"x":1}}`, `{"stream":true,"stream_options":{"include_usage":true,"x":1}}`)
-	check(true, `{"stream":true,  "stream_options":{"include_usage":true}}`, `{"stream":true,  "stream_options":{"include_usage":true}}`)
+	check(true, `{"stream":true,"stream_options":{"x":1}}`,
+		`{"stream":true,"stream_options":{"include_usage":true,"x":1}}`)
+	check(true, `{"stream":true,  "stream_options":{"include_usage":true}}`,
+		`{"stream":true,  "stream_options":{"include_usage":true}}`)
 	check(true, `{"stream":false}`, `{"stream":false}`)
 	check(true, `not json`, `not json`)
 }
@@ -263,8 +272,10 @@ func TestLimits(t *testing.T) {
 	if s := stop(); s.Refused != 1 || s.Passed != 1 || s.Requests != 0 || len(l.requests(t)) != 0 {
 		t.Errorf("stats %+v", s)
 	}
-	for _, upstream := range []string{"", "host:8000", "ftp://host", "http://", "http://user:pass@host", "http://host/?q=1", "http://h\x00"} {
-		if _, err := proxy.New(proxy.Options{Upstream: upstream, Recorder: l}); err == nil || strings.Contains(err.Error(), "pass@") {
+	for _, upstream := range []string{"", "host:8000", "ftp://host", "http://", "http://user:pass@host",
+		"http://host/?q=1", "http://h\x00"} {
+		if _, err := proxy.New(proxy.Options{Upstream: upstream, Recorder: l}); err == nil ||
+			strings.Contains(err.Error(), "pass@") {
 			t.Errorf("upstream %q: error %v", upstream, err)
 		}
 	}
@@ -322,7 +333,8 @@ func scanned(t testing.TB, kind, body string, cuts []int) events.Request {
 	l := &log{}
 	p, err := proxy.New(proxy.Options{Upstream: "http://x", Recorder: l, MaxScan: 1 << 16,
 		Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(&inPieces{body, cuts}),
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}},
+				Body:    io.NopCloser(&inPieces{body, cuts}),
 				Request: r, ContentLength: -1}, nil
 		})})
 	if err != nil {
@@ -378,7 +390,8 @@ func TestCuts(t *testing.T) {
 			}
 		})
 	}
-	if got := facts(scanned(t, "application/json", `{"model":"m","choices":[{"text":"a","finish_reason":"length"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}`,
+	if got := facts(scanned(t, "application/json",
+		`{"model":"m","choices":[{"text":"a","finish_reason":"length"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}`,
 		nil)); got != "false ok  3 2 -1 usage length m\n" {
 		t.Errorf("an answer that is no stream gives %q", got)
 	}
@@ -413,10 +426,12 @@ func BenchmarkStream(b *testing.B) {
 	body := strings.Join(answer(1, 100), "")
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
-	p, err := proxy.New(proxy.Options{Upstream: "http://x", Recorder: &log{}, Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body)),
-			Request: r, ContentLength: -1}, nil
-	})})
+	p, err := proxy.New(proxy.Options{Upstream: "http://x", Recorder: &log{},
+		Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
+				Body:    io.NopCloser(strings.NewReader(body)),
+				Request: r, ContentLength: -1}, nil
+		})})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// scanner reads an answer as it passes: a stream of server-sent events, or one
-// JSON document. It holds a line, an event or the document, within the limits.
+// scanner reads an answer as it passes: a stream of server-sent events, or one JSON document. It holds a line, an
+// event or the document, within the limits.
 type scanner struct {
 	p      *Proxy
 	stream bool
@@ -63,7 +63,7 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// content says that some choice has content, reasoning or a tool call.
+// content reports whether some choice has content, reasoning or a tool call.
 func (c *chunk) content() bool {
 	for i := range c.Choices {
 		d := &c.Choices[i].Delta
@@ -96,8 +96,7 @@ func (s *scanner) write(b []byte) {
 	}
 }
 
-// keep appends to a held text unless it would exceed a limit: then the rest of
-// the line is dropped.
+// keep appends to a held text unless it would exceed a limit: then the rest of the line is dropped.
 func (s *scanner) keep(to, b []byte) []byte {
 	if s.long {
 		return to[:0]
@@ -196,8 +195,7 @@ func (s *scanner) take(c *chunk) {
 	}
 }
 
-// close takes what has come of the last event, or the document when it is whole,
-// and gives the memory back.
+// close takes what has come of the last event, or the document when it is whole, and gives the memory back.
 func (s *scanner) close(whole bool) {
 	if s.p == nil {
 		return // there was no answer

@@ -20,9 +20,8 @@ import (
 // grace is how long requests under way may take after the end was asked for.
 const grace = 2 * time.Second
 
-// Serve tells the recorder that the session has started, answers on ln, which it
-// closes, until ctx is done, and tells the end when every request has ended.
-// Requests under way get two seconds; then their connections are cut, and they
+// Serve tells the recorder that the session has started, answers on ln, which it closes, until ctx is done, and tells
+// the end when every request has ended. Requests under way get two seconds; then their connections are cut, and they
 // are recorded as failed.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	var requests door
@@ -88,9 +87,8 @@ func (d *door) shut() {
 	d.wg.Wait()
 }
 
-// NullDelay is the latency of requests to a server that does nothing, without
-// and with a proxy between. AddedP50 and AddedP99 are differences of percentiles,
-// which need not be percentiles of what is added.
+// NullDelay is the latency of requests to a server that does nothing, without and with a proxy between. AddedP50 and
+// AddedP99 are differences of percentiles, which need not be percentiles of what is added.
 type NullDelay struct {
 	N                    int           `json:"n"`
 	DirectP50, DirectP99 time.Duration `json:"-"`
@@ -98,9 +96,8 @@ type NullDelay struct {
 	AddedP99             time.Duration `json:"added_p99_ns"`
 }
 
-// MeasureNull measures what a proxy like p adds in front of a server on loopback
-// that answers at once, with n requests each way by turns, and keeps the result
-// for Stats. Nothing of it is recorded.
+// MeasureNull measures what a proxy like p adds in front of a server on loopback that answers at once, with n requests
+// each way by turns, and keeps the result for Stats. Nothing of it is recorded.
 func (p *Proxy) MeasureNull(ctx context.Context, n int) (NullDelay, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -146,11 +143,11 @@ func (p *Proxy) MeasureNull(ctx context.Context, n int) (NullDelay, error) {
 func null(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // a broken request gets its answer all the same
 	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
+		"[DONE]\n\n")
 }
 
-// compare sends n requests to each of two servers by turns, after a few that
-// open the connections.
+// compare sends n requests to each of two servers by turns, after a few that open the connections.
 func compare(ctx context.Context, direct, via string, n int) (NullDelay, error) {
 	client := &http.Client{Transport: newTransport(4)}
 	defer client.CloseIdleConnections()
@@ -171,12 +168,14 @@ func compare(ctx context.Context, direct, via string, n int) (NullDelay, error) 
 	if n < 1 {
 		return NullDelay{}, errors.New("no requests")
 	}
-	return NullDelay{N: n, DirectP50: q(0, 0.5), DirectP99: q(0, 0.99), AddedP50: q(1, 0.5) - q(0, 0.5), AddedP99: q(1, 0.99) - q(0, 0.99)}, nil
+	return NullDelay{N: n, DirectP50: q(0, 0.5), DirectP99: q(0, 0.99), AddedP50: q(1, 0.5) - q(0, 0.5),
+		AddedP99: q(1, 0.99) - q(0, 0.99)}, nil
 }
 
 func once(ctx context.Context, client *http.Client, base string) (time.Duration, error) {
 	began := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", bytes.NewReader([]byte("{}")))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions",
+		bytes.NewReader([]byte("{}")))
 	if err != nil {
 		return 0, err
 	}
@@ -188,8 +187,8 @@ func once(ctx context.Context, client *http.Client, base string) (time.Duration,
 	return time.Since(began), errors.Join(err, resp.Body.Close())
 }
 
-// forceUsage asks for usage in a streaming request that does not. A body that is
-// no JSON object is passed on as it is: the server will say what is wrong.
+// forceUsage asks for usage in a streaming request that does not. A body that is no JSON object is passed on as it is:
+// the server will say what is wrong.
 func forceUsage(r *http.Request) error {
 	body, err := io.ReadAll(r.Body) // which is limited
 	if err != nil {
@@ -205,8 +204,7 @@ func forceUsage(r *http.Request) error {
 	return nil
 }
 
-// withUsage returns the body of a request that asks for usage; all other fields
-// stay as they are written.
+// withUsage returns the body of a request that asks for usage; all other fields stay as they are written.
 func withUsage(body []byte) []byte {
 	var fields, options map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || string(fields["stream"]) != "true" {

@@ -59,8 +59,10 @@ type watched struct {
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	sim, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 5, AbortShare: -1, ErrorShare: -1,
-		Hardware: simulate.Hardware{StepBase: 2 * time.Millisecond, StepPerSequence: time.Microsecond, MaxSequences: 256, Blocks: 4096}})
+	sim, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 5, AbortShare: -1,
+		ErrorShare: -1,
+		Hardware: simulate.Hardware{StepBase: 2 * time.Millisecond, StepPerSequence: time.Microsecond, MaxSequences: 256,
+			Blocks: 4096}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +184,8 @@ func simulatedClient(t *testing.T, transport http.RoundTripper, base string, s *
 }
 
 func question(t *testing.T, base string, i int) *http.Request {
-	body := fmt.Sprintf(`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"ignore_eos":true,"messages":[{"role":"user","content":"question %d"}]}`,
-		simTokens, i)
+	body := fmt.Sprintf(
+		`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"ignore_eos":true,"messages":[{"role":"user","content":"question %d"}]}`, simTokens, i)
 	r := post(t, base, body)
 	r.Header.Set("X-Request-Id", strconv.Itoa(i))
 	return r
@@ -193,7 +195,8 @@ func question(t *testing.T, base string, i int) *http.Request {
 func brokenClients(t *testing.T, base string) {
 	host := strings.TrimPrefix(base, "http://")
 	for _, text := range []string{
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"stream\":true,",
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+			"1000\r\n\r\n{\"stream\":true,",
 		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
 		"GET /v1/chat/completions", "\x16\x03\x01\x00", "",
 	} {
@@ -244,10 +247,11 @@ func TestSimulatedServer(t *testing.T) {
 	stats := stop()
 
 	per := func(bytes int64) int64 { return bytes / simStreams }
-	t.Logf("live heap per stream: direct %d, then %d; through the proxy %d, then %d bytes; added p50 %v, p99 %v, most %v", per(early), per(late),
-		per(viaEarly), per(viaLate), stats.Added.P50, stats.Added.P99, stats.Added.Max)
+	t.Logf("live heap per stream: direct %d, then %d; through the proxy %d, then %d bytes; added p50 %v, p99 %v, most %v",
+		per(early), per(late), per(viaEarly), per(viaLate), stats.Added.P50, stats.Added.P99, stats.Added.Max)
 	if per(viaEarly-early) > maxPerStream || per(viaLate-late) > maxPerStream || per(viaLate-viaEarly) > 4<<10 {
-		t.Errorf("the proxy holds %d, then %d bytes for a stream, want at most %d and no growth", per(viaEarly-early), per(viaLate-late), maxPerStream)
+		t.Errorf("the proxy holds %d, then %d bytes for a stream, want at most %d and no growth", per(viaEarly-early),
+			per(viaLate-late), maxPerStream)
 	}
 	if stats.MaxHeld > simStreams*4<<10 {
 		t.Errorf("%d bytes were held for scanning", stats.MaxHeld)
@@ -265,15 +269,18 @@ func checkSimulated(t *testing.T, all []events.Request, stats proxy.Stats) {
 			continue
 		}
 		good++
-		if r.Output != simTokens || r.Source != events.TokensUsage || r.Finish != "length" || r.HTTPStatus != 200 || r.FirstNS <= r.IssuedNS ||
+		if r.Output != simTokens || r.Source != events.TokensUsage || r.Finish != "length" || r.HTTPStatus != 200 ||
+			r.FirstNS <= r.IssuedNS ||
 			r.CompleteNS < r.LastNS || r.LastNS <= r.FirstNS {
 			t.Errorf("recorded %+v", r)
 		}
 	}
-	if good != simStreams-2*each+1 || kinds["upstream_broken"] != each || kinds["client_disconnected"] != each || kinds["request_broken"] != 4 || len(kinds) != 3 {
+	if good != simStreams-2*each+1 || kinds["upstream_broken"] != each || kinds["client_disconnected"] != each ||
+		kinds["request_broken"] != 4 || len(kinds) != 3 {
 		t.Errorf("%d good requests, errors %v", good, kinds)
 	}
-	if stats.Requests != int64(len(all)) || stats.Failed != int64(len(all)-good) || stats.Added.N != int64(good) || stats.Added.P50 <= 0 || stats.Added.P99 < stats.Added.P50 {
+	if stats.Requests != int64(len(all)) || stats.Failed != int64(len(all)-good) || stats.Added.N != int64(good) ||
+		stats.Added.P50 <= 0 || stats.Added.P99 < stats.Added.P50 {
 		t.Errorf("stats %+v of %d requests", stats, len(all))
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 )
 
-// What a recording takes, from runs of a minute against simulated vllm, sglang
-// and vllm-omni at 333 ms (58, 38 and 110 kB, the empty file left out): so much
-// for a poll, and for a value that changed.
+// What a recording takes, from runs of a minute against simulated vllm, sglang and vllm-omni at 333 ms (58, 38 and 110
+// kB, the empty file left out): so much for a poll, and for a value that changed.
 const (
 	bytesPerPoll    = 60
 	bytesPerChanged = 0.7
@@ -24,8 +23,8 @@ func niceIntervals() []time.Duration {
 
 // costOf derives intervals from the time of an answer.
 //
-// steady says that hardly a scrape brought anything new: only then does the
-// usual refresh of an engine count, which can be set otherwise.
+// steady reports whether hardly a scrape brought anything new: only then does the usual refresh of an engine count,
+// which can be set otherwise.
 func costOf(answer time.Duration, changed float64, steady bool, samples int, o Options, engines []catalog.Engine) Cost {
 	smallest := time.Duration(math.Ceil(float64(answer) * 100 / o.MaxShare))
 	smallest = max(time.Millisecond, smallest.Round(time.Millisecond/10))
@@ -42,7 +41,8 @@ func costOf(answer time.Duration, changed float64, steady bool, samples int, o O
 		}
 	}
 	polls := float64(time.Hour) / float64(best)
-	return Cost{AnswerMS: millis(answer), Changed: changed, SmallestMS: millis(smallest), RecommendedMS: millis(best), Why: why,
+	return Cost{AnswerMS: millis(answer), Changed: changed, SmallestMS: millis(smallest), RecommendedMS: millis(best),
+		Why:          why,
 		BytesPerHour: int64(polls * (bytesPerPoll + bytesPerChanged*perPoll))}
 }
 

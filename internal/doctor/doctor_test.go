@@ -200,7 +200,8 @@ func TestRefusals(t *testing.T) {
 	check := func(h http.Handler, want, remedy string) {
 		t.Helper()
 		r := examine(t, h)
-		if len(r.Finding) == 0 || r.Finding[0].Code != want || !strings.Contains(r.Finding[0].Remedy+r.Finding[0].Text, remedy) {
+		if len(r.Finding) == 0 || r.Finding[0].Code != want ||
+			!strings.Contains(r.Finding[0].Remedy+r.Finding[0].Text, remedy) {
 			t.Errorf("findings %+v, want %s with %q", r.Finding, want, remedy)
 		}
 		if r.Collectable || r.Cost.Scrapes != 0 {
@@ -243,7 +244,8 @@ func TestOtherPath(t *testing.T) {
 	if r.Collectable {
 		t.Error("found /metrics from /custom/metrics: the other path of that is /prometheus/metrics")
 	}
-	r = examineTarget(t, scrape.Target{URL: strings.Replace(startServer(t, body("a 1\n")), "/metrics", "/prometheus/metrics", 1)})
+	r = examineTarget(t, scrape.Target{URL: strings.Replace(startServer(t, body("a 1\n")), "/metrics",
+		"/prometheus/metrics", 1)})
 	if !r.Collectable || !slices.Contains(codes(r), "warning other_path") || !strings.HasSuffix(r.Endpoint, "/metrics") {
 		t.Errorf("%q at %s", codes(r), r.Endpoint)
 	}
@@ -272,7 +274,8 @@ func TestHostile(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; x=\"\u202e\"")
-		fmt.Fprintf(w, "# TYPE DCGM_FI_\x1b gauge\nsglang:a_info{version=\"hunter2 \x1b[1m\"} 1\nhunter2 %s 1\nbad{ hunter2 \x1b]0;t\x07 1\n", evil)
+		fmt.Fprintf(w, "# TYPE DCGM_FI_\x1b gauge\nsglang:a_info{version=\"hunter2 \x1b[1m\"} 1\nhunter2 %s 1\nbad{ "+
+			"hunter2 \x1b]0;t\x07 1\n", evil)
 	})
 	mux.HandleFunc("/get_server_info", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"version":"\u001b[31m hunter2"}`)
@@ -316,7 +319,8 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Targets) != 1 || !got.Targets[0].Collectable || got.Targets[0].Engines[0].Version != "0.5.20" || len(got.Targets[0].Findings) == 0 ||
+	if len(got.Targets) != 1 || !got.Targets[0].Collectable || got.Targets[0].Engines[0].Version != "0.5.20" ||
+		len(got.Targets[0].Findings) == 0 ||
 		got.Targets[0].Cost["recommended_interval_ms"] != 333.0 {
 		t.Errorf("got %+v", got)
 	}
@@ -338,7 +342,8 @@ func TestSlowServer(t *testing.T) {
 	r := doctor.Examine(t.Context(), scrape.Target{URL: u}.Public(), p, doctor.Options{Scrapes: 1, Pause: 1})
 	// At 2 % an answer of 30 ms or more allows one scrape in 1.5 s or more. Half of
 	// an answer may have been taken for the way.
-	if c := r.Cost; c.SmallestMS < 749 || c.Recommended() < time.Second || c.RecommendedMS < c.SmallestMS || c.AnswerMS < 14 {
+	if c := r.Cost; c.SmallestMS < 749 || c.Recommended() < time.Second || c.RecommendedMS < c.SmallestMS ||
+		c.AnswerMS < 14 {
 		t.Errorf("cost %+v", c)
 	}
 }
@@ -352,7 +357,8 @@ func TestCancelled(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := doctor.Examine(ctx, scrape.Target{URL: u}.Public(), p, doctor.Options{}); r.Collectable || len(r.Finding) == 0 {
+	if r := doctor.Examine(ctx, scrape.Target{URL: u}.Public(), p, doctor.Options{}); r.Collectable ||
+		len(r.Finding) == 0 {
 		t.Errorf("report %+v", r)
 	}
 }

@@ -15,14 +15,11 @@ import (
 
 // Options configures an examination. The zero value is the one of the command.
 type Options struct {
-	// MaxShare is the part of its time, in percent, that a target may spend on
-	// answering scrapes; 0 is 2.
+	// MaxShare is the part of its time, in percent, that a target may spend on answering scrapes; 0 is 2.
 	MaxShare float64
-	// Interval is what a run would scrape at when nothing speaks against it; 0
-	// is 333 ms.
+	// Interval is what a run would scrape at when nothing speaks against it; 0 is 333 ms.
 	Interval time.Duration
-	// Scrapes is how many scrapes the cost is taken from, and Pause the time
-	// between two; 0 is 5 and 200 ms.
+	// Scrapes is how many scrapes the cost is taken from, and Pause the time between two; 0 is 5 and 200 ms.
 	Scrapes int
 	Pause   time.Duration
 }
@@ -56,9 +53,8 @@ type exam struct {
 	offset  []float64 // readings of the server's clock less ours, in ms
 }
 
-// Examine examines one target by its prober. t is how reports name it. It never
-// fails: what went wrong is in the report. When ctx is done it ends soon, with
-// what it has.
+// Examine examines one target by its prober. t is how reports name it. It never fails: what went wrong is in the
+// report. When ctx is done it ends soon, with what it has.
 func Examine(ctx context.Context, t metric.Target, p *scrape.Prober, o Options) *Report {
 	e := &exam{p: p, o: o.withDefaults(), r: &Report{Name: t.Name, URL: t.URL}}
 	e.first = e.ask(ctx, "text", scrape.ProbeRequest{})
@@ -88,8 +84,9 @@ func (e *exam) ask(ctx context.Context, what string, q scrape.ProbeRequest) *scr
 		middle := reply.SentNS + int64(reply.Duration)/2
 		e.offset = append(e.offset, float64(reply.Date.UnixNano()+5e8-middle)/1e6)
 	}
-	t := Attempt{What: what, URL: reply.URL, Outcome: reply.Outcome.String(), Status: reply.Status, ContentType: e.text(reply.ContentType),
-		Format: reply.Format, Encoding: e.text(reply.Encoding), WireBytes: reply.Wire, TookMS: millis(reply.Duration)}
+	t := Attempt{What: what, URL: reply.URL, Outcome: reply.Outcome.String(), Status: reply.Status,
+		ContentType: e.text(reply.ContentType),
+		Format:      reply.Format, Encoding: e.text(reply.Encoding), WireBytes: reply.Wire, TookMS: millis(reply.Duration)}
 	if reply.Outcome.Stored() && !q.Raw {
 		t.Samples = reply.Lines
 	}
@@ -97,8 +94,7 @@ func (e *exam) ask(ctx context.Context, what string, q scrape.ProbeRequest) *scr
 	return reply
 }
 
-// found takes a reply as the body to judge, when it has samples or at least
-// families.
+// found takes a reply as the body to judge, when it has samples or at least families.
 func (e *exam) found(reply *scrape.ProbeResult, path string) {
 	if !reply.Outcome.Stored() || len(reply.DictDelta.Families) == 0 {
 		return
@@ -116,14 +112,14 @@ const (
 	innerPath = "/prometheus/metrics"
 )
 
-// otherPath tries the other known path once. A target of a path of its own has
-// /metrics as the other.
+// otherPath tries the other known path once. A target of a path of its own has /metrics as the other.
 func (e *exam) otherPath(ctx context.Context, address string) {
 	if e.first.Status == 0 || e.first.Outcome == metric.Timeout {
 		return // nobody answers
 	}
 	other := usualPath
-	if strings.HasSuffix(strings.TrimRight(before(address, "?"), "/"), "/metrics") && !strings.Contains(address, innerPath) {
+	if strings.HasSuffix(strings.TrimRight(before(address, "?"), "/"), "/metrics") &&
+		!strings.Contains(address, innerPath) {
 		other = innerPath
 	}
 	e.found(e.ask(ctx, "path", scrape.ProbeRequest{Path: other}), other)
@@ -182,7 +178,8 @@ func (e *exam) cost(ctx context.Context) {
 		timer.Reset(e.o.Pause)
 		reply := e.p.Ask(ctx, scrape.ProbeRequest{Path: e.path})
 		if !reply.Outcome.Stored() {
-			e.r.add(Warning, "unsteady", "a scrape a moment later failed: "+e.text(reply.Err), "look again when the server is up; a run would count such scrapes as failed")
+			e.r.add(Warning, "unsteady", "a scrape a moment later failed: "+e.text(reply.Err),
+				"look again when the server is up; a run would count such scrapes as failed")
 			return
 		}
 		// A connect can take longer than an answer on a busy machine.
@@ -194,12 +191,13 @@ func (e *exam) cost(ctx context.Context) {
 		last = reply
 	}
 	slices.Sort(took)
-	e.r.Cost = costOf(took[len(took)/2], float64(changed)/float64(len(took)), 2*moved < len(took), last.Lines, e.o, e.engines)
+	e.r.Cost = costOf(took[len(took)/2], float64(changed)/float64(len(took)), 2*moved < len(took), last.Lines, e.o,
+		e.engines)
 	e.r.Cost.Scrapes = len(took)
 }
 
-// differing is how many values of b are not those of a. Decoders that saw the
-// same lines have the same slots; when they did not, what is longer counts too.
+// differing is how many values of b are not those of a. Decoders that saw the same lines have the same slots; when
+// they did not, what is longer counts too.
 func differing(a, b *scrape.ProbeResult) int {
 	x, y := a.Delta.Bits, b.Delta.Bits
 	n := max(len(x), len(y)) - min(len(x), len(y))
@@ -226,7 +224,8 @@ type versionPath struct{ engine, path, key string }
 
 // versionPaths are cheap to ask: no engine computes anything for them.
 func versionPaths() []versionPath {
-	return []versionPath{{"vllm", "/version", "version"}, {"vllm-omni", "/version", "version"}, {"trtllm", "/version", "version"},
+	return []versionPath{{"vllm", "/version", "version"}, {"vllm-omni", "/version", "version"},
+		{"trtllm", "/version", "version"},
 		{"sglang", "/get_server_info", "version"}, {"tgi", "/info", "version"}, {"llamacpp", "/props", "build_info"}}
 }
 
@@ -247,8 +246,7 @@ func (e *exam) versions(ctx context.Context) {
 	}
 }
 
-// identify asks a server without metrics what it is, by paths that engines
-// have, until one answers.
+// identify asks a server without metrics what it is, by paths that engines have, until one answers.
 func (e *exam) identify(ctx context.Context) {
 	if e.first.Status == 0 {
 		return
@@ -273,7 +271,7 @@ func (e *exam) identify(ctx context.Context) {
 	}
 }
 
-// isList says that the first answer is the JSON list of TensorRT-LLM.
+// isList reports whether the first answer is the JSON list of TensorRT-LLM.
 func (e *exam) isList() bool {
 	return strings.HasPrefix(strings.TrimSpace(string(e.first.Body)), "[")
 }

@@ -2,13 +2,13 @@ package doctor
 
 import "time"
 
-// Report is what an examination found. Its texts are made of what a target
-// sent: they hold no control characters, and no secret of the target.
+// Report is what an examination found. Its texts are made of what a target sent: they hold no control characters, and
+// no secret of the target.
 type Report struct {
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url"`
-	// Collectable says that a run would record samples of this target, at
-	// Endpoint, which differs from URL after a redirect or at an alternate path.
+	// Collectable reports whether a run would record samples of this target, at Endpoint, which differs from URL after a
+	// redirect or at an alternate path.
 	Collectable bool   `json:"collectable"`
 	Endpoint    string `json:"endpoint,omitempty"`
 	Outcome     string `json:"outcome"`          // of the first question, as in exports
@@ -64,14 +64,13 @@ type Attempt struct {
 // Cost is what scraping costs, from a few scrapes in a row.
 type Cost struct {
 	Scrapes int `json:"scrapes"`
-	// AnswerMS is the median time from the request to the end of the body, less
-	// the time of a connect: what the server spent, as nearly as can be seen.
+	// AnswerMS is the median time from the request to the end of the body, less the time of a connect: what the server
+	// spent, as nearly as can be seen.
 	AnswerMS float64 `json:"answer_ms"`
-	// Changed is how many of the samples change from one scrape to the next, on
-	// average.
+	// Changed is how many of the samples change from one scrape to the next, on average.
 	Changed float64 `json:"changed_samples"`
-	// SmallestMS is the shortest interval at which the server stays below the
-	// share, RecommendedMS the one to use, and Why its reason.
+	// SmallestMS is the shortest interval at which the server stays below the share, RecommendedMS the one to use, and
+	// Why its reason.
 	SmallestMS    float64 `json:"smallest_interval_ms"`
 	RecommendedMS float64 `json:"recommended_interval_ms"`
 	Why           string  `json:"why,omitempty"`
@@ -85,8 +84,8 @@ func (c *Cost) Recommended() time.Duration { return time.Duration(c.RecommendedM
 // Level says how bad a finding is.
 type Level string
 
-// The levels. An error keeps samples from being collected, a warning makes some
-// numbers wrong or absent, and a note is good to know.
+// The levels. An error keeps samples from being collected, a warning makes some numbers wrong or absent, and a note is
+// good to know.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"

@@ -10,9 +10,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// judge applies the rules, the worst findings first: what keeps samples away,
-// what of the transport is odd, what the engine does not show, what is odd in
-// the body.
+// judge applies the rules, the worst findings first: what keeps samples away, what of the transport is odd, what the
+// engine does not show, what is odd in the body.
 func (e *exam) judge() {
 	earlier := e.r.Finding
 	e.r.Finding = []Finding{}
@@ -52,7 +51,8 @@ func (e *exam) judgeRefusal() {
 	switch {
 	case first.Outcome == metric.ConnectError:
 		e.r.add(Error, "unreachable", "nobody answers: "+first.Err,
-			"check host and port; Triton has its metrics on 8002 (--allow-metrics), a Dynamo worker on DYN_SYSTEM_PORT, TorchServe on 8082, DCGM on 9400")
+			"check host and port; Triton has its metrics on 8002 (--allow-metrics), a Dynamo worker on DYN_SYSTEM_PORT, "+
+				"TorchServe on 8082, DCGM on 9400")
 	case first.Outcome == metric.Timeout:
 		e.r.add(Error, "timeout", "no answer in time: "+first.Err, "raise --timeout, or look at the load of the server")
 	case first.Outcome == metric.NotPrometheus:
@@ -69,7 +69,8 @@ func (e *exam) judgeRefusal() {
 func (e *exam) judgeForeign() {
 	said := e.first.Err
 	if e.isList() {
-		e.r.add(Error, "json_list", "a JSON list instead of metrics, as TensorRT-LLM has at /metrics, and no metrics at /prometheus/metrics",
+		e.r.add(Error, "json_list", "a JSON list instead of metrics, as TensorRT-LLM has at /metrics, and no metrics at "+
+			"/prometheus/metrics",
 			"start trtllm-serve with return_perf_metrics: true and enable_iter_perf_stats: true in its configuration")
 		if len(strings.TrimSpace(string(e.first.Body))) > len("[]") {
 			e.destructiveJSON()
@@ -90,15 +91,18 @@ func (e *exam) judgeStatus() {
 	case e.r.is("sglang"):
 		e.r.add(Error, "flag_enable_metrics", "SGLang runs without its metrics", "start SGLang with --enable-metrics")
 	case e.r.is("triton"):
-		e.r.add(Error, "triton_port", "this is the inference port of Triton", "use port 8002; if nothing listens there, start tritonserver with --allow-metrics=true")
+		e.r.add(Error, "triton_port", "this is the inference port of Triton",
+			"use port 8002; if nothing listens there, start tritonserver with --allow-metrics=true")
 	case e.r.is("python"):
 		e.r.add(Error, "flag_perf_metrics", "no metrics at /metrics nor /prometheus/metrics, though /version answers",
 			"TensorRT-LLM: return_perf_metrics: true; vLLM: check that no proxy hides /metrics")
 	case status == http.StatusNotFound:
 		e.r.add(Error, "not_found", said,
-			"check the path; SGLang needs --enable-metrics, TensorRT-LLM return_perf_metrics: true, a Dynamo worker DYN_SYSTEM_PORT, Triton its port 8002")
+			"check the path; SGLang needs --enable-metrics, TensorRT-LLM return_perf_metrics: true, a Dynamo worker "+
+				"DYN_SYSTEM_PORT, Triton its port 8002")
 	case status == http.StatusInternalServerError:
-		e.r.add(Error, "server_error", said, "vLLM with several API servers fails so when PROMETHEUS_MULTIPROC_DIR lies on a network volume")
+		e.r.add(Error, "server_error", said, "vLLM with several API servers fails so when PROMETHEUS_MULTIPROC_DIR lies on "+
+			"a network volume")
 	case status == http.StatusServiceUnavailable:
 		e.r.add(Error, "not_ready", said, "wait until the server has loaded its model")
 	default:
@@ -108,14 +112,16 @@ func (e *exam) judgeStatus() {
 
 func (e *exam) judgeEmpty() {
 	e.r.add(Error, "empty", "the answer is 200 with an empty body",
-		"TorchServe answers so with metrics_mode=log: set metrics_mode=prometheus in config.properties, or follow its logs with torchserve-log:PATH; "+
+		"TorchServe answers so with metrics_mode=log: set metrics_mode=prometheus in config.properties, or follow its logs "+
+			"with torchserve-log:PATH; "+
 			"one of before 0.8 is empty until the first request")
 }
 
 // judgePath notes where the metrics were found.
 func (e *exam) judgePath() {
 	if !e.r.Collectable {
-		e.r.add(Error, "no_samples", "the body declares families and has no samples", "send the server a request and look again")
+		e.r.add(Error, "no_samples", "the body declares families and has no samples",
+			"send the server a request and look again")
 	}
 	switch {
 	case e.path != "":
@@ -130,7 +136,8 @@ func (e *exam) judgePath() {
 }
 
 func (e *exam) destructiveJSON() {
-	e.r.add(Warning, "destructive", "reading the JSON of TensorRT-LLM at /metrics takes iterations away from every other reader; this look took some",
+	e.r.add(Warning, "destructive", "reading the JSON of TensorRT-LLM at /metrics takes iterations away from every "+
+		"other reader; this look took some",
 		"let one reader only ask for that path")
 }
 
@@ -141,7 +148,8 @@ func (e *exam) judgeBody() {
 	}
 	families := e.sentinels()
 	for _, w := range e.body.Warnings {
-		if slices.ContainsFunc(e.r.Dropped, func(d Drop) bool { return d.Reason == w.Code }) || w.Code == "sentinel" && len(families) > 0 {
+		if slices.ContainsFunc(e.r.Dropped, func(d Drop) bool { return d.Reason == w.Code }) ||
+			w.Code == "sentinel" && len(families) > 0 {
 			continue // the same in other words
 		}
 		e.r.add(Warning, w.Code, w.Text, "")
@@ -154,11 +162,13 @@ func (e *exam) judgeBody() {
 		e.r.add(Note, "pid", "gauges have a label pid: "+some(families), "take the latest process, and do not add over pid")
 	}
 	if !e.showsRestarts() {
-		e.r.add(Note, "restarts", "neither process_start_time_seconds nor _created samples: a restart shows as a falling counter only", "")
+		e.r.add(Note, "restarts", "neither process_start_time_seconds nor _created samples: a restart shows as a falling "+
+			"counter only", "")
 	}
 	for _, g := range e.engines {
 		if g.Refresh > 0 && g.Refreshed != "" && (g.ID != "torchserve" || e.family("CPUUtilization")) {
-			e.r.add(Note, "refresh", fmt.Sprintf("%s renews its %s every %v: their percentiles have few values behind them", g.Name, g.Refreshed, g.Refresh), "")
+			e.r.add(Note, "refresh", fmt.Sprintf("%s renews its %s every %v: their percentiles have few values behind them",
+				g.Name, g.Refreshed, g.Refresh), "")
 		}
 	}
 	if e.r.Empty > 0 {
@@ -166,7 +176,7 @@ func (e *exam) judgeBody() {
 	}
 }
 
-// showsRestarts says that the body tells when its process started.
+// showsRestarts reports whether the body tells when its process started.
 func (e *exam) showsRestarts() bool {
 	for i := range e.dict.Slots {
 		if e.dict.Slots[i].Role == metric.RoleCreated {
@@ -192,8 +202,8 @@ func (e *exam) sentinels() []string {
 	return out
 }
 
-// isSentinel knows the numbers by which DCGM, vLLM and TensorRT-LLM say that
-// there is none. What scrape knows too has become NaN.
+// isSentinel knows the sentinel values that DCGM, vLLM and TensorRT-LLM send for no data. What scrape knows too has
+// become NaN.
 func isSentinel(name string, v float64) bool {
 	switch {
 	case strings.HasPrefix(name, "DCGM_"):
@@ -206,7 +216,7 @@ func isSentinel(name string, v float64) bool {
 	return false
 }
 
-// family says whether the body has a family of that name.
+// family reports whether the body has a family of that name.
 func (e *exam) family(name string) bool {
 	for i := range e.dict.Families {
 		if e.dict.Families[i].Name == name {
@@ -216,7 +226,7 @@ func (e *exam) family(name string) bool {
 	return false
 }
 
-// prefix says whether the body has samples of a family with that prefix.
+// prefix reports whether the body has samples of a family with that prefix.
 func (e *exam) prefix(prefix string) bool {
 	for i := range e.dict.Series {
 		if strings.HasPrefix(e.dict.FamilyOf(i).Name, prefix) {

@@ -10,8 +10,8 @@ import (
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// ExamineSource examines a target that is no exposition: it polls it once, and
-// a few times more to see what that costs. It leaves the source open.
+// ExamineSource examines a target that is no exposition: it polls it once, and a few times more to see what that
+// costs. It leaves the source open.
 func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Options) *Report {
 	o = o.withDefaults()
 	r := &Report{Name: t.Name, URL: t.URL, Endpoint: t.URL, Format: t.Source, Finding: []Finding{}, Tries: []Attempt{}}
@@ -60,7 +60,8 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 func (r *Report) source(kind string, s *metric.Snapshot) {
 	r.Outcome, r.Status, r.Error, r.BodyBytes = s.Outcome.String(), s.Status, s.Err, s.BodyBytes
 	r.Collectable = s.Outcome.Stored()
-	r.Tries = append(r.Tries, Attempt{What: kind, URL: r.URL, Outcome: r.Outcome, Status: s.Status, WireBytes: s.BodyBytes, Samples: s.Lines, TookMS: millis(s.Duration)})
+	r.Tries = append(r.Tries, Attempt{What: kind, URL: r.URL, Outcome: r.Outcome, Status: s.Status,
+		WireBytes: s.BodyBytes, Samples: s.Lines, TookMS: millis(s.Duration)})
 	if !s.Outcome.Stored() {
 		r.add(Error, r.Outcome, s.Err, "")
 	}

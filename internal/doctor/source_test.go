@@ -33,7 +33,8 @@ func (c *counting) Poll(_ context.Context, now func() int64, s *metric.Snapshot)
 func TestSource(t *testing.T) {
 	target := metric.Target{URL: "triton+http://host:8000", Source: "triton"}
 	r := doctor.ExamineSource(t.Context(), target, &counting{}, quick)
-	if !r.Collectable || r.Samples != 1 || r.Families != 1 || r.Cost.Scrapes != 2 || r.Cost.Changed != 1 || !slices.Equal(codes(r), []string{"warning odd"}) {
+	if !r.Collectable || r.Samples != 1 || r.Families != 1 || r.Cost.Scrapes != 2 || r.Cost.Changed != 1 ||
+		!slices.Equal(codes(r), []string{"warning odd"}) {
 		t.Errorf("report %+v", r)
 	}
 	r = doctor.ExamineSource(t.Context(), target, &counting{fails: 1}, quick)

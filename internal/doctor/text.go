@@ -117,7 +117,8 @@ func (r *Report) details() string {
 		}
 	}
 	if r.Samples > 0 {
-		line("  body: %d samples of %d series in %d families, read as %s (Content-Type %s)", r.Samples, r.Series, r.Families, r.Format, or(r.ContentType, "none"))
+		line("  body: %d samples of %d series in %d families, read as %s (Content-Type %s)", r.Samples, r.Series, r.Families,
+			r.Format, or(r.ContentType, "none"))
 	}
 	if c := r.Cost; c.Scrapes > 0 {
 		line("  cost: median answer %s of %d; %.0f samples change in between; no interval below %s; %s recommended: %s",

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s with everything that a terminal does not simply print
-// replaced by Go's escapes: control characters (\x1b, \n), invisible and
-// direction-changing ones (\u202e), bytes that are no UTF-8 (\xff). A backslash
-// stays as it is: the result is for eyes, not for parsing.
+// Escape returns s with everything that a terminal does not simply print replaced by Go's escapes: control characters
+// (\x1b, \n), invisible and direction-changing ones (\u202e), bytes that are no UTF-8 (\xff). A backslash stays as it
+// is: the result is for eyes, not for parsing.
 func Escape(s string) string {
 	if isPlain(s) {
 		return s
@@ -39,8 +38,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Width returns how many terminal columns an escaped text takes, by the rule
-// of the package comment.
+// Width returns how many terminal columns an escaped text takes, by the rule of the package comment.
 func Width(s string) int {
 	if isPlain(s) {
 		return len(s)
@@ -64,8 +62,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// wide holds the blocks whose characters terminals show in two columns, after
-// the Wide and Fullwidth values of Unicode's EastAsianWidth.txt, by whole blocks.
+// wide holds the blocks whose characters terminals show in two columns, after the Wide and Fullwidth values of
+// Unicode's EastAsianWidth.txt, by whole blocks.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, // Hangul Jamo, leading consonants
@@ -87,9 +85,8 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// Truncate returns s when it takes at most width columns, else its beginning
-// with "…" at the end, together at most width columns; "" when width is 0 or
-// less.
+// Truncate returns s when it takes at most width columns, else its beginning with "…" at the end, together at most
+// width columns; "" when width is 0 or less.
 func Truncate(s string, width int) string {
 	if Width(s) <= width {
 		return s

@@ -9,8 +9,7 @@ import (
 // Rule is how the line below the head of a Markdown table is spelled.
 type Rule struct{ Left, Right string }
 
-// WriteMarkdown writes the table as GitHub shows it, in one call of Write. Every
-// text becomes text there ([Markdown]).
+// WriteMarkdown writes the table as GitHub shows it, in one call of Write. Every text becomes text there ([Markdown]).
 func (t *Table) WriteMarkdown(w io.Writer, rule Rule) error {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -30,14 +29,15 @@ func (t *Table) WriteMarkdown(w io.Writer, rule Rule) error {
 	return err
 }
 
-// Markdown returns a text that GitHub shows as it is, in a line or in a cell
-// of a table: what could begin markup, a link, a mention or an issue is made code.
+// Markdown returns a text that GitHub shows as it is, in a line or in a cell of a table: what could begin markup, a
+// link, a mention or an issue is made code.
 func Markdown(s string) string {
 	s = Escape(s)
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= 0x80, strings.IndexByte(" .,%/()+-?;='\"", c) >= 0:
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' &&
+			c <= 'Z', c >= 0x80, strings.IndexByte(" .,%/()+-?;='\"", c) >= 0:
 			b.WriteByte(c)
 		case c == '[' || c == ']' || c == '_':
 			b.WriteByte('\\')

@@ -57,14 +57,16 @@ func TestMarkdown(t *testing.T) {
 
 // FuzzMarkdown: no text makes markup, a link, a mention, or a cell of its own.
 func FuzzMarkdown(f *testing.F) {
-	for _, s := range []string{"plain", "`a``b`", "|", `\|`, "\\", "<script>", "@x #1 a@b.example", "https://h www.h WWW.h", "*_~[]()!", "a\r\nb", "\u202e\xff", ":smile:", "&amp;", "` x"} {
+	for _, s := range []string{"plain", "`a``b`", "|", `\|`, "\\", "<script>", "@x #1 a@b.example",
+		"https://h www.h WWW.h", "*_~[]()!", "a\r\nb", "\u202e\xff", ":smile:", "&amp;", "` x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := texttab.Markdown(s)
 		rest := outside(got)
 		plain := strings.NewReplacer(`\[`, "", `\]`, "", `\_`, "").Replace(rest)
-		if strings.ContainsAny(plain, "<>&@#*~|`[]_\\!{}$^\n\r") || strings.Contains(plain, "://") || strings.Contains(strings.ToLower(plain), "www.") {
+		if strings.ContainsAny(plain, "<>&@#*~|`[]_\\!{}$^\n\r") || strings.Contains(plain, "://") ||
+			strings.Contains(strings.ToLower(plain), "www.") {
 			t.Errorf("%q: %q has markup", s, got)
 		}
 		if strings.Count(got, "|") != strings.Count(got, `\|`) || strings.ContainsAny(got, "\n\r\x1b") {

@@ -13,27 +13,24 @@ const (
 	ellipsis  = "…"
 )
 
-// Column is a column for people, who read its head, and for programs, if it has
-// an id. Those of numbers stand right.
+// Column is a column for people, who read its head, and for programs, if it has an id. Those of numbers stand right.
 type Column struct {
 	ID, Head string
 	Right    bool
 }
 
-// Cell is a field of a row: its text for people, and its value for programs. A
-// value is nil where there is none, or a string, bool, int64, float64, list of
-// strings or set of labels.
+// Cell is a field of a row: its text for people, and its value for programs. A value is nil where there is none, or a
+// string, bool, int64, float64, list of strings or set of labels.
 type Cell struct {
 	Text  string
 	Value any
 }
 
-// Table collects rows and writes them: aligned, as Markdown, CSV or JSON. The zero
-// value is an empty table. It has one owner and is not safe for concurrent use.
+// Table collects rows and writes them: aligned, as Markdown, CSV or JSON. The zero value is an empty table. It has one
+// owner and is not safe for concurrent use.
 type Table struct {
-	// Width is how many columns a line of text should take at most; 0 is no limit.
-	// The longest left-aligned columns are cut, marked by "…"; right-aligned ones,
-	// which hold numbers, never are, so a line may still be longer.
+	// Width is how many columns a line of text should take at most; 0 is no limit. The longest left-aligned columns are
+	// cut, marked by "…"; right-aligned ones, which hold numbers, never are, so a line may still be longer.
 	Width   int
 	Columns []Column
 	Rows    [][]Cell // one may have fewer or more cells than there are columns
@@ -89,9 +86,8 @@ func texts(row []Cell, f func(string) string) []string {
 	return out
 }
 
-// Shown returns the table as people see it: without columns that have no head, or
-// no text in any row, and with at most that many rows, all for 0. left is how many
-// rows it leaves out.
+// Shown returns the table as people see it: without columns that have no head, or no text in any row, and with at most
+// that many rows, all for 0. left is how many rows it leaves out.
 func (t *Table) Shown(most int) (shown *Table, left int) {
 	shown = &Table{Width: t.Width, Rows: make([][]Cell, len(t.Rows))}
 	for i, c := range t.Columns {
@@ -109,9 +105,8 @@ func (t *Table) Shown(most int) (shown *Table, left int) {
 	return shown, len(t.Rows) - len(shown.Rows)
 }
 
-// WriteTo writes the table in one call of Write: one line per row, columns two
-// spaces apart, without spaces at the end of lines. It may be called again, also
-// after more rows.
+// WriteTo writes the table in one call of Write: one line per row, columns two spaces apart, without spaces at the end
+// of lines. It may be called again, also after more rows.
 func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	var lines [][]string
 	if heads := t.heads(Escape); heads != nil {

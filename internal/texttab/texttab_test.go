@@ -62,12 +62,13 @@ func TestWriteTo(t *testing.T) {
 		tab.Row("\x1b[2J\n", "x")
 		tab.Row("\u202e", "y")
 	})
-	check("cut to width", "aaaaaaaaaaaaaaaaa…  12345678901234567890\nb                                      1\n", func(tab *texttab.Table) {
-		tab.Width = 40
-		tab.Right(1)
-		tab.Row(strings.Repeat("a", 50), "12345678901234567890")
-		tab.Row("b", "1")
-	})
+	check("cut to width", "aaaaaaaaaaaaaaaaa…  12345678901234567890\nb                                      1\n",
+		func(tab *texttab.Table) {
+			tab.Width = 40
+			tab.Right(1)
+			tab.Row(strings.Repeat("a", 50), "12345678901234567890")
+			tab.Row("b", "1")
+		})
 	check("nothing to cut", strings.Repeat("1", 20)+"  short\n", func(tab *texttab.Table) {
 		tab.Width = 10
 		tab.Right(0)
@@ -179,7 +180,8 @@ func TestRows(t *testing.T) {
 		}
 		for _, line := range lines[:len(cells)] {
 			line = strings.TrimSuffix(line, "\n")
-			if bad := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); bad >= 0 || !utf8.ValidString(line) {
+			if bad := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); bad >= 0 ||
+				!utf8.ValidString(line) {
 				t.Fatalf("line is not printable: %q", line)
 			}
 			if got, want := texttab.Width(line), texttab.Width(strings.TrimSuffix(lines[0], "\n")); got != want {
@@ -205,7 +207,8 @@ func FuzzTruncate(f *testing.F) {
 
 // table has a column for people, one for programs, and one for both.
 func mixed() *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "NAME"}, {ID: "unit"}, {ID: "n", Head: "N", Right: true}, {ID: "none", Head: "NONE"}}}
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "NAME"}, {ID: "unit"}, {ID: "n", Head: "N", Right: true},
+		{ID: "none", Head: "NONE"}}}
 	for _, v := range []any{int64(1), 2.5, math.NaN(), true, []string{"a", "b"}, "x,y", nil} {
 		t.Rows = append(t.Rows, []texttab.Cell{{Text: "a|b"}, {Value: "s"}, {Text: fmt.Sprint(v), Value: v}, {}})
 	}
@@ -214,7 +217,8 @@ func mixed() *texttab.Table {
 
 func TestShown(t *testing.T) {
 	shown, left := mixed().Shown(2)
-	if got := text(t, func(tab *texttab.Table) { *tab = *shown }); got != "NAME    N\na|b     1\na|b   2.5\n" || left != 5 {
+	if got := text(t, func(tab *texttab.Table) { *tab = *shown }); got != "NAME    N\na|b     1\na|b   2.5\n" ||
+		left != 5 {
 		t.Errorf("got\n%swith %d left", got, left)
 	}
 	if shown, left = mixed().Shown(0); len(shown.Rows) != 7 || left != 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 )
 
-// requests draws what the clients saw, on the stretches of the server's series:
-// requests in flight, issued, and their times.
+// requests draws what the clients saw, on the stretches of the server's series: requests in flight, issued, and their
+// times.
 func (p *page) requests(g *gallery) {
 	frame := g.grids[0]
 	if frame.N == 0 {
@@ -16,7 +16,8 @@ func (p *page) requests(g *gallery) {
 	}
 	flight := &chart{key: famKey{name: "requests in flight"}, unit: "requests", group: groupClients,
 		help: "Requests that were issued and not yet complete, as the clients saw it: mean over each stretch."}
-	issued := &chart{key: famKey{name: "requests issued"}, unit: "/s", group: groupClients, help: "Requests issued per second."}
+	issued := &chart{key: famKey{name: "requests issued"}, unit: "/s", group: groupClients,
+		help: "Requests issued per second."}
 	first := &chart{key: famKey{name: "time to first token"}, unit: "seconds", group: groupClients, bands: true,
 		help: "From issue to the first chunk with content, by time of issue: median, lowest and highest of each stretch."}
 	whole := &chart{key: famKey{name: "request latency"}, unit: "seconds", group: groupClients, bands: true,
@@ -50,7 +51,8 @@ type clients struct {
 
 func clientSeries(rs []events.Request, zero int64, frame grid) *clients {
 	n := frame.N
-	c := &clients{flight: make([]float32, n), issued: make([]float32, n), first: make([][]float64, n), whole: make([][]float64, n)}
+	c := &clients{flight: make([]float32, n), issued: make([]float32, n), first: make([][]float64, n),
+		whole: make([][]float64, n)}
 	at := func(ns int64) float64 { return (float64(ns-zero)/1e9 - frame.Start) / frame.Width } // in stretches
 	for i := range rs {
 		r := &rs[i]

@@ -117,7 +117,8 @@ func compared(r *compare.Result) *comparison {
 			c.Chips = append(c.Chips, chip{grouped(int64(g.Count)) + " " + g.Verdict, v.kind})
 		}
 	}
-	c.Note = fmt.Sprintf("Minimum effect %s, accepted share of false findings %s.", value(r.MinEffect, "ratio"), value(r.Alpha, "ratio"))
+	c.Note = fmt.Sprintf("Minimum effect %s, accepted share of false findings %s.", value(r.MinEffect, "ratio"),
+		value(r.Alpha, "ratio"))
 	if r.Left > 0 {
 		c.Note += fmt.Sprintf(" %d rows were left out on request.", r.Left)
 	}
@@ -143,7 +144,8 @@ func comparedRowOf(r *compare.Result, row *compare.Row) comparedRow {
 	}
 	for i := 1; i < len(r.Sides) && i < len(row.Cells) && i < len(row.Against); i++ {
 		a := &row.Against[i]
-		cell := comparedCell{Value: cellText(&row.Cells[i], row.Unit), Verdict: a.Verdict.String(), Kind: kindOf(a.Verdict), Evidence: evidence(a)}
+		cell := comparedCell{Value: cellText(&row.Cells[i], row.Unit), Verdict: a.Verdict.String(), Kind: kindOf(a.Verdict),
+			Evidence: evidence(a)}
 		if !math.IsNaN(a.Change) && a.Verdict != compare.Incomparable {
 			cell.Change = signed(a.Change)
 		}
@@ -202,6 +204,8 @@ func forest(base *compare.Cell, a *compare.Comparison) template.HTML {
 	if lo, hi := a.Low/math.Abs(base.Value), a.High/math.Abs(base.Value); !math.IsNaN(lo+hi) && !math.IsInf(lo+hi, 0) {
 		line = fmt.Sprintf(`<path class="f-line" d="M%.1f %gH%.1f"/>`, x(lo), h/2, x(hi))
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="forest f-%s" viewBox="0 0 %g %g" aria-hidden="true"><path class="f-zero" d="M%g 0V%g"/>%s<circle cx="%.1f" cy="%g" r="4"/></svg>`,
+	return template.HTML(fmt.Sprintf(
+		`<svg class="forest f-%s" viewBox="0 0 %g %g" aria-hidden="true">`+
+			`<path class="f-zero" d="M%g 0V%g"/>%s<circle cx="%.1f" cy="%g" r="4"/></svg>`,
 		kindOf(a.Verdict), w, h, w/2, h, line, x(a.Change), h/2)) // numbers, and a word of ours
 }

@@ -16,8 +16,7 @@ const (
 	maxHeats = 8  // heat maps of single series in a chart, besides those of all together
 )
 
-// grid is the stretches of time that values are drawn for, in seconds from the
-// start of the load.
+// grid is the stretches of time that values are drawn for, in seconds from the start of the load.
 type grid struct {
 	Start float64 `json:"start"`
 	Width float64 `json:"width"`
@@ -87,8 +86,8 @@ func unitOf(name, help string) string {
 	return units.Infer(name, help)
 }
 
-// frameOf puts the timelines of all runs on one grid, each moved so that its load
-// begins at 0, by whole stretches when there are several.
+// frameOf puts the timelines of all runs on one grid, each moved so that its load begins at 0, by whole stretches when
+// there are several.
 func frameOf(ins []Input) (grid, []int) {
 	width, from, to := int64(0), 0, 0
 	for _, in := range ins {
@@ -155,8 +154,8 @@ func (t *Timeline) widen(width int64) (from, to int) {
 	return min(from, to), to
 }
 
-// draw adds the families of a timeline to the gallery. shift is the stretch of
-// the timeline that is the first of the grid.
+// draw adds the families of a timeline to the gallery. shift is the stretch of the timeline that is the first of the
+// grid.
 func (g *gallery) draw(run int, in Input, shift int) {
 	t := in.Timeline
 	t.mu.Lock()
@@ -295,7 +294,7 @@ func (p *painter) rate(l *lane, factor float64) []float32 {
 	return out
 }
 
-// masked says that nothing was polled in a stretch.
+// masked reports whether nothing was polled in a stretch.
 func (p *painter) masked(j int) bool {
 	s := span{p.k.origin + int64(j)*p.k.width, p.k.origin + int64(j+1)*p.k.width}
 	for _, g := range p.k.gaps {
@@ -364,8 +363,8 @@ func seriesLabel(endpoint, labels string) string {
 	return endpoint + " " + labels
 }
 
-// choose keeps what is drawn of each family, and adds to the histograms of
-// several series what all of a run with the same bounds make together.
+// choose keeps what is drawn of each family, and adds to the histograms of several series what all of a run with the
+// same bounds make together.
 func (g *gallery) choose() {
 	for _, c := range g.charts {
 		if len(c.lines) > maxLines {

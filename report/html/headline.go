@@ -7,8 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// headline says that a quantity is one that people ask for first, and is there.
-// A check is shown when it found something.
+// headline reports whether a quantity is one that people ask for first, and is there. A check is shown when it found
+// something.
 func headline(d *summary.Derived) bool {
 	return d.Headline && d.Status.Defined() && (d.Category != catalog.Check || d.Shown != 0)
 }

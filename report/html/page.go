@@ -44,13 +44,12 @@ type Input struct {
 	// Name is what the user calls the run.
 	Name string
 	Run  *summary.Run
-	// Timeline is what is drawn of the run; nil draws nothing. Write may join its
-	// stretches so that all runs of a page have those of one length.
+	// Timeline is what is drawn of the run; nil draws nothing. Write may join its stretches so that all runs of a page
+	// have those of one length.
 	Timeline *Timeline
 	// Requests are those of the clients, if they were recorded.
 	Requests []events.Request
-	// Open says that the recording was never closed: its collector was killed or
-	// is still at work.
+	// Open reports whether the recording was never closed: its collector was killed or is still at work.
 	Open bool
 }
 
@@ -60,18 +59,16 @@ type Options struct {
 	Title string
 	// Generated is when the page was made, as it says itself; zero says nothing.
 	Generated time.Time
-	// Refresh is how often the page asks the server it came from for a newer one;
-	// 0 is never.
+	// Refresh is how often the page asks the server it came from for a newer one; 0 is never.
 	Refresh time.Duration
-	// Compare is the comparison of the runs, the first of which is its base; nil
-	// shows none.
+	// Compare is the comparison of the runs, the first of which is its base; nil shows none.
 	Compare *compare.Result
 	// MaxSeriesBytes bounds the drawn series, 520,000 if 0.
 	MaxSeriesBytes int
 }
 
-// Write writes the page of the runs, the first of which is the base of all
-// comparison. It fails when there is none, and when w does.
+// Write writes the page of the runs, the first of which is the base of all comparison. It fails when there is none,
+// and when w does.
 func Write(w io.Writer, ins []Input, o Options) error {
 	if len(ins) == 0 {
 		return fmt.Errorf("write report: no run given")
@@ -135,8 +132,7 @@ type pageData struct {
 	Refresh int64         `json:"refresh"` // milliseconds, 0 for never
 }
 
-// runJSON is what the script needs to know of a run. Times are seconds from the
-// zero of the grid.
+// runJSON is what the script needs to know of a run. Times are seconds from the zero of the grid.
 type runJSON struct {
 	Name    string      `json:"name"`
 	ZeroMS  float64     `json:"zero"` // the instant 0, milliseconds since 1970
@@ -154,7 +150,8 @@ type phaseJSON struct {
 }
 
 func newPage(ins []Input, o Options) (*page, error) {
-	p := &page{ins: ins, o: o, Many: len(ins) > 1, Live: o.Refresh > 0, Title: o.Title, Version: texttab.Escape(ins[0].Run.Version)}
+	p := &page{ins: ins, o: o, Many: len(ins) > 1, Live: o.Refresh > 0, Title: o.Title,
+		Version: texttab.Escape(ins[0].Run.Version)}
 	if p.Title == "" {
 		var names []string
 		for _, in := range ins {
@@ -183,8 +180,7 @@ func newPage(ins []Input, o Options) (*page, error) {
 	return p, nil
 }
 
-// pictures packs the series that are drawn, the most useful first, until the page
-// is full.
+// pictures packs the series that are drawn, the most useful first, until the page is full.
 func (p *page) pictures() error {
 	g := &gallery{byKey: map[famKey]*chart{}}
 	frame, shift := frameOf(p.ins)
@@ -238,7 +234,8 @@ func (p *page) pictures() error {
 func (p *page) say(frame grid, g *gallery, full int) {
 	add := func(format string, args ...any) { p.Omitted = append(p.Omitted, fmt.Sprintf(format, args...)) }
 	if frame.N > 0 {
-		add("Pictures are drawn from stretches of %s: rates over each, means of gauges with their lowest and highest values, gains of buckets. Tables are exact and know nothing of that.",
+		add("Pictures are drawn from stretches of %s: rates over each, means of gauges with their lowest and highest "+
+			"values, gains of buckets. Tables are exact and know nothing of that.",
 			time.Duration(frame.Width*float64(time.Second)))
 	}
 	if g.still > 0 {
@@ -251,7 +248,8 @@ func (p *page) say(frame grid, g *gallery, full int) {
 		add("%d families are not drawn, to keep this file small; the tables have them.", full)
 	}
 	if p.tables.cut > 0 {
-		add("%d series and %d families are not in the tables of this page; the exports have them.", p.tables.cut, p.tables.cutFamilies)
+		add("%d series and %d families are not in the tables of this page; the exports have them.", p.tables.cut,
+			p.tables.cutFamilies)
 	}
 }
 
@@ -263,8 +261,8 @@ const (
 	groupFamily   = "family"
 )
 
-// rank sorts the charts: those of quantities, of clients and of health first, then
-// families by what is known of them, then by name.
+// rank sorts the charts: those of quantities, of clients and of health first, then families by what is known of them,
+// then by name.
 func (p *page) rank(g *gallery) {
 	used := map[string]bool{}
 	for _, in := range p.ins {
@@ -290,8 +288,8 @@ func (p *page) rank(g *gallery) {
 	})
 }
 
-// worth is how soon a family is drawn: one that engines have in common before one
-// that a quantity at the top is made of, before others of an engine.
+// worth is how soon a family is drawn: one that engines have in common before one that a quantity at the top is made
+// of, before others of an engine.
 func (p *page) worth(name string, used map[string]bool) int {
 	c := p.ins[0].Run.Options.Catalog
 	f, known := c.Family(name)
@@ -311,7 +309,8 @@ func (p *page) runData(i int) runJSON {
 	in := &p.ins[i]
 	zero := zeroOf(*in)
 	at := func(ns int64) float64 { return float64(ns-zero) / 1e9 }
-	r := runJSON{Name: clip(in.Name, 80), ZeroMS: float64(zero) / 1e6, From: at(in.Run.Window.StartNS), To: at(in.Run.Window.EndNS)}
+	r := runJSON{Name: clip(in.Name, 80), ZeroMS: float64(zero) / 1e6, From: at(in.Run.Window.StartNS),
+		To: at(in.Run.Window.EndNS)}
 	for _, ph := range in.Run.Phases {
 		if len(r.Phases) == 200 {
 			break
@@ -329,8 +328,7 @@ func (p *page) runData(i int) runJSON {
 	return r
 }
 
-// zeroOf is the instant that pictures of a run count their time from: the start of
-// its window.
+// zeroOf is the instant that pictures of a run count their time from: the start of its window.
 func zeroOf(in Input) int64 {
 	if in.Run.Window.StartNS > 0 {
 		return in.Run.Window.StartNS
@@ -349,12 +347,12 @@ func (p *page) head(w *bufio.Writer) {
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"+
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"+
 		"<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"+
-		"<meta name=\"generator\" content=\"scrapestat\">\n<link rel=\"icon\" href=\"data:,\">\n<title>%s – scrapestat</title>\n"+
+		"<meta name=\"generator\" content=\"scrapestat\">\n<link rel=\"icon\" href=\"data:,\">\n<title>%s – "+
+		"scrapestat</title>\n"+
 		"<style>%s</style>\n</head>\n", csp, template.HTMLEscapeString(texttab.Escape(p.Title)), plotStyle+pageStyle)
 }
 
-// foot writes the data, the scripts and the end. Nothing in the data can end its
-// element: it is base64.
+// foot writes the data, the scripts and the end. Nothing in the data can end its element: it is base64.
 func (p *page) foot(w *bufio.Writer) {
 	meta, err := deflated(&p.data)
 	if err == nil {
@@ -364,7 +362,8 @@ func (p *page) foot(w *bufio.Writer) {
 				"<script type=\"application/octet-stream\" id=\"series\">%s</script>\n", meta, series)
 		}
 	}
-	fmt.Fprintf(w, "<!--\n%s\n-->\n<script>%s</script>\n<script>%s</script>\n</body>\n</html>\n", plotLicence, plotScript, pageScript)
+	fmt.Fprintf(w, "<!--\n%s\n-->\n<script>%s</script>\n<script>%s</script>\n</body>\n</html>\n", plotLicence, plotScript,
+		pageScript)
 }
 
 // hash is a source of a Content-Security-Policy that allows one text.

@@ -46,16 +46,20 @@ const (
 
 // poll is what a test shows of a target at an instant.
 func poll(seq int, atNS int64) *metric.Snapshot {
-	return &metric.Snapshot{Seq: uint64(seq), DueNS: atNS, SentNS: atNS, FirstByteNS: atNS, Duration: 3 * time.Millisecond, Outcome: metric.OK}
+	return &metric.Snapshot{Seq: uint64(seq), DueNS: atNS, SentNS: atNS, FirstByteNS: atNS,
+		Duration: 3 * time.Millisecond, Outcome: metric.OK}
 }
 
 // served is a run of one target with a counter, a gauge and a histogram of one
 // series each, whose texts are all hostile, polled each second for n seconds.
 func served(n int, text string) *recording {
 	r := &recording{
-		meta:    rundb.Meta{ID: text, Version: text, Command: []string{text}, Tags: map[string]string{text: text}, OriginNS: origin, Interval: time.Second, Host: text},
-		targets: []metric.Target{{Name: text, URL: "http://h/" + text, Labels: metric.NewLabels(metric.Label{Name: "job", Value: text})}},
-		marks:   []metric.Mark{{Name: metric.PhaseProfiling, AtNS: origin}, {Name: text, AtNS: origin + 2*second}, {Name: metric.MarkEnd, AtNS: origin + int64(n)*second}},
+		meta: rundb.Meta{ID: text, Version: text, Command: []string{text}, Tags: map[string]string{text: text},
+			OriginNS: origin, Interval: time.Second, Host: text},
+		targets: []metric.Target{{Name: text, URL: "http://h/" + text,
+			Labels: metric.NewLabels(metric.Label{Name: "job", Value: text})}},
+		marks: []metric.Mark{{Name: metric.PhaseProfiling, AtNS: origin}, {Name: text, AtNS: origin + 2*second},
+			{Name: metric.MarkEnd, AtNS: origin + int64(n)*second}},
 	}
 	r.polls = func(_ int, yield func(*metric.Snapshot) bool) {
 		var g metric.SnapshotBuilder
@@ -111,7 +115,8 @@ func pageOf(t *testing.T, o html.Options, recs ...*recording) string {
 
 func timelineOf(t *testing.T, r *recording) *html.Timeline {
 	t.Helper()
-	line := html.NewTimeline(html.TimelineOptions{OriginNS: r.meta.OriginNS, Interval: r.meta.Interval, Targets: len(r.targets)})
+	line := html.NewTimeline(html.TimelineOptions{OriginNS: r.meta.OriginNS, Interval: r.meta.Interval,
+		Targets: len(r.targets)})
 	for i := range r.targets {
 		for s, err := range r.Snapshots(t.Context(), i) {
 			if err != nil {
@@ -158,10 +163,12 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("the policy does not allow a %s of %d bytes", part[1], len(part[2]))
 			}
 		}
-		if strings.Contains(policy[1], "unsafe") || strings.Contains(policy[1], "http") || strings.Contains(policy[1], "connect-src 'self'") != connect {
+		if strings.Contains(policy[1], "unsafe") || strings.Contains(policy[1], "http") ||
+			strings.Contains(policy[1], "connect-src 'self'") != connect {
 			t.Errorf("got policy %q; connections: want %v", policy[1], connect)
 		}
-		if strings.Contains(page, "src=\"http") || strings.Contains(page, "href=\"http") || strings.Contains(page, " style=") || strings.Contains(page, " onclick=") {
+		if strings.Contains(page, "src=\"http") || strings.Contains(page, "href=\"http") ||
+			strings.Contains(page, " style=") || strings.Contains(page, " onclick=") {
 			t.Error("the page refers to the network, or has a style or a script in an attribute")
 		}
 	}
@@ -211,7 +218,8 @@ func TestNoRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := html.Write(&out, []html.Input{{Name: "no pictures", Run: run}}, html.Options{}); err != nil || !strings.Contains(out.String(), "no pictures") {
+	if err := html.Write(&out, []html.Input{{Name: "no pictures", Run: run}}, html.Options{}); err != nil ||
+		!strings.Contains(out.String(), "no pictures") {
 		t.Errorf("a run without a timeline: got error %v and %d bytes", err, out.Len())
 	}
 }
@@ -220,7 +228,8 @@ func TestComparison(t *testing.T) {
 	a, b := served(40, "x"), served(40, "x")
 	var inputs []compare.Input
 	for i, r := range []*recording{a, b} {
-		run, err := summary.Build(t.Context(), []summary.Recording{r}, summary.Options{Slice: 2 * time.Second, Quantiles: []float64{0.5, 0.99}})
+		run, err := summary.Build(t.Context(), []summary.Recording{r},
+			summary.Options{Slice: 2 * time.Second, Quantiles: []float64{0.5, 0.99}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +261,8 @@ func TestPipeline(t *testing.T) {
 		for i := 0; i < len(labels); i += 2 {
 			pairs = append(pairs, metric.Label{Name: labels[i], Value: labels[i+1]})
 		}
-		run.Derived = append(run.Derived, summary.Derived{Derived: catalog.Derived{Pack: catalog.OmniPack, Name: name, Unit: unit, Value: v, Shown: v, Labels: metric.NewLabels(pairs...)}})
+		run.Derived = append(run.Derived, summary.Derived{Derived: catalog.Derived{Pack: catalog.OmniPack, Name: name,
+			Unit: unit, Value: v, Shown: v, Labels: metric.NewLabels(pairs...)}})
 	}
 	for _, name := range []string{"0", "1", "<b>"} {
 		add("stage_time_mean", 0.25, "seconds", "stage", name)
@@ -266,7 +276,8 @@ func TestPipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := out.String()
-	for want, n := range map[string]int{`class="hop"`: 2, `class="box`: 3, "busiest\"": 1, ">3 ms<": 1, ">4 ms<": 1, ">250 ms<": 3, "stage &lt;b&gt;": 2, "5 ms<": 0} {
+	for want, n := range map[string]int{`class="hop"`: 2, `class="box`: 3, "busiest\"": 1, ">3 ms<": 1, ">4 ms<": 1,
+		">250 ms<": 3, "stage &lt;b&gt;": 2, "5 ms<": 0} {
 		if got := strings.Count(page[strings.Index(page, `id="stages"`):strings.Index(page, `id="time"`)], want); got != n {
 			t.Errorf("the picture of stages has %q %d times, want %d", want, got, n)
 		}

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// chartJSON is a chart as the page's script reads it. Numbers that name an array
-// count the arrays of the payload from 0.
+// chartJSON is a chart as the page's script reads it. Numbers that name an array count the arrays of the payload from
+// 0.
 type chartJSON struct {
 	Name   string     `json:"name"`
 	Type   string     `json:"type"`
@@ -37,17 +37,15 @@ type lineJSON struct {
 type heatJSON struct {
 	Run   int    `json:"run"`
 	Label string `json:"label"`
-	// Lowest is the lower bound of the first bucket that is sent, Bounds the upper
-	// ones, as text for what is not finite.
+	// Lowest is the lower bound of the first bucket that is sent, Bounds the upper ones, as text for what is not finite.
 	Lowest any   `json:"lowest"`
 	Bounds []any `json:"bounds"`
 	Counts []int `json:"counts"` // by bucket; -1 is one that gained nothing
 	Known  int   `json:"known"`  // the array that tells where nothing is known
 }
 
-// payload is arrays of numbers as they travel in the page: as float32 of 12
-// significant bits, the bytes of each array put together by their place, deflated,
-// in base64. It is for drawing only.
+// payload is arrays of numbers as they travel in the page: as float32 of 12 significant bits, the bytes of each array
+// put together by their place, deflated, in base64. It is for drawing only.
 type payload struct {
 	buf  bytes.Buffer
 	w    *flate.Writer

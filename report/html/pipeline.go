@@ -20,8 +20,7 @@ const (
 	pictureTop   = 34.0
 )
 
-// pipeline is the stages of a vLLM-Omni server and the ways between them, with
-// where they are in a picture.
+// pipeline is the stages of a vLLM-Omni server and the ways between them, with where they are in a picture.
 type pipeline struct {
 	Title, Spoken string
 	Facts         []fact
@@ -69,8 +68,7 @@ func (p *page) pipelines() {
 // omni is the quantities of a pipeline.
 type omni []*summary.Derived
 
-// get returns a quantity with exactly these labels, given as names and values in
-// turn; nil where there is no value.
+// get returns a quantity with exactly these labels, given as names and values in turn; nil where there is no value.
 func (o omni) get(name string, labels ...string) *summary.Derived {
 	var pairs []metric.Label
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -112,7 +110,8 @@ func (o omni) pipeline() pipeline {
 	var spoken []string
 	for i, name := range names {
 		s := stage{X: float64(i) * (boxWidth + hopWidth), Y: pictureTop, Name: "stage " + clip(name, 18),
-			Time: o.text("stage_time_mean", "stage", name), Share: o.text("stage_share_of_e2e", "stage", name) + " of end to end",
+			Time: o.text("stage_time_mean", "stage", name), Share: o.text("stage_share_of_e2e", "stage", name) +
+				" of end to end",
 			Note:    "queue " + o.text("stage_queue_mean", "stage", name),
 			Busiest: slices.Contains(busiest, name)}
 		if d := o.get("stage_share_of_e2e", "stage", name); d != nil {
@@ -139,8 +138,10 @@ func (o omni) pipeline() pipeline {
 		spoken = append(spoken, fmt.Sprintf("from %s to %s %s", clip(from, 18), clip(to, 18), h.Time))
 	}
 	v.Spoken = strings.Join(spoken, "; ")
-	for _, f := range []struct{ name, of string }{{"End to end", "omni_e2e_mean"}, {"Waiting for admission", "omni_queue_mean"}, {"In all stages", "omni_stages_mean"},
-		{"On all hops", "omni_hops_mean"}, {"Outside the stages", "omni_slack_mean"}, {"Overlap of stages", "omni_overlap_mean"}, {"Explained by nothing", "omni_residual_mean"}} {
+	for _, f := range []struct{ name, of string }{{"End to end", "omni_e2e_mean"},
+		{"Waiting for admission", "omni_queue_mean"}, {"In all stages", "omni_stages_mean"},
+		{"On all hops", "omni_hops_mean"}, {"Outside the stages", "omni_slack_mean"},
+		{"Overlap of stages", "omni_overlap_mean"}, {"Explained by nothing", "omni_residual_mean"}} {
 		if d := o.get(f.of); d != nil {
 			v.Facts = append(v.Facts, fact{Name: f.name, Value: derivedText(d)})
 		}
@@ -148,12 +149,12 @@ func (o omni) pipeline() pipeline {
 	return v
 }
 
-// hop is the way from one stage to another: an arrow to the next one, an arc below
-// the boxes to any other.
+// hop is the way from one stage to another: an arrow to the next one, an arc below the boxes to any other.
 func (o omni) hop(a, b int, from, to string) hop {
 	x0, x1 := float64(a)*(boxWidth+hopWidth)+boxWidth, float64(b)*(boxWidth+hopWidth)
 	y := pictureTop + boxHeight/2
-	h := hop{Size: o.text("edge_chunks_per_request", "from_stage", from, "to_stage", to) + " × " + o.text("edge_chunk_bytes", "from_stage", from, "to_stage", to)}
+	h := hop{Size: o.text("edge_chunks_per_request", "from_stage", from, "to_stage", to) + " × " +
+		o.text("edge_chunk_bytes", "from_stage", from, "to_stage", to)}
 	if b == a+1 {
 		h.Path = fmt.Sprintf("M%.0f %.0fH%.0f", x0+6, y, x1-12)
 		h.X, h.Y = (x0+x1)/2, y
@@ -161,7 +162,8 @@ func (o omni) hop(a, b int, from, to string) hop {
 	}
 	down := pictureTop + boxHeight
 	depth := down + 44 + 10*float64(max(b-a, a-b))
-	h.Path = fmt.Sprintf("M%.0f %.0fC%.0f %.0f %.0f %.0f %.0f %.0f", x0-boxWidth/2, down+4, x0-boxWidth/2, depth, x1+boxWidth/2, depth, x1+boxWidth/2, down+10)
+	h.Path = fmt.Sprintf("M%.0f %.0fC%.0f %.0f %.0f %.0f %.0f %.0f", x0-boxWidth/2, down+4, x0-boxWidth/2, depth,
+		x1+boxWidth/2, depth, x1+boxWidth/2, down+10)
 	h.X, h.Y, h.depth = (x0+x1)/2, depth-14, depth+14
 	return h
 }

@@ -44,8 +44,8 @@ func keyOf(r *summary.Run, d *summary.Derived) quantity {
 	return quantity{endpointLabel(r, d.Endpoint), d.Pack, d.Name, d.Labels.String()}
 }
 
-// tiles fills in the quantities at the top of the page: by the targets of the
-// first run, then those that only later runs have.
+// tiles fills in the quantities at the top of the page: by the targets of the first run, then those that only later
+// runs have.
 func (p *page) tiles() {
 	type place struct{ group, tile int }
 	places, bases := map[quantity]place{}, map[quantity]*summary.Derived{}
@@ -126,8 +126,7 @@ func labelText(d *summary.Derived) string {
 	return strings.Join(parts, " ")
 }
 
-// title writes a name of the catalog for people: "output_tok_s" in tokens/s is
-// "output tok".
+// title writes a name of the catalog for people: "output_tok_s" in tokens/s is "output tok".
 func title(d *summary.Derived) string {
 	name := d.Name
 	if strings.HasSuffix(d.Unit, "/s") {
@@ -194,7 +193,8 @@ func (p *page) overview(g *gallery) {
 		if width <= 0 {
 			continue
 		}
-		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(), N: p.mostSlices(width)})
+		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(),
+			N: p.mostSlices(width)})
 		for i := range in.Run.Derived {
 			d := &in.Run.Derived[i]
 			if !headline(d) || len(d.Slices) < 2 {
@@ -283,5 +283,5 @@ func (p *page) health(g *gallery, shift []int) {
 	}
 }
 
-// rated says that the lines of a chart are rates of a counter.
+// rated reports whether the lines of a chart are rates of a counter.
 func (c *chart) rated() bool { return c.group == groupFamily && c.key.typ.String() == "counter" }

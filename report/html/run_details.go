@@ -96,7 +96,8 @@ func windowText(r *summary.Run) string {
 	if name == "" {
 		name = "window"
 	}
-	return fmt.Sprintf("%s, %s from %s", clip(name, 60), short(w.EndNS-w.StartNS), time.Unix(0, w.StartNS).UTC().Format("15:04:05.000 UTC"))
+	return fmt.Sprintf("%s, %s from %s", clip(name, 60), short(w.EndNS-w.StartNS),
+		time.Unix(0, w.StartNS).UTC().Format("15:04:05.000 UTC"))
 }
 
 func limitsText(limits map[string]int64) string {
@@ -223,8 +224,8 @@ func (p *page) chips() []chip {
 	}
 	out := []chip{
 		pick(dark > 0, fmt.Sprintf("%d of %d targets never answered", dark, targets), count(targets, "target")+" answered"),
-		pick(failed > 0, fmt.Sprintf("%s of %s scrapes failed", grouped(int64(failed)), grouped(int64(scrapes))), grouped(int64(scrapes))+" scrapes, none failed"),
-		pick(lost > 0, grouped(lost)+" lines lost", "no line lost"),
+		pick(failed > 0, fmt.Sprintf("%s of %s scrapes failed", grouped(int64(failed)), grouped(int64(scrapes))),
+			grouped(int64(scrapes))+" scrapes, none failed"), pick(lost > 0, grouped(lost)+" lines lost", "no line lost"),
 	}
 	if n := len(p.Warnings); n > 0 {
 		out = append(out, chip{count(n, "kind") + " of warning", "warn"})
@@ -247,7 +248,8 @@ func (p *page) losses(run int) {
 	r := p.ins[run].Run
 	add := func(e int, n int, what, first string) {
 		if len(p.Losses) < maxRows*len(p.ins) {
-			p.Losses = append(p.Losses, loss{p.runName(run), endpointLabel(r, e), grouped(int64(n)), clip(what, 80), clip(first, 240)})
+			p.Losses = append(p.Losses, loss{p.runName(run), endpointLabel(r, e), grouped(int64(n)), clip(what, 80),
+				clip(first, 240)})
 		}
 	}
 	for i := range r.Endpoints {

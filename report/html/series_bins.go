@@ -18,15 +18,13 @@ type lane struct {
 	gone  int64  // when it vanished, if not here
 	holes []span // in which it was not there, but for the last
 
-	// sum is what was gained in a stretch, or the integral of a level over it in
-	// parts of a stretch; weight, lo and hi are of a level: the part of the stretch
-	// it is known for, and its extremes.
+	// sum is what was gained in a stretch, or the integral of a level over it in parts of a stretch; weight, lo and hi
+	// are of a level: the part of the stretch it is known for, and its extremes.
 	sum, weight, lo, hi []float32
 }
 
-// set enters the value at an instant. Between last, the time of the poll before,
-// and at a counter moved evenly, and a level stood until at. It reports whether a
-// counter fell.
+// set enters the value at an instant. Between last, the time of the poll before, and at a counter moved evenly, and a
+// level stood until at. It reports whether a counter fell.
 func (l *lane) set(b *bins, last, at int64, v float64) (fell bool) {
 	l.n++
 	if !l.here {
@@ -142,8 +140,8 @@ func (l *lane) join() {
 	l.hi = half(l.hi, func(a, b float32) float32 { return max(a, b) })
 }
 
-// known returns the part of a stretch in which the slot was there, 0 to 1, for a
-// target whose last stored poll was at last.
+// known returns the part of a stretch in which the slot was there, 0 to 1, for a target whose last stored poll was at
+// last.
 func (l *lane) known(b *bins, i int, last int64) float64 {
 	start := b.origin + int64(i)*b.width
 	end := last

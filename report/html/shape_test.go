@@ -23,11 +23,13 @@ func shapeOf(t *testing.T, text string) (tags []string, ends int, raw bool) {
 // scripts where it did.
 func TestTextKeepsShape(t *testing.T) {
 	tags, ends, _ := shapeOf(t, "harmless")
-	for _, text := range []string{hostile, "", "<", "</script>", "</ScRiPt >", "<!--<script>", "-->", "]]>", "\" onload=\"x", "' x='", "&lt;", "`${x}`",
+	for _, text := range []string{hostile, "", "<", "</script>", "</ScRiPt >", "<!--<script>", "-->", "]]>",
+		"\" onload=\"x", "' x='", "&lt;", "`${x}`",
 		"{{.}}", "\u2028", "\x00", "\xff<", "javascript:x"} {
 		gotTags, gotEnds, raw := shapeOf(t, "x"+text)
 		if len(gotTags) != len(tags) || gotEnds != ends || raw {
-			t.Errorf("%q: %d elements and %d ends of scripts, want %d and %d; control characters %v", text, len(gotTags), gotEnds, len(tags), ends, raw)
+			t.Errorf("%q: %d elements and %d ends of scripts, want %d and %d; control characters %v", text, len(gotTags),
+				gotEnds, len(tags), ends, raw)
 		}
 	}
 }
@@ -36,7 +38,8 @@ func TestTextKeepsShape(t *testing.T) {
 // milliseconds: no element comes in that a harmless page does not have. How many
 // there are may differ, as a name says what a metric is.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{hostile, "</script>", "<!--", "]]>", "\" onload=\"x", "\u2028\xff", "_bytes_total", "vllm:"} {
+	for _, s := range []string{hostile, "</script>", "<!--", "]]>", "\" onload=\"x", "\u2028\xff", "_bytes_total",
+		"vllm:"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// spark is a small picture of values over time, as tall as a line of text: "" for
-// less than two. NaN is a gap.
+// spark is a small picture of values over time, as tall as a line of text: "" for less than two. NaN is a gap.
 func spark(ys []float64) template.HTML {
 	const w, h = 120.0, 28.0
 	lo, hi, n := math.Inf(1), math.Inf(-1), 0
@@ -52,7 +51,9 @@ func spark(ys []float64) template.HTML {
 		open = true
 	}
 	end()
-	return template.HTML(fmt.Sprintf(`<svg class="spark" viewBox="0 0 %g %g" preserveAspectRatio="none" aria-hidden="true"><path class="spark-area" d="%s"/><path class="spark-line" d="%s"/></svg>`,
+	return template.HTML(fmt.Sprintf(
+		`<svg class="spark" viewBox="0 0 %g %g" preserveAspectRatio="none" aria-hidden="true">`+
+			`<path class="spark-area" d="%s"/><path class="spark-line" d="%s"/></svg>`,
 		w, h, area.String(), path.String())) // numbers only
 }
 
@@ -90,6 +91,9 @@ func (p *page) strip(run, target int, at *painter) strip {
 	if len(k.gaps) != 1 {
 		s.Text = strings.Replace(s.Text, "stretchs", "stretches", 1)
 	}
-	s.Picture = template.HTML(fmt.Sprintf(`<svg class="strip" viewBox="0 0 1000 18" preserveAspectRatio="none" aria-hidden="true"><rect class="s-none" x="0" y="0" width="1000" height="18"/>%s</svg>`, b.String())) // numbers only
+	// numbers only
+	s.Picture = template.HTML(fmt.Sprintf(
+		`<svg class="strip" viewBox="0 0 1000 18" preserveAspectRatio="none" aria-hidden="true">`+
+			`<rect class="s-none" x="0" y="0" width="1000" height="18"/>%s</svg>`, b.String()))
 	return s
 }

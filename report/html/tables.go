@@ -127,7 +127,8 @@ func statistics(m *summary.Metric, s *summary.Series, r *summary.Run) []string {
 		return counterCells(s, u)
 	case s.Histogram != nil:
 		h := s.Histogram
-		out := []string{grouped(h.Count), dash(!h.HasRates, plain(h.CountRate)), dash(h.NoSum || h.Count == 0, cell(h.Avg)), dash(h.NoSum, cell(h.Sum))}
+		out := []string{grouped(h.Count), dash(!h.HasRates, plain(h.CountRate)), dash(h.NoSum ||
+			h.Count == 0, cell(h.Avg)), dash(h.NoSum, cell(h.Sum))}
 		return append(out, estimates(h.Quantiles, len(r.Options.Quantiles), u)...)
 	case s.GaugeHistogram != nil:
 		h := s.GaugeHistogram
@@ -204,9 +205,8 @@ func estimate(e histest.Estimate, unit string) string {
 	return out
 }
 
-// summarise fills in what can be said of a whole family: sums of counters, the
-// mean of all observations, extremes of gauges. Percentiles only of one series, as
-// they cannot be averaged.
+// summarise fills in what can be said of a whole family: sums of counters, the mean of all observations, extremes of
+// gauges. Percentiles only of one series, as they cannot be averaged.
 func (f *familyRow) summarise(m *summary.Metric, r *summary.Run) {
 	f.Series = strconv.Itoa(len(m.Series))
 	u := m.ShownUnit()
@@ -230,7 +230,8 @@ func (f *familyRow) summarise(m *summary.Metric, r *summary.Run) {
 	case metric.Counter:
 		f.Total, f.Rate, f.Moved = dash(!some, value(total, u)), dash(!some, plain(rate)), total != 0
 	case metric.Histogram, metric.Summary:
-		f.Total, f.Rate, f.Avg, f.Moved = dash(!some, plain(count)), dash(!some, plain(rate)), dash(count == 0, value(sum/count, u)), count != 0
+		f.Total, f.Rate, f.Avg, f.Moved = dash(!some, plain(count)), dash(!some, plain(rate)),
+			dash(count == 0, value(sum/count, u)), count != 0
 	default:
 		if hi >= lo {
 			f.Min, f.Max, f.Moved = value(lo, u), value(hi, u), hi > lo

@@ -11,8 +11,8 @@ import (
 
 // The bounds of what a timeline holds.
 const (
-	// maxBins is how many stretches of time are kept; at this number neighbours
-	// are joined and a stretch is twice as long.
+	// maxBins is how many stretches of time are kept; at this number neighbours are joined and a stretch is twice as
+	// long.
 	maxBins = 360
 	// defaultSlots is how many slots of all targets together are followed.
 	defaultSlots = 40_000
@@ -22,26 +22,23 @@ const (
 
 // TimelineOptions says what a timeline is of.
 type TimelineOptions struct {
-	// OriginNS is where its time begins: when the recording did. Polls before it
-	// count as at it.
+	// OriginNS is where its time begins: when the recording did. Polls before it count as at it.
 	OriginNS int64
 	// Interval is the time between two polls of a target; 0 is 333 ms.
 	Interval time.Duration
-	// MaxSlots is how many slots are followed over all Targets, 40,000 if 0. A slot
-	// is a value of a series, such as one bucket; those that come later are counted
-	// and not drawn.
+	// MaxSlots is how many slots are followed over all Targets, 40,000 if 0. A slot is a value of a series, such as one
+	// bucket; those that come later are counted and not drawn.
 	MaxSlots int
 	// Targets is how many targets share MaxSlots; 0 is 1.
 	Targets int
 }
 
-// Timeline is what the series of a run looked like over time, coarse enough to be
-// drawn: rates of counters, means and extremes of gauges, gains of buckets, each
-// over stretches of equal length. Memory does not grow with the length of the
-// run: when there are too many stretches, neighbours are joined.
+// Timeline is what the series of a run looked like over time, coarse enough to be drawn: rates of counters, means and
+// extremes of gauges, gains of buckets, each over stretches of equal length. Memory does not grow with the length of
+// the run: when there are too many stretches, neighbours are joined.
 //
-// It is for pictures only. A counter that falls has restarted from zero; what a
-// series gained between two polls is spread evenly over the time between them.
+// It is for pictures only. A counter that falls has restarted from zero; what a series gained between two polls is
+// spread evenly over the time between them.
 //
 // Its methods are safe for concurrent use.
 type Timeline struct {
@@ -63,8 +60,7 @@ func NewTimeline(o TimelineOptions) *Timeline {
 	return &Timeline{o: o}
 }
 
-// width is the length of a stretch at first: no shorter than the time between two
-// polls.
+// width is the length of a stretch at first: no shorter than the time between two polls.
 func (o *TimelineOptions) width() int64 {
 	w := int64(250 * time.Millisecond)
 	for w < int64(o.Interval) {
@@ -73,9 +69,8 @@ func (o *TimelineOptions) width() int64 {
 	return w
 }
 
-// Add takes a poll. The polls of a target come in time order and one at a time;
-// nothing of s is kept, and one that was added before is ignored. It fails on a poll that does not fit those before it, as
-// only a damaged recording has.
+// Add takes a poll. The polls of a target come in time order and one at a time; nothing of s is kept, and one that was
+// added before is ignored. It fails on a poll that does not fit those before it, as only a damaged recording has.
 func (t *Timeline) Add(s *metric.Snapshot) error {
 	k, err := t.track(s.Target)
 	if err != nil {
@@ -196,8 +191,7 @@ func (k *track) grow(s *metric.Snapshot) error {
 	return nil
 }
 
-// drawing says whether a slot is drawn, and whether as a level rather than by
-// what it gains.
+// drawing reports whether a slot is drawn, and whether as a level rather than by what it gains.
 func drawing(t metric.Type, r metric.Role) (level, drawn bool) {
 	switch r {
 	case metric.RoleCreated, metric.RoleSampleTime, metric.RoleNative:

@@ -54,9 +54,10 @@ func TestTimelineRates(t *testing.T) {
 	check(metric.Counter, []float64{0, 10, 30, 30, 40}, 10, 20, 0, 10, nan)
 	check(metric.Counter, []float64{50, 60, 5, 15}, 10, 5, 10, nan)                       // a restart counts from zero
 	check(metric.Counter, []float64{0, 10, nan, nan, 40, 50}, 10, nan, nan, nan, 10, nan) // nobody knows when
-	check(metric.Gauge, []float64{1, 3, 3, 7}, 1, 3, 3, 7)                                // a level stands until it changes
-	check(metric.Gauge, []float64{1, nan, nan, nan, 7, 8}, nan, nan, nan, nan, 7, 8)      // not beyond a gap
-	check(metric.Counter, []float64{5, 5, 5})                                             // nothing moved
+	// a level stands until it changes
+	check(metric.Gauge, []float64{1, 3, 3, 7}, 1, 3, 3, 7)
+	check(metric.Gauge, []float64{1, nan, nan, nan, 7, 8}, nan, nan, nan, nan, 7, 8) // not beyond a gap
+	check(metric.Counter, []float64{5, 5, 5})                                        // nothing moved
 	check(metric.Gauge, []float64{5, 5, 5})
 }
 
