@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -318,12 +319,14 @@ func (s Served) Good() bool { return s.Complete && s.Kind == HTTP && s.Status ==
 // Ledger is what a server served, in order.
 type Ledger []Served
 
-// Ledger returns what was served so far. An answer that is being given is not in
-// it.
+// Ledger returns what was served so far, in the order of the script. An answer that is
+// being given is not in it.
 func (s *Server) Ledger() Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append(Ledger(nil), s.served...)
+	l := append(Ledger(nil), s.served...)
+	slices.SortStableFunc(l, func(a, b Served) int { return a.Answer - b.Answer })
+	return l
 }
 
 // Answers is how many answers of the script were begun.
