@@ -4,195 +4,150 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
-	"time"
+	"fmt"
+	"io"
+	"strconv"
 
-	"github.com/scrapestat/scrapestat/internal/simulate"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// runDecode measures the steady state: P1, P2, P3.
-func runDecode(ctx context.Context, c config, r *report) error {
-	l, err := record(1, 64, simulate.Options{})
+// way is a way to go through a body, and the limit of ours by it.
+type way struct {
+	name  string
+	unit  func() error
+	limit float64
+}
+
+// runDecode measures decoding in steady state.
+func runDecode(_ context.Context, b *bench) error {
+	p, err := simulatePolls(64, 64)
 	if err != nil {
 		return err
 	}
-	r.say("load: %v", l)
-	decode, err := ours(l.bodies)
+	samples, body := p.samples/len(p.bodies), p.bodies[0]
+	b.say("load: bodies of %.1f KB, %d samples each", float64(len(body))/1e3, samples)
+	if err := b.compare("decode, 68 % of the values new, ns/sample", 1/float64(samples), []way{
+		{"ours", ours(p.bodies), 0},
+		{"newlines and strconv", scanFloats(p.bodies), 0.8},
+		{"textparse and cache", textparseCache(p.bodies), 1.0 / 8},
+	}); err != nil {
+		return err
+	}
+	to := make([]byte, len(body))
+	return b.compare("decode, unchanged body, us", 1e-3, []way{
+		{"ours", ours([][]byte{body, bytes.Clone(body)}), 0}, // two, or there is nothing to compare
+		{"memory copy", func() error { copy(to, body); return nil }, 10},
+	})
+}
+
+// compare adds rows of the first way, ours, against each other one.
+func (b *bench) compare(what string, scale float64, ways []way) error {
+	var turns []turn
+	for _, w := range ways {
+		turn, err := timed(w.unit)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", w.name, err)
+		}
+		turns = append(turns, turn)
+	}
+	of, err := b.turns(turns...)
 	if err != nil {
 		return err
 	}
-	same, err := ours([][]byte{l.bodies[0], bytes.Clone(l.bodies[0])}) // two, or there is nothing to compare
-	if err != nil {
-		return err
+	for i, w := range ways[1:] {
+		b.add(what, of[0].times(scale), of[i+1].times(scale), w.name, w.limit)
 	}
-	cs := []candidate{
-		timed("ours", decode), timed("unchanged body", same), timed("newline and floats", scanFloats(l.bodies)),
-		timed("textparse and cache", textparseCache(l.bodies)), timed("expfmt", expfmtParse(l.bodies)),
-	}
-	peers, closePeers := parsers(ctx, c, l, r)
-	defer closePeers()
-	cs = append(cs, peers...)
-	stats, err := inTurn(ctx, c.rounds, cs)
-	if err != nil {
-		return err
-	}
-	perSample := scale(stats, 1/float64(l.samples))
-	decodeTable(r, cs, perSample, l)
-	decodeRows(r, cs, perSample, allocations(decode), l)
 	return nil
 }
 
-// parsers starts the peers of other languages and modules.
-func parsers(ctx context.Context, c config, l *load, r *report) ([]candidate, func()) {
-	var cs []candidate
-	var running []*worker
-	dir := filepath.Join(c.work, "bodies")
-	if err := l.save(dir); err != nil {
-		r.missing("parsers in processes of their own", err.Error())
-		return nil, func() {}
-	}
-	for name, start := range map[string]func(context.Context, config, string) (*worker, error){
-		"VictoriaMetrics": vmParser, "AIPerf": pythonParser,
-	} {
-		w, err := start(ctx, c, dir)
-		if err != nil {
-			r.missing(name+"'s parser", err.Error())
-			continue
+// thereAndBack returns a function that hands out bodies so that each is a neighbour of
+// the one before, and counters never fall by more than one step.
+func thereAndBack(bodies [][]byte) func() []byte {
+	at, step := 0, 1
+	return func() []byte {
+		body := bodies[at]
+		if at+step < 0 || at+step == len(bodies) {
+			step = -step
 		}
-		running = append(running, w)
-		cs = append(cs, candidate{name: name, run: w.run})
-	}
-	return cs, func() {
-		for _, w := range running {
-			if err := w.close(); err != nil {
-				r.say("end peer: %v", err)
-			}
-		}
+		at += step
+		return body
 	}
 }
 
-func scale(stats []stat, by float64) []stat {
-	out := make([]stat, len(stats))
-	for i, s := range stats {
-		for _, v := range s.values {
-			out[i].values = append(out[i].values, v*by)
-		}
-	}
-	return out
-}
-
-func decodeTable(r *report, cs []candidate, stats []stat, l *load) {
-	perBody := float64(l.bytes) / float64(len(l.bodies)) / float64(l.samples)
-	var lines [][]string
-	for i, c := range cs {
-		lines = append(lines, []string{c.name, stats[i].String(), short(perBody / stats[i].median() * 1e3), short(stats[0].over(stats[i]).median())})
-	}
-	r.grid([]string{"way", "ns/sample", "MB/s", "ours/this"}, lines)
-}
-
-func decodeRows(r *report, cs []candidate, stats []stat, allocs float64, l *load) {
-	at := map[string]stat{}
-	for i, c := range cs {
-		at[c.name] = stats[i]
-	}
-	judge := func(goal, peer string, must, stretch float64) {
-		p, ok := at[peer]
-		if !ok {
-			return
-		}
-		r.add(row{goal: goal, what: "decode, ours / " + peer, unit: "ns/sample", ours: at["ours"], peer: p, peerName: peer,
-			value: at["ours"].over(p).median(), must: must, stretch: stretch})
-	}
-	judge("P1", "textparse and cache", 1.0/8, 1.0/12)
-	judge("P1", "newline and floats", 0, 1.2)
-	r.add(row{goal: "P1", what: "allocations per body", unit: "", ours: one(allocs), value: allocs, must: 0.01})
-	speed := float64(l.bytes) / float64(len(l.bodies)) / float64(l.samples) / at["unchanged body"].median()
-	r.add(row{speed: true, goal: "P1", what: "unchanged body", unit: "GB/s", ours: one(speed), value: speed, must: 5, atLeast: true})
-	judge("P2", "VictoriaMetrics", 1.0/3, 1.0/4)
-	judge("P3", "AIPerf", 1.0/150, 1.0/500)
-}
-
-// allocations returns the allocations of one unit in steady state.
-func allocations(unit func() error) float64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	const n = 200
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range n {
-		if err := unit(); err != nil {
-			return -1
-		}
-	}
-	runtime.ReadMemStats(&after)
-	return float64(int64((after.Mallocs-before.Mallocs)/n*100)) / 100
-}
-
-// runLearn measures a first body and one with a new line: P4.
-func runLearn(ctx context.Context, c config, r *report) error {
-	l, err := record(1, 64, simulate.Options{})
-	if err != nil {
-		return err
-	}
-	r.say("load: %v", l)
-	rg := newRing(l.bodies)
-	first := timed("first body", func() error {
-		d, err := scrape.NewDecoder(scrape.Options{})
+// ours decodes with one decoder. The bodies are handed over without a copy: the
+// decoder does not write to them.
+func ours(bodies [][]byte) func() error {
+	d, err := scrape.NewDecoder(scrape.Options{})
+	next := thereAndBack(bodies)
+	var s metric.Snapshot
+	return func() error {
 		if err != nil {
 			return err
 		}
-		return decodeOne(d, rg.next())
-	})
-	cs := []candidate{first, {name: "changed body", run: relearn(l)}, timed("textparse and labels", textparseLabels(l.bodies))}
-	stats, err := inTurn(ctx, c.rounds, cs)
-	if err != nil {
-		return err
+		s = metric.Snapshot{}
+		d.Decode(&s, scrape.Body{Bytes: next(), ContentType: contentType})
+		if s.Outcome != metric.OK {
+			return fmt.Errorf("decode body: %v %s", s.Outcome, s.Err)
+		}
+		return nil
 	}
-	stats = scale(stats, 1/float64(l.samples))
-	for i, what := range []string{"first body", "body with one line more or less"} {
-		r.add(row{goal: "P4", what: what, unit: "ns/sample", ours: stats[i], peer: stats[2], peerName: "textparse and labels",
-			value: stats[i].over(stats[2]).median(), must: 2, stretch: 1.3})
-	}
-	return nil
 }
 
-func decodeOne(d *scrape.Decoder, b []byte) error {
-	var s metric.Snapshot
-	d.Decode(&s, scrape.Body{Bytes: b, ContentType: contentType})
-	if s.Outcome != metric.OK {
-		return errors.New("decode body: " + s.Err)
-	}
-	return nil
-}
-
-// relearn decodes bodies whose layout changes each time, in a line in the middle.
-func relearn(l *load) func(n int) (time.Duration, error) {
-	var bodies [][]byte
-	for i, b := range l.bodies {
-		if i%2 == 1 {
-			mid := len(b) / 2
-			mid += strings.IndexByte(string(b[mid:]), '\n') + 1
-			b = append(append(append([]byte{}, b[:mid]...), "scrapestat_bench_extra 1\n"...), b[mid:]...)
-		}
-		bodies = append(bodies, b)
-	}
-	d, err := scrape.NewDecoder(scrape.Options{})
-	at := 0
-	return func(n int) (time.Duration, error) {
-		if err != nil {
-			return 0, err
-		}
-		start := processorTime()
-		for range n {
-			if err := decodeOne(d, bodies[at%len(bodies)]); err != nil {
-				return 0, err
+// textparseCache is what Prometheus does: the parser, and a map from the bytes of the
+// series to where its value goes.
+func textparseCache(bodies [][]byte) func() error {
+	next := thereAndBack(bodies)
+	symbols := labels.NewSymbolTable()
+	cache := map[string]int{}
+	var values []float64
+	return func() error {
+		p := textparse.NewPromParser(next(), symbols, false)
+		for {
+			entry, err := p.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
 			}
-			at++
+			if err != nil {
+				return err
+			}
+			if entry != textparse.EntrySeries {
+				continue
+			}
+			series, _, v := p.Series()
+			i, ok := cache[string(series)]
+			if !ok {
+				i = len(values)
+				cache[string(series)] = i
+				values = append(values, 0)
+			}
+			values[i] = v
 		}
-		return processorTime() - start, nil
+	}
+}
+
+// scanFloats is the least that a reader of all values does: find each newline and
+// parse the number before it.
+func scanFloats(bodies [][]byte) func() error {
+	next := thereAndBack(bodies)
+	var sum float64
+	return func() error {
+		for body := next(); len(body) > 0; {
+			end := bytes.IndexByte(body, '\n')
+			line := body[:end]
+			body = body[end+1:]
+			if len(line) == 0 || line[0] == '#' {
+				continue
+			}
+			v, err := strconv.ParseFloat(string(line[bytes.LastIndexByte(line, ' ')+1:]), 64)
+			if err != nil {
+				return err
+			}
+			sum += v
+		}
+		return nil
 	}
 }

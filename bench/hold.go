@@ -2,257 +2,158 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"net"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// What follows measures the goals of docs/reliability.md that need a real load: H1
-// the load held, H2 many slow targets, H3 the effect on what is observed, H4 the
-// end of a run, H5 the size of its data; "go run . hold" all of them. Each leaves a
-// line for that page.
+// held is how runs kept to their schedule.
+type held struct {
+	lost, due stat // polls without an answer, and all
+	late      stat // percent of the polls that started over 20 ms late
+	mb        stat // peak memory
+}
 
-// figures keeps lines for docs/reliability.md, as the long runs of the tests do.
-type figures struct{ *report }
-
-func (f figures) Logf(format string, args ...any)   { f.say(format, args...) }
-func (f figures) Errorf(format string, args ...any) { f.say(format, args...) }
-func (f figures) Failed() bool                      { return false }
-func (f figures) Helper()                           {}
-
-// keep leaves a line that ends in the verdict of the rows added since the first.
-func (r *report) keep(c config, name, text string, first int) {
-	verdict, judged := "met", false
-	for _, w := range r.rows[first:] {
-		if judged = judged || w.must != 0; w.must != 0 && !w.holds(w.must) {
-			verdict = "NOT MET: " + w.what
-		}
+// keptTo adds a run and returns the 99th percentile of how late its polls started,
+// in milliseconds.
+func (h *held) keptTo(late []time.Duration) float64 {
+	if len(late) == 0 {
+		return math.NaN()
 	}
-	if text += "; load average of the machine " + loadAverage(); judged {
-		text += ": " + verdict
-	}
-	faults.Figure(figures{r}, "load-"+name, text,
-		fmt.Sprintf("(cd bench && go run . -rounds %d -seconds %d hold)", c.rounds, c.seconds))
+	slices.Sort(late)
+	n, _ := slices.BinarySearch(late, 20*time.Millisecond)
+	h.late = append(h.late, 100*float64(len(late)-n)/float64(len(late)))
+	return float64(late[len(late)*99/100]) / float64(time.Millisecond)
 }
 
-// keeping is how the polls of a run kept to their schedule. The first quarter of
-// the run does not count for that, as in the other measurements: learning the
-// first bodies is work that is done once. Nor do the last polls, which have no
-// place in the schedule: all targets are asked at once when a run ends.
-type keeping struct {
-	scheduled, recorded int             // polls of the whole run; the same, or some have no outcome
-	judged, starved     int             // polls that count, and those that do not as the host took the processors away
-	starvedLate         int             // of the latter, those that started more than 20 ms late
-	started             []time.Duration // those of them that were sent, after they were due, in ascending order
-	failed              map[metric.Outcome]int
-}
-
-// within is the share of the polls that started by d after they were due.
-func (k keeping) within(d time.Duration) float64 {
-	n, _ := slices.BinarySearch(k.started, d+1)
-	return float64(n) / float64(max(1, k.judged))
-}
-
-// unjudged says what does not count.
-func (k keeping) unjudged() string {
-	return fmt.Sprintf("%d more due while the host took the processors away, of which %d started more than 20 ms late", k.starved, k.starvedLate)
-}
-
-func (k keeping) quantile(q float64) time.Duration {
-	if len(k.started) == 0 {
-		return 0
-	}
-	return k.started[min(len(k.started)-1, int(q*float64(len(k.started))))]
-}
-
-// readKeeping reads the schedule of a recording of so long; only targets that take
-// counts, and polls that were due while the machine was ours.
-func readKeeping(ctx context.Context, dir string, length time.Duration, host *witness, counts func(target int) bool) (keeping, error) {
-	k := keeping{failed: map[metric.Outcome]int{}}
+// read reads the schedule of some targets of a recording. The first quarter does not
+// count for lateness: learning the first bodies is done once.
+func (h *held) read(ctx context.Context, dir string, length time.Duration, of func(int) bool) (float64, error) {
 	run, err := rundb.Open(dir)
 	if err != nil {
-		return k, err
+		return 0, err
 	}
 	defer run.Close()
-	from := run.Meta().OriginNS
-	for _, m := range run.Marks() {
-		if m.Name == metric.PhaseProfiling {
-			from = m.AtNS + int64(length/4)
-		}
-	}
+	var late []time.Duration
+	from, lost, due := run.Meta().OriginNS+int64(length/4), 0, 0
 	for i := range run.Targets() {
-		if !counts(i) {
+		if !of(i) {
 			continue
 		}
-		next := 0 // number of the poll to come
+		next := uint64(0) // number of the poll to come
 		for s, err := range run.Snapshots(ctx, i) {
 			if err != nil {
-				return k, err
+				return 0, err
 			}
-			next = int(s.Seq) + 1
-			k.recorded++
-			if s.DueNS < from || s.Kind != metric.Periodic {
-				continue
-			}
-			if host.stole(s.DueNS) {
-				k.starved++
-				if s.SentNS-s.DueNS > int64(20*time.Millisecond) {
-					k.starvedLate++
-				}
-				continue
-			}
-			k.judged++
+			lost, next = lost+int(s.Seq-next), s.Seq+1
 			if s.Outcome != metric.OK {
-				k.failed[s.Outcome]++
+				lost++
 			}
-			if s.SentNS > 0 {
-				k.started = append(k.started, time.Duration(max(0, s.SentNS-s.DueNS)))
+			if s.DueNS >= from && s.Kind == metric.Periodic && s.SentNS > 0 {
+				late = append(late, time.Duration(max(0, s.SentNS-s.DueNS)))
 			}
 		}
-		k.scheduled += next
+		due += int(next)
 	}
-	slices.Sort(k.started)
-	return k, nil
+	h.lost, h.due = append(h.lost, float64(lost)), append(h.due, float64(due))
+	return h.keptTo(late), nil
 }
 
-// held is one run of our collector on its own.
-type held struct {
-	cost
-	keeping
-	dir  string
-	host *witness
+// collect makes a turn of a run on all processors that gives the 99th percentile of
+// how late polls started.
+func (b *bench) collect(ctx context.Context, h *held, urls []string, every time.Duration, of func(int) bool) turn {
+	run := filepath.Join(b.work, "held")
+	return func() (float64, error) {
+		bin, err := b.scrapestat(ctx)
+		if err != nil {
+			return 0, err
+		}
+		p, err := start(ctx, allProcessors, append(collectArgs(bin, run, every, b.length), urls...)...)
+		if err != nil {
+			return 0, err
+		}
+		_, peak, err := p.wait()
+		if err != nil {
+			return 0, err
+		}
+		h.mb = append(h.mb, float64(peak)/1e6)
+		p99, err := h.read(ctx, run, b.length, of)
+		return p99, errors.Join(err, os.RemoveAll(run))
+	}
 }
 
-// hold runs collect on all processors, with the options given, and reads back what
-// it recorded. The recording is the caller's to remove.
-func hold(ctx context.Context, c config, urls []string, every time.Duration, counts func(target int) bool) (held, error) {
-	bin, err := build(ctx, c)
-	if err != nil {
-		return held{}, err
+// bareGet makes a turn of the bare GET.
+func (b *bench) bareGet(ctx context.Context, h *held, urls []string) turn {
+	return func() (float64, error) {
+		p, _, err := startSelf(ctx, allProcessors, append([]string{"get", interval.String(), b.length.String()}, urls...)...)
+		if err != nil {
+			return 0, err
+		}
+		defer p.kill()
+		line, err := p.out.ReadString('\n')
+		var late []time.Duration
+		for field := range strings.FieldsSeq(line) {
+			ns, err2 := strconv.ParseInt(field, 10, 64)
+			late, err = append(late, time.Duration(ns)), errors.Join(err, err2)
+		}
+		return h.keptTo(late), err
 	}
-	dir, err := os.MkdirTemp(c.work, "hold-")
-	if err != nil {
-		return held{}, fmt.Errorf("make directory: %w", err)
-	}
-	name, args, err := oursFor(bin).command(dir, urls, every, time.Duration(c.seconds)*time.Second)
-	if err != nil {
-		return held{}, err
-	}
-	h := held{dir: filepath.Join(dir, "run"), host: watchHost()}
-	p, err := start(ctx, c, -1, name, args...)
-	if err == nil {
-		h.cost, err = p.wait()
-	}
-	h.host.end()
-	if err != nil {
-		return h, err
-	}
-	h.keeping, err = readKeeping(ctx, h.dir, time.Duration(c.seconds)*time.Second, h.host, counts)
-	return h, err
 }
 
-func everyTarget(int) bool { return true }
-
-// holdLoad polls 100 targets of 1,380 samples three times a second: H1.
-func holdLoad(ctx context.Context, c config, r *report) error {
-	const targets = 100
-	f, err := startFleet(ctx, c, targets, "-extra", "212")
+// holdPolls polls 100 targets of 1,380 samples three times a second.
+func holdPolls(ctx context.Context, b *bench) error {
+	f, err := b.startFleet(ctx, 100, 212)
 	if err != nil {
 		return err
 	}
-	defer f.process.kill()
-	h, err := hold(ctx, c, f.urls(), interval, everyTarget)
+	defer f.kill()
+	var ours, bare held
+	all := func(int) bool { return true }
+	of, err := b.turns(b.collect(ctx, &ours, f.urls, interval, all), b.bareGet(ctx, &bare, f.urls))
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(filepath.Dir(h.dir))
-	first := len(r.rows)
-	cores := h.cpu.Seconds() / h.wall.Seconds()
-	share := 100 * h.within(20*time.Millisecond)
-	r.add(row{goal: "H1", what: "polls without an outcome", ours: one(float64(h.scheduled - h.recorded)), value: float64(h.scheduled - h.recorded), must: 0.5})
-	r.add(row{goal: "H1", what: "started within 20 ms of schedule", unit: "%", ours: one(share), value: share, must: 99.9, atLeast: true,
-		note: fmt.Sprintf("p99 %v, worst %v, not ok: %v, %s, load average %s", h.quantile(0.99), h.quantile(1), h.failed, h.unjudged(), loadAverage())})
-	r.add(row{goal: "H1", what: "peak memory", unit: "MiB", ours: one(float64(h.rss) / (1 << 20)), value: float64(h.rss) / (1 << 20), must: 512})
-	r.add(row{goal: "H1", what: "processor", unit: "cores", ours: one(cores), value: cores, must: 1.4})
-	r.keep(c, "held", fmt.Sprintf("%d targets of %d samples every %v for %d s: %d polls, %d without an outcome; after the first quarter %d of %d not ok, %.2f %% started within 20 ms of schedule (p99 %v), %s, peak %.0f MiB, %.2f cores",
-		targets, f.samples, interval, c.seconds, h.scheduled, h.scheduled-h.recorded, total(h.failed), h.judged, share, h.quantile(0.99).Round(10*time.Microsecond), h.unjudged(), float64(h.rss)/(1<<20), cores), first)
+	for i := range bare.late {
+		bare.late[i] += 0.1
+	}
+	b.add("polls without an answer", ours.lost, ours.due, "due", 1e-6)
+	b.add("started over 20 ms late, %", ours.late, bare.late, "bare GET + 0.1", 1)
+	b.add("p99 late, ms", of[0], of[1], "bare GET", 2)
+	b.add("peak memory, MB", ours.mb, stat{512}, "limit", 1)
 	return nil
 }
 
-func total(counts map[metric.Outcome]int) (n int) {
-	for _, v := range counts {
-		n += v
-	}
-	return n
-}
-
-// holdSlow polls 1,000 targets every 5 s of which each tenth takes a connection and
-// never answers: H2.
-func holdSlow(ctx context.Context, c config, r *report) error {
-	const targets, every = 1000, 5 * time.Second
-	c.seconds = min(c.seconds, 60)
-	f, err := startFleet(ctx, c, targets)
+// holdSlow polls 1,000 targets every 5 s, of which each tenth takes a connection and
+// never answers, against a run in which all answer.
+func holdSlow(ctx context.Context, b *bench) error {
+	const every = 5 * time.Second
+	f, err := b.startFleet(ctx, 1000, 0)
 	if err != nil {
 		return err
 	}
-	defer f.process.kill()
-	holes, err := startSelf(ctx, c, c.other, "serve-holes")
-	if err != nil {
-		return err
-	}
-	defer holes.kill()
-	address, err := holes.line()
-	if err != nil {
-		return fmt.Errorf("start black holes: %w", err)
-	}
-	isHole := func(target int) bool { return target%10 == 9 }
-	urls := f.urls()
+	defer f.kill()
+	answers := func(target int) bool { return target%10 != 9 }
+	urls := slices.Clone(f.urls)
 	for i := range urls {
-		if isHole(i) {
-			urls[i] = fmt.Sprintf("http://%s/t%d/metrics", address[:len(address)-1], i)
+		if !answers(i) {
+			urls[i] = fmt.Sprintf("http://%s/hole/%d", f.addr, i)
 		}
 	}
-	h, err := hold(ctx, c, urls, every, func(target int) bool { return !isHole(target) })
+	var some, all held
+	of, err := b.turns(b.collect(ctx, &some, urls, every, answers), b.collect(ctx, &all, f.urls, every, answers))
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(filepath.Dir(h.dir))
-	black, err := readKeeping(ctx, h.dir, time.Duration(c.seconds)*time.Second, h.host, isHole)
-	if err != nil {
-		return err
-	}
-	first := len(r.rows)
-	p99 := float64(h.quantile(0.99)) / float64(time.Millisecond)
-	r.add(row{goal: "H2", what: "1,000 targets every 5 s, each tenth a black hole: the others start late by, p99", unit: "ms", ours: one(p99), value: p99, must: 50,
-		note: fmt.Sprintf("worst %v; %d polls of them, not ok: %v, %s; %d of black holes: %v", h.quantile(1), h.judged, h.failed, h.unjudged(), black.judged, black.failed)})
-	r.add(row{goal: "H2", what: "polls without an outcome", ours: one(float64(h.scheduled + black.scheduled - h.recorded - black.recorded)),
-		value: float64(h.scheduled + black.scheduled - h.recorded - black.recorded), must: 0.5})
-	r.keep(c, "slow", fmt.Sprintf("%d targets every %v for %d s, each tenth a black hole: after the first quarter the others started late by %.2f ms (p99), %v (worst), %d of their %d polls not ok, %s",
-		targets, every, c.seconds, p99, h.quantile(1).Round(10*time.Microsecond), total(h.failed), h.judged, h.unjudged()), first)
+	b.add("p99 late of those that answer, ms", of[0], of[1], "all answer", 2)
+	b.add("polls of those that answer without an answer", some.lost, some.due, "due", 1e-6)
 	return nil
-}
-
-// serveHoles is the child process that takes connections and never answers.
-func serveHoles(ctx context.Context, _ []string, out io.Writer) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
-	defer stop()
-	fmt.Fprintln(out, ln.Addr())
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	return accept(ln, &conns, func(c net.Conn) {
-		_, _ = io.Copy(io.Discard, c) // until the other side gives up
-	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,190 +16,134 @@ import (
 	"time"
 )
 
-// process is a child whose cost is accounted by the operating system.
+// process is a child that answers lines and whose cost the system accounts.
 type process struct {
 	name   string
 	cmd    *exec.Cmd
+	in     io.WriteCloser
 	out    *bufio.Reader
-	errors *os.File
-	began  time.Time
-	most   chan int64 // the peak memory, sent when the process has ended
-	ended  chan struct{}
+	errors bytes.Buffer
 }
 
-// cost is what a finished process took.
-type cost struct {
-	cpu, wall time.Duration
-	rss       int64 // bytes, the peak
-}
+// Where processes run: the measured one, the targets it scrapes, and all else.
+const measuredCPU, targetsCPU, allProcessors = 0, 1, -1
 
-// start runs a command on one processor, or on all when cpu is negative.
-func start(ctx context.Context, c config, cpu int, name string, args ...string) (*process, error) {
-	if cpu >= 0 {
-		args = append([]string{"-c", strconv.Itoa(cpu), name}, args...)
-		name = "taskset"
+// start runs a command on one processor, or on all. The caller waits for or kills
+// it.
+func start(ctx context.Context, cpu int, command ...string) (*process, error) {
+	name := filepath.Base(command[0])
+	if cpu != allProcessors {
+		command = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, command...)
 	}
-	p := &process{name: filepath.Base(name), cmd: exec.CommandContext(ctx, name, args...)}
+	p := &process{name: name, cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
+	p.cmd.Stderr = &p.errors
 	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		p.in, err = p.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	if p.errors, err = os.CreateTemp(c.work, "stderr-"); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p.cmd.Stderr = p.errors
 	p.out = bufio.NewReader(out)
-	p.began = time.Now()
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p.most, p.ended = make(chan int64, 1), make(chan struct{})
-	go p.watch()
 	return p, nil
 }
 
-// watch follows the peak memory until the process has ended. What the operating
-// system says of a finished process will not do: there the peak is never below what
-// this process had when it started the other.
-func (p *process) watch() {
+// startSelf runs this binary as one of its children and returns its first line.
+func startSelf(ctx context.Context, cpu int, args ...string) (*process, string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", fmt.Errorf("find own program: %w", err)
+	}
+	p, err := start(ctx, cpu, append([]string{self}, args...)...)
+	if err != nil {
+		return nil, "", err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		p.kill()
+		return nil, "", fmt.Errorf("start %s: %w: %s", args[0], err, p.tail())
+	}
+	return p, strings.TrimSpace(line), nil
+}
+
+// ask has a peer do n units, and returns the processor time and the number of
+// things that it went through.
+func (p *process) ask(n int) (time.Duration, int64, error) {
+	if _, err := fmt.Fprintln(p.in, n); err != nil {
+		return 0, 0, fmt.Errorf("ask %s: %w", p.name, err)
+	}
+	var ns, things int64
+	if _, err := fmt.Fscanln(p.out, &ns, &things); err != nil || things == 0 {
+		p.kill()
+		return 0, 0, fmt.Errorf("read answer of %s: %d things, %w: %s", p.name, things, err, p.tail())
+	}
+	return time.Duration(ns), things, nil
+}
+
+// wait drains the output until the process ends. The peak memory is read while it
+// runs: that of a finished process is never below what this one had when it started
+// it.
+func (p *process) wait() (cpu time.Duration, peak int64, err error) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, p.out)
+		ended <- errors.Join(err, p.cmd.Wait())
+	}()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	most := int64(0)
 	for {
 		select {
 		case <-tick.C:
-			if n, err := p.peak(); err == nil { // it fails in the moment of the end
-				most = n
+			if n, err := p.memory("VmHWM:"); err == nil { // it fails at the moment of the end
+				peak = n
 			}
-		case <-p.ended:
-			p.most <- most
-			return
+		case err := <-ended:
+			if err != nil {
+				return 0, 0, fmt.Errorf("run %s: %w: %s", p.name, err, p.tail())
+			}
+			return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), peak, nil
 		}
 	}
 }
 
-// startSelf runs this binary as one of its children.
-func startSelf(ctx context.Context, c config, cpu int, args ...string) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
+// kill ends the process, if it has not ended. How it ends is known.
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		p.cmd.Process.Signal(syscall.SIGKILL)
+		p.cmd.Wait()
 	}
-	return start(ctx, c, cpu, self, args...)
 }
 
-func (p *process) line() (string, error) { return p.out.ReadString('\n') }
-
-// wait drains the output and returns what the process cost.
-func (p *process) wait() (cost, error) {
-	_, copyErr := io.Copy(io.Discard, p.out)
-	err := p.cmd.Wait()
-	wall := time.Since(p.began)
-	close(p.ended)
-	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return cost{}, errors.New("no resource usage on this system")
-	}
-	c := cost{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), wall: wall, rss: <-p.most}
-	if err != nil {
-		err = fmt.Errorf("%s: %w: %s", p.name, err, p.tail())
-	}
-	return c, errors.Join(err, copyErr)
-}
-
-// interrupt ends the process as a user would and returns its cost. That it ended
-// by the signal is no error.
-func (p *process) interrupt(s os.Signal) (cost, error) {
-	if err := p.cmd.Process.Signal(s); err != nil {
-		return cost{}, fmt.Errorf("end %s: %w: %s", p.name, err, p.tail())
-	}
-	c, err := p.wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && c.cpu > 0 {
-		err = nil
-	}
-	return c, err
-}
-
-func (p *process) kill() error {
-	if p.cmd.ProcessState != nil {
-		return nil
-	}
-	err := p.cmd.Process.Kill()
-	p.cmd.Wait() // it was killed: how it ended is known
-	close(p.ended)
-	<-p.most
-	return err
-}
-
-// tail is the end of what the process said.
+// tail is the end of what the ended process wrote as errors.
 func (p *process) tail() string {
-	b, err := os.ReadFile(p.errors.Name())
-	if err != nil {
-		return err.Error()
-	}
+	b := p.errors.Bytes()
 	return string(b[max(0, len(b)-600):])
 }
 
-// busy is the processor time of a running process so far.
-func (p *process) busy() (time.Duration, error) {
+// cpu is the processor time of a running process so far.
+func (p *process) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("read times of %s: %w", p.name, err)
 	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	user, err1 := strconv.ParseInt(f[11], 10, 64)
 	system, err2 := strconv.ParseInt(f[12], 10, 64)
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
-// peak is the peak memory of a running process so far, in bytes.
-func (p *process) peak() (int64, error) { return p.memory("VmHWM:") }
-
-// resident is what a running process has in memory now, in bytes.
-func (p *process) resident() (int64, error) { return p.memory("VmRSS:") }
-
+// memory is a field of the status of a running process, in bytes.
 func (p *process) memory(field string) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, after, found := strings.Cut(string(b), field)
+	if !found {
+		return 0, fmt.Errorf("read memory of %s: no %s", p.name, field)
 	}
-	for line := range strings.Lines(string(b)) {
-		if value, ok := strings.CutPrefix(line, field); ok {
-			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			return kb * 1024, err
-		}
-	}
-	return 0, fmt.Errorf("read memory of %s: no %s", p.name, field)
-}
-
-// hostTime is the time of the machine's processors since its beginning, and what
-// of it the hypervisor gave to others; zero where the system does not tell.
-type hostTime struct{ steal, all int64 }
-
-// since is the share that others had since an earlier reading.
-func (t hostTime) since(before hostTime) float64 {
-	return float64(t.steal-before.steal) / float64(max(1, t.all-before.all))
-}
-
-func readHostTime() (t hostTime) {
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return hostTime{}
-	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	for i, text := range strings.Fields(first)[1:] {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return hostTime{}
-		}
-		if i == 7 {
-			t.steal = n
-		}
-		if i < 8 {
-			t.all += n
-		}
-	}
-	return t
+	kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	return kb * 1024, err
 }
 
 // pause waits, or returns early when ctx is done.
@@ -211,23 +156,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// build makes the scrapestat command, unless one was given.
-func build(ctx context.Context, c config) (string, error) {
-	if c.binary != "" {
-		return c.binary, nil
-	}
-	bin := filepath.Join(c.work, "scrapestat")
-	if _, err := os.Stat(bin); err == nil {
-		return bin, nil
-	}
-	root := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/scrapestat/scrapestat")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/scrapestat")
-	cmd.Dir = root                                  // with the versions of the main module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build scrapestat: %w: %s", err, out)
-	}
-	return bin, nil
 }

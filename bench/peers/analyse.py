@@ -1,12 +1,11 @@
-"""AIPerf's storage, statistics and Parquet exporter on polls that the bench
-harness wrote.
+"""AIPerf's storage, statistics and Parquet exporter on polls of the bench harness.
 
-Usage: analyse.py POLLS TARGETS PARQUET. It loads the polls, which are of two
-targets and stand for TARGETS of them, and answers lines on stdin: a slice width in
-seconds with the processor time of computing all statistics and of its JSON and CSV files,
-and 0 with that of writing PARQUET. An answer is: nanoseconds, series or rows. Filling
-its storage, and carrying the statistics from process to process as AIPerf does, is
-left out, in its favour.
+Usage: analyse.py DIR TARGETS PARQUET. It loads the polls of that many targets from our
+JSONL, their types from our JSON, and answers lines on stdin: a slice width in seconds
+with the processor time of computing all statistics and of its JSON and CSV files, and
+0 with that of writing PARQUET. An answer is: nanoseconds, series or rows. Filling its
+storage, and carrying the statistics from process to process as AIPerf does, is left
+out, in its favour.
 """
 
 import asyncio
@@ -28,31 +27,39 @@ from aiperf.server_metrics.parquet_exporter import ServerMetricsParquetExporter
 from aiperf.server_metrics.storage import ServerMetricsHierarchy
 
 
-def load(path, targets):
+def load(folder, targets):
     hierarchy = ServerMetricsHierarchy()
+    known = orjson.loads((folder / "server_metrics_export.json").read_bytes())["metrics"]
     first = last = None
-    with open(path, "rb") as file:
+    urls = [f"http://127.0.0.1:{8000 + target}/metrics" for target in range(targets)]
+    with open(folder / "server_metrics_export.jsonl", "rb") as file:
         for line in file:
+            if not any(url.encode() in line[:200] for url in urls):
+                continue
             poll = orjson.loads(line)
             metrics = {
                 name: MetricFamily.model_construct(
-                    type=PrometheusMetricType(family["type"]),
-                    description=family["help"],
+                    type=PrometheusMetricType(known[name]["type"]),
+                    description=known[name]["description"],
                     samples=[
-                        MetricSample.model_construct(labels=s.get("l"), value=s.get("v"), buckets=s.get("b"), sum=s.get("s"), count=s.get("c"))
-                        for s in family["samples"]
+                        MetricSample.model_construct(
+                            labels=s.get("labels"), value=s.get("value"), buckets=s.get("buckets"),
+                            sum=s.get("sum"), count=s.get("count"),
+                        )
+                        for s in samples
                     ],
                 )
-                for name, family in poll["metrics"].items()
+                for name, samples in poll["metrics"].items()
+                if name in known
             }
-            for target in range(poll["target"], targets, 2):
-                hierarchy.add_record(
-                    ServerMetricsRecord.model_construct(
-                        endpoint_url=f"http://127.0.0.1:{8000 + target}/metrics", timestamp_ns=poll["at"], endpoint_latency_ns=poll["took"],
-                        metrics=metrics, request_sent_ns=poll["sent"], first_byte_ns=poll["at"], is_duplicate=False,
-                    )
+            at = poll["timestamp_ns"]
+            hierarchy.add_record(
+                ServerMetricsRecord.model_construct(
+                    endpoint_url=poll["endpoint_url"], timestamp_ns=at, endpoint_latency_ns=poll["endpoint_latency_ns"],
+                    metrics=metrics, request_sent_ns=at, first_byte_ns=at, is_duplicate=False,
                 )
-            first, last = first or poll["at"], poll["at"]
+            )
+            first, last = first or at, at
     # The first poll is the reference before the window.
     return hierarchy, TimeRangeFilter(start_ns=first + 400_000_000, end_ns=last)
 
@@ -69,8 +76,9 @@ def statistics(hierarchy, span, width):
     accumulator = bare(ServerMetricsAccumulator, _server_metrics_hierarchy=hierarchy)
     summaries = accumulator.compute_endpoint_summaries(span.start_ns, span.end_ns, width)
     results = ServerMetricsResults.model_construct(
-        benchmark_id="bench", endpoint_summaries=summaries, warmup_endpoint_summaries=None, start_ns=span.start_ns, end_ns=span.end_ns,
-        warmup_start_ns=None, warmup_end_ns=None, endpoints_configured=list(hierarchy.endpoints), endpoints_successful=list(hierarchy.endpoints),
+        benchmark_id="bench", endpoint_summaries=summaries, warmup_endpoint_summaries=None,
+        start_ns=span.start_ns, end_ns=span.end_ns, warmup_start_ns=None, warmup_end_ns=None,
+        endpoints_configured=list(hierarchy.endpoints), endpoints_successful=list(hierarchy.endpoints),
     )
     config = SimpleNamespace(model_dump=lambda **_: {})
     quiet = {"is_enabled_for": lambda _: False, "debug": lambda _: None}
@@ -85,15 +93,17 @@ def parquet(hierarchy, span, path):
     config = SimpleNamespace(
         server_metrics=SimpleNamespace(enabled=True, formats=[ServerMetricsFormat.PARQUET]),
         artifacts=SimpleNamespace(server_metrics_export_parquet_file=Path(path)),
-        model_dump=lambda **_: {}, get_model_names=lambda: ["m"], get_profiling_phases=list, phases=[SimpleNamespace(concurrency=1)],
+        model_dump=lambda **_: {}, get_model_names=lambda: ["m"], get_profiling_phases=list,
+        phases=[SimpleNamespace(concurrency=1)],
     )
-    accumulator = SimpleNamespace(run=SimpleNamespace(cfg=config, benchmark_id="bench"), get_hierarchy_for_export=lambda: hierarchy)
+    run = SimpleNamespace(cfg=config, benchmark_id="bench")
+    accumulator = SimpleNamespace(run=run, get_hierarchy_for_export=lambda: hierarchy)
     asyncio.run(ServerMetricsParquetExporter(accumulator, span).export())
     return pq.read_metadata(path).num_rows
 
 
 logging.disable(logging.WARNING)
-hierarchy, span = load(sys.argv[1], int(sys.argv[2]))
+hierarchy, span = load(Path(sys.argv[1]), int(sys.argv[2]))
 for line in sys.stdin:
     start = time.process_time_ns()
     n = statistics(hierarchy, span, float(line)) if int(line) else parquet(hierarchy, span, sys.argv[3])

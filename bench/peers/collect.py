@@ -2,8 +2,6 @@
 for each URL, as AIPerf's manager starts them, with a callback that keeps nothing.
 
 Usage: collect.py INTERVAL SECONDS URL...
-
-It prints the nanoseconds of processor time it took after its modules were loaded.
 """
 
 import asyncio
@@ -21,18 +19,19 @@ async def keep_nothing(records, collector_id):
 async def main(interval, seconds, urls):
     end = time.monotonic() + seconds
     collectors = [
-        ServerMetricsDataCollector(endpoint_url=u, collection_interval=interval, reachability_timeout=5.0, record_callback=keep_nothing, collector_id=f"c{i}")
+        ServerMetricsDataCollector(
+            endpoint_url=u, collection_interval=interval, reachability_timeout=5.0,
+            record_callback=keep_nothing, collector_id=f"c{i}",
+        )
         for i, u in enumerate(urls)
     ]
     for c in collectors:
         await c.initialize()
         await c.start()
     await asyncio.sleep(max(0.0, end - time.monotonic()))
-    print(time.process_time_ns() - loaded, flush=True)
     for c in collectors:
         await c.stop()
 
 
 logging.disable(logging.WARNING)
-loaded = time.process_time_ns()
 asyncio.run(main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
