@@ -21,8 +21,8 @@ const (
 	kindCreated
 )
 
-// source is where the samples of one name belong in one body.
-type source struct {
+// owner is where the samples of one name belong in one body.
+type owner struct {
 	family *family
 	kind   kind
 }
@@ -96,7 +96,7 @@ func (a *assembler) checkOrder(sample *word) {
 }
 
 // source returns where samples called name belong.
-func (a *assembler) source(name []byte) source {
+func (a *assembler) source(name []byte) owner {
 	x := a.page.words.add(name)
 	if !x.resolved {
 		x.source, x.resolved = a.resolve(x), true
@@ -104,23 +104,23 @@ func (a *assembler) source(name []byte) source {
 	return x.source
 }
 
-func (a *assembler) resolve(x *word) source {
+func (a *assembler) resolve(x *word) owner {
 	if parent := a.parentOf(x); parent != nil {
-		return source{a.ofWord(parent), kindCreated}
+		return owner{a.ofWord(parent), kindCreated}
 	}
 	if !x.typed {
 		if d, k, ok := a.owner(x.name); ok {
-			return source{a.ofWord(d), k}
+			return owner{a.ofWord(d), k}
 		}
 	}
 	switch x.typ {
 	case metric.Histogram, metric.GaugeHistogram:
 		// A sample with the bare name of a histogram is none of its parts.
-		return source{a.family(x.name, x.name, metric.Unknown, x), kindValue}
+		return owner{a.family(x.name, x.name, metric.Unknown, x), kindValue}
 	case metric.Summary:
-		return source{a.ofWord(x), kindQuantile}
+		return owner{a.ofWord(x), kindQuantile}
 	}
-	return source{a.ofWord(x), kindValue}
+	return owner{a.ofWord(x), kindValue}
 }
 
 // parentOf returns the declaration whose start times x holds: x_created of a
@@ -227,7 +227,7 @@ func (a *assembler) wanted(name, declared string) bool {
 
 // slot returns the slot of a sample with these labels, or why it has none.
 // pairs is changed.
-func (a *assembler) slot(s source, name string, pairs []metric.Label) (int32, reason) {
+func (a *assembler) slot(s owner, name string, pairs []metric.Label) (int32, reason) {
 	role, at, text := metric.RoleValue, bound{}, ""
 	switch s.kind {
 	case kindBucket:

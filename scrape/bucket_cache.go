@@ -6,7 +6,7 @@ import "bytes"
 // line that differs from it in the bound only is a bucket of the same series:
 // that saves taking labels apart for all buckets of a histogram but the first.
 type sibling struct {
-	source       source
+	source       owner
 	series       int32
 	before, from []byte // the text up to the bound, and from its closing quote on
 }
@@ -14,7 +14,7 @@ type sibling struct {
 var boundLabel = []byte(`le="`)
 
 // set takes a line whose bound, as the parser understood it, is text.
-func (b *sibling) set(raw []byte, src source, series int32, text string) {
+func (b *sibling) set(raw []byte, src owner, series int32, text string) {
 	b.before = b.before[:0]
 	at := bytes.LastIndex(raw, boundLabel) + len(boundLabel)
 	if at < len(boundLabel)+1 || raw[at-len(boundLabel)-1] != '{' && raw[at-len(boundLabel)-1] != ',' {
@@ -31,7 +31,7 @@ func (b *sibling) set(raw []byte, src source, series int32, text string) {
 }
 
 // match returns the bound of a line of the same series.
-func (b *sibling) match(raw []byte, src source) (text []byte, ok bool) {
+func (b *sibling) match(raw []byte, src owner) (text []byte, ok bool) {
 	if len(b.before) == 0 || b.source != src || !bytes.HasPrefix(raw, b.before) || !bytes.HasSuffix(raw, b.from) {
 		return nil, false
 	}

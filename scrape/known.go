@@ -8,7 +8,7 @@ import (
 // known is a line of the last stored body: what its series text led to.
 type known struct {
 	start, end int32 // of the series text, in layout.text
-	source     source
+	source     owner
 	slot       int32
 	why        reason
 }

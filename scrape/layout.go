@@ -21,7 +21,7 @@ type layout struct {
 	lines  []stretch
 	// origins is parallel to lines: what learning the next body can start from.
 	origins []origin
-	sources []source // of runs of lines
+	sources []owner // of runs of lines
 	// order lists the stored lines by slot, when that is not their order in the
 	// body: series that came later stand in the middle of their families.
 	order   []int32

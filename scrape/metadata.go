@@ -15,7 +15,7 @@ type word struct {
 	line       int32 // of the first TYPE line
 
 	first    int32 // line of the first sample, 0 when there is none
-	source   source
+	source   owner
 	resolved bool // source is set
 }
 

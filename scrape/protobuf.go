@@ -23,7 +23,7 @@ type protoMemory struct {
 
 // protoSeries is where a sample goes.
 type protoSeries struct {
-	source  source
+	source  owner
 	slot    int32
 	created int32 // slot, or noSlot
 	why     reason
@@ -208,7 +208,7 @@ func (l *slowDecoder) keepCreated(d *Decoder, slot int32) int {
 }
 
 // protoSeries finds or makes the slots of the parser's current sample.
-func (l *slowDecoder) protoSeries(d *Decoder, src source) protoSeries {
+func (l *slowDecoder) protoSeries(d *Decoder, src owner) protoSeries {
 	k := protoSeries{source: src, slot: noSlot, created: noSlot}
 	name, pairs, sound := d.proto.parser.labels(l.pairs[:0])
 	l.pairs = pairs
@@ -311,7 +311,7 @@ func (l *slowDecoder) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 		h.why = filtered
 		return h
 	}
-	to, _, pairs, why := d.relabelled(source{family, kindValue}, name, pairs)
+	to, _, pairs, why := d.relabelled(owner{family, kindValue}, name, pairs)
 	if h.why = why; h.why != stored {
 		return h
 	}

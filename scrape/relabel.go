@@ -9,7 +9,7 @@ import (
 // relabelled asks the target's Relabel about a new series. Bounds of buckets and
 // quantiles are kept from it and put back: rules that see only some lines of a
 // histogram would tear it.
-func (d *Decoder) relabelled(src source, name string, pairs []metric.Label) (source, string, []metric.Label, reason) {
+func (d *Decoder) relabelled(src owner, name string, pairs []metric.Label) (owner, string, []metric.Label, reason) {
 	if d.relabel == nil {
 		return src, name, pairs, stored
 	}
@@ -57,7 +57,7 @@ func takeLabel(pairs []metric.Label, name string) (rest, taken []metric.Label) {
 // renamed returns where samples belong whose name was changed. A part of a
 // histogram or summary stays one when the new name ends as the old one; without
 // that ending it is a number of unknown type.
-func (a *assembler) renamed(src source, name, newName string) source {
+func (a *assembler) renamed(src owner, name, newName string) owner {
 	old := a.dict.families[src.family.index]
 	typ, base, suffix := old.Type, newName, ""
 	switch src.kind {
@@ -78,5 +78,5 @@ func (a *assembler) renamed(src source, name, newName string) source {
 		}
 	}
 	meta := &word{help: []byte(old.Help), unit: []byte(old.Unit)}
-	return source{a.family(base, newName, typ, meta), src.kind}
+	return owner{a.family(base, newName, typ, meta), src.kind}
 }

@@ -58,7 +58,7 @@ func (l *slowDecoder) keep(slot int32, bits uint64) (again bool) {
 // slotOf returns the slot of a raw series text, the current one of the parser.
 // What the last body said about that text holds as long as its name still means
 // the same. Names in braces are not looked for: they are too rare.
-func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
+func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, owner) {
 	if n := nameEnd(raw); n > 0 {
 		src := l.sourceOf(d, raw[:n])
 		if src.family.filtered {
@@ -73,7 +73,7 @@ func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, source) {
 
 // sourceOf remembers the answer for the line before, which mostly has the same
 // name.
-func (l *slowDecoder) sourceOf(d *Decoder, name []byte) source {
+func (l *slowDecoder) sourceOf(d *Decoder, name []byte) owner {
 	if !bytes.Equal(name, l.lastName) {
 		l.lastName, l.lastSource = append(l.lastName[:0], name...), d.asm.source(name)
 	}
@@ -85,7 +85,7 @@ func (l *slowDecoder) sourceOf(d *Decoder, name []byte) source {
 const maxSeriesText = 1<<24 - 1
 
 // newSeries finds or makes the slot of the parser's current sample.
-func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, source) {
+func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, owner) {
 	if n := nameEnd(raw); n > 0 && l.lastSource.kind == kindBucket {
 		if text, ok := l.sibling.match(raw, l.lastSource); ok {
 			b := d.dict.bound(text)
@@ -102,7 +102,7 @@ func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, source) 
 	name, pairs, sound := l.parser.labels(l.pairs[:0])
 	l.pairs = pairs
 	pairs = stableLabels(name, pairs)
-	var src source
+	var src owner
 	if name != "" {
 		src = d.asm.source([]byte(name))
 	}

@@ -35,7 +35,7 @@ type slowDecoder struct {
 	single []byte // one repaired line
 
 	lastName   []byte // name of the line before, and where it belongs
-	lastSource source
+	lastSource owner
 	pairs      []metric.Label
 
 	exemplars []rawExemplar // of this body
@@ -56,7 +56,7 @@ type place struct {
 	slot       int32 // noSlot when it is not stored
 	series     int32 // start of the series text
 	length     int32 // of the series text
-	source     source
+	source     owner
 	why        reason
 }
 

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/source"
 )
 
 // Target is an endpoint to poll. Name and URL suffice; a source of targets that
@@ -51,6 +52,7 @@ type Target struct {
 	// URL is then only what outputs show, and is not dialled.
 	Source Source
 	Kind   string
+	Shown  string // URL as outputs show it; "" redacts it
 }
 
 // secretKey matches the query parameters whose value no output may show.
@@ -69,25 +71,22 @@ type Source interface {
 
 // ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme
 // an address is http; a path that does not end in /metrics gets it appended, and
-// a query survives. A target of another source than an exposition comes back with
-// its Kind, "triton" or "torchserve-log", and its address as URL; the caller sets
-// Source.
-func ParseTarget(arg string) (Target, error) {
+// a query survives. A target of one of kinds comes back with its Kind and with its
+// address as URL; the caller sets Source.
+func ParseTarget(arg string, kinds ...source.Kind) (Target, error) {
 	name, address, err := cutName(strings.TrimSpace(arg))
 	if err != nil {
 		return Target{}, err
 	}
 	t := Target{Name: name}
+	for _, k := range kinds {
+		if k.Has(address) {
+			return t.ofKind(k, address)
+		}
+	}
 	switch scheme, _, ok := strings.Cut(address, "://"); {
 	case address == "":
 		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", metric.Clean(arg, 80))
-	case strings.HasPrefix(address, "torchserve-log:"):
-		t.URL, t.Kind = address, "torchserve-log"
-		if address == "torchserve-log:" || len(address) > 4096 {
-			err = errors.New("torchserve-log: wants a file, a folder, a pattern, or - for stdin")
-		}
-	case ok && (strings.HasPrefix(strings.ToLower(scheme), "triton+") || strings.HasPrefix(strings.ToLower(scheme), "tritons+")):
-		t.URL, t.Kind = address, "triton"
 	case ok && strings.EqualFold(scheme, "unix"):
 		t.URL, err = unixURL(address)
 	case ok && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
@@ -99,6 +98,19 @@ func ParseTarget(arg string) (Target, error) {
 	}
 	if err != nil {
 		return Target{}, fmt.Errorf("parse target: %w", err)
+	}
+	return t, nil
+}
+
+func (t Target) ofKind(k source.Kind, address string) (Target, error) {
+	t.Kind, t.URL = k.Name, address
+	if k.Check != nil {
+		if err := k.Check(address); err != nil {
+			return Target{}, fmt.Errorf("parse target: %w", err)
+		}
+	}
+	if k.Show != nil {
+		t.Shown = k.Show(address)
 	}
 	return t, nil
 }
@@ -181,10 +193,7 @@ func (t Target) Close() {
 
 // String returns the redacted URL, so that no log line shows a secret.
 func (t Target) String() string {
-	if path, ok := strings.CutPrefix(t.URL, "torchserve-log:"); ok {
-		return "torchserve-log:" + metric.Clean(path, 1024) // a path, not a URL
-	}
-	return redact(t.URL)
+	return cmp.Or(t.Shown, redact(t.URL))
 }
 
 func redact(address string) string {

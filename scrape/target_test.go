@@ -1,11 +1,13 @@
 package scrape_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -46,11 +48,23 @@ func TestParseTarget(t *testing.T) {
 	check(" h:1 ", "", "http://h:1/metrics", "")
 }
 
+// kinds are two kinds of targets: one of URLs, one of paths.
+var kinds = []source.Kind{
+	{Name: "triton", Prefixes: []string{"triton+", "tritons+"}},
+	{Name: "torchserve-log", Prefixes: []string{"torchserve-log:"}, Show: func(address string) string { return metric.Clean(address, 1024) },
+		Check: func(address string) error {
+			if address == "torchserve-log:" {
+				return errors.New("wants a file")
+			}
+			return nil
+		}},
+}
+
 // Other sources than expositions are told by their kind, and need a source.
 func TestParseTargetKinds(t *testing.T) {
 	check := func(arg, name, kind, public string) {
 		t.Helper()
-		got, err := scrape.ParseTarget(arg)
+		got, err := scrape.ParseTarget(arg, kinds...)
 		if p := got.Public(); err != nil || got.Name != name || got.Kind != kind || p.Source != kind || p.URL != public {
 			t.Errorf("%q: got %+v, public %+v, %v", arg, got, p, err)
 		}
@@ -71,7 +85,7 @@ func (discard) Record(*metric.Snapshot) error { return nil }
 func TestParseTargetErrors(t *testing.T) {
 	check := func(arg, want string) {
 		t.Helper()
-		got, err := scrape.ParseTarget(arg)
+		got, err := scrape.ParseTarget(arg, kinds...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b\n") {
 			t.Errorf("%q: got %q and error %v, want %q", arg, got.URL, err, want)
 		}
@@ -105,7 +119,7 @@ func FuzzParseTarget(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
-		got, err := scrape.ParseTarget(arg)
+		got, err := scrape.ParseTarget(arg, kinds...)
 		if err != nil || got.Kind != "" {
 			return
 		}

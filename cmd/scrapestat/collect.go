@@ -53,8 +53,8 @@ type collectOptions struct {
 	compress      bool
 	protocols     []string
 	strict, quiet bool
-	torchserve    torchserveFlags
-	triton        tritonFlags
+	kinds         kindFlags
+	subtract      bool
 	access        accessFlags
 	analysis      analysisFlags
 
@@ -99,7 +99,7 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 		{"Request", o.registerRequests},
 		{"Analysis and export", o.analysis.register},
 		{"Remote-write", o.remoteWrite.register},
-		{"TorchServe and Triton", func(cmd *cobra.Command) { o.torchserve.register(cmd); o.triton.register(cmd) }},
+		{"TorchServe and Triton", o.registerKinds},
 		{"Limit", o.registerLimits},
 	})
 }
@@ -127,6 +127,12 @@ func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
 	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
 	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
+}
+
+func (o *collectOptions) registerKinds(cmd *cobra.Command) {
+	o.kinds.register(cmd, true)
+	cmd.Flags().BoolVar(&o.subtract, "torchserve-subtract-self", false,
+		"take our own scrapes off TorchServe's counter Requests2XX, which counts them")
 }
 
 func (o *collectOptions) registerRequests(cmd *cobra.Command) {
@@ -241,7 +247,7 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 	var targets []scrape.Target
 	var seen []string
 	for _, arg := range o.targets {
-		t, err := scrape.ParseTarget(arg)
+		t, err := scrape.ParseTarget(arg, o.kinds.kinds...)
 		if err != nil {
 			return nil, usagef("target %q: %w", redactArgs([]string{arg})[0], err)
 		}

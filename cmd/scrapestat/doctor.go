@@ -65,8 +65,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 	f.Float64Var(&o.exam.MaxShare, "max-scrape-share", 2, "`percent` of its time that a target may spend on answering scrapes")
 	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
 	o.collect.access.register(f)
-	o.collect.torchserve.registerReading(cmd)
-	o.collect.triton.register(cmd)
+	o.collect.kinds.register(cmd, false)
 	return cmd
 }
 

@@ -13,7 +13,7 @@ import (
 
 func newImportTorchServeCmd(std stdio) *cobra.Command {
 	var o importOptions
-	var t torchserveFlags
+	var t torchserve.Flags
 	var maxSeries int
 	cmd := &cobra.Command{
 		Use:   "torchserve-log PATH...",
@@ -29,19 +29,18 @@ own value and request ids, so distributions are exact.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			to, err := t.options(maxSeries)
-			if err != nil {
-				return err
+			if err := t.Check(); err != nil {
+				return usagef("%w", err)
 			}
-			to.Step = o.step
-			to.Keep, to.Drop = o.filters()
+			to := t.Options()
+			to.MaxSeries, to.Step, to.Keep = maxSeries, o.step, keeper(o.filters())
 			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (imported, error) {
 				return importTorchServe(ctx, args, to, std, s)
 			})
 		},
 	}
 	o.register(cmd)
-	t.registerReading(cmd)
+	registerOpener(cmd, &t, false)
 	cmd.Flags().IntVar(&maxSeries, "max-series", 100_000, "most series of a target")
 	return cmd
 }

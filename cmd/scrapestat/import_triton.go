@@ -27,7 +27,7 @@ type tritonImport struct {
 	every    time.Duration
 	start    string
 	fromZero bool
-	triton   tritonFlags
+	triton   triton.Flags
 }
 
 func newImportTritonCmd(std stdio) *cobra.Command {
@@ -70,7 +70,7 @@ was last written. FILEs are taken in the order of their times.`,
 	f.StringVar(&t.start, "start", "", "`time` of the first FILE; the others follow --every apart")
 	f.DurationVar(&t.every, "every", 0, "time between the FILEs")
 	f.BoolVar(&t.fromZero, "from-zero", false, "put an empty answer before the first FILE, so that it counts from zero")
-	t.triton.register(cmd)
+	registerOpener(cmd, &t.triton, false)
 	return cmd
 }
 
@@ -83,12 +83,11 @@ type recorded struct {
 
 // prepare settles the files and their times.
 func (t *tritonImport) prepare(o *importOptions, now time.Time) ([]recorded, *triton.Decoder, error) {
-	ensembles, err := t.triton.parse()
-	if err != nil {
-		return nil, nil, err
+	if err := t.triton.Check(); err != nil {
+		return nil, nil, usagef("%w", err)
 	}
 	keep, drop := o.filters()
-	d, err := triton.NewDecoder(triton.Options{Ensembles: ensembles, Keep: keeper(keep, drop)})
+	d, err := triton.NewDecoder(triton.Options{Ensembles: t.triton.Ensembles(), Keep: keeper(keep, drop)})
 	if err != nil {
 		return nil, nil, err
 	}

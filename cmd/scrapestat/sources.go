@@ -1,9 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,67 +11,89 @@ import (
 	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source"
 	"github.com/scrapestat/scrapestat/source/torchserve"
+	"github.com/scrapestat/scrapestat/source/triton"
 )
 
-// torchserveFlags are how TorchServe's metric logs are read.
-type torchserveFlags struct {
-	yaml      string
-	buckets   []string
-	fromStart bool
-	raw       bool
-	double    bool
-	subtract  bool
+// kinds are the kinds of targets besides expositions: a new one is its package and
+// a line here.
+func kinds() []source.Kind { return []source.Kind{torchserve.Kind(), triton.Kind()} }
+
+// kindFlags is what opens the targets of each kind, by its flags.
+type kindFlags struct {
+	kinds   []source.Kind
+	openers []source.Opener
 }
 
-func (t *torchserveFlags) register(cmd *cobra.Command) {
+// register adds the flags of all kinds; those that only a recording needs where
+// the command records.
+func (k *kindFlags) register(cmd *cobra.Command, recording bool) {
+	k.kinds, k.openers = kinds(), nil
+	for _, kind := range k.kinds {
+		o := kind.New()
+		registerOpener(cmd, o, recording)
+		k.openers = append(k.openers, o)
+	}
+}
+
+// registerOpener adds the flags of one kind.
+func registerOpener(cmd *cobra.Command, o source.Opener, recording bool) {
 	f := cmd.Flags()
-	t.registerReading(cmd)
-	f.BoolVar(&t.subtract, "torchserve-subtract-self", false, "take our own scrapes off TorchServe's counter Requests2XX, which counts them")
-	f.BoolVar(&t.fromStart, "torchserve-from-start", false, "also take what TorchServe logs hold when the run begins")
-}
-
-// registerReading adds the flags that an import has too.
-func (t *torchserveFlags) registerReading(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&t.yaml, "torchserve-metrics-yaml", "", "metrics.yaml of the TorchServe whose logs are read, a `file`; it says what is a counter (default TorchServe's own)")
-	f.StringArrayVar(&t.buckets, "torchserve-buckets", nil, "bounds of a TorchServe histogram, `NAME=B1,B2,...` (repeatable)")
-	f.BoolVar(&t.raw, "torchserve-raw-backend", false, "take the [METRICS] lines that TorchServe workers print themselves")
-	f.BoolVar(&t.double, "torchserve-double", false, "count TorchServe events again that stand in several of the logs")
-}
-
-// options reads what the flags name.
-func (t *torchserveFlags) options(maxSeries int) (torchserve.Options, error) {
-	o := torchserve.Options{FromStart: t.fromStart, Raw: t.raw, Double: t.double, MaxSeries: maxSeries, Buckets: map[string][]float64{}}
-	for _, arg := range t.buckets {
-		name, list, ok := strings.Cut(arg, "=")
-		if !ok || name == "" {
-			return o, usagef("--torchserve-buckets %q: want NAME=B1,B2,...", arg)
+	for _, flag := range o.Flags() {
+		if flag.Recording && !recording {
+			continue
 		}
-		for text := range strings.SplitSeq(list, ",") {
-			bound, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				return o, usagef("--torchserve-buckets %q: %q is no number", arg, text)
+		switch v := flag.Value.(type) {
+		case *bool:
+			f.BoolVar(v, flag.Name, *v, flag.Usage)
+		case *string:
+			f.StringVar(v, flag.Name, *v, flag.Usage)
+		case *[]string:
+			f.StringArrayVar(v, flag.Name, *v, flag.Usage)
+		}
+	}
+}
+
+// warnings are of files of settings that everybody may change.
+func (k *kindFlags) warnings() (out []metric.Warning) {
+	for _, o := range k.openers {
+		for _, flag := range o.Flags() {
+			if path, ok := flag.Value.(*string); ok && flag.File {
+				out = append(out, discover.WarnWorldWritable(*path)...)
 			}
-			o.Buckets[name] = append(o.Buckets[name], bound)
 		}
 	}
-	if t.yaml == "" {
-		return o, nil
-	}
-	file, err := os.Open(t.yaml)
-	if err != nil {
-		return o, usagef("--torchserve-metrics-yaml: %w", err)
-	}
-	defer file.Close() // read only
-	if o.Specs, err = torchserve.ReadSpecs(file); err != nil {
-		return o, usagef("--torchserve-metrics-yaml %s: %w", t.yaml, err)
-	}
-	return o, nil
+	return out
 }
 
-// maxLogInterval is how long a line of a log may wait to be read.
-const maxLogInterval = 200 * time.Millisecond
+// readsStdin reports whether one of the targets does.
+func (k *kindFlags) readsStdin(targets []string) bool {
+	return slices.ContainsFunc(k.kinds, func(kind source.Kind) bool {
+		return kind.Stdin != "" && slices.ContainsFunc(targets, func(t string) bool { return strings.HasSuffix(t, kind.Stdin) })
+	})
+}
+
+// open gives a target that is no exposition its source.
+func (k *kindFlags) open(t *scrape.Target, o source.Options, interval time.Duration) error {
+	i := slices.IndexFunc(k.kinds, func(kind source.Kind) bool { return kind.Name == t.Kind })
+	if i < 0 {
+		return nil
+	}
+	if err := k.openers[i].Check(); err != nil {
+		return usagef("%w", err)
+	}
+	if longest := k.kinds[i].Interval; longest > 0 {
+		t.Interval = min(interval, longest)
+	}
+	o.Header, o.RoundTripper, o.Redact = t.Header, t.RoundTripper, t.Redact
+	s, err := k.openers[i].Open(t.URL, o)
+	if err != nil {
+		return usagef("target %s: %w", t, err)
+	}
+	t.Source = s
+	return nil
+}
 
 // targetSet is all that the targets of a command line come from.
 type targetSet struct {
@@ -108,7 +129,7 @@ func (o *collectOptions) openTargets(std stdio) (t *targetSet, err error) {
 		return t, usagef("%w", err)
 	}
 	t.warnings = append(t.warnings, o.remoteWrite.unsafe...)
-	t.warnings = append(t.warnings, discover.WarnWorldWritable(o.torchserve.yaml)...)
+	t.warnings = append(t.warnings, o.kinds.warnings()...)
 	if err := o.openDiscoverers(t); err != nil {
 		return t, err
 	}
@@ -144,40 +165,20 @@ func (o *collectOptions) openDiscoverers(t *targetSet) error {
 
 // attachSources gives targets that are no expositions their source.
 func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) error {
+	so, l := o.scrapeOptions(), o.limits
+	shared := source.Options{In: std.in, Keep: keeper(so.Keep, so.Drop), Version: toolVersion(),
+		Body: l.Body, Samples: l.Samples, Series: l.Series, ValueLength: l.ValueLength}
 	for i := range targets {
-		t := &targets[i]
-		var err error
-		switch t.Kind {
-		case "torchserve-log":
-			t.Source, err = o.torchserveSource(t, std)
-			t.Interval = min(o.interval, maxLogInterval)
-		case "triton":
-			t.Source, err = o.tritonSource(t)
-		}
-		if err != nil {
-			t.Source = nil
+		if err := o.kinds.open(&targets[i], shared, o.interval); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *collectOptions) torchserveSource(t *scrape.Target, std stdio) (*torchserve.Source, error) {
-	to, err := o.torchserve.options(o.limits.Series)
-	so := o.scrapeOptions()
-	to.Keep, to.Drop = so.Keep, so.Drop
-	if err != nil {
-		return nil, err
+// keeper is what --keep and --drop let through.
+func keeper(keep, drop *regexp.Regexp) func(string) bool {
+	return func(name string) bool {
+		return (keep == nil || keep.MatchString(name)) && (drop == nil || !drop.MatchString(name))
 	}
-	path := strings.TrimPrefix(t.URL, "torchserve-log:")
-	var s *torchserve.Source
-	if path == "-" {
-		s, err = torchserve.FollowStream(std.in, to)
-	} else {
-		s, err = torchserve.Follow(path, to)
-	}
-	if err != nil {
-		return nil, usagef("target %s: %w", t, fmt.Errorf("open log: %w", err))
-	}
-	return s, nil
 }

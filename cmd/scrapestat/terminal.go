@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +80,7 @@ func newScreen(o *collectOptions, std stdio) *screen {
 		v.until = "until the command ends"
 	}
 	// Who reads stdin otherwise goes on doing so.
-	if isTerminal(std.in) && o.requests != "-" && !slices.ContainsFunc(o.targets, func(t string) bool { return strings.HasSuffix(t, "torchserve-log:-") }) {
+	if isTerminal(std.in) && o.requests != "-" && !o.kinds.readsStdin(o.targets) {
 		v.in = std.in
 	}
 	return v

@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"io"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -28,16 +27,15 @@ type Options struct {
 	// Double takes lines also when another file of the source has them too.
 	Double    bool
 	MaxSeries int // 0 is 100,000
-	// Keep and Drop choose metrics by name: those that match Keep (nil: all) and
-	// do not match Drop (nil: none).
-	Keep, Drop *regexp.Regexp
+	// Keep chooses metrics by name; nil keeps all.
+	Keep func(name string) bool
 	// Step puts what an import finds within that time of a snapshot into the
 	// next one; 0 is a snapshot for each instant.
 	Step time.Duration
 }
 
 func (o *Options) wants(name string) bool {
-	return (o.Keep == nil || o.Keep.MatchString(name)) && (o.Drop == nil || !o.Drop.MatchString(name))
+	return o.Keep == nil || o.Keep(name)
 }
 
 func (o Options) withDefaults() (Options, error) {
