@@ -81,23 +81,29 @@ func sameFields(t *testing.T, what string, documented, real []string) {
 	}
 }
 
-// jsonWriters are the methods that write a member of the JSON by its name.
-var jsonWriters = []string{"key", "strField", "intField", "floatField", "count", "stringMap", "intMap", "stringList", "window", "outcomes", "pollError",
-	"drops", "boundField", "exact", "quantities", "someFetches", "others", "conflicts", "metrics", "timeRange"}
-
-// jsonNames are the names of members that the source of this package writes.
+// jsonNames are the names of members that this package writes: those of the tags
+// of the schema, those of statistics and those that yield gives.
 func jsonNames(t *testing.T) []string {
 	t.Helper()
-	names := map[string]bool{"endpoints_configured": true, "endpoints_successful": true, metric.PhaseProfiling: true, metric.PhaseWarmup: true}
+	names := map[string]bool{"active_share": true}
 	for _, p := range []int{1, 5, 10, 25, 50, 75, 90, 95, 99} {
 		names[fmt.Sprint("p", p)], names[fmt.Sprint("p", p, "_estimate")] = true, true
 	}
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("json*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	literal := func(list []ast.Expr) {
+		if len(list) == 0 {
+			return
+		}
+		if text, ok := list[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
+			key, _ := strconv.Unquote(text.Value)
+			names[key] = true
+		}
+	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
+		if strings.HasSuffix(name, "_test.go") || name == "jsonl.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -105,15 +111,18 @@ func jsonNames(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 {
-				return true
-			}
-			f, isMethod := call.Fun.(*ast.SelectorExpr)
-			text, isText := call.Args[0].(*ast.BasicLit)
-			if isMethod && isText && text.Kind == token.STRING && slices.Contains(jsonWriters, f.Sel.Name) {
-				key, _ := strconv.Unquote(text.Value)
-				names[key] = true
+			switch n := n.(type) {
+			case *ast.Field:
+				if n.Tag != nil {
+					tag, _, _ := strings.Cut(reflect.StructTag(strings.Trim(n.Tag.Value, "`")).Get("json"), ",")
+					names[tag] = true
+				}
+			case *ast.CompositeLit:
+				literal(n.Elts)
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "yield" {
+					literal(n.Args)
+				}
 			}
 			return true
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,17 +22,17 @@ func JSON(w io.Writer, r *summary.Run, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
-	d := &document{encoder: encoder{w: w}, run: r, o: o, nine: pickNine(r.Options.Quantiles)}
-	d.write()
-	if err := d.flush(); err != nil {
+	d := &document{run: r, o: o, nine: pickNine(r.Options.Quantiles)}
+	e := &encoder{w: w, fields: map[reflect.Type][]jsonField{}}
+	e.value(reflect.ValueOf(d.export()).Elem())
+	if err := e.flush(); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
 }
 
-// document writes one run.
+// document makes the JSON of one run.
 type document struct {
-	encoder
 	run  *summary.Run
 	o    Options
 	nine [9]int // where in the quantiles of the run AIPerf's nine are; -1 where not
@@ -54,27 +55,25 @@ func pickNine(quantiles []float64) (at [9]int) {
 	return at
 }
 
-func (d *document) write() {
-	schema := cmp.Or(d.o.AIPerfSchema, Schema11)
-	d.open('{')
-	d.strField("schema_version", schema)
-	d.strField("aiperf_version", toolVersion(d.run))
-	if d.run.ID != "" {
-		d.strField("benchmark_id", d.run.ID)
-	}
-	d.summary(schema)
+func (d *document) export() *jsonExport {
+	schema, r := cmp.Or(d.o.AIPerfSchema, Schema11), d.run
+	x := &jsonExport{Schema: schema, Tool: toolVersion(r), ID: r.ID, Summary: d.summary(), Metrics: d.metrics(r.Metrics), Extras: d.extras()}
 	if schema == Schema11 {
-		d.strField("metrics_phase", metric.PhaseProfiling)
+		x.Phase, x.Warmup = metric.PhaseProfiling, d.metrics(r.Warmup).orNone()
+		x.Summary.Phases = &jsonPhases{Profiling: period(r.Window.StartNS, r.Window.PhaseEndNS)}
+		if w := r.WarmupWindow; w != nil {
+			x.Summary.Phases.Warmup = period(w.StartNS, w.EndNS)
+		}
 	}
-	d.metrics("metrics", d.run.Metrics)
-	if schema == Schema11 && slices.ContainsFunc(d.run.Warmup, exported) {
-		d.metrics("warmup_metrics", d.run.Warmup)
+	return x
+}
+
+// period is the zero value where it is empty.
+func period(start, end int64) jsonPeriod {
+	if start >= end {
+		return jsonPeriod{}
 	}
-	d.key("input_config")
-	d.open('{')
-	d.close('}')
-	d.extras()
-	d.close('}')
+	return jsonPeriod{StartNS: start, EndNS: end}
 }
 
 // toolVersion names us in the place of AIPerf's version.
@@ -99,68 +98,32 @@ func delivered(r *summary.Run) []*summary.Endpoint {
 	return out
 }
 
-func (d *document) summary(schema string) {
+func (d *document) summary() *jsonSummary {
 	endpoints := delivered(d.run)
-	d.key("summary")
-	d.open('{')
-	for _, name := range []string{"endpoints_configured", "endpoints_successful"} {
-		d.key(name)
-		d.open('[')
-		for _, e := range endpoints {
-			d.elem()
-			d.str(e.URL)
-		}
-		d.close(']')
-	}
-	d.strField("start_time", d.o.localTime(d.run.Window.StartNS))
-	d.strField("end_time", d.o.localTime(d.run.Window.PhaseEndNS))
-	slices.SortFunc(endpoints, func(a, b *summary.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
-	d.key("endpoint_info")
-	d.open('{')
+	x := &jsonSummary{Start: d.o.localTime(d.run.Window.StartNS), End: d.o.localTime(d.run.Window.PhaseEndNS)}
 	for _, e := range endpoints {
-		d.key(e.URL)
-		d.open('{')
-		d.fetches(&e.Fetches)
-		d.close('}')
+		x.Configured = append(x.Configured, e.URL)
 	}
-	d.close('}')
-	if schema == Schema11 {
-		d.key("phase_time_ranges")
-		d.open('{')
-		d.timeRange(metric.PhaseProfiling, d.run.Window.StartNS, d.run.Window.PhaseEndNS)
-		if w := d.run.WarmupWindow; w != nil {
-			d.timeRange(metric.PhaseWarmup, w.StartNS, w.EndNS)
+	x.Successful = x.Configured
+	slices.SortFunc(endpoints, func(a, b *summary.Endpoint) int { return cmp.Compare(a.URL, b.URL) })
+	x.Info = func(yield func(string, jsonFetches) bool) {
+		for _, e := range endpoints {
+			if !yield(e.URL, *fetchesOf(&e.Fetches)) {
+				return
+			}
 		}
-		d.close('}')
 	}
-	d.close('}')
+	return x
 }
 
-func (d *document) timeRange(name string, start, end int64) {
-	if start >= end {
-		return
+// fetchesOf has the ten fields of AIPerf's endpoint_info; nil of nil.
+func fetchesOf(f *summary.FetchStats) *jsonFetches {
+	if f == nil {
+		return nil
 	}
-	d.key(name)
-	d.open('{')
-	d.intField("start_ns", start)
-	d.intField("end_ns", end)
-	d.close('}')
-}
-
-// fetches writes the ten fields of AIPerf's endpoint_info.
-func (d *document) fetches(f *summary.FetchStats) {
-	d.intField("total_fetches", int64(f.Total))
-	d.intField("first_fetch_ns", f.FirstNS)
-	d.intField("last_fetch_ns", f.LastNS)
-	d.floatField("avg_fetch_latency_ms", f.AvgLatencyMS)
-	d.intField("unique_updates", int64(f.Unique))
-	d.intField("first_update_ns", f.FirstUpdateNS)
-	d.intField("last_update_ns", f.LastUpdateNS)
-	d.floatField("duration_seconds", f.UpdateSeconds())
-	d.floatField("avg_update_interval_ms", f.AvgUpdateIntervalMS)
-	if f.HasMedian {
-		d.floatField("median_update_interval_ms", f.MedianUpdateIntervalMS)
-	}
+	return &jsonFetches{Total: f.Total, First: f.FirstNS, Last: f.LastNS, Latency: float(f.AvgLatencyMS), Unique: f.Unique,
+		FirstUpdate: f.FirstUpdateNS, LastUpdate: f.LastUpdateNS, Duration: float(f.UpdateSeconds()),
+		AvgInterval: float(f.AvgUpdateIntervalMS), MedianInterval: float(f.MedianUpdateIntervalMS).when(f.HasMedian)}
 }
 
 // localTime formats an instant as Python's naive isoformat() does for a time

@@ -2,15 +2,16 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -38,7 +39,8 @@ const maxDocument = 1 << 30
 func ReadJSON(r io.Reader) (*summary.Run, Document, error) {
 	limited := &io.LimitedReader{R: r, N: maxDocument}
 	var doc jsonExport
-	if err := json.NewDecoder(limited).Decode(&doc); err != nil {
+	d := jsontext.NewDecoder(limited, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err := json.UnmarshalDecode(d, &doc); err != nil {
 		if limited.N <= 0 {
 			err = fmt.Errorf("larger than %d bytes", int64(maxDocument))
 		}
@@ -74,17 +76,17 @@ func (rd *reader) read() {
 	rd.options()
 	rd.readEndpoints()
 	rd.readNotes()
-	for _, name := range slices.Sorted(maps.Keys(d.Metrics)) {
-		rd.metric(name, d.Metrics[name], false)
+	for name, m := range d.Metrics.all() {
+		rd.metric(name, &m, false)
 	}
 	if e := d.Extras; e != nil {
 		r.Version = cmp.Or(e.Version, r.Version)
 		r.Tags, r.Command, r.Host, r.OriginNS, r.Limits = e.Tags, e.Command, e.Host, e.OriginNS, e.Limits
-		for _, c := range e.Conflicts {
-			rd.metric(c.Name, c.Metric, true)
+		for c := range e.Conflicts.all() {
+			rd.metric(c.Name, &c.Metric, true)
 		}
-		for _, m := range e.Others {
-			rd.other(m)
+		for m := range e.Others.all() {
+			rd.other(&m)
 		}
 		rd.derived()
 	}
@@ -99,17 +101,23 @@ func (rd *reader) read() {
 
 func (rd *reader) window() {
 	r, d := rd.run, rd.doc
-	if p, ok := d.Summary.Phases[metric.PhaseProfiling]; ok {
-		r.Window = summary.Window{Phase: metric.PhaseProfiling, StartNS: p.StartNS, EndNS: p.EndNS, PhaseEndNS: p.EndNS}
-	} else {
-		r.Window = rd.localWindow()
+	phases := cmp.Or(d.Summary.Phases, &jsonPhases{})
+	r.Window = rd.localWindow()
+	if p := phases.Profiling; p != (jsonPeriod{}) {
+		r.Window = p.window(metric.PhaseProfiling)
 	}
-	if p, ok := d.Summary.Phases[metric.PhaseWarmup]; ok {
-		r.WarmupWindow = &summary.Window{Phase: metric.PhaseWarmup, StartNS: p.StartNS, EndNS: p.EndNS, PhaseEndNS: p.EndNS}
+	if p := phases.Warmup; p != (jsonPeriod{}) {
+		w := p.window(metric.PhaseWarmup)
+		r.WarmupWindow = &w
 	}
 	if e := d.Extras; e != nil && e.Window != nil {
-		r.Window = summary.Window{Phase: e.Window.Phase, StartNS: e.Window.StartNS, EndNS: e.Window.EndNS, PhaseEndNS: e.Window.PhaseEndNS}
+		r.Window = e.Window.window(e.Window.Phase)
+		r.Window.PhaseEndNS, _ = e.Window.PhaseEndNS.whole()
 	}
+}
+
+func (p *jsonPeriod) window(phase string) summary.Window {
+	return summary.Window{Phase: phase, StartNS: p.StartNS, EndNS: p.EndNS, PhaseEndNS: p.EndNS}
 }
 
 // localWindow is that of schema 1.0, in local time without a zone: its length is
@@ -146,10 +154,10 @@ func (rd *reader) options() {
 // answered.
 func (rd *reader) readEndpoints() {
 	if e := rd.doc.Extras; e != nil {
-		for _, x := range e.Endpoints {
+		for x := range e.Endpoints.all() {
 			i := len(rd.run.Endpoints)
 			rd.run.Endpoints = append(rd.run.Endpoints, summary.Endpoint{
-				Target: metric.Target{Name: x.Name, URL: x.URL, Source: x.Source, Labels: metric.LabelsFromMap(x.Labels)}, Declared: x.Declared})
+				Target: metric.Target{Name: x.Name, URL: x.URL, Source: x.Source, Labels: x.Labels.Labels}, Declared: x.Declared})
 			if _, have := rd.endpoints[x.URL]; !have {
 				rd.endpoints[x.URL] = i
 			}
@@ -158,13 +166,10 @@ func (rd *reader) readEndpoints() {
 	for _, url := range rd.doc.Summary.Configured {
 		rd.endpoint(url)
 	}
-	for url, f := range rd.doc.Summary.Info {
-		e := &rd.run.Endpoints[rd.endpoint(url)]
-		e.Fetches = summary.FetchStats{Total: f.Total, FirstNS: f.First, LastNS: f.Last, AvgLatencyMS: f.Latency, Unique: f.Unique,
-			FirstUpdateNS: f.FirstUpdate, LastUpdateNS: f.LastUpdate, AvgUpdateIntervalMS: f.AvgInterval}
-		if f.MedianInterval != nil {
-			e.Fetches.MedianUpdateIntervalMS, e.Fetches.HasMedian = *f.MedianInterval, true
-		}
+	for url, f := range rd.doc.Summary.Info.all() {
+		rd.run.Endpoints[rd.endpoint(url)].Fetches = summary.FetchStats{Total: f.Total, FirstNS: f.First, LastNS: f.Last,
+			AvgLatencyMS: f.Latency.float(), Unique: f.Unique, FirstUpdateNS: f.FirstUpdate, LastUpdateNS: f.LastUpdate,
+			AvgUpdateIntervalMS: f.AvgInterval.float(), MedianUpdateIntervalMS: f.MedianInterval.float(), HasMedian: f.MedianInterval.given()}
 	}
 }
 
@@ -180,8 +185,8 @@ func (rd *reader) endpoint(url string) int {
 }
 
 // noteKey finds the note of a series.
-func noteKey(name string, endpoint int, labels map[string]string) string {
-	return fmt.Sprintf("%s\x00%d\x00%s", name, endpoint, metric.LabelsFromMap(labels))
+func noteKey(name string, endpoint int, l labels) string {
+	return fmt.Sprintf("%s\x00%d\x00%s", name, endpoint, l)
 }
 
 func (rd *reader) readNotes() {
@@ -189,26 +194,24 @@ func (rd *reader) readNotes() {
 	if rd.doc.Extras == nil {
 		return
 	}
-	for i := range rd.doc.Extras.Series {
-		n := &rd.doc.Extras.Series[i]
+	for n := range rd.doc.Extras.Series.all() {
 		key := n.Metric
 		if n.Type != "" {
 			key += " as " + n.Type
 		}
-		rd.notes[noteKey(key, n.Endpoint, n.Labels)] = n
+		rd.notes[noteKey(key, n.Endpoint, n.Labels)] = &n
 	}
 }
 
 // metric adds a metric of one of AIPerf's types.
-func (rd *reader) metric(name string, m jsonMetric, conflict bool) {
+func (rd *reader) metric(name string, m *jsonMetric, conflict bool) {
 	typ, _ := metric.ParseType(m.Type)
 	out := summary.Metric{Name: name, Type: typ, Help: m.Help, Unit: m.Unit, Conflict: conflict}
 	if e := rd.doc.Extras; e != nil {
 		out.OwnUnit = e.Units[name]
 	}
-	for i := range m.Series {
-		s := &m.Series[i]
-		series := summary.Series{Endpoint: rd.endpoint(s.URL), Labels: metric.LabelsFromMap(s.Labels)}
+	for s := range m.Series.all() {
+		series := summary.Series{Endpoint: rd.endpoint(s.URL), Labels: s.Labels.Labels}
 		key := name
 		if conflict {
 			key += " as " + m.Type
@@ -217,7 +220,7 @@ func (rd *reader) metric(name string, m jsonMetric, conflict bool) {
 		if note != nil {
 			series.Samples, series.Resets, series.Gaps, series.NonFinite = note.Samples, note.Resets, note.Gaps, note.NonFinite
 		}
-		if rd.statistics(&series, typ, s, note) {
+		if rd.statistics(&series, typ, &s, note) {
 			out.Series = append(out.Series, series)
 		} else {
 			rd.left++
@@ -240,40 +243,42 @@ func (rd *reader) statistics(out *summary.Series, typ metric.Type, s *jsonSeries
 }
 
 func (rd *reader) counter(out *summary.Series, s *jsonSeries, note *jsonNote) bool {
-	total, ok := s.Stats["total"]
-	if !ok {
+	total := s.Stats.get("total")
+	if !total.given() {
 		return false
 	}
-	c := &normalize.Counter{Defined: note == nil || !note.Single, Total: total, Rate: s.Stats["rate"], Sliced: s.Slices != nil}
-	for _, t := range s.Slices {
-		c.Slices = append(c.Slices, normalize.CounterSlice{Slice: t.slice(), Total: t.Total, Rate: t.Rate})
+	c := &normalize.Counter{Defined: note == nil || !note.Single, Total: total.float(), Rate: s.Stats.get("rate").float(), Sliced: s.Slices != nil}
+	for t := range s.Slices.all() {
+		c.Slices = append(c.Slices, normalize.CounterSlice{Slice: t.slice(), Total: t.Total.float(), Rate: t.Rate.float()})
 	}
-	if avg, ok := s.Stats["rate_avg"]; ok {
-		c.SliceRates = &normalize.Spread{Avg: avg, Min: s.Stats["rate_min"], Max: s.Stats["rate_max"], Std: s.Stats["rate_std"]}
+	if s.Stats.get("rate_avg").given() {
+		c.SliceRates = s.Stats.spread("rate_")
 	}
 	out.Counter = c
 	return true
 }
 
+// spread reads four statistics whose names begin with a prefix.
+func (s stats) spread(prefix string) *normalize.Spread {
+	return &normalize.Spread{Avg: s.get(prefix + "avg").float(), Min: s.get(prefix + "min").float(),
+		Max: s.get(prefix + "max").float(), Std: s.get(prefix + "std").float()}
+}
+
 func (rd *reader) gauge(out *summary.Series, s *jsonSeries) bool {
-	avg, ok := s.Stats["avg"]
-	if !ok {
+	avg := s.Stats.get("avg")
+	if !avg.given() {
 		if len(s.Stats) == 0 { // a series of labels only
 			out.Gauge = &normalize.Gauge{}
 			return true
 		}
 		return false
 	}
-	g := &normalize.Gauge{N: max(1, out.Samples), Spread: normalize.Spread{Avg: avg, Min: s.Stats["min"], Max: s.Stats["max"], Std: s.Stats["std"]}, TimeAvg: avg}
+	g := &normalize.Gauge{N: max(1, out.Samples), Spread: *s.Stats.spread(""), TimeAvg: avg.float()}
 	for _, q := range rd.run.Options.Quantiles {
-		v, ok := s.Stats[percentileName(q)]
-		if !ok {
-			v = math.NaN()
-		}
-		g.Quantiles = append(g.Quantiles, v)
+		g.Quantiles = append(g.Quantiles, s.Stats.get(percentileName(q)).or(math.NaN()))
 	}
-	for _, t := range s.Slices {
-		g.Slices = append(g.Slices, normalize.GaugeSlice{Slice: t.slice(), Avg: t.Avg, Min: t.Min, Max: t.Max})
+	for t := range s.Slices.all() {
+		g.Slices = append(g.Slices, normalize.GaugeSlice{Slice: t.slice(), Avg: t.Avg.float(), Min: t.Min.float(), Max: t.Max.float()})
 	}
 	out.Gauge = g
 	return true

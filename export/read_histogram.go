@@ -14,70 +14,35 @@ import (
 )
 
 func (rd *reader) histogram(out *summary.Series, s *jsonSeries, note *jsonNote) bool {
-	n, ok := whole(s.Stats["count"])
-	if _, has := s.Stats["count"]; !has || !ok {
+	count, sum, rate := s.Stats.get("count"), s.Stats.get("sum"), s.Stats.get("count_rate")
+	n, ok := count.whole()
+	if !count.given() || !ok {
 		return false
 	}
-	h := &normalize.Histogram{Count: n, Segments: 1}
-	sum, hasSum := s.Stats["sum"]
-	h.Sum, h.NoSum = sum, !hasSum && n != 0
-	if n != 0 && hasSum {
-		h.Avg = sum / float64(n)
+	h := &normalize.Histogram{Count: n, Segments: 1, Sum: sum.float(), NoSum: !sum.given() && n != 0,
+		CountRate: rate.float(), HasRates: rate.given(), SumRate: s.Stats.get("sum_rate").float()}
+	if n != 0 && sum.given() {
+		h.Avg = h.Sum / float64(n)
 	}
-	h.CountRate, h.HasRates = s.Stats["count_rate"]
-	h.SumRate = s.Stats["sum_rate"]
 	if note != nil && note.Native {
 		h.Native = &normalize.Native{}
 	}
-	buckets, ok := readBuckets(s.Buckets)
-	if !ok {
+	if s.Buckets.broken {
 		rd.left++
 	}
-	if len(buckets) > 0 {
-		h.Buckets = buckets
-		h.Bounds = slices.Clone(buckets)
+	if len(s.Buckets.read) > 0 {
+		h.Buckets = s.Buckets.read
+		h.Bounds = slices.Clone(h.Buckets)
 		for i := range h.Bounds {
 			h.Bounds[i].Count = 0
 		}
 	}
 	h.Quantiles = rd.estimates(s, note)
-	for i := range s.Slices {
-		rd.histogramSlice(h, &s.Slices[i])
+	for t := range s.Slices.all() {
+		rd.histogramSlice(h, &t)
 	}
 	out.Histogram = h
 	return true
-}
-
-// readBuckets returns cumulative buckets in ascending order; false when they are
-// none: a bound or count that is no number, counts that fall.
-func readBuckets(m map[string]float64) ([]normalize.Bucket, bool) {
-	var out []normalize.Bucket
-	for text, count := range m {
-		upper, err := strconv.ParseFloat(text, 64)
-		n, ok := whole(count)
-		if err != nil || !ok || math.IsNaN(upper) || math.IsInf(upper, -1) {
-			return nil, false
-		}
-		out = append(out, normalize.Bucket{Text: text, Upper: upper, Count: n})
-	}
-	slices.SortFunc(out, func(a, b normalize.Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
-	for i := 1; i < len(out); i++ {
-		if out[i].Count < out[i-1].Count || out[i].Upper == out[i-1].Upper {
-			return nil, false
-		}
-	}
-	if len(out) > 0 && (!math.IsInf(out[len(out)-1].Upper, 1) || out[0].Count < 0) {
-		return nil, false
-	}
-	return out, true
-}
-
-// whole is a count as an integer; false when it is none.
-func whole(v float64) (int64, bool) {
-	if !(math.Abs(v) < 1<<62) {
-		return 0, false
-	}
-	return int64(v), math.Trunc(v) == v
 }
 
 // estimates are the percentiles with their bounds, which only our files have; nil
@@ -87,15 +52,14 @@ func (rd *reader) estimates(s *jsonSeries, note *jsonNote) []histest.Estimate {
 	out := make([]histest.Estimate, len(rd.run.Options.Quantiles))
 	for i, q := range rd.run.Options.Quantiles {
 		name := percentileName(q)
-		out[i] = histest.Estimate{Value: nan, Low: nan, High: nan}
-		if v, ok := s.Stats[name+"_estimate"]; ok {
-			out[i].Value, found = v, true
-		}
+		v := s.Stats.get(name + "_estimate")
+		out[i] = histest.Estimate{Value: v.or(nan), Low: nan, High: nan}
+		found = found || v.given()
 		if note == nil {
 			continue
 		}
-		if e, ok := note.Percentiles[name]; ok && e.Value != nil {
-			out[i], found = histest.Estimate{Value: *e.Value, Low: orNaN(e.Low), High: orNaN(e.High)}, true
+		if e, _ := note.Percentiles.get(name); e.Value.given() {
+			out[i], found = histest.Estimate{Value: e.Value.float(), Low: e.Low.or(nan), High: e.High.or(nan)}, true
 		}
 	}
 	if !found {
@@ -104,48 +68,36 @@ func (rd *reader) estimates(s *jsonSeries, note *jsonNote) []histest.Estimate {
 	return out
 }
 
-func orNaN(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-	return *v
-}
-
 func (rd *reader) histogramSlice(h *normalize.Histogram, t *jsonSlice) {
-	n, ok := whole(t.Count)
-	buckets, usable := readBuckets(t.Buckets)
-	if !ok || !usable {
+	n, ok := t.Count.whole()
+	if !ok || t.Buckets.broken {
 		rd.left++
 		return
 	}
-	s := normalize.HistogramSlice{Slice: t.slice(), Count: n, Sum: t.Sum, Avg: t.Avg}
-	if len(buckets) == len(h.Buckets) {
-		for i := range buckets {
-			if buckets[i].Upper != h.Buckets[i].Upper {
-				s.Counts = nil
-				break
-			}
-			s.Counts = append(s.Counts, buckets[i].Count)
+	s := normalize.HistogramSlice{Slice: t.slice(), Count: n, Sum: t.Sum.float(), Avg: t.Avg.float()}
+	if slices.EqualFunc(t.Buckets.read, h.Buckets, func(a, b normalize.Bucket) bool { return a.Upper == b.Upper }) {
+		for i := range t.Buckets.read {
+			s.Counts = append(s.Counts, t.Buckets.read[i].Count)
 		}
 	}
 	h.Slices = append(h.Slices, s)
 }
 
 // other adds a metric of a type that AIPerf does not know.
-func (rd *reader) other(m jsonOther) {
+func (rd *reader) other(m *jsonMetric) {
 	typ, _ := metric.ParseType(m.Type)
 	out := summary.Metric{Name: m.Name, Type: typ, Help: m.Help, Unit: m.Unit}
-	for i := range m.Series {
-		s := &m.Series[i]
-		series := summary.Series{Endpoint: rd.endpoint(s.URL), Labels: metric.LabelsFromMap(s.Labels)}
-		series.Samples = s.Samples
+	for s := range m.Series.all() {
+		series := summary.Series{Endpoint: rd.endpoint(s.URL), Labels: s.Labels.Labels}
+		samples, _ := s.Samples.whole()
+		series.Samples = int(samples)
 		switch typ {
 		case metric.Info:
 			series.Info = &normalize.Info{}
 		case metric.Summary:
-			series.Summary = readSummary(s.Stats, s.Quantiles, s.Slices)
+			series.Summary = readSummary(&s)
 		case metric.StateSet:
-			series.State = readState(s.Stats, s.Slices)
+			series.State = readState(&s)
 		default: // a gauge histogram shows one instant; the file is kept for it
 			rd.left++
 			continue
@@ -157,47 +109,35 @@ func (rd *reader) other(m jsonOther) {
 	}
 }
 
-// numberOf is a number among statistics of several kinds.
-func numberOf(stats map[string]any, name string) (float64, bool) {
-	v, ok := stats[name].(float64)
-	return v, ok
-}
-
-func readSummary(stats map[string]any, quantiles map[string]*float64, slicesOf []jsonSlice) *normalize.Summary {
-	out := &normalize.Summary{}
-	count, hasCount := numberOf(stats, "count")
-	n, ok := whole(count)
-	sum, hasSum := numberOf(stats, "sum")
-	out.Defined, out.NoCount, out.NoSum = hasCount || hasSum, !hasCount || !ok, !hasSum
-	out.Count, out.Sum = n, sum
-	if n != 0 && hasSum {
-		out.Avg = sum / float64(n)
+func readSummary(s *jsonSeries) *normalize.Summary {
+	count, sum, rate := s.Stats.get("count"), s.Stats.get("sum"), s.Stats.get("count_rate")
+	n, ok := count.whole()
+	out := &normalize.Summary{Defined: count.given() || sum.given(), NoCount: !count.given() || !ok, NoSum: !sum.given(),
+		Count: n, Sum: sum.float(), CountRate: rate.float(), HasRates: rate.given()}
+	if n != 0 && sum.given() {
+		out.Avg = out.Sum / float64(n)
 	}
-	out.CountRate, out.HasRates = numberOf(stats, "count_rate")
-	for text, v := range quantiles {
+	for text, v := range s.Quantiles.all() {
 		if q, err := strconv.ParseFloat(text, 64); err == nil {
-			out.Quantiles = append(out.Quantiles, normalize.SummaryQuantile{Q: q, Text: text, Value: orNaN(v)})
+			out.Quantiles = append(out.Quantiles, normalize.SummaryQuantile{Q: q, Text: text, Value: v.or(math.NaN())})
 		}
 	}
 	slices.SortFunc(out.Quantiles, func(a, b normalize.SummaryQuantile) int { return cmp.Compare(a.Q, b.Q) })
-	for _, t := range slicesOf {
-		if n, ok := whole(t.Count); ok {
-			out.Slices = append(out.Slices, normalize.SummarySlice{Slice: t.slice(), Count: n, Sum: t.Sum, Avg: t.Avg})
+	for t := range s.Slices.all() {
+		if n, ok := t.Count.whole(); ok {
+			out.Slices = append(out.Slices, normalize.SummarySlice{Slice: t.slice(), Count: n, Sum: t.Sum.float(), Avg: t.Avg.float()})
 		}
 	}
 	return out
 }
 
-func readState(stats map[string]any, slicesOf []jsonSlice) *normalize.State {
-	out := &normalize.State{}
-	out.Share, _ = numberOf(stats, "active_share")
-	out.Last, _ = stats["active_last"].(bool)
-	changes, _ := numberOf(stats, "changes")
-	if n, ok := whole(changes); ok {
+func readState(s *jsonSeries) *normalize.State {
+	out := &normalize.State{Share: s.Stats.get(stateShare).float(), Last: s.Stats.get("active_last") == boolean(true)}
+	if n, ok := s.Stats.get("changes").whole(); ok {
 		out.Changes = int(n)
 	}
-	for _, t := range slicesOf {
-		out.Slices = append(out.Slices, normalize.StateSlice{Slice: t.slice(), Share: t.Share})
+	for t := range s.Slices.all() {
+		out.Slices = append(out.Slices, normalize.StateSlice{Slice: t.slice(), Share: t.Share.float()})
 	}
 	return out
 }
@@ -205,31 +145,26 @@ func readState(stats map[string]any, slicesOf []jsonSlice) *normalize.State {
 // derived adds the derived quantities, with what the catalog says of them where it
 // still has them.
 func (rd *reader) derived() {
-	for _, d := range rd.doc.Extras.Derived {
+	for d := range rd.doc.Extras.Derived.all() {
 		status, known := parseStatus(d.Status)
-		if !known || status.Defined() && d.Value == nil {
+		if !known || status.Defined() && !d.Value.given() {
 			rd.left++
 			continue
 		}
-		out := summary.Derived{Endpoint: d.Endpoint, Derived: catalog.Derived{Pack: d.Pack, Name: d.Name, Unit: d.Unit,
-			Labels: metric.LabelsFromMap(d.Labels), Status: status, Families: d.Families, Flags: d.Flags}}
+		endpoint, _ := d.Endpoint.whole()
+		out := summary.Derived{Endpoint: int(endpoint), Derived: catalog.Derived{Pack: d.Pack, Name: d.Name, Unit: d.Unit,
+			Labels: d.Labels.Labels, Status: status, Families: d.Families, Flags: d.Flags}}
 		if status.Defined() {
-			out.Value, out.Shown = *d.Value, *d.Value
-			if d.Shown != nil {
-				out.Shown = *d.Shown
-			}
+			out.Value = d.Value.float()
+			out.Shown = d.Shown.or(out.Value)
 		}
-		if d.Numerator != nil && d.Denominator != nil {
-			out.Numerator, out.Denominator, out.HasParts = *d.Numerator, *d.Denominator, true
+		if d.Numerator.given() && d.Denominator.given() {
+			out.Numerator, out.Denominator, out.HasParts = d.Numerator.float(), d.Denominator.float(), true
 		}
-		for i := range d.Slices {
-			t := &d.Slices[i]
+		for t := range d.Slices.all() {
 			status, _ := parseStatus(t.Status)
-			v := summary.DerivedSlice{Slice: t.slice(), Status: status}
-			if t.Value != nil {
-				v.Value, v.Shown = *t.Value, *t.Value
-			}
-			out.Slices = append(out.Slices, v)
+			v := t.Value.float()
+			out.Slices = append(out.Slices, summary.DerivedSlice{Slice: t.slice(), Status: status, Value: v, Shown: v})
 		}
 		describeDerived(&out.Derived)
 		rd.run.Derived = append(rd.run.Derived, out)
