@@ -1,6 +1,7 @@
 package export
 
 import (
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -27,29 +28,29 @@ func (g *nativeGain) begin(d *metric.Schema, typ metric.Type, slots []int32) {
 }
 
 // take takes over the present sample, all of whose values are finite.
-func (g *nativeGain) take(cursors []slotCursor, inWindow bool) {
+func (g *nativeGain) take(cursors []column.Cursor, inWindow bool) {
 	if !g.on || g.gauge {
 		return
 	}
 	s, restarted, buckets := normalize.NativeSample{}, false, 0
 	for i := range cursors {
 		c, slot := &cursors[i], &g.slots[i]
-		if !c.present {
+		if !c.Present {
 			continue
 		}
 		switch slot.Role {
 		case metric.RoleCount:
-			s.Count = c.value()
+			s.Count = c.Value()
 		case metric.RoleSum:
-			s.Sum = c.value()
+			s.Sum = c.Value()
 		case metric.RoleCreated:
-			restarted = g.created.Set(c.value())
+			restarted = g.created.Set(c.Value())
 		case metric.RoleNative:
 			buckets++
 			if slot.Lower == -slot.Bound {
 				s.Threshold = max(s.Threshold, slot.Bound)
 			}
-			if v := c.value(); v > 0 {
+			if v := c.Value(); v > 0 {
 				s.Spans = append(s.Spans, normalize.Interval{Lower: slot.Lower, Upper: slot.Bound, Count: v})
 			}
 		}

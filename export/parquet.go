@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -60,13 +61,13 @@ func newAIPerfTable(r *summary.Run, recs []Recording) *table {
 func createdBy(r *summary.Run) string { return "scrapestat version " + cmp.Or(r.Version, "unknown") }
 
 // stripeSources returns the targets of all recordings in the order of r.Endpoints.
-func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*columnBatchSource {
-	var sources []*columnBatchSource
+func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*column.Source {
+	var sources []*column.Source
 	for _, rec := range recs {
 		for target, t := range rec.Targets() {
 			endpoint := len(sources)
-			sources = append(sources, &columnBatchSource{rec: rec, target: target, endpoint: endpoint, url: t.URL, polls: -1,
-				keep: func(series int) bool { return keep(endpoint, series) }})
+			sources = append(sources, &column.Source{Recording: rec, Target: target, Endpoint: endpoint, URL: t.URL,
+				Keep: func(series int) bool { return keep(endpoint, series) }})
 		}
 	}
 	return sources
@@ -74,14 +75,14 @@ func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*co
 
 // orderByArrival sorts sources by the first stored poll, as AIPerf lists
 // endpoints; those without one come last.
-func orderByArrival(r *summary.Run, sources []*columnBatchSource) {
-	first := func(src *columnBatchSource) int64 {
-		if e := &r.Endpoints[src.endpoint]; e.Fetches.Total > 0 {
+func orderByArrival(r *summary.Run, sources []*column.Source) {
+	first := func(src *column.Source) int64 {
+		if e := &r.Endpoints[src.Endpoint]; e.Fetches.Total > 0 {
 			return e.Fetches.FirstNS
 		}
 		return math.MaxInt64
 	}
-	slices.SortStableFunc(sources, func(a, b *columnBatchSource) int { return cmp.Compare(first(a), first(b)) })
+	slices.SortStableFunc(sources, func(a, b *column.Source) int { return cmp.Compare(first(a), first(b)) })
 }
 
 // aiperfFixed are the columns that no label may take: labels of these names are
@@ -167,8 +168,8 @@ func (l *aiperfLayout) keep(endpoint, series int) bool {
 func (l *aiperfLayout) start(endpoint int) int64 { return l.run.Endpoints[endpoint].StartNS }
 
 // polls returns the polls of the window.
-func (l *aiperfLayout) polls(st *columnBatch) (from, to int32) {
-	return pollsBetween(st.times, l.start(st.endpoint), l.run.Window.EndNS)
+func (l *aiperfLayout) polls(st *column.Batch) (from, to int32) {
+	return pollsBetween(st.Times, l.start(st.Endpoint), l.run.Window.EndNS)
 }
 
 // pollsBetween returns the range of polls with start <= time <= end.
@@ -178,16 +179,16 @@ func pollsBetween(times []int64, start, end int64) (from, to int32) {
 	return int32(i), int32(j)
 }
 
-func (l *aiperfLayout) rows(st *columnBatch, series int) int {
-	if !l.keep(st.endpoint, series) {
+func (l *aiperfLayout) rows(st *column.Batch, series int) int {
+	if !l.keep(st.Endpoint, series) {
 		return 0
 	}
-	if st.dict.FamilyOf(series).Type != metric.Histogram {
+	if st.Schema.FamilyOf(series).Type != metric.Histogram {
 		return 1
 	}
 	n, native := 0, 0
-	for _, slot := range st.dict.SlotsOf(series) {
-		switch st.dict.Slots[slot].Role {
+	for _, slot := range st.Schema.SlotsOf(series) {
+		switch st.Schema.Slots[slot].Role {
 		case metric.RoleBucket:
 			n++
 		case metric.RoleNative:

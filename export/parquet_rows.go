@@ -3,13 +3,14 @@ package export
 import (
 	"math"
 
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
 // aiperfFiller turns series into rows of AIPerf's layout.
 type aiperfFiller struct {
 	layout  *aiperfLayout
-	reader  seriesReader
+	reader  column.Reader
 	slots   []int32
 	ref     []reference   // by slot
 	unknown int           // slots that ref does not have
@@ -26,35 +27,35 @@ type reference struct {
 
 // delta returns the increase since the reference, never below 0. Integers are
 // subtracted as such, so that nothing is lost beyond 2^53.
-func (r reference) delta(c *slotCursor) float64 {
-	if c.integer {
-		if c.bits < r.bits {
+func (r reference) delta(c *column.Cursor) float64 {
+	if c.Integer {
+		if c.Bits < r.bits {
 			return 0
 		}
-		return float64(c.bits - r.bits)
+		return float64(c.Bits - r.bits)
 	}
-	return max(c.value()-math.Float64frombits(r.bits), 0)
+	return max(c.Value()-math.Float64frombits(r.bits), 0)
 }
 
 // fill appends the rows of a series. A sample with a value that is not finite is
 // no sample, for a histogram as a whole.
-func (f *aiperfFiller) fill(out *tableGroup, st *columnBatch, series int, from, to int32) {
-	typ := st.dict.FamilyOf(series).Type
+func (f *aiperfFiller) fill(out *tableGroup, st *column.Batch, series int, from, to int32) {
+	typ := st.Schema.FamilyOf(series).Type
 	f.begin(out, st, series)
 	first, _ := f.layout.polls(st)
 	known, rows := false, 0
-	for f.reader.next() && f.reader.poll < to {
+	for f.reader.Next() && f.reader.Poll < to {
 		if !f.finite() {
 			continue
 		}
-		f.native.take(f.reader.cursors, f.reader.poll >= first)
-		if f.reader.poll < first || !known {
+		f.native.take(f.reader.Cursors, f.reader.Poll >= first)
+		if f.reader.Poll < first || !known {
 			f.remember()
 			known = true
 		} else if f.unknown > 0 {
 			f.complement()
 		}
-		if f.reader.poll < from {
+		if f.reader.Poll < from {
 			continue
 		}
 		n := 1
@@ -64,23 +65,23 @@ func (f *aiperfFiller) fill(out *tableGroup, st *columnBatch, series int, from, 
 		case typ == metric.Histogram:
 			n = f.histogram(out)
 		case typ == metric.Counter:
-			out.columns[f.layout.value].add(f.ref[0].delta(&f.reader.cursors[0]))
+			out.columns[f.layout.value].add(f.ref[0].delta(&f.reader.Cursors[0]))
 		default:
-			out.columns[f.layout.value].add(f.reader.cursors[0].value())
+			out.columns[f.layout.value].add(f.reader.Cursors[0].Value())
 		}
-		out.columns[aiperfTime].run(uint64(st.times[f.reader.poll]), n)
+		out.columns[aiperfTime].run(uint64(st.Times[f.reader.Poll]), n)
 		rows += n
 	}
 	f.constants(out, st, series, rows)
 }
 
 // begin prepares what all rows of a series share.
-func (f *aiperfFiller) begin(out *tableGroup, st *columnBatch, series int) {
-	family := st.dict.FamilyOf(series)
-	f.slots, f.les, f.roles = slotsOf(f.slots, st.dict, series), f.les[:0], f.roles[:0]
+func (f *aiperfFiller) begin(out *tableGroup, st *column.Batch, series int) {
+	family := st.Schema.FamilyOf(series)
+	f.slots, f.les, f.roles = column.SamplesOf(f.slots, st.Schema, series), f.les[:0], f.roles[:0]
 	kept := f.slots[:0]
 	for _, id := range f.slots {
-		slot := &st.dict.Slots[id]
+		slot := &st.Schema.Slots[id]
 		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role.Metadata() || slot.Role == metric.RoleQuantile {
 			continue
 		}
@@ -92,25 +93,25 @@ func (f *aiperfFiller) begin(out *tableGroup, st *columnBatch, series int) {
 	}
 	f.slots = kept
 	f.ref = append(f.ref[:0], make([]reference, len(kept))...)
-	f.native.begin(st.dict, family.Type, kept)
-	f.reader.open(st, kept)
+	f.native.begin(st.Schema, family.Type, kept)
+	f.reader.Open(st, kept)
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *aiperfFiller) constants(out *tableGroup, st *columnBatch, series, rows int) {
+func (f *aiperfFiller) constants(out *tableGroup, st *column.Batch, series, rows int) {
 	if rows == 0 {
 		return
 	}
-	l, family := f.layout, st.dict.FamilyOf(series)
+	l, family := f.layout, st.Schema.FamilyOf(series)
 	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
-	text(aiperfURL, l.run.Endpoints[st.endpoint].URL)
+	text(aiperfURL, l.run.Endpoints[st.Endpoint].URL)
 	text(aiperfName, family.Name)
 	text(aiperfType, family.Type.String())
 	text(aiperfHelp, family.Help)
-	if unit := l.metrics[st.endpoint][series].Unit; unit != "" {
+	if unit := l.metrics[st.Endpoint][series].Unit; unit != "" {
 		text(aiperfUnit, unit)
 	}
-	for name, value := range st.dict.Series[series].Labels.All() {
+	for name, value := range st.Schema.Series[series].Labels.All() {
 		if column, ok := l.labels[validText(name)]; ok {
 			text(column, value)
 		}
@@ -122,8 +123,8 @@ func (f *aiperfFiller) constants(out *tableGroup, st *columnBatch, series, rows 
 }
 
 func (f *aiperfFiller) finite() bool {
-	for i := range f.reader.cursors {
-		if c := &f.reader.cursors[i]; c.present && !c.finite() {
+	for i := range f.reader.Cursors {
+		if c := &f.reader.Cursors[i]; c.Present && !c.Finite() {
 			return false
 		}
 	}
@@ -134,9 +135,9 @@ func (f *aiperfFiller) finite() bool {
 func (f *aiperfFiller) remember() {
 	f.unknown = 0
 	for i := range f.ref {
-		c := &f.reader.cursors[i]
-		f.ref[i] = reference{c.bits, c.present}
-		if !c.present {
+		c := &f.reader.Cursors[i]
+		f.ref[i] = reference{c.Bits, c.Present}
+		if !c.Present {
 			f.unknown++
 		}
 	}
@@ -146,8 +147,8 @@ func (f *aiperfFiller) remember() {
 // their first sample in the window.
 func (f *aiperfFiller) complement() {
 	for i := range f.ref {
-		if c := &f.reader.cursors[i]; c.present && !f.ref[i].known {
-			f.ref[i] = reference{c.bits, true}
+		if c := &f.reader.Cursors[i]; c.Present && !f.ref[i].known {
+			f.ref[i] = reference{c.Bits, true}
 			f.unknown--
 		}
 	}
@@ -155,8 +156,8 @@ func (f *aiperfFiller) complement() {
 
 // since returns the increase of a slot, 0 when the sample does not have it.
 func (f *aiperfFiller) since(i int) float64 {
-	c := &f.reader.cursors[i]
-	if !c.present {
+	c := &f.reader.Cursors[i]
+	if !c.Present {
 		return 0
 	}
 	return f.ref[i].delta(c)
@@ -173,7 +174,7 @@ func (f *aiperfFiller) histogram(out *tableGroup) int {
 			sum = f.since(i)
 		case role == metric.RoleCount:
 			count = f.since(i)
-		case f.reader.cursors[i].present:
+		case f.reader.Cursors[i].Present:
 			le.run(f.les[i], 1)
 			bucket.add(f.since(i))
 			n++

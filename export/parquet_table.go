@@ -9,6 +9,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/scrapestat/scrapestat/internal/column"
 )
 
 // The bounds of a table in memory and on disk. None depends on the machine, so
@@ -22,23 +24,23 @@ const (
 // tableLayout is how series become rows.
 type tableLayout interface {
 	// polls returns the range of polls of a stripe that can have rows.
-	polls(st *columnBatch) (from, to int32)
+	polls(st *column.Batch) (from, to int32)
 	// rows returns how many rows a sample of the series has at most.
-	rows(st *columnBatch, series int) int
+	rows(st *column.Batch, series int) int
 	// filler returns the state of one worker.
 	filler() tableFiller
 }
 
 // tableFiller appends the rows of the samples from <= poll < to of a series.
 type tableFiller interface {
-	fill(out *tableGroup, st *columnBatch, series int, from, to int32)
+	fill(out *tableGroup, st *column.Batch, series int, from, to int32)
 }
 
 // table writes the series of sources as one Parquet file.
 type table struct {
 	columns   []tableColumn
 	layout    tableLayout
-	sources   []*columnBatchSource
+	sources   []*column.Source
 	createdBy string
 	metadata  map[string]string      // key and value in the footer
 	sorting   []format.SortingColumn // that rows are sorted by
@@ -86,7 +88,7 @@ func (t *table) write(ctx context.Context, out io.Writer) error {
 
 // tableRound is what is held of the recording at a time.
 type tableRound struct {
-	stripes []*columnBatch
+	stripes []*column.Batch
 	err     error
 }
 
@@ -119,29 +121,29 @@ func (t *table) defaults() {
 }
 
 // gather collects stripes of the sources that are left until the budget is used.
-func (t *table) gather(ctx context.Context) ([]*columnBatch, error) {
-	var stripes []*columnBatch
+func (t *table) gather(ctx context.Context) ([]*column.Batch, error) {
+	var stripes []*column.Batch
 	for left := t.budget; len(t.sources) > 0 && left > t.budget/4; {
 		src := t.sources[0]
-		st, err := src.collect(ctx, left)
+		st, err := src.Collect(ctx, left)
 		if err != nil {
 			return nil, err
 		}
-		st.firstID = t.nextID
+		st.FirstID = t.nextID
 		stripes = append(stripes, st)
-		left -= st.bytes
-		if !src.done {
+		left -= st.Bytes
+		if !src.Done {
 			break
 		}
 		t.sources = t.sources[1:]
-		t.nextID += int64(len(st.dict.Series))
+		t.nextID += int64(len(st.Schema.Series))
 	}
 	return stripes, nil
 }
 
 // tablePiece is some samples of some series of a stripe.
 type tablePiece struct {
-	st       *columnBatch
+	st       *column.Batch
 	series   int // from <= series < to
 	end      int
 	from, to int32 // polls
@@ -149,9 +151,9 @@ type tablePiece struct {
 
 // cut divides stripes into row groups of about equal size, none bigger than
 // groupRows. A series is cut only when it is bigger than a row group.
-func (t *table) cut(stripes []*columnBatch) [][]tablePiece {
+func (t *table) cut(stripes []*column.Batch) [][]tablePiece {
 	total := 0
-	t.each(stripes, func(_ *columnBatch, _, rows int, from, to int32) { total += rows * int(to-from) })
+	t.each(stripes, func(_ *column.Batch, _, rows int, from, to int32) { total += rows * int(to-from) })
 	if total == 0 {
 		return nil
 	}
@@ -165,7 +167,7 @@ func (t *table) cut(stripes []*columnBatch) [][]tablePiece {
 			groups, group, used = append(groups, group), nil, 0
 		}
 	}
-	t.each(stripes, func(st *columnBatch, series, rows int, from, to int32) {
+	t.each(stripes, func(st *column.Batch, series, rows int, from, to int32) {
 		if used >= size || used+rows*int(to-from) > t.groupRows {
 			flush()
 		}
@@ -184,13 +186,13 @@ func (t *table) cut(stripes []*columnBatch) [][]tablePiece {
 }
 
 // each calls visit for each series that can have rows.
-func (t *table) each(stripes []*columnBatch, visit func(st *columnBatch, series, rows int, from, to int32)) {
+func (t *table) each(stripes []*column.Batch, visit func(st *column.Batch, series, rows int, from, to int32)) {
 	for _, st := range stripes {
 		from, to := t.layout.polls(st)
 		if from >= to {
 			continue
 		}
-		for series := st.from; series < st.to; series++ {
+		for series := st.From; series < st.To; series++ {
 			if rows := t.layout.rows(st, series); rows > 0 {
 				visit(st, series, rows, from, to)
 			}

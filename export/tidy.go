@@ -8,6 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -126,12 +127,12 @@ func (l *tidyLayout) unit(f *metric.Family) string {
 	return cmp.Or(l.units[metric.Family{Name: f.Name, Type: f.Type}], f.Unit)
 }
 
-func (l *tidyLayout) polls(st *columnBatch) (from, to int32) { return 0, int32(len(st.times)) }
+func (l *tidyLayout) polls(st *column.Batch) (from, to int32) { return 0, int32(len(st.Times)) }
 
-func (l *tidyLayout) rows(st *columnBatch, series int) int {
+func (l *tidyLayout) rows(st *column.Batch, series int) int {
 	n := 0
-	for _, slot := range st.dict.SlotsOf(series) {
-		if !st.dict.Slots[slot].Role.Metadata() {
+	for _, slot := range st.Schema.SlotsOf(series) {
+		if !st.Schema.Slots[slot].Role.Metadata() {
 			n++
 		}
 	}

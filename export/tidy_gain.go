@@ -3,6 +3,7 @@ package export
 import (
 	"math"
 
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -49,7 +50,7 @@ func (s *gainSlot) monotone() bool { return s.counts() && s.role != metric.RoleS
 
 // take takes over the present sample, all of whose values are finite. beforeNS is
 // the time of the poll before, 0 when there was none.
-func (g *gain) take(cursors []slotCursor, inWindow bool, beforeNS int64) {
+func (g *gain) take(cursors []column.Cursor, inWindow bool, beforeNS int64) {
 	if inWindow && !g.open {
 		g.open = true
 		for i := range g.slots {
@@ -60,16 +61,16 @@ func (g *gain) take(cursors []slotCursor, inWindow bool, beforeNS int64) {
 	restart := g.restarted(cursors) && !g.clamp && g.open
 	for i := range cursors {
 		s, c := &g.slots[i], &cursors[i]
-		if !c.present || !s.counts() {
+		if !c.Present || !s.counts() {
 			continue
 		}
-		if c.integer {
-			follow(&s.whole, c.bits, s.seen, restart, true)
+		if c.Integer {
+			follow(&s.whole, c.Bits, s.seen, restart, true)
 			if g.open && !s.seen && g.fromZero(beforeNS) {
 				s.whole.Ref = 0
 			}
 		} else {
-			follow(&s.float, c.value(), s.seen, restart, s.monotone())
+			follow(&s.float, c.Value(), s.seen, restart, s.monotone())
 		}
 		s.seen = true
 	}
@@ -90,19 +91,19 @@ func follow[T float64 | uint64](cum *metric.Cumulative[T], v T, seen, restart, m
 
 // restarted reports whether the series began anew since the last sample: its
 // creation time changed, or a slot fell.
-func (g *gain) restarted(cursors []slotCursor) bool {
+func (g *gain) restarted(cursors []column.Cursor) bool {
 	fell := false
 	for i := range cursors {
 		s, c := &g.slots[i], &cursors[i]
 		switch {
-		case !c.present:
+		case !c.Present:
 		case s.role == metric.RoleCreated:
-			g.created.Set(c.value())
+			g.created.Set(c.Value())
 		case !s.seen || !s.monotone():
-		case c.integer:
-			fell = fell || c.bits < s.whole.Last
+		case c.Integer:
+			fell = fell || c.Bits < s.whole.Last
 		default:
-			fell = fell || c.value() < s.float.Last
+			fell = fell || c.Value() < s.float.Last
 		}
 	}
 	fell, g.created.Moved = fell || g.created.Moved, false
@@ -116,13 +117,13 @@ func (g *gain) fromZero(beforeNS int64) bool {
 }
 
 // since returns what slot i gained up to the sample taken last.
-func (g *gain) since(i int, c *slotCursor) (float64, bool) {
+func (g *gain) since(i int, c *column.Cursor) (float64, bool) {
 	s := &g.slots[i]
 	if !g.open || !s.seen || !s.counts() {
 		return 0, false
 	}
 	never := g.clamp && g.typ == metric.Counter // below 0
-	if c.integer {
+	if c.Integer {
 		d := s.whole.Value() - s.whole.Ref
 		switch {
 		case !g.clamp || s.whole.Last >= s.whole.Ref:

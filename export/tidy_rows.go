@@ -3,13 +3,14 @@ package export
 import (
 	"math"
 
+	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
 // tidyFiller turns series into rows of the tidy layout.
 type tidyFiller struct {
 	layout *tidyLayout
-	reader seriesReader
+	reader column.Reader
 	gain   gain
 	native nativeGain
 	slots  []int32
@@ -27,19 +28,19 @@ type tidyPart struct {
 }
 
 // fill appends the rows of a series.
-func (f *tidyFiller) fill(out *tableGroup, st *columnBatch, series int, from, to int32) {
-	e := &f.layout.run.Endpoints[st.endpoint]
+func (f *tidyFiller) fill(out *tableGroup, st *column.Batch, series int, from, to int32) {
+	e := &f.layout.run.Endpoints[st.Endpoint]
 	f.begin(out, st, series)
 	counted, rows := f.gain.cumulative(), 0
-	for f.reader.next() && f.reader.poll < to {
-		at := st.times[f.reader.poll]
+	for f.reader.Next() && f.reader.Poll < to {
+		at := st.Times[f.reader.Poll]
 		inWindow := at >= e.StartNS && at <= e.EndNS
 		gains := counted && at <= e.EndNS && f.finite()
 		if gains {
-			f.gain.take(f.reader.cursors, inWindow, before(st.times, f.reader.poll))
-			f.native.take(f.reader.cursors, inWindow)
+			f.gain.take(f.reader.Cursors, inWindow, before(st.Times, f.reader.Poll))
+			f.native.take(f.reader.Cursors, inWindow)
 		}
-		if f.reader.poll >= from {
+		if f.reader.Poll >= from {
 			rows += f.sample(out, at, inWindow, gains && inWindow)
 		}
 	}
@@ -55,11 +56,11 @@ func before(times []int64, poll int32) int64 {
 }
 
 // begin prepares what all rows of a series share.
-func (f *tidyFiller) begin(out *tableGroup, st *columnBatch, series int) {
-	f.slots, f.parts = slotsOf(f.slots, st.dict, series), f.parts[:0]
-	f.gain.begin(st.dict.FamilyOf(series).Type)
+func (f *tidyFiller) begin(out *tableGroup, st *column.Batch, series int) {
+	f.slots, f.parts = column.SamplesOf(f.slots, st.Schema, series), f.parts[:0]
+	f.gain.begin(st.Schema.FamilyOf(series).Type)
 	for _, id := range f.slots {
-		slot := &st.dict.Slots[id]
+		slot := &st.Schema.Slots[id]
 		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
 		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
 		if !slot.Role.Metadata() {
@@ -70,17 +71,17 @@ func (f *tidyFiller) begin(out *tableGroup, st *columnBatch, series int) {
 		}
 		f.parts = append(f.parts, p)
 	}
-	f.native.begin(st.dict, st.dict.FamilyOf(series).Type, f.slots)
-	f.reader.open(st, f.slots)
+	f.native.begin(st.Schema, st.Schema.FamilyOf(series).Type, f.slots)
+	f.reader.Open(st, f.slots)
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *tidyFiller) constants(out *tableGroup, st *columnBatch, series, rows int) {
+func (f *tidyFiller) constants(out *tableGroup, st *column.Batch, series, rows int) {
 	if rows == 0 {
 		return
 	}
-	e, family := &f.layout.run.Endpoints[st.endpoint], st.dict.FamilyOf(series)
-	out.columns[tidySeries].run(uint64(st.firstID+int64(series)), rows)
+	e, family := &f.layout.run.Endpoints[st.Endpoint], st.Schema.FamilyOf(series)
+	out.columns[tidySeries].run(uint64(st.FirstID+int64(series)), rows)
 	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
 	optional := func(column int, s string) {
 		if s != "" {
@@ -93,7 +94,7 @@ func (f *tidyFiller) constants(out *tableGroup, st *columnBatch, series, rows in
 	text(tidyType, family.Type.String())
 	optional(tidyUnit, f.layout.unit(family))
 	f.keys, f.values = f.keys[:0], f.values[:0]
-	for name, value := range st.dict.Series[series].Labels.All() {
+	for name, value := range st.Schema.Series[series].Labels.All() {
 		f.keys = append(f.keys, out.columns[tidyLabelKey].text(name))
 		f.values = append(f.values, out.columns[tidyLabelValue].text(value))
 	}
@@ -108,9 +109,9 @@ func (f *tidyFiller) constants(out *tableGroup, st *columnBatch, series, rows in
 // finite says that no value of the sample is NaN or infinite. Metadata does not
 // count.
 func (f *tidyFiller) finite() bool {
-	for i := range f.reader.cursors {
+	for i := range f.reader.Cursors {
 		role := f.parts[i].role // a server's quantile may be NaN
-		if c := &f.reader.cursors[i]; c.present && !role.Metadata() && role != metric.RoleQuantile && !c.finite() {
+		if c := &f.reader.Cursors[i]; c.Present && !role.Metadata() && role != metric.RoleQuantile && !c.Finite() {
 			return false
 		}
 	}
@@ -121,19 +122,19 @@ func (f *tidyFiller) finite() bool {
 // their number.
 func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int {
 	n, own := 0, -1.0
-	for i := range f.reader.cursors {
-		c, p := &f.reader.cursors[i], &f.parts[i]
-		if p.role == metric.RoleSampleTime && c.present {
-			own = c.value()
+	for i := range f.reader.Cursors {
+		c, p := &f.reader.Cursors[i], &f.parts[i]
+		if p.role == metric.RoleSampleTime && c.Present {
+			own = c.Value()
 		}
-		if p.role.Metadata() || !c.present {
+		if p.role.Metadata() || !c.Present {
 			continue
 		}
 		n++
 		f.bound(out, p)
-		out.columns[tidyValue].add(c.value())
-		if c.integer {
-			out.columns[tidyUint].run(c.bits, 1)
+		out.columns[tidyValue].add(c.Value())
+		if c.Integer {
+			out.columns[tidyUint].run(c.Bits, 1)
 		} else {
 			out.columns[tidyUint].null(1)
 		}
