@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Canonical is a quantity that several engines have: section 7 of the design
-// document derived-metrics.md.
+// Canonical is a quantity that several engines have: section 7 of the design document derived-metrics.md.
 type Canonical struct {
 	ID, Meaning, Unit string
 	Better            Direction
@@ -50,8 +49,7 @@ var canonicals = []Canonical{
 	{"j_per_token", "Energy per generated token.", "joule", LowerBetter},
 }
 
-// Canonicals returns the quantities across engines: those that families are, then
-// those that are derived.
+// Canonicals returns the quantities across engines: those that families are, then those that are derived.
 func Canonicals() []Canonical { return slices.Clone(canonicals) }
 
 func canonicalIDs() []string {
@@ -71,15 +69,14 @@ func CanonicalOf(id string) (Canonical, bool) {
 	return canonicals[i], true
 }
 
-// Caveat is why a quantity is not what the same quantity of another engine is, or
-// not what a reader may take it for.
+// Caveat is why a quantity is not what the same quantity of another engine is, or not what a reader may take it for.
 type Caveat struct{ Letter, Text string }
 
 // Quantity is a canonical quantity of an engine, or of one of its packs.
 type Quantity struct{ ID, Engine string }
 
-// caveat applies between two quantities that mean different things, of different
-// engines or, between ids that mean different things themselves, of one.
+// caveat applies between two quantities that mean different things, of different engines or, between ids that mean
+// different things themselves, of one.
 type caveat struct {
 	Caveat
 	ids   []string
@@ -97,8 +94,8 @@ func (c *caveat) meaning(q Quantity) string {
 	return ""
 }
 
-// Comparability returns the caveats that apply between two quantities, in the order
-// of their letters; nil when they mean the same.
+// Comparability returns the caveats that apply between two quantities, in the order of their letters; nil when they
+// mean the same.
 func Comparability(a, b Quantity) []Caveat {
 	return caveatsOf(func(c *caveat) bool {
 		comparable := a.ID == b.ID || c.means[a.ID] != c.means[b.ID]
@@ -106,8 +103,7 @@ func Comparability(a, b Quantity) []Caveat {
 	})
 }
 
-// Caveats returns the caveats of a quantity on its own, in the order of their
-// letters.
+// Caveats returns the caveats of a quantity on its own, in the order of their letters.
 func (q Quantity) Caveats() []Caveat {
 	return caveatsOf(func(c *caveat) bool { return c.alone && slices.Contains(c.ids, q.ID) && c.meaning(q) != "" })
 }
@@ -115,8 +111,7 @@ func (q Quantity) Caveats() []Caveat {
 // AllCaveats returns every caveat, in the order of their letters.
 func AllCaveats() []Caveat { return caveatsOf(func(*caveat) bool { return true }) }
 
-// SortCaveats sorts a list by letter and drops what occurs again; it changes the
-// list.
+// SortCaveats sorts a list by letter and drops what occurs again; it changes the list.
 func SortCaveats(list []Caveat) []Caveat {
 	slices.SortFunc(list, func(a, b Caveat) int { return cmp.Compare(a.Letter, b.Letter) })
 	return slices.Compact(list)
@@ -208,24 +203,23 @@ var (
 		"hostname", "instance", "pod", "container", "namespace", "router_id", "worker_id", "UUID", "gpu_uuid"}
 )
 
-// ReplicaLabels are the labels that tell replicas apart and are aggregated over
-// unless somebody asks for them.
+// ReplicaLabels are the labels that tell replicas apart and are aggregated over unless somebody asks for them.
 func ReplicaLabels() []string { return slices.Clone(replicaLabels) }
 
 // KeptLabels are the labels that are not aggregated over.
 func KeptLabels() []string { return slices.Clone(keptLabels) }
 
-// VolatileLabels are the labels that differ between two runs of the same, of any
-// family, and are left out when series of two runs are matched.
+// VolatileLabels are the labels that differ between two runs of the same, of any family, and are left out when series
+// of two runs are matched.
 func VolatileLabels() []string { return slices.Clone(volatileLabels) }
 
-// Volatile reports whether a label of a family, by any of its names, is one of those, or
-// one that is volatile for this family; of configurations all are.
+// Volatile reports whether a label of a family, by any of its names, is one of those, or one that is volatile for this
+// family; of configurations all are.
 func (c *Catalog) Volatile(family, label string) bool {
 	f, ok := c.Family(family)
 	return slices.Contains(volatileLabels, label) || ok && slices.Contains(f.Volatile, label) || Configuration(family)
 }
 
-// Configuration reports whether the labels of a family are its content, such as those of
-// cache_config_info: to be compared as settings, not as series.
+// Configuration reports whether the labels of a family are its content, such as those of cache_config_info: to be
+// compared as settings, not as series.
 func Configuration(family string) bool { return strings.HasSuffix(family, "_info") }

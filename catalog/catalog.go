@@ -21,8 +21,7 @@ import (
 //go:embed families/*.yaml
 var tables embed.FS
 
-// Catalog is what is known of families. It is immutable and safe for concurrent
-// use; a nil Catalog knows nothing.
+// Catalog is what is known of families. It is immutable and safe for concurrent use; a nil Catalog knows nothing.
 type Catalog struct {
 	families []*Family // sorted by engine, then name
 	byName   map[string]*Family
@@ -31,8 +30,8 @@ type Catalog struct {
 	packs    []Pack
 }
 
-// embedded is the catalog of our own tables. They are a constant that takes some
-// 40 ms to read, so they are read once, by the first who asks.
+// embedded is the catalog of our own tables. They are a constant that takes some 40 ms to read, so they are read once,
+// by the first who asks.
 var embedded = sync.OnceValues(func() (*Catalog, error) {
 	c := &Catalog{byName: map[string]*Family{}, relabel: map[string][][2]string{}, packs: Packs()}
 	names, err := fs.Glob(tables, "families/*.yaml")
@@ -52,9 +51,8 @@ var embedded = sync.OnceValues(func() (*Catalog, error) {
 	return c, nil
 })
 
-// New returns the catalog of the embedded tables and of extra ones, in the same
-// form (docs/derived.md), whose families replace ours of the same name. Errors
-// name the line; a reader with a method Name, such as a file, is named too.
+// New returns the catalog of the embedded tables and of extra ones, in the same form (docs/derived.md), whose families
+// replace ours of the same name. Errors name the line; a reader with a method Name, such as a file, is named too.
 func New(extra ...io.Reader) (*Catalog, error) {
 	ours, err := embedded()
 	if err != nil || len(extra) == 0 {
@@ -105,8 +103,7 @@ func (in *Inputs) merge(later *Inputs) {
 	maps.Copy(in.SLO, later.SLO)
 }
 
-// Inputs returns what the user told, the zero value when nothing. Its map is only
-// to be read.
+// Inputs returns what the user told, the zero value when nothing. Its map is only to be read.
 func (c *Catalog) Inputs() Inputs {
 	if c == nil {
 		return Inputs{}
@@ -122,8 +119,7 @@ func (c *Catalog) rules() []Pack {
 	return c.packs
 }
 
-// Family returns the family of a name or alias, with or without "_total". The
-// result is only to be read.
+// Family returns the family of a name or alias, with or without "_total". The result is only to be read.
 func (c *Catalog) Family(name string) (*Family, bool) {
 	if c == nil {
 		return nil, false
@@ -148,8 +144,7 @@ func (c *Catalog) Levels(family string) []float64 {
 	return f.Above
 }
 
-// Families returns all families, sorted by engine and name. They are only to be
-// read.
+// Families returns all families, sorted by engine and name. They are only to be read.
 func (c *Catalog) Families() []*Family {
 	if c == nil {
 		return nil
@@ -157,8 +152,7 @@ func (c *Catalog) Families() []*Family {
 	return c.families
 }
 
-// Labels returns the labels of a series of a family with the names that the
-// newest generation has.
+// Labels returns the labels of a series of a family with the names that the newest generation has.
 func (c *Catalog) Labels(f *Family, l metric.Labels) metric.Labels {
 	if c == nil || f == nil {
 		return l

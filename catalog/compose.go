@@ -22,18 +22,17 @@ func one(p Part, family string, where []string) []Term {
 	return []Term{{Family: family, Part: p, Where: labelled(where)}}
 }
 
-// increase is what a counter gained, of series with the labels, which are names and
-// values in turn.
+// increase is what a counter gained, of series with the labels, which are names and values in turn.
 func increase(family string, where ...string) []Term { return one(Value, family, where) }
 
-// sumOf and countOf are what the sum and the count of a histogram or summary
-// gained, and over is a gauge over time: divided by the time its mean.
+// sumOf and countOf are what the sum and the count of a histogram or summary gained, and over is a gauge over time:
+// divided by the time its mean.
 func sumOf(family string, where ...string) []Term    { return one(Sum, family, where) }
 func countOf(family string, where ...string) []Term  { return one(Count, family, where) }
 func integral(family string, where ...string) []Term { return one(Integral, family, where) }
 
-// meanOver and lastOf are the mean and the last value of a gauge, where the other
-// part of the quotient is none of the time.
+// meanOver and lastOf are the mean and the last value of a gauge, where the other part of the quotient is none of the
+// time.
 func meanOver(family string, where ...string) []Term { return one(Mean, family, where) }
 func lastOf(family string, where ...string) []Term   { return one(Value, family, where) }
 
@@ -66,8 +65,8 @@ func peak(name, u, help, family string) Rule {
 		Make: func(v *View) []Derived { return largest(v, family) }}
 }
 
-// largest is the largest value of a gauge: of the sum of several series only a
-// bound, as they need not have had it at the same time.
+// largest is the largest value of a gauge: of the sum of several series only a bound, as they need not have had it at
+// the same time.
 func largest(v *View, family string) []Derived {
 	a := v.Amount(Term{Family: family, Part: Max})
 	if a.Series == 0 {
@@ -80,8 +79,7 @@ func largest(v *View, family string) []Derived {
 	return []Derived{d}
 }
 
-// rate is a sum by the seconds, ratio a share of 1, average the mean of a
-// histogram.
+// rate is a sum by the seconds, ratio a share of 1, average the mean of a histogram.
 func rate(name, u, help string, num []Term) Rule {
 	return Rule{Name: name, Unit: u, Help: help, Category: Throughput, Better: HigherBetter, Num: num}
 }
@@ -121,8 +119,8 @@ func (r Rule) or(num, den []Term, s Status) Rule {
 	return r
 }
 
-// shares makes a rule that is one result for each combination of values of the
-// labels among the series of num: what num has there by what den has in all.
+// shares makes a rule that is one result for each combination of values of the labels among the series of num: what
+// num has there by what den has in all.
 func (r Rule) shares(names ...string) Rule {
 	num, den := r.Num[0], r.Den
 	r.Formula = num.Family + " by " + strings.Join(names, ", ")
@@ -143,8 +141,8 @@ func (r Rule) shares(names ...string) Rule {
 	return r
 }
 
-// busy is a counter of seconds by the time, for each of the processes that count
-// them: 1 when all of them did nothing else.
+// busy is a counter of seconds by the time, for each of the processes that count them: 1 when all of them did nothing
+// else.
 func busy(name, help, family string, names ...string) Rule {
 	r := Rule{Name: name, Unit: "ratio", Help: help, Category: TimeSpent, Formula: family + " / (time x processes)"}
 	r.Make = func(v *View) []Derived {
@@ -193,8 +191,8 @@ func (a *Amount) note(resets int, born bool) {
 	a.Born = a.Born || born
 }
 
-// overflow is the share of the observations above the largest finite bound: above
-// 1-q of it the quantile q cannot be known.
+// overflow is the share of the observations above the largest finite bound: above 1-q of it the quantile q cannot be
+// known.
 func overflow(name, family string) Rule {
 	return Rule{Name: name, Unit: "ratio", Category: Check, Better: LowerBetter, Formula: "1 - largest finite bucket / count of " + family,
 		Help: "Share above the largest bound; the quantiles within it cannot be known.",
@@ -222,8 +220,7 @@ func identity(name, help string, a, b []Term) Rule {
 	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Better: LowerBetter, Num: minus(a, b), Den: a}
 }
 
-// skew is the largest of the sums by a label by their mean: 1 is an even load. A
-// single value has none.
+// skew is the largest of the sums by a label by their mean: 1 is an even load. A single value has none.
 func skew(name, help, label string, p Part, family string) Rule {
 	return Rule{Name: name, Help: help, Category: Saturation, Better: LowerBetter, Formula: "largest / mean of " + family + " by " + label,
 		Make: func(v *View) []Derived {
@@ -243,8 +240,8 @@ func skew(name, help, label string, p Part, family string) Rule {
 		}}
 }
 
-// perGPU is a speed that a server estimates of one GPU, of several the mean. When
-// it is zero while tokens come out the estimate is not switched on.
+// perGPU is a speed that a server estimates of one GPU, of several the mean. When it is zero while tokens come out the
+// estimate is not switched on.
 func perGPU(name, u, help string, factor float64, tokens []Term, families ...string) Rule {
 	return Rule{Name: name, Unit: u, Help: help, Category: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
 		Make: func(v *View) []Derived {
@@ -294,8 +291,7 @@ func addMeans(v *View, means [][2][]Term) []Derived {
 	return []Derived{out}
 }
 
-// remainder is a quotient that makes no sense below zero. It gives nothing unless
-// all of its input is there.
+// remainder is a quotient that makes no sense below zero. It gives nothing unless all of its input is there.
 func remainder(v *View, num, den []Term) []Derived {
 	d, _ := v.divide(num, den)
 	if d.Status == Missing {

@@ -2,9 +2,8 @@ package catalog
 
 import "slices"
 
-// DCGMPack and EnergyPack are the names of the packs of the DCGM exporter: of each
-// GPU, and of its energy by what engines made with it, which takes endpoints of
-// both together.
+// DCGMPack and EnergyPack are the names of the packs of the DCGM exporter: of each GPU, and of its energy by what
+// engines made with it, which takes endpoints of both together.
 const (
 	DCGMPack   = "dcgm"
 	EnergyPack = "energy"
@@ -66,8 +65,7 @@ func dcgmThrottling() []Rule {
 	return out
 }
 
-// dcgmTraffic reads what some deployments export as counters and others as gauges
-// of a rate.
+// dcgmTraffic reads what some deployments export as counters and others as gauges of a rate.
 func dcgmTraffic() []Rule {
 	var out []Rule
 	for _, r := range [][3]string{{"pcie_tx", "PROF_PCIE_TX_BYTES", "Sent over PCIe."}, {"pcie_rx", "PROF_PCIE_RX_BYTES", "Received over PCIe."},
@@ -99,8 +97,7 @@ func dcgmEvents() []Rule {
 	}
 }
 
-// dcgmXID compares the last error code at both ends: the same error again is not
-// seen.
+// dcgmXID compares the last error code at both ends: the same error again is not seen.
 func dcgmXID(v *View) []Derived {
 	family := dcgm + "DEV_XID_ERRORS"
 	d := Derived{Families: []string{family}, Status: Bound}
@@ -116,8 +113,8 @@ func dcgmXID(v *View) []Derived {
 	return []Derived{d}
 }
 
-// events is how much the first group of counters of which there is one gained.
-// Where a family is a gauge the difference of its ends stands for that.
+// events is how much the first group of counters of which there is one gained. Where a family is a gauge the
+// difference of its ends stands for that.
 func events(name, help string, groups ...[]string) Rule {
 	return Rule{Name: name, Unit: "count", Help: help, Category: Errors, Better: LowerBetter, WindowOnly: true, Formula: "increase",
 		Make: func(v *View) []Derived {

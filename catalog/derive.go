@@ -45,20 +45,18 @@ type Derived struct {
 	Unit   string // as package units names it; "" for none
 	Labels metric.Labels
 	Status Status
-	// Value is the quantity. Shown is what is to be shown to a person: the same,
-	// or the nearest value that makes sense, 0 for a negative overhead. Both are 0
-	// unless Status.Defined.
+	// Value is the quantity. Shown is what is to be shown to a person: the same, or the nearest value that makes sense, 0
+	// for a negative overhead. Both are 0 unless Status.Defined.
 	Value, Shown float64
-	// Numerator and Denominator are what Value is the quotient of, in the unit of
-	// the quantity and 1. A quantity that is no quotient has HasParts unset.
+	// Numerator and Denominator are what Value is the quotient of, in the unit of the quantity and 1. A quantity that is
+	// no quotient has HasParts unset.
 	Numerator, Denominator float64
 	HasParts               bool
 	Families               []string // that it was made of, sorted, by their newest names
 	Flags                  []string // stable words: "negative", "implausible", ...
 
-	// Help is what it means, Better which way it gets better, Question what it
-	// helps to answer. Headline is set for the dozen of an engine that explain a
-	// run. Canonical is its id across engines, "" for none.
+	// Help is what it means, Better which way it gets better, Question what it helps to answer. Headline is set for the
+	// dozen of an engine that explain a run. Canonical is its id across engines, "" for none.
 	Help      string
 	Better    Direction
 	Category  Category
@@ -76,14 +74,12 @@ func (d *Derived) Flag(name string) {
 // Rule makes one quantity.
 type Rule struct {
 	Name, Unit, Help string
-	// By are labels beyond the scope of the pack: one result for each combination
-	// of their values among the series of the first term of Num.
+	// By are labels beyond the scope of the pack: one result for each combination of their values among the series of the
+	// first term of Num.
 	By []string
-	// Num and Den are the sums of which the quantity is the quotient. A nil Den is
-	// the time in seconds.
+	// Num and Den are the sums of which the quantity is the quotient. A nil Den is the time in seconds.
 	Num, Den []Term
-	// Else are what else it can be made of, where the input of Num and Den is
-	// missing, the best first.
+	// Else are what else it can be made of, where the input of Num and Den is missing, the best first.
 	Else []Fallback
 	// Status is what a value of it is at best: Estimate, say.
 	Status Status
@@ -94,16 +90,14 @@ type Rule struct {
 	Canonical string
 	// Formula is for people; "" is made of Num and Den.
 	Formula string
-	// Make makes what is no quotient; the other fields but By are then unused. Of
-	// its results only labels beyond the scope, and Name and Unit where they
-	// differ from those of the rule, need be set.
+	// Make makes what is no quotient; the other fields but By are then unused. Of its results only labels beyond the
+	// scope, and Name and Unit where they differ from those of the rule, need be set.
 	Make func(*View) []Derived
 	// WindowOnly reports whether slices have no such quantity.
 	WindowOnly bool
 }
 
-// Fallback is another way to the quantity of a rule, with the best status that
-// it can have.
+// Fallback is another way to the quantity of a rule, with the best status that it can have.
 type Fallback struct {
 	Num, Den []Term
 	Status   Status
@@ -115,8 +109,8 @@ type Pack struct {
 	Title    string   // of the engine, for people; "" is Name
 	Prefixes []string // of the families it reads, by their newest names
 	Scope    []string // labels whose values keep results apart; nil is one result
-	// Split are labels that keep results apart where series have them. A series
-	// without one of them belongs to each result that agrees with the others.
+	// Split are labels that keep results apart where series have them. A series without one of them belongs to each
+	// result that agrees with the others.
 	Split []string
 	Rules []Rule
 	// Check may flag a result that is done; nil is no check.
@@ -132,8 +126,8 @@ const (
 	Slice
 )
 
-// Packs returns all packs, in the order in which Derive applies them: one or
-// more of each engine, in files of their names.
+// Packs returns all packs, in the order in which Derive applies them: one or more of each engine, in files of their
+// names.
 func Packs() []Pack {
 	return slices.Concat(genericPacks(), vllmPacks(), omniPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(), tritonServerPacks(), torchservePacks(),
 		tgiPacks(), llamaPacks(), rayPacks(), lmcachePacks(), dcgmPacks(), tritonPacks())
@@ -141,8 +135,7 @@ func Packs() []Pack {
 
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
 
-// Reads reports whether a pack reads the family, so that gains of others need not be
-// made.
+// Reads reports whether a pack reads the family, so that gains of others need not be made.
 func (c *Catalog) Reads(family string) bool {
 	if f, ok := c.Family(family); ok {
 		family = f.Name
@@ -202,8 +195,8 @@ func (d *Derived) settle() {
 	}
 }
 
-// termSeries are the series by whose labels the results of a rule differ: those
-// of the first term of the first way that has some.
+// termSeries are the series by whose labels the results of a rule differ: those of the first term of the first way
+// that has some.
 func (v *View) termSeries(r *Rule) []*Gain {
 	series := v.Series(r.Num[0].Family, r.Num[0].Where...)
 	for i := 0; len(series) == 0 && i < len(r.Else); i++ {
@@ -212,8 +205,8 @@ func (v *View) termSeries(r *Rule) []*Gain {
 	return series
 }
 
-// quotient applies a rule of sums in the first way that has all its input. It
-// gives nothing when there is none of the input.
+// quotient applies a rule of sums in the first way that has all its input. It gives nothing when there is none of the
+// input.
 func quotient(v *View, r *Rule) []Derived {
 	first, any := v.divide(r.Num, r.Den)
 	if any && first.Status != Missing {

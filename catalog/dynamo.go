@@ -2,14 +2,12 @@ package catalog
 
 import "slices"
 
-// DynamoPack and DynamoWorkerPack are the names of the packs of NVIDIA Dynamo: of
-// its frontend and of the workers, which pass the families of their engine
-// through.
+// DynamoPack and DynamoWorkerPack are the names of the packs of NVIDIA Dynamo: of its frontend and of the workers,
+// which pass the families of their engine through.
 const (
 	DynamoPack       = "dynamo"
 	DynamoWorkerPack = "dynamo-worker"
-	// DynamoPathPack is of what lies between the two; it takes both endpoints
-	// together.
+	// DynamoPathPack is of what lies between the two; it takes both endpoints together.
 	DynamoPathPack = "dynamo-path"
 )
 
@@ -29,8 +27,8 @@ func dynamoPacks() []Pack {
 	}
 }
 
-// dynamoPath needs the frontend and all of its workers among the endpoints. With
-// separate workers for prefill and decode a request is in two of them.
+// dynamoPath needs the frontend and all of its workers among the endpoints. With separate workers for prefill and
+// decode a request is in two of them.
 func dynamoPath() []Rule {
 	outer, inner := dynamo+"request_duration_seconds", sumOf(dynamoWorker+"request_duration_seconds", "dynamo_endpoint", "generate")
 	overhead := func(den []Term) func(v *View) []Derived {

@@ -2,8 +2,8 @@ package catalog
 
 import "slices"
 
-// work is what engines made: by a frontend, which counts what its workers count
-// again, or else by each engine, by the first family of it that there is.
+// work is what engines made: by a frontend, which counts what its workers count again, or else by each engine, by the
+// first family of it that there is.
 type work struct {
 	frontend []Term
 	engines  [][][]Term
@@ -69,13 +69,12 @@ type meter struct {
 func dcgmMeter() meter   { return meter{times(1e-3, increase(dcgmEnergy)), dcgmPower} }
 func tritonMeter() meter { return meter{increase("nv_energy_consumption"), "nv_gpu_power_usage"} }
 
-// fewUpdates is how many times a meter is to be read in a stretch for its counter
-// to be exact: what it gained is off by up to one reading at each end.
+// fewUpdates is how many times a meter is to be read in a stretch for its counter to be exact: what it gained is off
+// by up to one reading at each end.
 const fewUpdates = 20
 
-// joules is the energy of a stretch; nil when nothing tells. A counter that did
-// not move while there was power was not read again in that time: then the gauge
-// stands for it, as where there is no counter.
+// joules is the energy of a stretch; nil when nothing tells. A counter that did not move while there was power was not
+// read again in that time: then the gauge stands for it, as where there is no counter.
 func (m meter) joules(v *View) (terms []Term, status Status, flag string) {
 	a, watts := v.Amount(m.counter[0]), v.Amount(meanOver(m.power)[0])
 	switch {
@@ -115,9 +114,8 @@ func energyPack() Pack {
 		workTokens().families(), workRequests().families(), workAudio().families(), workImages().families())}
 }
 
-// energyRules are of all GPUs and all engines together: which GPU belongs to which
-// server is the user's to say, by a label of the targets and --by. Energy of
-// others who share a GPU is part of it.
+// energyRules are of all GPUs and all engines together: which GPU belongs to which server is the user's to say, by a
+// label of the targets and --by. Energy of others who share a GPU is part of it.
 func energyRules() []Rule {
 	by := func(name, of string, w work) Rule {
 		return Rule{Name: name, Unit: "joule", Help: "Energy of all GPUs watched, by " + of + ".", Category: Efficiency, Better: LowerBetter,

@@ -11,15 +11,14 @@ import (
 type Engine struct {
 	ID   string // a stable word: "vllm", "vllm-omni", "sglang", ...
 	Name string // as its makers write it
-	// Version is what the body tells of the version, "" when it does not, and
-	// VersionFrom the family and label that told it.
+	// Version is what the body tells of the version, "" when it does not, and VersionFrom the family and label that told
+	// it.
 	Version, VersionFrom string
-	// Refresh is how often the engine itself renews the body, or that part of it
-	// that Refreshed names; 0 means at each event.
+	// Refresh is how often the engine itself renews the body, or that part of it that Refreshed names; 0 means at each
+	// event.
 	Refresh   time.Duration
 	Refreshed string // "" means all of it
-	// Host reports whether the families describe a machine or a wrapper around an
-	// engine rather than an engine.
+	// Host reports whether the families describe a machine or a wrapper around an engine rather than an engine.
 	Host bool
 }
 
@@ -33,8 +32,8 @@ type known struct {
 // labelAt names a label of the families with a prefix.
 type labelAt struct{ prefix, name string }
 
-// engines lists the specific ones before those that they contain. A Ray or
-// Dynamo body passes the families of its engine through.
+// engines lists the specific ones before those that they contain. A Ray or Dynamo body passes the families of its
+// engine through.
 func engines() []known {
 	const second = time.Second
 	return []known{
@@ -56,8 +55,8 @@ func engines() []known {
 	}
 }
 
-// Engines returns the engines of which the dictionary has families, the most
-// specific first. The vllm:* families of vLLM-Omni are its own.
+// Engines returns the engines of which the dictionary has families, the most specific first. The vllm:* families of
+// vLLM-Omni are its own.
 func Engines(d *metric.Schema) []Engine {
 	var out []Engine
 	for _, k := range engines() {
@@ -90,8 +89,8 @@ func hasPrefix(name string, prefixes []string) bool {
 	return false
 }
 
-// bareTRTLLM recognises TensorRT-LLM before 1.2, whose names have no prefix: by
-// the label engine_type of a family that others prefix.
+// bareTRTLLM recognises TensorRT-LLM before 1.2, whose names have no prefix: by the label engine_type of a family that
+// others prefix.
 func bareTRTLLM(d *metric.Schema) bool {
 	for i := range d.Series {
 		if d.FamilyOf(i).Name == "e2e_request_latency_seconds" {
@@ -113,8 +112,8 @@ func hostTorchServe(d *metric.Schema) bool {
 	return false
 }
 
-// version looks for a version in the labels that may have it: those listed, and
-// the label version of a build or version information of the engine.
+// version looks for a version in the labels that may have it: those listed, and the label version of a build or
+// version information of the engine.
 func version(d *metric.Schema, k known) (v, from string) {
 	for i := range d.Series {
 		f, l := d.FamilyOf(i), d.Series[i].Labels

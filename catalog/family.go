@@ -10,8 +10,7 @@ import (
 // Direction says which way a quantity gets better.
 type Direction int8
 
-// The directions. Neutral: neither way is better: a change is worth
-// showing, but is no verdict.
+// The directions. Neutral: neither way is better: a change is worth showing, but is no verdict.
 const (
 	Neutral Direction = iota
 	HigherBetter
@@ -26,8 +25,8 @@ var directionNames = [...]string{"neutral", "higher", "lower"}
 // Category is what a quantity helps to answer about a run.
 type Category uint8
 
-// The questions, in the order in which people ask them. Check is none of theirs:
-// it checks whether the numbers of a server agree with each other.
+// The questions, in the order in which people ask them. Check is none of theirs: it checks whether the numbers of a
+// server agree with each other.
 const (
 	Other Category = iota
 	Throughput
@@ -74,38 +73,32 @@ func wordOf(names []string, i int) string {
 // Family is what the catalog knows of a family.
 type Family struct {
 	Engine string // "vllm"; "generic" for those of no engine
-	// Name is the newest name, as recordings spell it: a counter has lost its
-	// "_total".
+	// Name is the newest name, as recordings spell it: a counter has lost its "_total".
 	Name string
-	// Aliases are older and other spellings of it, with the prefixes of the
-	// engine, each without "_total" where it is a counter.
+	// Aliases are older and other spellings of it, with the prefixes of the engine, each without "_total" where it is a
+	// counter.
 	Aliases []string
-	// Scales has the factor that brings values and bucket bounds of an alias to
-	// the unit of the family; none is 1.
+	// Scales has the factor that brings values and bucket bounds of an alias to the unit of the family; none is 1.
 	Scales map[string]float64
-	// Implied has the labels that the name of an alias says: finished_reason of
-	// one that counts aborts only.
+	// Implied has the labels that the name of an alias says: finished_reason of one that counts aborts only.
 	Implied map[string][]metric.Label
 
 	Meaning string
 	Unit    string      // as package units names it; "" for none
 	Type    metric.Type // that the family is, whatever the server declares; Unknown when it is to be believed
 	Better  Direction
-	// Moves is when its values move: "arrival", "step", "token", "finish" (of a
-	// request), "poll" (of the server itself), "start" (constant) or "" when it is
-	// each event. Staleness is how old a value can be because the server renews it
-	// at intervals; 0 for none.
+	// Moves is when its values move: "arrival", "step", "token", "finish" (of a request), "poll" (of the server itself),
+	// "start" (constant) or "" when it is each event. Staleness is how old a value can be because the server renews it at
+	// intervals; 0 for none.
 	Moves     string
 	Staleness time.Duration
 	Aggregate Aggregate
-	// Only are the labels of those series that are the whole, where others are
-	// parts of it: priority="".
+	// Only are the labels of those series that are the whole, where others are parts of it: priority="".
 	Only []metric.Label
-	// Identity are the labels that say what a series is of, Volatile those that
-	// differ between two runs of the same; other labels name replicas.
+	// Identity are the labels that say what a series is of, Volatile those that differ between two runs of the same;
+	// other labels name replicas.
 	Identity, Volatile []string
-	// Canonical is the id of the quantity across engines: "ttft_s", "running"; ""
-	// for none.
+	// Canonical is the id of the quantity across engines: "ttft_s", "running"; "" for none.
 	Canonical string
 	// Above are levels of a gauge such that the time above them is worth knowing.
 	Above []float64

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Text returns how the quantity is made, for people: names of counters stand for
-// what they gained, name_sum and name_count for what the parts of a histogram
-// gained, and time for the seconds.
+// Text returns how the quantity is made, for people: names of counters stand for what they gained, name_sum and
+// name_count for what the parts of a histogram gained, and time for the seconds.
 func (r *Rule) Text() string {
 	text := r.Formula
 	if text == "" && r.Num != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Gain is what one series did over a stretch of time: its increase, or for a
-// gauge its values. Only the fields of its type are set.
+// Gain is what one series did over a stretch of time: its increase, or for a gauge its values. Only the fields of its
+// type are set.
 type Gain struct {
 	Family string // as the recording names it
 	Type   metric.Type
@@ -15,44 +15,39 @@ type Gain struct {
 	Source int // the endpoint, where a stretch has gains of several: equal labels do not make one series of them
 	Resets int // restarts that the gain was corrected for
 
-	// Total is the increase of a counter. Exact is the same as an integer where
-	// HasExact is set.
+	// Total is the increase of a counter. Exact is the same as an integer where HasExact is set.
 	Total    float64
 	Exact    uint64
 	HasExact bool
 
-	// Count and Sum are the increases of a histogram; HasSum reports whether it has a
-	// sum. Buckets are cumulative, ascending, with +Inf last; nil when unusable.
+	// Count and Sum are the increases of a histogram; HasSum reports whether it has a sum. Buckets are cumulative,
+	// ascending, with +Inf last; nil when unusable.
 	Count, Sum float64
 	HasSum     bool
 	Buckets    []Bucket
 
 	// TimeAvg is the mean of a gauge weighted by time.
 	TimeAvg, Min, Max float64
-	// First and Last are, of a counter and of a gauge, the sample that the
-	// increase is counted from and the last one, as the server shows them. Slices
-	// know only a mean, which is then Last, and no First.
+	// First and Last are, of a counter and of a gauge, the sample that the increase is counted from and the last one, as
+	// the server shows them. Slices know only a mean, which is then Last, and no First.
 	First, Last float64
 
-	// Above is the share of the time that a gauge was above each level of
-	// [Family] Above; nil when not known.
+	// Above is the share of the time that a gauge was above each level of [Family] Above; nil when not known.
 	Above []float64
-	// Born reports whether a counter or histogram appeared within the stretch, at its
-	// first event. What a counter showed then is part of the gain if other series
-	// of its family were there before.
+	// Born reports whether a counter or histogram appeared within the stretch, at its first event. What a counter showed
+	// then is part of the gain if other series of its family were there before.
 	Born bool
 
-	// Slices has what a counter, or the count of a histogram, gained in each slice
-	// of Stretch.SliceSeconds; nil when not known.
+	// Slices has what a counter, or the count of a histogram, gained in each slice of Stretch.SliceSeconds; nil when not
+	// known.
 	Slices []float64
 }
 
 // Bucket is the cumulative increase of one bucket of a histogram.
 type Bucket struct{ Upper, Count float64 }
 
-// Interval is what an endpoint gained between two instants, Seconds apart, which
-// are those of the polls that were used. Gains belong to the caller and are only
-// read.
+// Interval is what an endpoint gained between two instants, Seconds apart, which are those of the polls that were
+// used. Gains belong to the caller and are only read.
 type Interval struct {
 	Seconds float64
 	EndNS   int64 // when it ended; 0 is not known
@@ -64,8 +59,8 @@ type Interval struct {
 // Part is what of a gain a term takes.
 type Part uint8
 
-// The parts. Value, the zero value, is the increase of a counter and the last
-// value of a gauge; Mean is the mean of a gauge over time.
+// The parts. Value, the zero value, is the increase of a counter and the last value of a gauge; Mean is the mean of a
+// gauge over time.
 const (
 	Value Part = iota
 	Count
@@ -109,8 +104,8 @@ type Term struct {
 	Where  []metric.Label // the series must have these
 	Except []metric.Label // and none of these
 	Factor float64        // 0 is 1
-	// Optional reports whether a server without the family adds nothing. Otherwise what
-	// is missing makes the whole quantity missing.
+	// Optional reports whether a server without the family adds nothing. Otherwise what is missing makes the whole
+	// quantity missing.
 	Optional bool
 }
 
@@ -119,14 +114,14 @@ type Amount struct {
 	Value  float64
 	Series int // that were added up; 0 is missing
 	Resets int
-	// Bound: Value can only be too large: the sum of the largest values
-	// of several gauges, which need not have had them at the same time.
+	// Bound: Value can only be too large: the sum of the largest values of several gauges, which need not have had them
+	// at the same time.
 	Bound bool
 	Born  bool // see Gain.Born
 }
 
-// View is the gains of one scope, by the newest names of their families. Series
-// that repeat what others say are left out: see [Family] Aggregate and Only.
+// View is the gains of one scope, by the newest names of their families. Series that repeat what others say are left
+// out: see [Family] Aggregate and Only.
 type View struct {
 	Seconds      float64
 	EndNS        int64 // see Stretch
@@ -169,8 +164,7 @@ func has(l metric.Labels, where []metric.Label) bool {
 	return true
 }
 
-// Amount returns the value of a term: the sum over its series, or of a gauge what
-// the rule of its family says.
+// Amount returns the value of a term: the sum over its series, or of a gauge what the rule of its family says.
 func (v *View) Amount(t Term) Amount {
 	var a Amount
 	rule := v.rule(t.Family)
@@ -230,8 +224,7 @@ func (v *View) within(scope metric.Labels, pairs []metric.Label) *View {
 	return out
 }
 
-// split groups the view by the values of some labels, sorted. A series without
-// one of the labels is in no group.
+// split groups the view by the values of some labels, sorted. A series without one of the labels is in no group.
 func (v *View) split(names []string) []*View {
 	if len(names) == 0 {
 		return []*View{v}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hints say what turns families on, by the beginning of their names; the first
-// that fits counts. Section 3 of the design document engines.md.
+// hints say what turns families on, by the beginning of their names; the first that fits counts. Section 3 of the
+// design document engines.md.
 var hints = [...]struct{ prefix, text string }{
 	{"vllm:estimated_", "start vLLM with --enable-mfu-metrics"},
 	{"vllm:kv_block_", "start vLLM with --kv-cache-metrics"},
@@ -50,8 +50,7 @@ var hints = [...]struct{ prefix, text string }{
 	{"DCGM_FI_", "add the DCGM exporter (port 9400) as a target, and the field to its list of counters"},
 }
 
-// Hint says what gives a server a family of that name, its newest; "" when nothing
-// is known.
+// Hint says what gives a server a family of that name, its newest; "" when nothing is known.
 func Hint(family string) string {
 	for _, h := range hints {
 		if strings.HasPrefix(family, h.prefix) {
@@ -61,8 +60,8 @@ func Hint(family string) string {
 	return ""
 }
 
-// Families returns the families of the sums of a rule, those of its first way; a
-// rule that makes its results otherwise does not tell them.
+// Families returns the families of the sums of a rule, those of its first way; a rule that makes its results otherwise
+// does not tell them.
 func (r *Rule) Families() []string {
 	var out []string
 	for _, t := range slices.Concat(r.Num, r.Den) {

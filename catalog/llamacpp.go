@@ -9,9 +9,8 @@ func llamaPacks() []Pack {
 	return []Pack{{Name: LlamaPack, Title: "llama.cpp server", Prefixes: []string{llama}, Rules: append(llamaSpeed(), llamaState()...)}}
 }
 
-// llamaSpeed divides by the seconds that the server counts beside its tokens:
-// prompt counters move at the first token of a request and predicted ones at its
-// end, so that over the time they are jumpy.
+// llamaSpeed divides by the seconds that the server counts beside its tokens: prompt counters move at the first token
+// of a request and predicted ones at its end, so that over the time they are jumpy.
 func llamaSpeed() []Rule {
 	prompt, promptTime := increase(llama+"prompt_tokens"), increase(llama+"prompt_seconds")
 	predicted, predictedTime := increase(llama+"tokens_predicted"), increase(llama+"tokens_predicted_seconds")
@@ -48,8 +47,8 @@ func llamaState() []Rule {
 	}
 }
 
-// llamaBusySlots takes the window out of a mean since the start: times the calls
-// it is a counter. A restart in the window leaves nothing to take it from.
+// llamaBusySlots takes the window out of a mean since the start: times the calls it is a counter. A restart in the
+// window leaves nothing to take it from.
 func llamaBusySlots(v *View) []Derived {
 	mean, calls := llama+"n_busy_slots_per_decode", llama+"n_decode"
 	a, n := v.Series(mean), v.Series(calls)

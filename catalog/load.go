@@ -26,8 +26,8 @@ const (
 // table is a file of families.
 type table struct {
 	Engine string `yaml:"engine"`
-	// Prefixes are what names of families begin with, the newest first; a family
-	// is found under each of them. None is the names as they are.
+	// Prefixes are what names of families begin with, the newest first; a family is found under each of them. None is the
+	// names as they are.
 	Prefixes []string `yaml:"prefixes"`
 	// Relabel renames labels of older generations.
 	Relabel map[string]string `yaml:"relabel"`
@@ -40,12 +40,11 @@ type table struct {
 
 // Inputs are what a server cannot tell, for the quantities that need it.
 type Inputs struct {
-	// PeakTFLOPS and PeakGBs are what one GPU can do: 10^12 operations and 10^9
-	// bytes of its memory a second. 0 is not known.
+	// PeakTFLOPS and PeakGBs are what one GPU can do: 10^12 operations and 10^9 bytes of its memory a second. 0 is not
+	// known.
 	PeakTFLOPS float64 `yaml:"peak_tflops"`
 	PeakGBs    float64 `yaml:"peak_gb_s"`
-	// SLO are the longest times that are good, in seconds, by canonical id:
-	// ttft_s, itl_s, tpot_s, e2e_s, queue_s.
+	// SLO are the longest times that are good, in seconds, by canonical id: ttft_s, itl_s, tpot_s, e2e_s, queue_s.
 	SLO map[string]float64 `yaml:"slo"`
 }
 
@@ -70,8 +69,8 @@ type familyIn struct {
 	line      int
 }
 
-// UnmarshalYAML notes the line of a family. Decoding below a node forgets that
-// keys must be known, so they are checked here.
+// UnmarshalYAML notes the line of a family. Decoding below a node forgets that keys must be known, so they are checked
+// here.
 func (f *familyIn) UnmarshalYAML(n *yaml.Node) error {
 	type plain familyIn
 	var p plain

@@ -7,8 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// OmniPack is the name of the pack of vLLM-Omni's pipeline. Its autoregressive
-// stages are those of the pack of vLLM too, each on its own.
+// OmniPack is the name of the pack of vLLM-Omni's pipeline. Its autoregressive stages are those of the pack of vLLM
+// too, each on its own.
 const OmniPack = "vllm-omni"
 
 const omniPrefix = "vllm_omni:"
@@ -58,8 +58,7 @@ func omniPipeline() []Rule {
 	}
 }
 
-// omniOnly applies a rule to servers of vLLM-Omni only, of those whose families
-// vLLM has too.
+// omniOnly applies a rule to servers of vLLM-Omni only, of those whose families vLLM has too.
 func omniOnly(r *Rule) func(*View) []Derived {
 	return func(v *View) []Derived {
 		if !isOmni(v) {
@@ -69,8 +68,7 @@ func omniOnly(r *Rule) func(*View) []Derived {
 	}
 }
 
-// ifMade makes a rule of what only some pipelines make, sound or images: the others
-// do not miss it.
+// ifMade makes a rule of what only some pipelines make, sound or images: the others do not miss it.
 func (r Rule) ifMade() Rule {
 	plain := r
 	if r.Formula == "" {
@@ -97,9 +95,8 @@ func omniEnded() []Term {
 	return []Term{{Family: omniSuccess, Except: omniAborts}, {Family: omniFailed}}
 }
 
-// endedOf is the value of omniEnded. A server shows no reason before a request ends
-// for it, so that one that shows no success but failures had none, unless it tells
-// the time of some.
+// endedOf is the value of omniEnded. A server shows no reason before a request ends for it, so that one that shows no
+// success but failures had none, unless it tells the time of some.
 func endedOf(v *View) total {
 	failed, success := v.total(Term{Family: omniFailed}), v.total(Term{Family: omniSuccess, Except: omniAborts})
 	if success.series == 0 && v.Amount(Term{Family: omniE2E, Part: Count}).Value > 0 {

@@ -56,8 +56,8 @@ func omniAudioRules() []Rule {
 	return append(rules, audioGoodputRules()...)
 }
 
-// slo is the share of the observations of a family that are at most each of xs, by
-// stage, and of the time to the first packet at most what the user asks for.
+// slo is the share of the observations of a family that are at most each of xs, by stage, and of the time to the first
+// packet at most what the user asks for.
 func slo(name, help, family string, xs ...float64) Rule {
 	return Rule{Name: name, Unit: "ratio", Help: help, Category: Latency, Better: HigherBetter,
 		Formula: "d(bucket{le=slo}) / d(count)", Make: func(v *View) []Derived {
@@ -124,8 +124,7 @@ func sampleRateOf(v *View) []Derived {
 	})
 }
 
-// continuity compares the counter at 100 ms with the bucket at 0.1 s, which count
-// the same streams.
+// continuity compares the counter at 100 ms with the bucket at 0.1 s, which count the same streams.
 func (o *omniRun) continuity() []Derived {
 	counter := o.v.total(increase(audioContinuity, "threshold_ms", "100")...)
 	a, status := o.v.attainment(audioUnderrun, 0.1)
@@ -135,9 +134,8 @@ func (o *omniRun) continuity() []Derived {
 	return countDiffers(counter, total{sum: a.Lower, series: 1, born: status == BornInWindow, families: []string{audioUnderrun}})
 }
 
-// audioGoodputRules bound how many streams were all right in every respect: faster
-// than real time, with an early first packet, without a gap. Only how many met each
-// goal is known, so the answer is an interval.
+// audioGoodputRules bound how many streams were all right in every respect: faster than real time, with an early first
+// packet, without a gap. Only how many met each goal is known, so the answer is an interval.
 func audioGoodputRules() []Rule {
 	const formula = "max(0, sum p_i - (k-1)) to min p_i of RTF <= 1, TTFP <= slo, underrun <= 0.1 s"
 	return []Rule{
@@ -152,8 +150,7 @@ func audioGoodputRules() []Rule {
 // earlyPacket is when a first packet is early, in seconds, unless the user says.
 const earlyPacket = 1.0
 
-// audioGoodput is of the stages whose streams have all three families, or with
-// rate what they give a second.
+// audioGoodput is of the stages whose streams have all three families, or with rate what they give a second.
 func audioGoodput(v *View, rate bool) []Derived {
 	early := earlyPacket
 	if own := v.Inputs().SLO["ttft_s"]; own > 0 {
@@ -191,10 +188,9 @@ func audioGoodput(v *View, rate bool) []Derived {
 	})
 }
 
-// allGood bounds how many of n requests met several goals, of each of which is
-// known how many observations did: all that missed one may be others, or the same
-// (Fréchet). An observation of a request that is none of the n, and a request
-// without one, may have met the goal or missed it.
+// allGood bounds how many of n requests met several goals, of each of which is known how many observations did: all
+// that missed one may be others, or the same (Fréchet). An observation of a request that is none of the n, and a
+// request without one, may have met the goal or missed it.
 func allGood(n float64, goals []SLOAttainment) (lower, upper float64) {
 	bad, most := 0.0, n
 	for _, g := range goals {

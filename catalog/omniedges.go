@@ -59,8 +59,7 @@ func (o *omniRun) part(e edge, family string, p Part) total {
 	return o.v.total(Term{Family: family, Part: p, Where: e.labels()})
 }
 
-// omniEdgeRules are the rules of each pair of stages, over all pairs of their
-// replicas.
+// omniEdgeRules are the rules of each pair of stages, over all pairs of their replicas.
 func omniEdgeRules() []Rule {
 	per := func(name, unit, help string, q Category, better Direction, formula string, of func(*omniRun, edge) []Derived) Rule {
 		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perRun(func(o *omniRun) []Derived {
@@ -99,8 +98,8 @@ func omniEdgeRules() []Rule {
 	}
 }
 
-// hopMean is partial when parts of the hop are missing, or were not observed for
-// every chunk: an observation whose replica cannot be told is left out.
+// hopMean is partial when parts of the hop are missing, or were not observed for every chunk: an observation whose
+// replica cannot be told is left out.
 func (o *omniRun) hopMean(e edge) []Derived {
 	d := o.whole(o.hop(e).some(o.n), e)
 	if len(d) > 0 && d[0].Status.Defined() && o.spread(e).sum > 0 {
@@ -128,8 +127,7 @@ func (o *omniRun) whole(d []Derived, hops ...edge) []Derived {
 	return d
 }
 
-// rate is bytes by a time. Pairs of sums whose counts differ are of different
-// chunks.
+// rate is bytes by a time. Pairs of sums whose counts differ are of different chunks.
 func (o *omniRun) rate(e edge, family string) []Derived {
 	d := o.part(e, omniSize, Sum).some(o.part(e, family, Sum))
 	if len(d) > 0 && d[0].Status.Defined() && differ(o.part(e, omniSize, Count).sum, o.part(e, family, Count).sum) {
@@ -141,8 +139,7 @@ func (o *omniRun) rate(e edge, family string) []Derived {
 
 func differ(a, b float64) bool { return a-b > 0.5 || b-a > 0.5 }
 
-// spread is the most less the fewest observations that a family of the edge has,
-// of at least two.
+// spread is the most less the fewest observations that a family of the edge has, of at least two.
 func (o *omniRun) spread(e edge) total {
 	var all total
 	var counts []float64

@@ -7,13 +7,11 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// vllm-omni puts the labels stage and replica in the place of the label engine of
-// vLLM's families. Servers that do not do so yet number the replicas of all stages
-// in their order, which numberStages undoes.
+// vllm-omni puts the labels stage and replica in the place of the label engine of vLLM's families. Servers that do not
+// do so yet number the replicas of all stages in their order, which numberStages undoes.
 
-// numberStages gives the series of vLLM's families in the view of a vLLM-Omni
-// server the stage and replica that their engine stands for, as far as edges and
-// other stages tell how many replicas each stage has. Where they do not, each
+// numberStages gives the series of vLLM's families in the view of a vLLM-Omni server the stage and replica that their
+// engine stands for, as far as edges and other stages tell how many replicas each stage has. Where they do not, each
 // engine is a stage of its own, named after it.
 func (p *Plan) numberStages(v *View) {
 	if !isOmni(v) {
@@ -38,8 +36,8 @@ func (p *Plan) numberStages(v *View) {
 	}
 }
 
-// engineStages returns the stage and replica of each engine; empty when what the
-// server shows of its stages does not agree with its engines.
+// engineStages returns the stage and replica of each engine; empty when what the server shows of its stages does not
+// agree with its engines.
 func (v *View) engineStages() map[string][2]string {
 	replicas, other := v.stageSizes()
 	out := map[string][2]string{}
@@ -76,8 +74,7 @@ func (v *View) engineStages() map[string][2]string {
 // maxStages bounds the numbers of stages and replicas that are believed.
 const maxStages = 1024
 
-// stageSizes returns how many replicas each stage has, by its number, and the
-// stages that are no language models.
+// stageSizes returns how many replicas each stage has, by its number, and the stages that are no language models.
 func (v *View) stageSizes() (replicas map[int]int, other map[int]bool) {
 	replicas, other = map[int]int{}, map[int]bool{}
 	see := func(l metric.Labels, stage, replica string) (s int, ok bool) {

@@ -7,9 +7,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// omniSplitRules take the end-to-end time of a request apart. Distributions do
-// not subtract, means do: every part is a sum over all requests by the number N of
-// those that succeeded.
+// omniSplitRules take the end-to-end time of a request apart. Distributions do not subtract, means do: every part is a
+// sum over all requests by the number N of those that succeeded.
 func omniSplitRules() []Rule {
 	part := func(name, help, formula string, of func(*omniRun) []Derived) Rule {
 		return Rule{Name: name, Unit: "seconds", Help: help, Category: TimeSpent, Formula: formula, Better: LowerBetter, Make: perRun(of)}
@@ -66,8 +65,7 @@ func (o *omniRun) inStages() total {
 // hops are the transfers of all edges.
 func (o *omniRun) hops() total { return o.v.total(hopTerms()...) }
 
-// slack is the time of all requests outside the stages, missing where no stage
-// has a time.
+// slack is the time of all requests outside the stages, missing where no stage has a time.
 func (o *omniRun) slack() total {
 	stages := o.inStages()
 	if stages.series == 0 || o.e2e.series == 0 {
@@ -76,8 +74,8 @@ func (o *omniRun) slack() total {
 	return o.e2e.and(-1, stages)
 }
 
-// in makes a result partial when a stage has no time family, so that its time is
-// in the slack, and when engines stand for stages, so that others may be hidden.
+// in makes a result partial when a stage has no time family, so that its time is in the slack, and when engines stand
+// for stages, so that others may be hidden.
 func (d Derived) in(o *omniRun) Derived {
 	for _, s := range o.stages {
 		if strings.HasPrefix(s.name, "engine") {
@@ -101,8 +99,8 @@ func (o *omniRun) overlap() []Derived {
 	return single(s.by(o.n).in(o))
 }
 
-// residual is what is left of the slack. A server that has no queue family, or no
-// transfers, has nothing of them to subtract.
+// residual is what is left of the slack. A server that has no queue family, or no transfers, has nothing of them to
+// subtract.
 func (o *omniRun) residual() []Derived {
 	rest := o.slack()
 	if rest.series == 0 {

@@ -11,8 +11,8 @@ import (
 // omniStage is one stage of a pipeline.
 type omniStage struct {
 	name string
-	// time is the sum over all requests of the time in the stage, count how many
-	// there were. timed is unset for a stage that no family gives the time of.
+	// time is the sum over all requests of the time in the stage, count how many there were. timed is unset for a stage
+	// that no family gives the time of.
 	time, count, queue total
 	timed              bool
 	// replicas has what each replica served and generated, by its label.
@@ -26,8 +26,7 @@ type replicaLoad struct{ served, tokens total }
 
 func (s *omniStage) label() metric.Label { return metric.Label{Name: "stage", Value: s.name} }
 
-// omniRun is a pipeline over a stretch: section 4.2 of the design document
-// derived-metrics.md.
+// omniRun is a pipeline over a stretch: section 4.2 of the design document derived-metrics.md.
 type omniRun struct {
 	v      *View
 	n, e2e total // the requests that succeeded and their time
@@ -84,8 +83,8 @@ func compareNumbers(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// stageTimes are the families that give the time in a stage, the best first: an
-// autoregressive stage counts its own queue in, as others do.
+// stageTimes are the families that give the time in a stage, the best first: an autoregressive stage counts its own
+// queue in, as others do.
 var stageTimes = [...]struct{ time, queue string }{{vllmE2E, vllmQueue}, {omniStageTime, omniInQueue}}
 
 func (o *omniRun) stage(name string) *omniStage {
@@ -108,8 +107,7 @@ func (o *omniRun) stage(name string) *omniStage {
 // replicaCounts are the families that count the requests of each replica.
 var replicaCounts = [...]string{vllmE2E, omniPrefix + "diffusion_exec_s", omniPrefix + "audio_duration_s", omniPrefix + "audio_rtf"}
 
-// replicasOf finds the replicas of a stage: those that any of its series, or an
-// edge to or from it, names.
+// replicasOf finds the replicas of a stage: those that any of its series, or an edge to or from it, names.
 func (o *omniRun) replicasOf(s *omniStage, where []metric.Label) {
 	for _, ends := range [][2]string{{"stage", "replica"}, {"from_stage", "from_replica"}, {"to_stage", "to_replica"}} {
 		for _, gains := range o.v.byName {
@@ -216,9 +214,8 @@ func (t total) some(u total) []Derived {
 	return single(t.by(u))
 }
 
-// checkCount flags the time of a stage that served another number of requests
-// than the pipeline: some were under way at an edge of the stretch, aborted, or
-// made of several.
+// checkCount flags the time of a stage that served another number of requests than the pipeline: some were under way
+// at an edge of the stretch, aborted, or made of several.
 func (o *omniRun) checkCount(s *omniStage, d Derived) Derived {
 	if diff := s.count.sum - o.n.sum; d.Status.Defined() && (diff > 0.01*o.n.sum || -diff > 0.01*o.n.sum) {
 		d.Flag("count_differs")

@@ -6,16 +6,14 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Plan applies the packs of a catalog to stretches one after the other. What the
-// series of a stretch are to the rules it finds out once: the slices of a window
-// have the same series, and finding that out is most of the work. A Plan is not for
-// several goroutines at a time.
+// Plan applies the packs of a catalog to stretches one after the other. What the series of a stretch are to the rules
+// it finds out once: the slices of a window have the same series, and finding that out is most of the work. A Plan is
+// not for several goroutines at a time.
 type Plan struct {
 	catalog *Catalog
 	gains   []Gain  // of the last stretch
 	views   []scope // of them
-	// renamed are those gains that the rules see under other labels or in another
-	// unit, each after what it was made of.
+	// renamed are those gains that the rules see under other labels or in another unit, each after what it was made of.
 	renamed []renamed
 }
 
@@ -34,8 +32,8 @@ type renamed struct {
 // Plan returns an empty plan.
 func (c *Catalog) Plan() *Plan { return &Plan{catalog: c} }
 
-// Derive applies all packs to what one endpoint gained. The results are sorted:
-// by pack, scope, rule, then by further labels, numbers as numbers.
+// Derive applies all packs to what one endpoint gained. The results are sorted: by pack, scope, rule, then by further
+// labels, numbers as numbers.
 func (c *Catalog) Derive(s Interval, span Span) []Derived { return c.Plan().Derive(s, span) }
 
 // Derive does what [Catalog.Derive] does.
@@ -90,8 +88,7 @@ func (p *Plan) lay(gains []Gain) {
 	}
 }
 
-// rename returns a gain under other labels and, where scale is neither 0 nor 1,
-// in another unit.
+// rename returns a gain under other labels and, where scale is neither 0 nor 1, in another unit.
 func (p *Plan) rename(g *Gain, labels metric.Labels, scale float64) *Gain {
 	if scale == 1 {
 		scale = 0

@@ -2,8 +2,7 @@ package catalog
 
 import "slices"
 
-// RayPack and RayProxyPack are the names of the packs of Ray Serve: of its
-// deployments, and of the proxy before them.
+// RayPack and RayProxyPack are the names of the packs of Ray Serve: of its deployments, and of the proxy before them.
 const (
 	RayPack      = "ray"
 	RayProxyPack = "ray-proxy"

@@ -9,8 +9,8 @@ import (
 // SGLangPack is the name of the pack of SGLang.
 const SGLangPack = "sglang"
 
-// sglang begins the names of SGLang's families. Those of its schedulers are of
-// rank 0 only, and of all priorities: their tables say so.
+// sglang begins the names of SGLang's families. Those of its schedulers are of rank 0 only, and of all priorities:
+// their tables say so.
 const sglang = "sglang:"
 
 func sglangPacks() []Pack {
@@ -46,9 +46,8 @@ func sglangLatency() []Rule {
 	}
 }
 
-// sglangCountGap is how far the counts of TTFT and end-to-end latency may differ
-// for the difference of their sums to mean something: requests under way at the
-// edges of the window make them differ a little.
+// sglangCountGap is how far the counts of TTFT and end-to-end latency may differ for the difference of their sums to
+// mean something: requests under way at the edges of the window make them differ a little.
 const sglangCountGap = 0.05
 
 func sglangTPOT(v *View) []Derived {
@@ -159,8 +158,7 @@ func sglangEfficiency() []Rule {
 	}
 }
 
-// sglangAcceptance is the ratio of sums, or else the gauge, which is 0 when there
-// is no speculation.
+// sglangAcceptance is the ratio of sums, or else the gauge, which is 0 when there is no speculation.
 func sglangAcceptance(v *View) []Derived {
 	d, some := v.divide(increase(sglang+"generation_tokens"), increase(sglang+"spec_verify_calls"))
 	if some && d.Status != Missing {
@@ -192,8 +190,8 @@ func sglangGraphs(v *View) []Derived {
 
 func sglangTransfers() []Rule {
 	return []Rule{
-		// Megabytes per millisecond are gigabytes per second. Older servers have
-		// gauges of the last transfer, which add up to nothing.
+		// Megabytes per millisecond are gigabytes per second. Older servers have gauges of the last transfer, which add up
+		// to nothing.
 		{Name: "kv_transfer_gb_s", Unit: "gb/s", Help: "Speed of KV transfers while they run.", Category: Throughput, Better: HigherBetter,
 			Num: sumOf(sglang + "kv_transfer_total_mb"), Den: sumOf(sglang + "kv_transfer_latency_ms")},
 		rate("kv_transfer_load_gb_s", "gb/s", "KV transfers over the whole time.", times(1e-3, sumOf(sglang+"kv_transfer_total_mb"))).category(Throughput, Neutral),

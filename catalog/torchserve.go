@@ -1,7 +1,6 @@
 package catalog
 
-// TorchServePack and TorchServeHostPack are the names of the packs of TorchServe:
-// of its models, and of its frontend.
+// TorchServePack and TorchServeHostPack are the names of the packs of TorchServe: of its models, and of its frontend.
 const (
 	TorchServePack     = "torchserve"
 	TorchServeHostPack = "torchserve-host"
@@ -15,9 +14,8 @@ func torchservePacks() []Pack {
 	}
 }
 
-// torchserveModel counts requests at their arrival, of REST and gRPC, but times
-// only at the end of REST predictions: means are too low by the share of gRPC and
-// of failures.
+// torchserveModel counts requests at their arrival, of REST and gRPC, but times only at the end of REST predictions:
+// means are too low by the share of gRPC and of failures.
 func torchserveModel() []Rule {
 	requests := increase("ts_inference_requests")
 	inference, queue := times(1e-6, increase("ts_inference_latency_microseconds")), times(1e-6, increase("ts_queue_latency_microseconds"))

@@ -9,8 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// The families of Triton's statistics extension, and the rules of section 3.2 of
-// the design document triton.md. Durations are in nanoseconds.
+// The families of Triton's statistics extension, and the rules of section 3.2 of the design document triton.md.
+// Durations are in nanoseconds.
 const (
 	tritonPrefix     = "triton_stats_"
 	tritonInferences = tritonPrefix + "inferences_total"
@@ -123,8 +123,7 @@ func combinedRule(cached bool) *Rule {
 	return r
 }
 
-// overhead is what of a request is neither queue nor compute nor cache. It keeps
-// a negative value and shows 0.
+// overhead is what of a request is neither queue nor compute nor cache. It keeps a negative value and shows 0.
 func overhead(v *View) []Derived {
 	parts := []*Rule{{Num: []Term{requestTime("success")}, Den: []Term{requestCount("success")}},
 		{Num: []Term{requestTime("queue")}, Den: []Term{requestCount("queue")}}, combinedRule(cacheOn(v))}
@@ -150,8 +149,7 @@ func overhead(v *View) []Derived {
 // sized is a batch size and how often it was executed.
 type sized struct{ size, executions, inferNS float64 }
 
-// batchSizes returns the batch sizes of a model in ascending order, and how many
-// resets their counters had.
+// batchSizes returns the batch sizes of a model in ascending order, and how many resets their counters had.
 func batchSizes(v *View) (out []sized, resets int) {
 	inferNS := map[metric.Labels]float64{}
 	for _, g := range v.Series(tritonBatchNS, stat("compute_infer")...) {
@@ -170,8 +168,8 @@ func batchSizes(v *View) (out []sized, resets int) {
 	return out, resets
 }
 
-// batchPercentiles is the exact distribution of batch sizes, as executions see it
-// and as inferences do: the smallest size whose cumulative share reaches p.
+// batchPercentiles is the exact distribution of batch sizes, as executions see it and as inferences do: the smallest
+// size whose cumulative share reaches p.
 func batchPercentiles(v *View) []Derived {
 	sizes, resets := batchSizes(v)
 	if len(sizes) == 0 {
@@ -259,8 +257,7 @@ func nextResponse(v *View) []Derived {
 	return []Derived{d}
 }
 
-// checkTriton flags means that cannot be: early servers had durations that
-// underflowed.
+// checkTriton flags means that cannot be: early servers had durations that underflowed.
 func checkTriton(v *View, d *Derived) {
 	if d.Unit == "seconds" && v.Seconds > 0 && math.Abs(d.Value) > 1000*v.Seconds {
 		d.Flag("implausible")

@@ -18,8 +18,7 @@ func tritonPerfAnalyzerPack() Pack {
 	return Pack{Name: TritonPerfAnalyzerPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
 }
 
-// fleet is the models of one endpoint, each in the version that perf_analyzer
-// would take.
+// fleet is the models of one endpoint, each in the version that perf_analyzer would take.
 type fleet struct {
 	names    []string
 	view     map[string]*View
@@ -58,8 +57,8 @@ func newFleet(v *View) *fleet {
 	return f
 }
 
-// leaves returns the distinct models below an ensemble that are none themselves;
-// ok is false when one of them has no statistics.
+// leaves returns the distinct models below an ensemble that are none themselves; ok is false when one of them has no
+// statistics.
 func (f *fleet) leaves(name string) (out []string, ok bool) {
 	ok = true
 	seen := map[string]bool{name: true}
@@ -84,14 +83,12 @@ func (f *fleet) leaves(name string) (out []string, ok bool) {
 	return out, ok
 }
 
-// ensembleParts are the statistics that an ensemble takes from its composing
-// models.
+// ensembleParts are the statistics that an ensemble takes from its composing models.
 var ensembleParts = [...]string{"queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"}
 
-// ensembles gives what the composing models of each ensemble took: exact, their
-// time over the requests of the ensemble, and as perf_analyzer adds it up, the
-// sum of their own averages, in which a step that is called three times counts
-// once.
+// ensembles gives what the composing models of each ensemble took: exact, their time over the requests of the
+// ensemble, and as perf_analyzer adds it up, the sum of their own averages, in which a step that is called three times
+// counts once.
 func ensembles(v *View) []Derived {
 	f := newFleet(v)
 	var out []Derived
@@ -118,8 +115,7 @@ func ensembles(v *View) []Derived {
 	return out
 }
 
-// ensemblePart computes one of them; false when the server has no such
-// statistic.
+// ensemblePart computes one of them; false when the server has no such statistic.
 func (f *fleet) ensemblePart(d *Derived, name string, leaves []string, part string, exact bool) bool {
 	there := false
 	for _, leaf := range leaves {
@@ -165,8 +161,8 @@ var paStats = [...]struct{ name, stat string }{
 	{"compute_output_us", "compute_output"}, {"cache_hit_us", "cache_hit"}, {"cache_miss_us", "cache_miss"},
 }
 
-// perfAnalyzer gives the whole microseconds that perf_analyzer prints, so that
-// old reports can be compared: section 2 of the design document triton.md.
+// perfAnalyzer gives the whole microseconds that perf_analyzer prints, so that old reports can be compared: section 2
+// of the design document triton.md.
 func perfAnalyzer(v *View) []Derived {
 	f := newFleet(v)
 	var out []Derived
@@ -195,8 +191,8 @@ func perfAnalyzer(v *View) []Derived {
 	return out
 }
 
-// paAverage is ns / (count * 1000), 0 for a count of 0; of an ensemble the sum of
-// those of its composing models, but for the request itself.
+// paAverage is ns / (count * 1000), 0 for a count of 0; of an ensemble the sum of those of its composing models, but
+// for the request itself.
 func (f *fleet) paAverage(name, stat string) (us uint64, ok bool) {
 	if len(f.compose[name]) > 0 && stat != "success" {
 		return f.paSum(name, func(leaf string) (uint64, bool) { return f.paAverage(leaf, stat) })

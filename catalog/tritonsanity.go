@@ -2,8 +2,7 @@ package catalog
 
 import "math"
 
-// tritonSanity counts what does not fit together: section 3.2 of the design
-// document triton.md, "Sanity columns".
+// tritonSanity counts what does not fit together: section 3.2 of the design document triton.md, "Sanity columns".
 func tritonSanity() []Rule {
 	return []Rule{
 		{Name: tritonName + "invariant_violations", Unit: "count", Make: invariantViolations},
@@ -31,8 +30,8 @@ func counted(n float64, families ...string) []Derived {
 	return []Derived{{Value: n, Shown: n, Families: families}}
 }
 
-// invariantViolations counts the invariants of section 1.3 that fail by more than
-// one percent. One whose input is missing cannot fail.
+// invariantViolations counts the invariants of section 1.3 that fail by more than one percent. One whose input is
+// missing cannot fail.
 func invariantViolations(v *View) []Derived {
 	n := 0
 	expect := func(a, b Amount) {
@@ -71,8 +70,7 @@ func invariantViolations(v *View) []Derived {
 	return counted(float64(n), tritonBatches, tritonBatchNS, tritonExecutions, tritonInferences, tritonRequests)
 }
 
-// implausible counts the means of requests that are longer than a thousand times
-// the stretch.
+// implausible counts the means of requests that are longer than a thousand times the stretch.
 func implausible(v *View) []Derived {
 	n, seen := 0, false
 	for _, r := range tritonAverages() {

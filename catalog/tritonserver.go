@@ -2,9 +2,8 @@ package catalog
 
 import "slices"
 
-// TritonServerPack and TritonHostPack are the names of the packs of Triton's
-// Prometheus page: of its models, and of the machine. The packs of its statistics
-// extension are [TritonPack] and its neighbours, which know more.
+// TritonServerPack and TritonHostPack are the names of the packs of Triton's Prometheus page: of its models, and of
+// the machine. The packs of its statistics extension are [TritonPack] and its neighbours, which know more.
 const (
 	TritonServerPack = "triton"
 	TritonHostPack   = "triton-host"
@@ -27,8 +26,8 @@ func tritonServerPacks() []Pack {
 // nvTime is a sum of microseconds as seconds.
 func nvTime(of string) []Term { return times(1e-6, increase(nvInference+of+"_duration_us")) }
 
-// nvComputed are the requests that were computed: durations of the computation are
-// added once for each of them, and not for what came from the cache.
+// nvComputed are the requests that were computed: durations of the computation are added once for each of them, and
+// not for what came from the cache.
 func nvComputed() []Term {
 	return minus(increase(nvInference+"request_success"), maybe(increase(nvCache+"num_hits_per_model")))
 }
@@ -74,8 +73,7 @@ func nvSummary(of string) Rule {
 		category(Latency, LowerBetter)
 }
 
-// nvOverhead is a difference of means, which may be below zero by the microseconds
-// that the server cuts off.
+// nvOverhead is a difference of means, which may be below zero by the microseconds that the server cuts off.
 func nvOverhead(v *View) []Derived {
 	request, some := v.divide(nvTime("request"), increase(nvInference+"request_success"))
 	if !some {
@@ -171,8 +169,8 @@ func nvCapacity(v *View) []Derived {
 	return []Derived{{Value: x, Shown: x, Families: []string{family}}}
 }
 
-// nvHost are of the machine. An ensemble counts its inferences once more than its
-// models, so energy by inference can be too low.
+// nvHost are of the machine. An ensemble counts its inferences once more than its models, so energy by inference can
+// be too low.
 func nvHost() []Rule {
 	energy := increase("nv_energy_consumption")
 	return []Rule{

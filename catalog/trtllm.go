@@ -5,9 +5,8 @@ import "slices"
 // TRTLLMPack is the name of the pack of TensorRT-LLM.
 const TRTLLMPack = "trtllm"
 
-// trtllm begins the names of TensorRT-LLM's families. Its gauges move only when a
-// request completes, and show the last moments of a run for ever after: no mean
-// over time is made of them, and a largest value of theirs is only a bound.
+// trtllm begins the names of TensorRT-LLM's families. Its gauges move only when a request completes, and show the last
+// moments of a run for ever after: no mean over time is made of them, and a largest value of theirs is only a bound.
 const trtllm = "trtllm_"
 
 func trtllmPacks() []Pack {

@@ -64,8 +64,7 @@ func (f *Family) rank(name string) int {
 	return max(0, slices.Index(f.Aliases, name)+1)
 }
 
-// newest returns a gain as the newest generation of its server would show it; the
-// given one where it is of that.
+// newest returns a gain as the newest generation of its server would show it; the given one where it is of that.
 func (p *Plan) newest(f *Family, g *Gain) *Gain {
 	labels := p.catalog.Labels(f, g.Labels)
 	if implied := f.Implied[g.Family]; len(implied) > 0 {
@@ -85,8 +84,7 @@ func (f *Family) repeats(l metric.Labels) bool {
 	})
 }
 
-// wholes leaves out the series that are parts of others. Without any whole the
-// parts stand for it.
+// wholes leaves out the series that are parts of others. Without any whole the parts stand for it.
 func wholes(gains []*Gain, only []metric.Label) []*Gain {
 	var out []*Gain
 	for _, g := range gains {

@@ -5,8 +5,8 @@ import "slices"
 // VLLMPack is the name of the pack of vLLM.
 const VLLMPack = "vllm"
 
-// vllm begins the names of vLLM's families: those of a server, of each stage of
-// vLLM-Omni, of each model of Triton's vLLM backend, and those that Ray passes on.
+// vllm begins the names of vLLM's families: those of a server, of each stage of vLLM-Omni, of each model of Triton's
+// vLLM backend, and those that Ray passes on.
 const vllm = "vllm:"
 
 // The families that several rules speak of.
@@ -65,8 +65,7 @@ func vllmThroughput() []Rule {
 	}
 }
 
-// decodeBatch is the gaps between tokens by the steps. Speculative decoding gives
-// several tokens in a step.
+// decodeBatch is the gaps between tokens by the steps. Speculative decoding gives several tokens in a step.
 func decodeBatch(v *View) []Derived {
 	d, some := v.divide(countOf(vllmITL), countOf(vllmSteps))
 	if !some {

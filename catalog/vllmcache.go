@@ -102,8 +102,7 @@ func cacheConfig(configs []*Gain, g *Gain) (blocks, size float64, ok bool) {
 	return 0, 0, false
 }
 
-// kvCapacity is defined only when the cache was full: an empty one tells nothing
-// of the size of requests.
+// kvCapacity is defined only when the cache was full: an empty one tells nothing of the size of requests.
 func kvCapacity(v *View) []Derived {
 	usage, running := v.Amount(meanOver(vllmKV)[0]), v.Amount(meanOver(vllmRunning)[0])
 	if usage.Series == 0 || running.Series == 0 || usage.Value < 0.9 || running.Value <= 0 || usage.Series > 1 {
@@ -113,9 +112,8 @@ func kvCapacity(v *View) []Derived {
 	return []Derived{{Value: n, Shown: n, Families: []string{vllmKV, vllmRunning}}}
 }
 
-// preemptedShare bounds the share of the requests with at least one preemption.
-// With s of those with two or more and m preemptions on average, it is at least s,
-// and at most m - s, as each of the former counts twice.
+// preemptedShare bounds the share of the requests with at least one preemption. With s of those with two or more and m
+// preemptions on average, it is at least s, and at most m - s, as each of the former counts twice.
 func preemptedShare(v *View) []Derived {
 	twice := beyond(v, vllmPreemptions, 1)
 	mean, some := v.divide(sumOf(vllmPreemptions), countOf(vllmPreemptions))

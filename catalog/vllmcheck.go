@@ -54,10 +54,9 @@ func vllmChecks() []Rule {
 	}
 }
 
-// selfCheck is the difference of two sums that are the same, by the first. It is
-// flagged "violated" when it is more than rounding and, where one side is counted
-// when requests end and the other before, than the requests that were under way
-// at the edges of the window can explain.
+// selfCheck is the difference of two sums that are the same, by the first. It is flagged "violated" when it is more
+// than rounding and, where one side is counted when requests end and the other before, than the requests that were
+// under way at the edges of the window can explain.
 func selfCheck(name, help string, edges bool, a, b []Term) Rule {
 	formula := "(" + formulaOf(a) + " - (" + formulaOf(b) + ")) / " + formulaOf(a)
 	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Formula: formula, WindowOnly: true, Make: func(v *View) []Derived {
@@ -78,8 +77,8 @@ func selfCheck(name, help string, edges bool, a, b []Term) Rule {
 	}}
 }
 
-// underWay is the requests in the engine at both edges of the window by those
-// that ended within it: the largest error of what is counted at their end.
+// underWay is the requests in the engine at both edges of the window by those that ended within it: the largest error
+// of what is counted at their end.
 func underWay(v *View) (share float64, ok bool) {
 	ended, n := v.Amount(increase(vllmSuccess)[0]).Value, 0.0
 	for _, family := range []string{vllmRunning, vllmWaiting} {
