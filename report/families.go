@@ -19,25 +19,83 @@ func (t *pageBuilder) listed(m *summary.Metric, endpoint int) bool {
 	return t.o.Families || t.o.All || !t.explained[endpoint]
 }
 
-// shown walks the series of one type that the options let through.
-func (t *pageBuilder) shown(typ metric.Type, moved func(*summary.Series) bool,
-	row func(*summary.Metric, *summary.Series)) {
+// familyKind is how the series of a type are told: the table, its columns between those that say which series, and the
+// cells under these. A series that did not move is told only on request.
+type familyKind struct {
+	typ             metric.Type
+	id, title, head string
+	columns         []column
+	cells           func(m *summary.Metric, s *summary.Series) (cells []cell, moved bool) // nil for no data
+}
+
+// families has a table for each type that the run has series of.
+func (t *pageBuilder) families() {
+	var flags histest.Flags
+	spread := t.histogramColumns()
+	percentiles := func(u string, n int64, noSum bool, avg float64, list []histest.Estimate) ([]cell, bool) {
+		return t.histogramCells(u, n, nanIf(noSum, avg), list, &flags), n != 0
+	}
+	for _, k := range []familyKind{
+		{metric.Counter, "counters", "counters", "COUNTER",
+			[]column{number("total", "TOTAL"), number("rate", "PER SECOND"), number("resets", "RESETS")}, counterCells},
+		{metric.Gauge, "gauges", "gauges", "GAUGE", []column{number("avg", "AVG"), hidden("time_avg"), number("min", "MIN"),
+			number("max", "MAX"), number("p50", "P50"), number("p99", "P99"), number("last", "LAST")}, t.gaugeCells},
+		{metric.Histogram, "histograms", "histograms", "HISTOGRAM", spread,
+			func(m *summary.Metric, s *summary.Series) ([]cell, bool) {
+				if h := s.Histogram; h != nil {
+					return percentiles(m.ShownUnit(), h.Count, h.NoSum, h.Avg, h.Quantiles)
+				}
+				return nil, false
+			}},
+		{metric.Summary, "summaries", "summaries", "SUMMARY", []column{number("count", "COUNT"),
+			number("rate", "PER SECOND"), number("avg", "AVG"),
+			words("server_quantiles", "SERVER QUANTILES (cumulative, not of the window)")}, summaryCells},
+		{metric.StateSet, "states", "states", "STATE SET",
+			[]column{number("share", "ACTIVE"), words("now", "NOW"), number("changes", "CHANGES")}, stateCells},
+		{metric.GaugeHistogram, "gauge_histograms", "distributions at the last scrape", "HISTOGRAM", spread,
+			func(m *summary.Metric, s *summary.Series) ([]cell, bool) {
+				if h := s.GaugeHistogram; h != nil {
+					return percentiles(m.ShownUnit(), h.Count, h.NoSum, h.Avg, h.Quantiles)
+				}
+				return nil, false
+			}},
+		{metric.Info, "infos", "information", "INFO", nil,
+			func(_ *summary.Metric, s *summary.Series) ([]cell, bool) { return []cell{}, s.Info != nil }},
+	} {
+		flags = 0
+		tab := t.family(&k)
+		tab.notes = legend(flags)
+		t.add(tab)
+	}
+}
+
+// family has the series of one type that the options let through.
+func (t *pageBuilder) family(k *familyKind) *table {
+	end := "SERIES"
+	if k.typ == metric.Info {
+		end = "LABELS"
+	}
+	tab := newTable(k.id, k.title, append(append(identity(k.head), k.columns...), face(end))...)
 	for i := range t.run.Metrics {
 		m := &t.run.Metrics[i]
-		if m.Type != typ && !(typ == metric.Gauge && m.Type == metric.Unknown) {
+		if m.Type != k.typ && !(k.typ == metric.Gauge && m.Type == metric.Unknown) {
 			continue
 		}
 		for j := range m.Series {
 			s := &m.Series[j]
+			if !t.listed(m, s.Endpoint) {
+				continue
+			}
+			cells, moved := k.cells(m, s)
 			switch {
-			case !t.listed(m, s.Endpoint):
-			case t.o.All || t.o.Metric != nil || moved(s):
-				row(m, s)
-			default:
+			case !moved && !t.o.All && t.o.Metric == nil:
 				t.quiet++
+			case cells != nil:
+				tab.row(append(append(t.identify(m, s), cells...), only(t.where(s)))...)
 			}
 		}
 	}
+	return tab
 }
 
 // identity are the columns that begin a table of families, head that of people.
@@ -49,50 +107,25 @@ func (t *pageBuilder) identify(m *summary.Metric, s *summary.Series) []cell {
 	return []cell{str(m.Name), raw(t.run.Endpoints[s.Endpoint].Shown()), raw(s.Labels), raw(m.ShownUnit())}
 }
 
-func (t *pageBuilder) counters() {
-	tab := newTable("counters", "counters", append(identity("COUNTER"), number("total", "TOTAL"),
-		number("rate", "PER SECOND"), number("resets", "RESETS"), face("SERIES"))...)
-	t.shown(metric.Counter, func(s *summary.Series) bool { return s.Counter != nil && s.Counter.Total != 0 },
-		func(m *summary.Metric, s *summary.Series) {
-			if c := s.Counter; c != nil {
-				tab.row(append(t.identify(m, s), in(c.Total, c.Defined, m.ShownUnit()), float(c.Rate, c.Defined, digits(c.Rate)),
-					resets(s.Resets), only(t.where(s)))...)
-			}
-		})
-	t.add(tab)
+func counterCells(m *summary.Metric, s *summary.Series) ([]cell, bool) {
+	c := s.Counter
+	if c == nil {
+		return nil, false
+	}
+	return []cell{in(c.Total, c.Defined, m.ShownUnit()), float(c.Rate, c.Defined, digits(c.Rate)), resets(s.Resets)},
+		c.Total != 0
 }
 
-func (t *pageBuilder) gauges() {
-	tab := newTable("gauges", "gauges", append(identity("GAUGE"), number("avg", "AVG"), hidden("time_avg"),
-		number("min", "MIN"), number("max", "MAX"), number("p50", "P50"), number("p99", "P99"), number("last", "LAST"),
-		face("SERIES"))...)
-	t.shown(metric.Gauge, func(s *summary.Series) bool { return s.Gauge != nil && s.Gauge.Min != s.Gauge.Max },
-		func(m *summary.Metric, s *summary.Series) {
-			g := s.Gauge
-			if g == nil {
-				return
-			}
-			u, there := m.ShownUnit(), g.N > 0
-			tab.row(append(t.identify(m, s), in(g.Avg, there, u), in(g.TimeAvg, there, u), in(g.Min, there, u),
-				in(g.Max, there, u), in(t.quantile(g.Quantiles, 0.5), there, u), in(t.quantile(g.Quantiles, 0.99), there, u),
-				in(g.Last, there, u), only(t.where(s)))...)
-		})
-	t.add(tab)
-}
-
-func (t *pageBuilder) histograms() {
-	tab := newTable("histograms", "histograms", append(append(identity("HISTOGRAM"), t.histogramColumns()...),
-		face("SERIES"))...)
-	var flags histest.Flags
-	t.shown(metric.Histogram, func(s *summary.Series) bool { return s.Histogram != nil && s.Histogram.Count != 0 },
-		func(m *summary.Metric, s *summary.Series) {
-			if h := s.Histogram; h != nil {
-				tab.row(append(append(t.identify(m, s), t.histogramCells(m.ShownUnit(), h.Count, nanIf(h.NoSum, h.Avg),
-					h.Quantiles, &flags)...), only(t.where(s)))...)
-			}
-		})
-	tab.notes = legend(flags)
-	t.add(tab)
+func (t *pageBuilder) gaugeCells(m *summary.Metric, s *summary.Series) (cells []cell, moved bool) {
+	g := s.Gauge
+	if g == nil {
+		return nil, false
+	}
+	for _, v := range []float64{g.Avg, g.TimeAvg, g.Min, g.Max, t.quantile(g.Quantiles, 0.5),
+		t.quantile(g.Quantiles, 0.99), g.Last} {
+		cells = append(cells, in(v, g.N > 0, m.ShownUnit()))
+	}
+	return cells, g.Min != g.Max
 }
 
 // histogramColumns are count, mean and percentiles with what bounds them.
