@@ -70,7 +70,10 @@ func CanonicalOf(id string) (Canonical, bool) {
 }
 
 // Caveat is why a quantity is not what the same quantity of another engine is, or not what a reader may take it for.
-type Caveat struct{ Letter, Text string }
+type Caveat struct {
+	Letter string `json:"letter"`
+	Text   string `json:"text"`
+}
 
 // Quantity is a canonical quantity of an engine, or of one of its packs.
 type Quantity struct{ ID, Engine string }

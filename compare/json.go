@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog"
 )
 
 // schemaVersion is that of the JSON document: fields are added, never renamed.
@@ -15,20 +17,11 @@ const schemaVersion = 1
 // null. The same result gives the same bytes.
 func JSON(w io.Writer, r *Result) error {
 	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile,
-		Tested: r.Tested, Left: r.Left,
-		Counts: map[string]int{}, Sides: []jsonSide{}, Differences: []jsonDifference{}, Rows: make([]jsonRow, len(r.Rows))}
+		Tested: r.Tested, Caveats: r.Caveats, Left: r.Left,
+		Counts: map[string]int{}, Sides: r.Sides, Differences: append([]Difference{}, r.Differences...),
+		Rows: make([]jsonRow, len(r.Rows))}
 	for v := range Verdicts {
 		doc.Counts[strings.ReplaceAll(Verdict(v).String(), " ", "_")] = 0
-	}
-	for _, s := range r.Sides {
-		side := jsonSide{Name: s.Name}
-		for _, run := range s.Runs {
-			side.Runs = append(side.Runs, jsonRun(run))
-		}
-		doc.Sides = append(doc.Sides, side)
-	}
-	for _, d := range r.Differences {
-		doc.Differences = append(doc.Differences, jsonDifference(d))
 	}
 	for i := range r.Rows {
 		doc.Counts[strings.ReplaceAll(r.Rows[i].Verdict().String(), " ", "_")]++
@@ -36,9 +29,6 @@ func JSON(w io.Writer, r *Result) error {
 	}
 	for _, warning := range r.Warnings {
 		doc.Warnings = append(doc.Warnings, jsonWarning(warning))
-	}
-	for _, c := range r.Caveats {
-		doc.Caveats = append(doc.Caveats, jsonCaveat(c))
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -57,42 +47,16 @@ type jsonDocument struct {
 	Tested      int              `json:"rows_tested"`
 	Left        int              `json:"rows_left_out"`
 	Counts      map[string]int   `json:"verdicts"`
-	Sides       []jsonSide       `json:"sides"`
-	Differences []jsonDifference `json:"differences"`
+	Sides       []Side           `json:"sides"`
+	Differences []Difference     `json:"differences"`
 	Rows        []jsonRow        `json:"rows"`
 	Warnings    []jsonWarning    `json:"warnings,omitempty"`
-	Caveats     []jsonCaveat     `json:"caveats,omitempty"`
-}
-
-type jsonSide struct {
-	Name string    `json:"name"`
-	Runs []jsonRun `json:"runs"`
-}
-
-type jsonRun struct {
-	Path     string  `json:"path"`
-	ID       string  `json:"run_id"`
-	Version  string  `json:"version"`
-	Format   string  `json:"format"`
-	Seconds  float64 `json:"window_seconds"`
-	Interval float64 `json:"interval_seconds"`
-	Targets  int     `json:"targets"`
-}
-
-type jsonDifference struct {
-	Kind   string   `json:"kind"`
-	Name   string   `json:"name"`
-	Values []string `json:"values"`
+	Caveats     []catalog.Caveat `json:"caveats,omitempty"`
 }
 
 type jsonWarning struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
-}
-
-type jsonCaveat struct {
-	Letter string `json:"letter"`
-	Text   string `json:"text"`
 }
 
 type jsonRow struct {
@@ -127,30 +91,17 @@ type jsonCell struct {
 }
 
 type jsonAgainst struct {
-	Verdict    string    `json:"verdict"`
-	Evidence   string    `json:"evidence"`
-	Change     *float64  `json:"change"`
-	Difference *float64  `json:"difference"`
-	Low        *float64  `json:"difference_low,omitempty"`
-	High       *float64  `json:"difference_high,omitempty"`
-	P          *float64  `json:"p,omitempty"`
-	Q          *float64  `json:"q,omitempty"`
-	Effect     *float64  `json:"cliffs_delta,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Distance   *jsonDist `json:"distance,omitempty"`
-}
-
-type jsonDist struct {
-	Max    float64     `json:"max"`
-	At     float64     `json:"at"`
-	Moved  float64     `json:"moved"`
-	Shares []jsonShare `json:"shares"`
-}
-
-type jsonShare struct {
-	Bound float64 `json:"bound"`
-	Base  float64 `json:"base"`
-	Other float64 `json:"other"`
+	Verdict    string             `json:"verdict"`
+	Evidence   string             `json:"evidence"`
+	Change     *float64           `json:"change"`
+	Difference *float64           `json:"difference"`
+	Low        *float64           `json:"difference_low,omitempty"`
+	High       *float64           `json:"difference_high,omitempty"`
+	P          *float64           `json:"p,omitempty"`
+	Q          *float64           `json:"q,omitempty"`
+	Effect     *float64           `json:"cliffs_delta,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	Distance   *DistributionShift `json:"distance,omitempty"`
 }
 
 // finite is nil for what JSON has no number for.
@@ -183,15 +134,7 @@ func newJSONRow(r *Row, sides []Side) jsonRow {
 }
 
 func newJSONAgainst(a *Comparison) *jsonAgainst {
-	out := &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change),
-		Difference: finite(a.Difference),
-		Low:        finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q), Effect: finite(a.Effect),
-		Reason: a.Reason}
-	if d := a.Distance; d != nil {
-		out.Distance = &jsonDist{Max: d.Max, At: d.At, Moved: d.Moved}
-		for _, s := range d.Shares {
-			out.Distance.Shares = append(out.Distance.Shares, jsonShare(s))
-		}
-	}
-	return out
+	return &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change),
+		Difference: finite(a.Difference), Low: finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q),
+		Effect: finite(a.Effect), Reason: a.Reason, Distance: a.Distance}
 }

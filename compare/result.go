@@ -103,27 +103,27 @@ type Result struct {
 
 // Side is one or several runs under one name.
 type Side struct {
-	Name string
-	Runs []RunInfo
+	Name string    `json:"name"`
+	Runs []RunInfo `json:"runs"`
 }
 
-// RunInfo says what a run of a side is.
+// RunInfo is what a run of a side is.
 type RunInfo struct {
-	Path     string // as the user named it
-	ID       string
-	Version  string  // of the tool that recorded it
-	Format   string  // run, scrapestat-json, aiperf-json
-	Seconds  float64 // length of the window
-	Interval float64 // seconds between polls, 0 when not known
-	Targets  int
+	Path     string  `json:"path"` // as the user named it
+	ID       string  `json:"run_id"`
+	Version  string  `json:"version"`          // of the tool that recorded it
+	Format   string  `json:"format"`           // run, scrapestat-json, aiperf-json
+	Seconds  float64 `json:"window_seconds"`   // length of the window
+	Interval float64 `json:"interval_seconds"` // seconds between polls, 0 when not known
+	Targets  int     `json:"targets"`
 }
 
 // Difference is something that differs between the sides besides what was measured. Values is parallel to
 // Result.Sides; "" is a side without one.
 type Difference struct {
-	Kind   string // config, info, model, version, window, interval, targets, ...
-	Name   string
-	Values []string
+	Kind   string   `json:"kind"` // config, info, model, version, window, interval, targets, ...
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
 }
 
 // Row is one quantity of all sides.
@@ -195,12 +195,17 @@ type Comparison struct {
 type DistributionShift struct {
 	// Max is the largest difference of the shares of observations at or below a common bound (Kolmogorov and Smirnov's
 	// distance on these bounds), At that bound.
-	Max, At float64
+	Max float64 `json:"max"`
+	At  float64 `json:"at"`
 	// Moved is the area between both shares from the first to the last common bound: by how much observations moved on
 	// average, in the unit of the row, as far as these bounds show.
-	Moved  float64
-	Shares []Share // at each common bound, ascending
+	Moved  float64 `json:"moved"`
+	Shares []Share `json:"shares"` // at each common bound, ascending
 }
 
 // Share is the part of the observations at or below a bound: an attainment.
-type Share struct{ Bound, Base, Other float64 }
+type Share struct {
+	Bound float64 `json:"bound"`
+	Base  float64 `json:"base"`
+	Other float64 `json:"other"`
+}
