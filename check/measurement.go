@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -86,22 +87,11 @@ func ofGauge(g *normalize.Gauge, st Stat, unit string, quantiles []float64) Meas
 	if g.N == 0 {
 		return missing("no finite sample in the window")
 	}
-	switch st.Name {
-	case "avg":
-		return exact(g.Avg, unit)
-	case "time_avg":
-		return exact(g.TimeAvg, unit)
-	case "min":
-		return exact(g.Min, unit)
-	case "max":
-		return exact(g.Max, unit)
-	case "std":
-		return exact(g.Std, unit)
-	case "first":
-		return exact(g.First, unit)
-	case "last":
-		return exact(g.Last, unit)
-	case "p":
+	if v, ok := map[string]float64{"avg": g.Avg, "time_avg": g.TimeAvg, "min": g.Min, "max": g.Max, "std": g.Std,
+		"first": g.First, "last": g.Last}[st.Name]; ok {
+		return exact(v, unit)
+	}
+	if st.Name == "p" {
 		if i := slices.Index(quantiles, st.quantile()); i >= 0 && i < len(g.Quantiles) {
 			return exact(g.Quantiles[i], unit)
 		}
@@ -181,31 +171,20 @@ func shareAt(buckets []normalize.Bucket, x float64) Measurement {
 		return missing("the buckets are not usable")
 	}
 	all := float64(buckets[len(buckets)-1].Count)
-	i, found := slices.BinarySearchFunc(buckets, x, func(b normalize.Bucket, x float64) int {
-		switch {
-		case b.Upper == x:
-			return 0
-		case b.Upper < x:
-			return -1
-		}
-		return 1
-	})
+	i, found := slices.BinarySearchFunc(buckets, x,
+		func(b normalize.Bucket, x float64) int { return cmp.Compare(b.Upper, x) })
 	if found {
 		return exact(float64(buckets[i].Count)/all, "ratio")
 	}
 	r := Measurement{Unit: "ratio", High: 1}
-	lower := "-Inf"
+	lower, upper := "-Inf", "+Inf"
 	if i > 0 {
 		r.Low, lower = float64(buckets[i-1].Count)/all, number(buckets[i-1].Upper)
 	}
 	if i < len(buckets) {
-		r.High = float64(buckets[i].Count) / all
+		r.High, upper = float64(buckets[i].Count)/all, number(buckets[i].Upper)
 	}
 	r.Value = r.Low
-	upper := "+Inf"
-	if i < len(buckets) {
-		upper = number(buckets[i].Upper)
-	}
 	r.Note = fmt.Sprintf("no bucket bound is there: it lies in (%s, %s]", lower, upper)
 	return r
 }

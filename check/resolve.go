@@ -244,12 +244,10 @@ func (e *Evidence) request(d *Assertion) Measurement {
 		return missing("%s", why)
 	}
 	r, unit := e.Requests, requestUnits[d.Metric]
-	rates := map[string]events.Value{"qps": r.QPS, "qps_all": r.QPSAll, "tps": r.TPS, "goodput": r.Goodput}
-	if v, ok := rates[d.Metric]; ok {
-		if !v.Known {
-			return missing("%s", v.Reason)
-		}
+	if v, ok := r.Rate(d.Metric); ok && v.Known {
 		return exact(v.V, unit)
+	} else if ok {
+		return missing("%s", v.Reason)
 	}
 	counts := map[string]int{"issued": r.Issued, "completed": r.Completed, "succeeded": r.Succeeded, "failed": r.Failed,
 		"in_flight": r.InFlight}
@@ -259,9 +257,7 @@ func (e *Evidence) request(d *Assertion) Measurement {
 		}
 		return exact(float64(n), "")
 	}
-	v := map[string]*events.Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency,
-		"latency_all": &r.LatencyAll, "isl": &r.ISL, "osl": &r.OSL}[d.Metric]
-	return ofDistribution(v, d.Stat, unit)
+	return ofDistribution(r.Distribution(d.Metric), d.Stat, unit)
 }
 
 func ofDistribution(v *events.Distribution, st Stat, unit string) Measurement {
@@ -272,15 +268,11 @@ func ofDistribution(v *events.Distribution, st Stat, unit string) Measurement {
 	if unit == "seconds" {
 		scale = 1e-9
 	}
-	switch st.Name {
-	case "count":
+	if st.Name == "count" {
 		return exact(float64(v.N), "")
-	case "avg":
-		return exact(v.Mean*scale, unit)
-	case "min":
-		return exact(v.Min*scale, unit)
-	case "max":
-		return exact(v.Max*scale, unit)
+	}
+	if x, ok := map[string]float64{"avg": v.Mean, "min": v.Min, "max": v.Max}[st.Name]; ok {
+		return exact(x*scale, unit)
 	}
 	q, ok := v.Quantile(st.Arg)
 	if !ok {

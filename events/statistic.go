@@ -185,24 +185,11 @@ func key(p float64, compat bool) string {
 
 // distribute computes the statistics of values, which it sorts.
 func distribute(values []float64, method string, compat bool) Distribution {
-	d := Distribution{N: len(values), Method: method}
-	if len(values) == 0 {
-		return d
-	}
+	d := Distribution{Method: method}
 	slices.Sort(values)
-	d.Min, d.Max = values[0], values[len(values)-1]
-	for _, v := range values {
-		d.Total += v
-	}
-	n := float64(len(values))
-	d.Mean = d.Total / n
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - d.Mean) * (v - d.Mean)
-	}
-	d.PopStdDev = math.Sqrt(squares / n)
-	if d.StdDev = unknown("one value has no deviation"); len(values) > 1 {
-		d.StdDev = known(math.Sqrt(squares / (n - 1)))
+	d.moments(len(values), func(i int) (float64, int) { return values[i], 1 })
+	if d.N == 0 {
+		return d
 	}
 	for _, p := range Grid {
 		q := Quantile{Key: key(p, compat), P: p, Value: Percentile(method, values, p)}
@@ -217,25 +204,36 @@ func distribute(values []float64, method string, compat bool) Distribution {
 func distributeWeighted(values []Weighted, compat bool) Distribution {
 	d := Distribution{Method: InvertedCDF}
 	slices.SortFunc(values, func(a, b Weighted) int { return cmp.Compare(a.Value, b.Value) })
-	for _, w := range values {
-		d.N += w.N
-		d.Total += w.Value * float64(w.N)
-	}
+	d.moments(len(values), func(i int) (float64, int) { return values[i].Value, values[i].N })
 	if d.N == 0 {
 		return d
-	}
-	d.Min, d.Max = values[0].Value, values[len(values)-1].Value
-	d.Mean = d.Total / float64(d.N)
-	squares := 0.0
-	for _, w := range values {
-		squares += (w.Value - d.Mean) * (w.Value - d.Mean) * float64(w.N)
-	}
-	d.PopStdDev = math.Sqrt(squares / float64(d.N))
-	if d.StdDev = unknown("one value has no deviation"); d.N > 1 {
-		d.StdDev = known(math.Sqrt(squares / float64(d.N-1)))
 	}
 	for _, p := range Grid {
 		d.Quantiles = append(d.Quantiles, Quantile{Key: key(p, compat), P: p, Value: weightedAt(values, p, d.N)})
 	}
 	return d
+}
+
+// moments sets number, total, extremes and deviations of n sorted values, each of which counts so many times.
+func (d *Distribution) moments(n int, at func(i int) (v float64, times int)) {
+	for i := range n {
+		v, times := at(i)
+		d.N += times
+		d.Total += v * float64(times)
+	}
+	if d.N == 0 {
+		return
+	}
+	d.Min, _ = at(0)
+	d.Max, _ = at(n - 1)
+	d.Mean = d.Total / float64(d.N)
+	squares := 0.0
+	for i := range n {
+		v, times := at(i)
+		squares += (v - d.Mean) * (v - d.Mean) * float64(times)
+	}
+	d.PopStdDev = math.Sqrt(squares / float64(d.N))
+	if d.StdDev = unknown("one value has no deviation"); d.N > 1 {
+		d.StdDev = known(math.Sqrt(squares / float64(d.N-1)))
+	}
 }

@@ -248,34 +248,34 @@ func (o *Outcome) judge(tolerance float64) {
 	}
 }
 
+// Rate is a rate of the report by its name in targets; ok is false for another name.
+func (r *Report) Rate(name string) (v Value, ok bool) {
+	v, ok = map[string]Value{"qps": r.QPS, "qps_all": r.QPSAll, "tps": r.TPS, "goodput": r.Goodput}[name]
+	return v, ok
+}
+
+// Distribution is a distribution of the report by its name in targets; nil for another name.
+func (r *Report) Distribution(name string) *Distribution {
+	return map[string]*Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency,
+		"latency_all": &r.LatencyAll, "isl": &r.ISL, "osl": &r.OSL}[name]
+}
+
 // measure is the value of a report that a target is about.
 func (r *Report) measure(t Target) Value {
-	switch t.Metric {
-	case "qps":
-		return r.QPS
-	case "qps_all":
-		return r.QPSAll
-	case "tps":
-		return r.TPS
-	case "goodput":
-		return r.Goodput
+	if v, ok := r.Rate(t.Metric); ok {
+		return v
 	}
-	d := map[string]*Distribution{"ttft": &r.TTFT, "tpot": &r.TPOT, "latency": &r.Latency, "latency_all": &r.LatencyAll,
-		"isl": &r.ISL, "osl": &r.OSL}[t.Metric]
-	if d == nil || d.N == 0 {
-		if d != nil && d.Reason != "" {
-			return unknown("%s", d.Reason)
-		}
+	d := r.Distribution(t.Metric)
+	switch {
+	case d == nil || d.N == 0 && d.Reason == "":
 		return unknown("no value")
+	case d.N == 0:
+		return unknown("%s", d.Reason)
 	}
-	switch t.Stat {
-	case "mean":
-		return known(d.Mean)
-	case "min":
-		return known(d.Min)
-	case "max":
-		return known(d.Max)
-	case "median":
+	if v, ok := map[string]float64{"mean": d.Mean, "min": d.Min, "max": d.Max}[t.Stat]; ok {
+		return known(v)
+	}
+	if t.Stat == "median" {
 		return d.at("50")
 	}
 	return d.at(t.Stat)
