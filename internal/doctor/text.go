@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,12 +48,7 @@ func Text(w io.Writer, reports []*Report) error {
 	return nil
 }
 
-func (r *Report) label() string {
-	if r.Name != "" {
-		return r.Name
-	}
-	return r.URL
-}
+func (r *Report) label() string { return cmp.Or(r.Name, r.URL) }
 
 // verdict is the worst of what was found, in a word.
 func (r *Report) verdict() string {
@@ -70,10 +66,7 @@ func (r *Report) engine() string {
 	for _, g := range r.Engines {
 		names = append(names, strings.TrimSpace(g.Name+" "+g.Version))
 	}
-	if len(names) == 0 {
-		return "unknown"
-	}
-	return strings.Join(names, " + ")
+	return cmp.Or(strings.Join(names, " + "), "unknown")
 }
 
 func (r *Report) counts() string {
@@ -84,17 +77,10 @@ func (r *Report) counts() string {
 	var parts []string
 	for _, l := range []Level{Error, Warning, Note} {
 		if n[l] > 0 {
-			plural := ""
-			if n[l] > 1 {
-				plural = "s"
-			}
-			parts = append(parts, fmt.Sprintf("%d %s%s", n[l], l, plural))
+			parts = append(parts, fmt.Sprintf("%d %s%s", n[l], l, strings.Repeat("s", min(n[l]-1, 1))))
 		}
 	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 // details is the part of the text about one target, escaped line by line.
@@ -118,7 +104,7 @@ func (r *Report) details() string {
 	}
 	if r.Samples > 0 {
 		line("  body: %d samples of %d series in %d families, read as %s (Content-Type %s)", r.Samples, r.Series, r.Families,
-			r.Format, or(r.ContentType, "none"))
+			r.Format, cmp.Or(r.ContentType, "none"))
 	}
 	if c := r.Cost; c.Scrapes > 0 {
 		line("  cost: median answer %s of %d; %.0f samples change in between; no interval below %s; %s recommended: %s",
@@ -150,13 +136,6 @@ func (t *Attempt) String() string {
 	}
 	if t.WireBytes > 0 {
 		s += ", " + size(t.WireBytes)
-	}
-	return s
-}
-
-func or(s, instead string) string {
-	if s == "" {
-		return instead
 	}
 	return s
 }
