@@ -1,3 +1,5 @@
+//go:build man
+
 package main
 
 import (
@@ -12,6 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
+
+// releaseCommands are those of the program that a release asks for its papers,
+// built with the tag man: what writes man pages is not linked into others.
+func releaseCommands() []*cobra.Command { return []*cobra.Command{newManCmd()} }
 
 // newManCmd makes the man pages of a release; users have --help.
 func newManCmd() *cobra.Command {

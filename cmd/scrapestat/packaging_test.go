@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -13,11 +14,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManPages: a page for each command, with its flags, the same bytes twice.
+// TestManPages: a page for each command, with its flags, the same bytes twice,
+// from the program that a release builds for it.
 func TestManPages(t *testing.T) {
-	a, b := t.TempDir(), t.TempDir()
-	runOK(t, "man", a)
-	runOK(t, "man", b)
+	a, b, program := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "scrapestat.exe")
+	for _, args := range [][]string{{"go", "build", "-tags", "man", "-o", program, "."}, {program, "man", a}, {program, "man", b}} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
 	for _, name := range []string{"scrapestat.1", "scrapestat-collect.1", "scrapestat-check.1", "scrapestat-requests-proxy.1"} {
 		x, err := os.ReadFile(filepath.Join(a, name))
 		if err != nil {

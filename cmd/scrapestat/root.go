@@ -49,8 +49,8 @@ func newRootCmd(std stdio) *cobra.Command {
 		newDoctorCmd(std),
 		newDemoCmd(std),
 		newVersionCmd(std),
-		newManCmd(),
 	)
+	root.AddCommand(releaseCommands()...)
 	if err := addCompletions(root); err != nil {
 		panic(err) // a flag of ours has two completions
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -39,42 +40,40 @@ func tarGz(folder string, files []file, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	w := tar.NewWriter(z)
-	for _, f := range sorted(folder, files) {
-		h := tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(&h); err != nil {
-			return nil, fmt.Errorf("add %s: %w", f.name, err)
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return nil, fmt.Errorf("add %s: %w", f.name, err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	err = each(sorted(folder, files), func(f file) (io.Writer, error) {
+		return w, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode),
+			Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR})
+	})
+	err = errors.Join(err, w.Close(), z.Close())
+	return b.Bytes(), err
 }
 
 // zipped returns a .zip of files that unpack into a folder and are of one time.
 func zipped(folder string, files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
-	for _, f := range sorted(folder, files) {
+	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(out, flate.BestCompression)
+	})
+	err := each(sorted(folder, files), func(f file) (io.Writer, error) {
 		h := zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at.UTC()}
 		h.SetMode(f.mode)
-		out, err := w.CreateHeader(&h)
+		return w.CreateHeader(&h)
+	})
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
+
+// each writes the files, each to what begin returns for it.
+func each(files []file, begin func(file) (io.Writer, error)) error {
+	for _, f := range files {
+		w, err := begin(f)
+		if err == nil {
+			_, err = w.Write(f.data)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("add %s: %w", f.name, err)
-		}
-		if _, err := out.Write(f.data); err != nil {
-			return nil, fmt.Errorf("add %s: %w", f.name, err)
+			return fmt.Errorf("add %s: %w", f.name, err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return nil
 }

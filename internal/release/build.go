@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -31,18 +30,17 @@ func readStamp(ctx context.Context, root string) (s stamp, err error) {
 		return s, err
 	}
 	if len(changed) > 0 {
-		return s, fmt.Errorf("make a release: the tree has changes that are in no commit; commit them, or release from a clone:\n%s", changed)
+		return s, fmt.Errorf("make a release: commit the changes first, or release from a clone:\n%s", changed)
 	}
 	head, err := output(ctx, root, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return s, err
 	}
-	commit, seconds, _ := strings.Cut(strings.TrimSpace(string(head)), " ")
-	at, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return s, fmt.Errorf("read the time of commit %s: %w", commit, err)
+	var seconds int64
+	if _, err := fmt.Sscan(string(head), &s.commit, &seconds); err != nil {
+		return s, fmt.Errorf("read the time of commit %q: %w", head, err)
 	}
-	s.commit, s.at = commit, time.Unix(at, 0).UTC()
+	s.at = time.Unix(seconds, 0).UTC()
 	// Without a tag git describe fails, and the program names itself by its commit.
 	if tag, err := output(ctx, root, nil, "git", "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
 		s.tag = strings.TrimPrefix(strings.TrimSpace(string(tag)), "v")
@@ -53,24 +51,27 @@ func readStamp(ctx context.Context, root string) (s stamp, err error) {
 	return s, ctx.Err()
 }
 
-// build makes the static binary for p, and looks whether it is one.
-func (r *release) build(ctx context.Context, p platform, path string) error {
+// build makes the static binary for p, and looks whether it is one. The program
+// for our own use has the tag man.
+func (r *release) build(ctx context.Context, p platform, path, tags string) error {
 	flags := fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s -X main.date=%s", r.version, r.stamp.commit, r.stamp.date())
 	// -buildvcs=false: the stamp is ours, so that a clone and an archive of the
 	// sources give the same bytes.
-	_, err := output(ctx, r.root, environment(p), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", path, "./cmd/scrapestat")
+	_, err := output(ctx, r.root, environment(p),
+		"go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o", path, "./cmd/scrapestat")
+	if err == nil {
+		err = check(path, p)
+	}
 	if err != nil {
 		return fmt.Errorf("build for %s: %w", p, err)
-	}
-	if err := check(path, p); err != nil {
-		return fmt.Errorf("look at the binary for %s: %w", p, err)
 	}
 	return nil
 }
 
 // environment is ours without what would get into the binary.
 func environment(p platform) []string {
-	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
+	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off",
+		"GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
 // check refuses a binary for something else, with a path of this machine in it,
@@ -81,15 +82,14 @@ func check(path string, p platform) error {
 	if err != nil {
 		return err
 	}
-	want := map[string]string{"GOOS": p.os, "GOARCH": p.arch, "CGO_ENABLED": "0", "-trimpath": "true"}
+	built := map[string]string{}
 	for _, s := range info.Settings {
-		if w, ok := want[s.Key]; ok && w != s.Value {
-			return fmt.Errorf("it was built with %s=%s, want %s", s.Key, s.Value, w)
-		}
-		delete(want, s.Key)
+		built[s.Key] = s.Value
 	}
-	if len(want) > 0 {
-		return fmt.Errorf("it does not say that it was built with %v", want)
+	for key, want := range map[string]string{"GOOS": p.os, "GOARCH": p.arch, "CGO_ENABLED": "0", "-trimpath": "true"} {
+		if built[key] != want {
+			return fmt.Errorf("it was built with %s=%s, want %s", key, built[key], want)
+		}
 	}
 	if p.os != "linux" {
 		return nil
@@ -115,14 +115,13 @@ func (r *release) name(ctx context.Context, program string) error {
 		return err
 	}
 	words := strings.Fields(string(text))
-	if len(words) < 2 || words[0] != "scrapestat" || !versionForm.MatchString(words[1]) {
-		return fmt.Errorf("read the version of the program: it says %q", text)
-	}
-	if r.version != "" && words[1] != r.version {
-		return fmt.Errorf("stamp the version %s: the program says %q", r.version, text)
-	}
-	if !strings.Contains(string(text), r.stamp.commit) || !strings.Contains(string(text), r.stamp.date()) {
-		return fmt.Errorf("stamp commit %s of %s: the program says %q", r.stamp.commit, r.stamp.date(), text)
+	switch {
+	case len(words) < 2 || words[0] != "scrapestat" || !versionForm.MatchString(words[1]):
+		return fmt.Errorf("read the version of the program: it prints %q", text)
+	case r.version != "" && words[1] != r.version:
+		return fmt.Errorf("stamp the version %s: the program prints %q", r.version, text)
+	case !strings.Contains(string(text), r.stamp.commit) || !strings.Contains(string(text), r.stamp.date()):
+		return fmt.Errorf("stamp commit %s of %s: the program prints %q", r.stamp.commit, r.stamp.date(), text)
 	}
 	r.version = words[1]
 	return nil
@@ -135,7 +134,8 @@ func output(ctx context.Context, dir string, env []string, program string, args 
 	var out, complaint bytes.Buffer
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %s", strings.Join(append([]string{program}, args[:min(2, len(args))]...), " "), err, bytes.TrimSpace(complaint.Bytes()))
+		return nil, fmt.Errorf("run %s %s: %w: %s", program, strings.Join(args[:min(2, len(args))], " "), err,
+			bytes.TrimSpace(complaint.Bytes()))
 	}
 	return out.Bytes(), nil
 }

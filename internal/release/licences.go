@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,22 +30,22 @@ func (r *release) licences(ctx context.Context, p platform) ([]byte, error) {
 	}
 	root, version, _ := strings.Cut(strings.TrimSpace(string(goRoot)), "\n")
 	// Files by module, as "NAME VERSION", and name inside it.
-	found := map[string]map[string]string{"Go " + strings.TrimPrefix(version, "go"): {}}
-	for module := range found {
-		if err := collect(found[module], root, root); err != nil {
-			return nil, err
+	found := map[string]map[string]string{}
+	add := func(module, top, folder string) error {
+		if found[module] == nil {
+			found[module] = map[string]string{}
 		}
+		return collect(found[module], top, folder)
+	}
+	if err := add("Go "+strings.TrimPrefix(version, "go"), root, root); err != nil {
+		return nil, err
 	}
 	for line := range strings.Lines(string(list)) {
 		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		if len(f) != 4 {
 			continue // of the standard library, or ours
 		}
-		module := f[0] + " " + f[1]
-		if found[module] == nil {
-			found[module] = map[string]string{}
-		}
-		if err := collect(found[module], f[2], f[3]); err != nil {
+		if err := add(f[0]+" "+f[1], f[2], f[3]); err != nil {
 			return nil, err
 		}
 	}
@@ -64,11 +65,8 @@ func collect(texts map[string]string, top, folder string) error {
 			}
 			path := filepath.Join(folder, e.Name())
 			name, err := filepath.Rel(top, path)
-			if err != nil {
-				return fmt.Errorf("look for licences: %w", err)
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
+			text, failed := os.ReadFile(path)
+			if err := errors.Join(err, failed); err != nil {
 				return fmt.Errorf("read licence: %w", err)
 			}
 			texts[filepath.ToSlash(name)] = string(text)
@@ -88,7 +86,8 @@ func writeLicences(found map[string]map[string]string) ([]byte, error) {
 			return nil, fmt.Errorf("look for licences: %s has none", module)
 		}
 		for _, name := range slices.Sorted(maps.Keys(found[module])) {
-			fmt.Fprintf(&b, "\n==== %s: %s\n\n%s\n", module, name, strings.TrimRight(strings.ReplaceAll(found[module][name], "\r\n", "\n"), "\n"))
+			text := strings.TrimRight(strings.ReplaceAll(found[module][name], "\r\n", "\n"), "\n")
+			fmt.Fprintf(&b, "\n==== %s: %s\n\n%s\n", module, name, text)
 		}
 	}
 	return b.Bytes(), nil

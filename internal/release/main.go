@@ -28,10 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stderr)
 	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -67,8 +64,8 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	f := flag.NewFlagSet("release", flag.ContinueOnError)
 	f.SetOutput(talk)
 	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
-	f.StringVar(&r.out, "out", "dist", "new `folder` for the archives")
-	f.StringVar(&r.version, "version", "", "`name` of the version (default: the tag of the commit, else what the program calls itself)")
+	out := f.String("out", "dist", "new `folder` for the archives")
+	f.StringVar(&r.version, "version", "", "`name` of the version (default: the tag of the commit, else what the program prints)")
 	onlyTypes := f.Bool("types", false, "make nothing: find out, in seconds, whether everything compiles for the platforms")
 	list := f.String("platforms", join(published), "`list` of platforms, by commas")
 	if err := f.Parse(args); err != nil {
@@ -80,18 +77,15 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	if r.version != "" && !versionForm.MatchString(r.version) {
 		return fmt.Errorf("read -version %q: want letters, digits and . + _ -, at most 64", r.version)
 	}
-	for name := range strings.SplitSeq(*list, ",") {
-		i := slices.IndexFunc(published, func(p platform) bool { return p.String() == name })
-		if i < 0 {
-			return fmt.Errorf("read -platforms: %q is none of %s", name, join(published))
+	names := strings.Split(*list, ",")
+	for _, p := range published { // in this order, whatever order was asked for
+		if slices.Contains(names, p.String()) {
+			r.platforms = append(r.platforms, p)
 		}
-		if slices.Contains(r.platforms, published[i]) {
-			return fmt.Errorf("read -platforms: %s stands there twice", name)
-		}
-		r.platforms = append(r.platforms, published[i])
 	}
-	// In the order of the table, whatever order was asked for.
-	slices.SortFunc(r.platforms, func(a, b platform) int { return slices.Index(published, a) - slices.Index(published, b) })
+	if len(r.platforms) != len(names) {
+		return fmt.Errorf("read -platforms %q: one stands there twice, or is none of %s", *list, join(published))
+	}
 	if *onlyTypes {
 		for _, p := range r.platforms {
 			if err := r.typecheck(ctx, p); err != nil {
@@ -101,11 +95,10 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 		}
 		return nil
 	}
-	out, err := filepath.Abs(r.out) // programs are run in the root
-	if err != nil {
+	var err error
+	if r.out, err = filepath.Abs(*out); err != nil { // programs are run in the root
 		return fmt.Errorf("read -out: %w", err)
 	}
-	r.out = out
 	return r.make(ctx)
 }
 

@@ -16,10 +16,8 @@ import (
 // make builds everything in a folder of its own beside the output, which then
 // appears whole or not at all.
 func (r *release) make(ctx context.Context) (err error) {
-	if _, err := os.Lstat(r.out); err == nil {
-		return fmt.Errorf("make %s: it exists; remove it, or choose another with -out", r.out)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("make the output: %w", err)
+	if _, err := os.Lstat(r.out); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make %s: it exists (%v); remove it, or choose another with -out", r.out, err)
 	}
 	if r.stamp, err = readStamp(ctx, r.root); err != nil {
 		return err
@@ -33,7 +31,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	host := filepath.Join(work, "host.exe") // a name that can be run everywhere
-	if err := r.build(ctx, platform{runtime.GOOS, runtime.GOARCH}, host); err != nil {
+	if err := r.build(ctx, platform{runtime.GOOS, runtime.GOARCH}, host, "man"); err != nil {
 		return err
 	}
 	if err := r.name(ctx, host); err != nil {
@@ -50,19 +48,20 @@ func (r *release) make(ctx context.Context) (err error) {
 	var sums strings.Builder
 	for _, p := range r.platforms {
 		name, data, err := r.pack(ctx, p, filepath.Join(work, "binary"), papers)
-		if err != nil {
-			return err
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dist, name), data, 0o644)
 		}
-		if err := os.WriteFile(filepath.Join(dist, name), data, 0o644); err != nil {
-			return fmt.Errorf("write archive: %w", err)
+		if err != nil {
+			return fmt.Errorf("make archive for %s: %w", p, err)
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
 		fmt.Fprintf(r.talk, "%s: %.1f MB\n", name, float64(len(data))/1e6)
 	}
-	if err := os.WriteFile(filepath.Join(dist, "SHA256SUMS"), []byte(sums.String()), 0o644); err != nil {
-		return fmt.Errorf("write checksums: %w", err)
+	err = os.WriteFile(filepath.Join(dist, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	if err == nil {
+		err = os.Rename(dist, r.out)
 	}
-	if err := os.Rename(dist, r.out); err != nil {
+	if err != nil {
 		return fmt.Errorf("put the archives in place: %w", err)
 	}
 	return nil
@@ -70,12 +69,12 @@ func (r *release) make(ctx context.Context) (err error) {
 
 // pack builds for a platform and returns the name and the bytes of its archive.
 func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) (name string, data []byte, err error) {
-	if err := r.build(ctx, p, binary); err != nil {
+	if err := r.build(ctx, p, binary, ""); err != nil {
 		return "", nil, err
 	}
 	program, err := os.ReadFile(binary)
 	if err != nil {
-		return "", nil, fmt.Errorf("read the binary for %s: %w", p, err)
+		return "", nil, err
 	}
 	licences, err := r.licences(ctx, p)
 	if err != nil {
@@ -87,44 +86,36 @@ func (r *release) pack(ctx context.Context, p platform, binary string, papers []
 		write, ending, command = zipped, ".zip", "scrapestat.exe"
 	}
 	files := append(slices.Clone(papers), file{command, 0o755, program}, file{"THIRD_PARTY_LICENSES", 0o644, licences})
-	if data, err = write(folder, files, r.stamp.at); err != nil {
-		return "", nil, fmt.Errorf("write archive for %s: %w", p, err)
-	}
-	return folder + ending, data, nil
+	data, err = write(folder, files, r.stamp.at)
+	return folder + ending, data, err
 }
 
-// papers are the files that are the same for all platforms: completions and man
-// pages, which the program itself makes, and what stands in the repository.
-func (r *release) papers(ctx context.Context, program, work string) ([]file, error) {
-	var out []file
+// papers are the files that are the same for all platforms: what stands in the
+// repository, and completions and man pages, which the program itself makes.
+func (r *release) papers(ctx context.Context, program, work string) (out []file, err error) {
+	add := func(name string, data []byte, failed error) {
+		out, err = append(out, file{name, 0o644, data}), errors.Join(err, failed)
+	}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		data, err := os.ReadFile(filepath.Join(r.root, name))
-		if err != nil {
-			return nil, fmt.Errorf("read what goes into the archives: %w", err)
-		}
-		out = append(out, file{name, 0o644, data})
+		add(name, data, err)
 	}
 	// The names are those that the folders of each shell want.
-	for shell, name := range map[string]string{"bash": "scrapestat.bash", "zsh": "_scrapestat", "fish": "scrapestat.fish", "powershell": "scrapestat.ps1"} {
+	for shell, name := range map[string]string{
+		"bash": "scrapestat.bash", "zsh": "_scrapestat", "fish": "scrapestat.fish", "powershell": "scrapestat.ps1"} {
 		text, err := output(ctx, r.root, nil, program, "completion", shell)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, file{"completions/" + name, 0o644, text})
+		add("completions/"+name, text, err)
 	}
 	if _, err := output(ctx, r.root, nil, program, "man", work); err != nil {
 		return nil, err
 	}
-	pages, err := filepath.Glob(filepath.Join(work, "*.1"))
-	if err != nil || len(pages) == 0 {
-		return nil, fmt.Errorf("make man pages: there are none in %s (%v)", work, err)
+	pages, failed := filepath.Glob(filepath.Join(work, "*.1"))
+	if failed != nil || len(pages) == 0 {
+		return nil, fmt.Errorf("make man pages: there are none in %s (%v)", work, failed)
 	}
 	for _, page := range pages {
 		data, err := os.ReadFile(page)
-		if err != nil {
-			return nil, fmt.Errorf("read man page: %w", err)
-		}
-		out = append(out, file{"man/man1/" + filepath.Base(page), 0o644, data})
+		add("man/man1/"+filepath.Base(page), data, err)
 	}
-	return out, nil
+	return out, err
 }

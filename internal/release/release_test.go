@@ -199,7 +199,7 @@ func TestReleaseRefused(t *testing.T) {
 		}
 	}
 	refuse(good, "is none of linux/amd64", "-platforms", "plan9/amd64")
-	refuse(good, "twice", "-platforms", "linux/amd64,linux/amd64")
+	refuse(good, "one stands there twice", "-platforms", "linux/amd64,linux/amd64")
 	refuse(good, "want letters", "-version", "1.0 -X main.date=now")
 	refuse(good, "no flag", "dist")
 	refuse(good, "it exists", "-out", good)
@@ -209,7 +209,7 @@ func TestReleaseRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(good, "LICENSE"), []byte("other terms\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refuse(good, "changes that are in no commit")
+	refuse(good, "commit the changes first")
 }
 
 // TestCheckRefuses: the test itself is no binary for a release, nor is a text.

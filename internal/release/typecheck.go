@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"path/filepath"
 )
 
-// listed is what go list says of a package.
+// listed is what go list prints of a package.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
@@ -30,7 +31,7 @@ func (r *release) typecheck(ctx context.Context, p platform) error {
 	if err != nil {
 		return fmt.Errorf("list packages for %s: %w", p, err)
 	}
-	known := imported{"unsafe": types.Unsafe}
+	known := map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(bytes.NewReader(list)); ; { // a package stands behind what it imports
 		var l listed
 		if err := d.Decode(&l); errors.Is(err, io.EOF) {
@@ -38,8 +39,8 @@ func (r *release) typecheck(ctx context.Context, p platform) error {
 		} else if err != nil {
 			return fmt.Errorf("list packages for %s: %w", p, err)
 		}
-		if l.ImportPath == "unsafe" {
-			continue
+		if known[l.ImportPath] != nil {
+			continue // unsafe
 		}
 		if known[l.ImportPath], err = l.check(known, p); err != nil {
 			return fmt.Errorf("check %s for %s: %w", l.ImportPath, p, err)
@@ -47,26 +48,11 @@ func (r *release) typecheck(ctx context.Context, p platform) error {
 	}
 }
 
-// imported are the packages that were checked, by import path.
-type imported map[string]*types.Package
+type importer func(path string) (*types.Package, error)
 
-// renamed is an importer that heeds the import map of a package.
-type renamed struct {
-	known imported
-	names map[string]string
-}
+func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 
-func (r renamed) Import(path string) (*types.Package, error) {
-	if to := r.names[path]; to != "" {
-		path = to
-	}
-	if p := r.known[path]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%s is not known", path)
-}
-
-func (l *listed) check(known imported, p platform) (*types.Package, error) {
+func (l *listed) check(known map[string]*types.Package, p platform) (*types.Package, error) {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range l.GoFiles {
@@ -76,7 +62,13 @@ func (l *listed) check(known imported, p platform) (*types.Package, error) {
 		}
 		files = append(files, f)
 	}
+	find := func(path string) (*types.Package, error) {
+		if p := known[cmp.Or(l.ImportMap[path], path)]; p != nil {
+			return p, nil
+		}
+		return nil, fmt.Errorf("%s is not known", path)
+	}
 	ours := l.Module != nil && l.Module.Main
-	c := types.Config{Importer: renamed{known, l.ImportMap}, IgnoreFuncBodies: !ours, FakeImportC: true, Sizes: types.SizesFor("gc", p.arch)}
+	c := types.Config{Importer: importer(find), IgnoreFuncBodies: !ours, FakeImportC: true, Sizes: types.SizesFor("gc", p.arch)}
 	return c.Check(l.ImportPath, fset, files, nil)
 }
