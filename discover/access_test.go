@@ -45,7 +45,8 @@ func TestOAuth2(t *testing.T) {
 	}))
 	defer tokens.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if want := fmt.Sprintf("Bearer access-hidden-%d", given.Load()); r.Header.Get("Authorization") != want || given.Load() == 0 {
+		if want := fmt.Sprintf("Bearer access-hidden-%d", given.Load()); r.Header.Get("Authorization") != want ||
+			given.Load() == 0 {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, "refused ", r.Header.Get("Authorization"))
 			return
@@ -101,7 +102,8 @@ func TestProxy(t *testing.T) {
 	check := func(what, target, settings string, want int64) {
 		t.Helper()
 		proxied.Store(0)
-		r := load(t, dir, fmt.Sprintf("scrape_configs:\n- job_name: j\n  static_configs: [{targets: [%q]}]\n%s", target, settings))
+		r := load(t, dir, fmt.Sprintf("scrape_configs:\n- job_name: j\n  static_configs: [{targets: [%q]}]\n%s", target,
+			settings))
 		if s := pollOnce(t, r.Targets[0].Target); s.Outcome != metric.OK || (proxied.Load() > 0) != (want > 0) {
 			t.Errorf("%s: %s %s, %d requests through the proxy", what, s.Outcome, s.Err, proxied.Load())
 		}
@@ -147,11 +149,14 @@ users: [{name: u, user: {%s}}]
 	}
 	data := base64.StdEncoding.EncodeToString
 	check("token", kubeconfig(server.URL, "certificate-authority: ca.crt", "token: pod-hidden"), "")
-	check("token file and data", kubeconfig(server.URL, "certificate-authority-data: "+data(ca.pem()), "tokenFile: token"), "")
-	check("client certificate", kubeconfig(mutual.URL, "certificate-authority: ca.crt", "client-certificate: c.pem, client-key: c.key"), "")
+	check("token file and data", kubeconfig(server.URL, "certificate-authority-data: "+data(ca.pem()),
+		"tokenFile: token"), "")
+	check("client certificate", kubeconfig(mutual.URL, "certificate-authority: ca.crt",
+		"client-certificate: c.pem, client-key: c.key"), "")
 	check("client certificate as data", kubeconfig(mutual.URL, "certificate-authority: ca.crt",
 		"client-certificate-data: "+data(client)+", client-key-data: "+data(clientKey)), "")
-	check("wrong token", kubeconfig(server.URL, "certificate-authority: ca.crt", "token: wrong-hidden"), "the right to list pods")
+	check("wrong token", kubeconfig(server.URL, "certificate-authority: ca.crt", "token: wrong-hidden"),
+		"the right to list pods")
 	check("another authority", kubeconfig(server.URL, "certificate-authority: c.pem", "token: pod-hidden"), "authority")
 
 	u, err := url.Parse(server.URL)

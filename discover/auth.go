@@ -33,7 +33,7 @@ func ParseHeader(text string) (Header, error) {
 	return Header{name, NewSecret(value)}, nil
 }
 
-// notToken says that a rune is none of a header name (RFC 9110, section 5.6.2).
+// notToken reports whether a rune is none of a header name (RFC 9110, section 5.6.2).
 func notToken(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
@@ -148,7 +148,8 @@ func (a Auth) headers(t *scrape.Target) {
 }
 
 func (a Auth) needsClient() bool {
-	return a.BearerTokenFile+a.BasicAuthFile+a.CAFile+a.CertFile+a.ServerName != "" || a.InsecureSkipVerify || a.ProxyFromEnvironment
+	return a.BearerTokenFile+a.BasicAuthFile+a.CAFile+a.CertFile+a.ServerName != "" || a.InsecureSkipVerify ||
+		a.ProxyFromEnvironment
 }
 
 func (a Auth) client(socket string) (*Client, error) {
@@ -175,7 +176,8 @@ func (a Auth) warnings() []metric.Warning {
 	var out []metric.Warning
 	if a.InsecureSkipVerify {
 		out = append(out, metric.Warning{Code: "tls_not_verified",
-			Text: fmt.Sprintf("certificates of %s were not verified (--%sinsecure-skip-verify): anybody in between could have answered", cmp.Or(a.Who, "the targets"), a.Prefix)})
+			Text: fmt.Sprintf("certificates of %s were not verified (--%sinsecure-skip-verify): anybody in between could have "+
+				"answered", cmp.Or(a.Who, "the targets"), a.Prefix)})
 	}
 	for _, f := range []string{a.KeyFile, a.BearerTokenFile, a.BasicAuthFile} {
 		out = append(out, openFile(f)...)
@@ -202,5 +204,6 @@ func WarnWorldWritable(path string) []metric.Warning {
 		return nil
 	}
 	return []metric.Warning{{Code: "config_writable",
-		Text: metric.Clean(fmt.Sprintf("%s may be changed by everybody on this machine (mode %04o): chmod o-w it", path, info.Mode().Perm()), maxMessage)}}
+		Text: metric.Clean(fmt.Sprintf("%s may be changed by everybody on this machine (mode %04o): chmod o-w it", path,
+			info.Mode().Perm()), maxMessage)}}
 }

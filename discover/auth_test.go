@@ -37,8 +37,10 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{key: newKey(t)}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &a.key.PublicKey, a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +64,10 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 func (a *authority) issue(t *testing.T, until time.Duration, names ...string) (cert, key []byte) {
 	t.Helper()
 	k := newKey(t)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "leaf"}, NotBefore: time.Now().Add(-48 * time.Hour),
-		NotAfter: time.Now().Add(until), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "leaf"},
+		NotBefore:   time.Now().Add(-48 * time.Hour),
+		NotAfter:    time.Now().Add(until),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	for _, n := range names {
 		if ip := net.ParseIP(n); ip != nil {
 			tmpl.IPAddresses = append(tmpl.IPAddresses, ip)
@@ -79,7 +83,8 @@ func (a *authority) issue(t *testing.T, until time.Duration, names ...string) (c
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 func (a *authority) pem() []byte {
@@ -186,7 +191,8 @@ func TestTLS(t *testing.T) {
 		for _, c := range clients {
 			c.CloseIdleConnections()
 		}
-		if want == "" && s.Outcome != metric.OK || want != "" && (s.Outcome != metric.ConnectError || !strings.Contains(s.Err, want)) {
+		if want == "" && s.Outcome != metric.OK || want != "" &&
+			(s.Outcome != metric.ConnectError || !strings.Contains(s.Err, want)) {
 			t.Errorf("%s: %s %q, want %q", what, s.Outcome, s.Err, want)
 		}
 	}
@@ -198,7 +204,8 @@ func TestTLS(t *testing.T) {
 	check("name given", wrong, discover.Auth{CAFile: caFile, ServerName: "vllm.internal"}, "")
 	check("not verified", expired, discover.Auth{InsecureSkipVerify: true}, "")
 	check("client certificate missing", mutual, discover.Auth{CAFile: caFile}, "--tls-cert")
-	check("client certificate of a stranger", mutual, discover.Auth{CAFile: caFile, CertFile: alienCert, KeyFile: alienKeyFile}, "--tls-cert")
+	check("client certificate of a stranger", mutual,
+		discover.Auth{CAFile: caFile, CertFile: alienCert, KeyFile: alienKeyFile}, "--tls-cert")
 	check("client certificate", mutual, discover.Auth{CAFile: caFile, CertFile: certFile, KeyFile: keyFile}, "")
 	check("plain HTTP", "https"+strings.TrimPrefix(http1.URL, "http"), discover.Auth{CAFile: caFile}, "use http://")
 	t.Run("IPv6", func(t *testing.T) {
@@ -216,7 +223,8 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
-	if _, _, w, err := (discover.Auth{InsecureSkipVerify: true}).Apply(nil); err != nil || len(w) != 1 || w[0].Code != "tls_not_verified" {
+	if _, _, w, err := (discover.Auth{InsecureSkipVerify: true}).Apply(nil); err != nil || len(w) != 1 ||
+		w[0].Code != "tls_not_verified" {
 		t.Errorf("no warning that nothing is verified: %v, %v", w, err)
 	}
 }
@@ -314,7 +322,8 @@ func TestKeptBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pollOnce(t, targets[0]); strings.Contains(string(got.Body), "tok-hidden") || !strings.Contains(string(got.Body), "secret") {
+		if got := pollOnce(t, targets[0]); strings.Contains(string(got.Body), "tok-hidden") ||
+			!strings.Contains(string(got.Body), "secret") {
 			t.Errorf("body %q", got.Body)
 		}
 	}
@@ -335,7 +344,8 @@ func TestSecret(t *testing.T) {
 	}
 	all := log.String() + string(j)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T"} {
-		all += fmt.Sprintf(verb, h) + fmt.Sprintf(verb, h.Value) + fmt.Sprintf(verb, []discover.Secret{h.Value}) + fmt.Sprintf(verb, &h.Value)
+		all += fmt.Sprintf(verb, h) + fmt.Sprintf(verb, h.Value) + fmt.Sprintf(verb, []discover.Secret{h.Value}) +
+			fmt.Sprintf(verb, &h.Value)
 	}
 	if strings.Contains(all, "hidden") || strings.Contains(all, "68696464") || !strings.Contains(all, "<secret>") {
 		t.Errorf("the secret shows: %s", all)

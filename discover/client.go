@@ -27,7 +27,7 @@ type Client struct {
 	// explain adds to errors what to do about them, for those who do not, with the
 	// flags of that prefix; nil adds nothing.
 	explain *string
-	// files says that credentials in files count more than those of an address.
+	// files is set when credentials in files count more than those of an address.
 	files bool
 	tls   *tls.Config
 	vault *vault
@@ -113,7 +113,8 @@ func newClient(c config.HTTPClientConfig, basicFile string, to reach, l scrape.L
 		return &observer{next: transport, vault: client.vault, headers: headerNames(c.HTTPHeaders)}, nil
 	}
 	rt, err := base(tlsConfig)
-	if s := (config.TLSRoundTripperSettings{CA: file(c.TLSConfig.CAFile), Cert: file(c.TLSConfig.CertFile), Key: file(c.TLSConfig.KeyFile)}); err == nil && s.CA != nil {
+	if s := (config.TLSRoundTripperSettings{CA: file(c.TLSConfig.CAFile), Cert: file(c.TLSConfig.CertFile),
+		Key: file(c.TLSConfig.KeyFile)}); err == nil && s.CA != nil {
 		rt, err = config.NewTLSRoundTripperWithContext(context.Background(), tlsConfig, s, base)
 	}
 	if err != nil {
@@ -149,7 +150,8 @@ func (c *Client) authenticate(s *config.HTTPClientConfig, basicFile string, rt h
 		rt = config.NewAuthorizationCredentialsRoundTripper(a.Type, c.secret(string(a.Credentials), a.CredentialsFile), rt)
 	}
 	if b := s.BasicAuth; b != nil {
-		rt = config.NewBasicAuthRoundTripper(c.secret(b.Username, b.UsernameFile), c.secret(string(b.Password), b.PasswordFile), rt)
+		rt = config.NewBasicAuthRoundTripper(c.secret(b.Username, b.UsernameFile),
+			c.secret(string(b.Password), b.PasswordFile), rt)
 	}
 	if basicFile != "" {
 		rt = config.NewBasicAuthRoundTripper(basicPart{basicFile, 0}, basicPart{basicFile, 1}, rt)
@@ -279,7 +281,8 @@ func guard(address string) error {
 		return nil // no IP address: a socket
 	}
 	if a := ap.Addr().Unmap(); a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsMulticast() || isMetadata(a) {
-		return fmt.Errorf("address %s is link-local or a metadata service and was not given by the user: name it in static_configs to poll it", ap.Addr())
+		return fmt.Errorf("address %s is link-local or a metadata service and was not given by the user: name it in "+
+			"static_configs to poll it", ap.Addr())
 	}
 	return nil
 }

@@ -269,7 +269,8 @@ func (p *parsed) checkNames() error {
 	seen := map[string]*parsedJob{}
 	for _, j := range p.jobs {
 		if old := seen[j.JobName]; old != nil {
-			return fmt.Errorf("read configuration %s: the job of %s:%d has the same name; rename one", j.where(), old.file, old.line)
+			return fmt.Errorf("read configuration %s: the job of %s:%d has the same name; rename one", j.where(), old.file,
+				old.line)
 		}
 		seen[j.JobName] = j
 	}
@@ -277,7 +278,8 @@ func (p *parsed) checkNames() error {
 }
 
 func (p *parsed) warn(code, format string, args ...any) {
-	p.warnings = append(p.warnings, metric.Warning{Code: code, Text: metric.Clean(fmt.Sprintf(format, args...), maxMessage)})
+	p.warnings = append(p.warnings,
+		metric.Warning{Code: code, Text: metric.Clean(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // unknownField is what the YAML library says about a key without a field.

@@ -51,7 +51,7 @@ type Service struct {
 	Port uint16
 }
 
-// Found is a target and who says that it is there.
+// Found is a target and the source that lists it.
 type Found struct {
 	// ID tells targets apart and stays the same while one comes and goes: its
 	// labels and its URL.
@@ -150,7 +150,8 @@ func (d *Discoverer) Refresh(ctx context.Context) Result {
 					case byID[found.ID]:
 						continue // listed twice
 					case other != nil:
-						d.warnf("target_listed_twice", "%s is a target of job %q and of job %q; it is polled once, for the first", found.Target, other.name, j.name)
+						d.warnf("target_listed_twice", "%s is a target of job %q and of job %q; it is polled once, for the first",
+							found.Target, other.name, j.name)
 						continue
 					case len(r.Targets) == maxTargets:
 						d.warnf("too_many_targets", "more than %d targets; those beyond are not polled", maxTargets)

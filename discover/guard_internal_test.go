@@ -22,7 +22,8 @@ func TestDialGuard(t *testing.T) {
 			t.Errorf("%s, guarded %v: got error %v", address, guarded, err)
 		}
 	}
-	for _, address := range []string{"169.254.169.254:80", "169.254.1.1:80", "[fe80::1%lo]:80", "[::ffff:169.254.169.254]:80", "100.100.100.200:80", "[fd00:ec2::254]:80", "224.0.0.1:80"} {
+	for _, address := range []string{"169.254.169.254:80", "169.254.1.1:80", "[fe80::1%lo]:80",
+		"[::ffff:169.254.169.254]:80", "100.100.100.200:80", "[fd00:ec2::254]:80", "224.0.0.1:80"} {
 		check(address, true, true)
 		check(address, false, false)
 	}

@@ -77,7 +77,7 @@ func engineImages() []string {
 		"tensorrtllm", "trt-llm", "trtllm", "dynamo"}
 }
 
-// eligible says that a pod is an inference pod. prometheus.io/scrape alone makes
+// eligible reports whether a pod is an inference pod. prometheus.io/scrape alone makes
 // none: most pods that have it are something else.
 func eligible(p *pod) bool {
 	if strings.EqualFold(p.Metadata.Labels[metricsLabel], "true") {
@@ -124,7 +124,8 @@ func inferenceGroup(p *pod, selected bool) (group, bool) {
 // metricsPort is the annotated port, else the one called metrics, else the first
 // one, else 0.
 func metricsPort(p *pod) int {
-	if n, err := strconv.Atoi(strings.TrimSpace(p.Metadata.Annotations[portAnnotation])); err == nil && n > 0 && n < 65536 {
+	if n, err := strconv.Atoi(strings.TrimSpace(p.Metadata.Annotations[portAnnotation])); err == nil && n > 0 &&
+		n < 65536 {
 		return n
 	}
 	first := 0

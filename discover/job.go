@@ -54,7 +54,8 @@ func (d *Discoverer) newJob(c *parsedJob) (*job, error) {
 		d.warnBounds(c)
 	}
 	if c.Client.TLSConfig.InsecureSkipVerify {
-		d.warnf("tls_not_verified", "certificates of job %q were not verified (insecure_skip_verify): anybody in between could have answered", j.name)
+		d.warnf("tls_not_verified", "certificates of job %q were not verified (insecure_skip_verify): anybody in between "+
+			"could have answered", j.name)
 	}
 	d.warn(openFile(c.Client.TLSConfig.KeyFile)...)
 	if _, err := scrape.AcceptHeader(c.ScrapeProtocols); err != nil {
@@ -73,7 +74,8 @@ func (j *job) dir() string { return filepath.Dir(j.c.file) }
 func (d *Discoverer) warnBounds(c *parsedJob) {
 	for i, r := range c.MetricRelabel {
 		if slices.Contains(r.SourceLabels, "le") || slices.Contains(r.SourceLabels, "quantile") {
-			d.warnf("config_not_understood", "%s: metric_relabel_configs rule %d looks at le or quantile: rules see a histogram as a whole, so these labels are empty to it", c.where(), i+1)
+			d.warnf("config_not_understood", "%s: metric_relabel_configs rule %d looks at le or quantile: rules see a "+
+				"histogram as a whole, so these labels are empty to it", c.where(), i+1)
 		}
 	}
 }
@@ -171,7 +173,8 @@ func (j *job) target(d *Discoverer, s *source, shared, own map[string]string) (F
 	if instance := b.Get(model.InstanceLabel); instance != address && len(instance) <= 128 {
 		t.Name = metric.Clean(instance, maxMessage)
 	}
-	return Found{ID: t.Labels.String() + " " + t.URL, Target: t, Reason: "listed by " + s.kind + " of job " + j.name}, true, nil
+	return Found{ID: t.Labels.String() + " " + t.URL, Target: t, Reason: "listed by " + s.kind + " of job " + j.name},
+		true, nil
 }
 
 // defaultLabels are those of a target before relabelling.
@@ -275,7 +278,8 @@ func (j *job) url(b *labels.Builder, to *reach) (string, error) {
 	}
 	u.Path = "/" + strings.TrimPrefix(path, "/")
 	if _, err := url.Parse(u.String()); err != nil { // the query of a path is as it was given
-		return "", fmt.Errorf("%s %q is no path of a URL", model.MetricsPathLabel, metric.Clean(b.Get(model.MetricsPathLabel), 100))
+		return "", fmt.Errorf("%s %q is no path of a URL", model.MetricsPathLabel,
+			metric.Clean(b.Get(model.MetricsPathLabel), 100))
 	}
 	return u.String(), nil
 }

@@ -169,7 +169,8 @@ func (k *kube) current(f *kubeconfig, dir string, c *config.HTTPClientConfig) er
 		}
 		c.TLSConfig.ServerName, c.TLSConfig.InsecureSkipVerify = x.Cluster.ServerName, x.Cluster.Insecure
 		c.TLSConfig.CAFile = config.JoinDir(dir, x.Cluster.CAFile)
-		if err := fromBase64("certificate-authority-data", x.Cluster.CAData, &c.TLSConfig.CAFile, &c.TLSConfig.CA); err != nil {
+		if err := fromBase64("certificate-authority-data", x.Cluster.CAData, &c.TLSConfig.CAFile,
+			&c.TLSConfig.CA); err != nil {
 			return err
 		}
 	}
@@ -184,7 +185,8 @@ func (k *kube) current(f *kubeconfig, dir string, c *config.HTTPClientConfig) er
 // apply takes over the credentials of a user.
 func (u *kubeUser) apply(dir string, c *config.HTTPClientConfig) error {
 	if !u.Exec.IsZero() || !u.Provider.IsZero() {
-		return errors.New("the user's credentials come from a program (exec or auth-provider), which is not run: make a token with kubectl create token, or use kubectl proxy and api_server http://127.0.0.1:8001")
+		return errors.New("the user's credentials come from a program (exec or auth-provider), which is not run: make a " +
+			"token with kubectl create token, or use kubectl proxy and api_server http://127.0.0.1:8001")
 	}
 	c.TLSConfig.CertFile, c.TLSConfig.KeyFile = config.JoinDir(dir, u.CertFile), config.JoinDir(dir, u.KeyFile)
 	if err := fromBase64("client-certificate-data", u.CertData, &c.TLSConfig.CertFile, &c.TLSConfig.Cert); err != nil {

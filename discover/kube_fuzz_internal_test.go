@@ -29,12 +29,19 @@ func (a apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // write them: those targets that come of it can be asked, and none is a metadata
 // service.
 func FuzzKubernetes(f *testing.F) {
-	const pods = `{"metadata":{"continue":""},"items":[{"metadata":{"name":"p","namespace":"n","uid":"u","labels":{"a/b":"c"},"annotations":{"prometheus.io/port":"1","aiperf.nvidia.com/metrics-paths":"/a,b"},
-"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]},"spec":{"nodeName":"k","containers":[{"name":"c","image":"vllm","ports":[{"name":"metrics","containerPort":8000}]}],"initContainers":[{"name":"i"}]},
-"status":{"phase":"Running","podIP":"10.0.0.1","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"c","containerID":"x"}]}}]}`
-	const ends = `{"items":[{"metadata":{"name":"s","namespace":"n"},"subsets":[{"addresses":[{"ip":"10.0.0.1","targetRef":{"kind":"Pod","name":"p"}}],"notReadyAddresses":[{"ip":"fd00::1"}],"ports":[{"name":"m","port":8000}]}]}]}`
+	const pods = `{"metadata":{"continue":""},"items":[{"metadata":{"name":"p","namespace":"n","uid":"u",` +
+		`"labels":{"a/b":"c"},"annotations":{"prometheus.io/port":"1","aiperf.nvidia.com/metrics-paths":"/a,b"},
+"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]},"spec":{"nodeName":"k",` +
+		`"containers":[{"name":"c","image":"vllm","ports":[{"name":"metrics","containerPort":8000}]}],` +
+		`"initContainers":[{"name":"i"}]},
+"status":{"phase":"Running","podIP":"10.0.0.1","conditions":[{"type":"Ready","status":"True"}],` +
+		`"containerStatuses":[{"name":"c","containerID":"x"}]}}]}`
+	const ends = `{"items":[{"metadata":{"name":"s","namespace":"n"},"subsets":[{"addresses":[{"ip":"10.0.0.1",` +
+		`"targetRef":{"kind":"Pod","name":"p"}}],"notReadyAddresses":[{"ip":"fd00::1"}],"ports":[{"name":"m",` +
+		`"port":8000}]}]}]}`
 	f.Add(pods, ends, `{"items":[{"metadata":{"name":"s","namespace":"n","labels":{"":"\u0000"}}}]}`)
-	f.Add(strings.ReplaceAll(pods, "10.0.0.1", "169.254.169.254"), strings.ReplaceAll(ends, "10.0.0.1", "a b/@[::1]?#"), `null`)
+	f.Add(strings.ReplaceAll(pods, "10.0.0.1", "169.254.169.254"), strings.ReplaceAll(ends, "10.0.0.1", "a b/@[::1]?#"),
+		`null`)
 	f.Add(strings.ReplaceAll(pods, "8000", "-1"), strings.ReplaceAll(ends, "8000", "99999999"), `{"items":null}`)
 	f.Add(`{"items":[{},null]}`, `{"items":[{"subsets":[null,{"ports":[{}],"addresses":[{}]}]}]}`, `[]`)
 	f.Add(`{"metadata":{"continue":"for ever"}}`, "\xff", `{"items":{}}`)
@@ -43,7 +50,8 @@ func FuzzKubernetes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, podList, endList, serviceList string) {
 		defer fuzzbound.Check(t)()
 		d := &Discoverer{said: map[string]bool{}}
-		k := &kube{server: "http://k", ask: asker{&http.Client{Transport: apiServer{"pods": podList, "endpoints": endList, "services": serviceList}}}}
+		k := &kube{server: "http://k", ask: asker{&http.Client{Transport: apiServer{"pods": podList, "endpoints": endList,
+			"services": serviceList}}}}
 		list1, err1 := list[pod](t.Context(), k, "pods", "n", kubeSelector{})
 		list2, err2 := list[endpoints](t.Context(), k, "endpoints", "", kubeSelector{})
 		list3, err3 := list[service](t.Context(), k, "services", "", kubeSelector{})
@@ -76,8 +84,10 @@ func FuzzKubernetes(f *testing.F) {
 
 // FuzzKubeconfig reads a kubeconfig of anybody.
 func FuzzKubeconfig(f *testing.F) {
-	f.Add("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]\nclusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: aGk=}}]\nusers: [{name: u, user: {token: t}}]\n")
-	f.Add("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {proxy-url: ':'}}]\nusers: [{name: u, user: {exec: {command: sh}}}]\n")
+	f.Add("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]\nclusters: [{name: " +
+		"k, cluster: {server: 'https://h', certificate-authority-data: aGk=}}]\nusers: [{name: u, user: {token: t}}]\n")
+	f.Add("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: " +
+		"{proxy-url: ':'}}]\nusers: [{name: u, user: {exec: {command: sh}}}]\n")
 	f.Add("a: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer fuzzbound.Check(t)()

@@ -69,8 +69,10 @@ func podObject(name, ip, image string, extra m) m {
 		meta[k] = v
 	}
 	return m{"metadata": meta, "spec": m{"nodeName": "n1", "containers": []m{{"name": "main", "image": image,
-		"ports": []m{{"name": "http", "containerPort": 8000, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9000}}}}},
-		"status": m{"phase": "Running", "podIP": ip, "hostIP": "10.1.1.1", "conditions": []m{{"type": "Ready", "status": "True"}},
+		"ports": []m{{"name": "http", "containerPort": 8000, "protocol": "TCP"},
+			{"name": "metrics", "containerPort": 9000}}}}},
+		"status": m{"phase": "Running", "podIP": ip, "hostIP": "10.1.1.1",
+			"conditions":        []m{{"type": "Ready", "status": "True"}},
 			"containerStatuses": []m{{"name": "main", "containerID": "docker://1"}}}}
 }
 
@@ -100,7 +102,8 @@ func wantURLs(t *testing.T, r discover.Result, want ...string) {
 // TestKubernetes lets pods appear and vanish, with the labels that users relabel by.
 func TestKubernetes(t *testing.T) {
 	api, server := startAPI(t)
-	api.set("pods", podObject("a", "10.0.0.1", "x", m{}), podObject("b", "fd00::2", "x", m{}), podObject("pending", "", "x", m{}))
+	api.set("pods", podObject("a", "10.0.0.1", "x", m{}), podObject("b", "fd00::2", "x", m{}),
+		podObject("pending", "", "x", m{}))
 	dir := t.TempDir()
 	token := write(t, dir, "token", []byte(api.token))
 	path := write(t, dir, "prometheus.yml", []byte(`
@@ -129,13 +132,18 @@ scrape_configs:
 	if !strings.Contains(fmt.Sprint(r.Warnings), `role "node" is not supported`) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
-	if !strings.Contains(strings.Join(api.asked, " "), "/api/v1/namespaces/bench/pods?fieldSelector=status.phase%3DRunning&labelSelector=app%3Dvllm&limit=500") {
+	if !strings.Contains(strings.Join(api.asked, " "),
+		"/api/v1/namespaces/bench/pods?fieldSelector=status.phase%3DRunning&labelSelector=app%3Dvllm&limit=500") {
 		t.Errorf("asked %q", api.asked)
 	}
-	want := map[string]string{"job": "pods", "instance": "a", "namespace": "bench", "pod_name": "a", "pod_uid": "u-a", "pod_ip": "10.0.0.1",
-		"pod_phase": "Running", "pod_ready": "true", "pod_node_name": "n1", "pod_host_ip": "10.1.1.1", "pod_controller_kind": "ReplicaSet",
-		"pod_controller_name": "rs", "pod_label_app_kubernetes_io_name": "vllm", "pod_labelpresent_app_kubernetes_io_name": "true",
-		"pod_container_name": "main", "pod_container_image": "x", "pod_container_id": "docker://1", "pod_container_init": "false",
+	want := map[string]string{"job": "pods", "instance": "a", "namespace": "bench", "pod_name": "a", "pod_uid": "u-a",
+		"pod_ip":    "10.0.0.1",
+		"pod_phase": "Running", "pod_ready": "true", "pod_node_name": "n1", "pod_host_ip": "10.1.1.1",
+		"pod_controller_kind": "ReplicaSet",
+		"pod_controller_name": "rs", "pod_label_app_kubernetes_io_name": "vllm",
+		"pod_labelpresent_app_kubernetes_io_name": "true",
+		"pod_container_name":                      "main", "pod_container_image": "x", "pod_container_id": "docker://1",
+		"pod_container_init":      "false",
 		"pod_container_port_name": "metrics", "pod_container_port_number": "9000", "pod_container_port_protocol": "TCP"}
 	if got := r.Targets[0].Target.Labels; got != metric.LabelsFromMap(want) {
 		t.Errorf("labels %s\nwant   %s", got, metric.LabelsFromMap(want))
@@ -152,7 +160,8 @@ scrape_configs:
 	api.mu.Unlock()
 	r = d.Refresh(t.Context())
 	wantURLs(t, r, "http://10.0.0.1:9000/metrics") // kept
-	if s := fmt.Sprint(r.Warnings); !strings.Contains(s, "the right to list pods") || strings.Contains(s, "kube-secret-token") {
+	if s := fmt.Sprint(r.Warnings); !strings.Contains(s, "the right to list pods") ||
+		strings.Contains(s, "kube-secret-token") {
 		t.Errorf("warnings %s", s)
 	}
 	write(t, dir, "token", []byte("rotated-token"))
@@ -165,7 +174,8 @@ scrape_configs:
 func TestEndpoints(t *testing.T) {
 	api, server := startAPI(t)
 	api.set("pods", podObject("a", "10.0.0.1", "x", m{}))
-	api.set("services", m{"metadata": m{"name": "svc", "namespace": "bench", "annotations": m{"prometheus.io/scrape": "true"}}})
+	api.set("services", m{"metadata": m{"name": "svc", "namespace": "bench",
+		"annotations": m{"prometheus.io/scrape": "true"}}})
 	api.set("endpoints", m{"metadata": m{"name": "svc", "namespace": "bench"}, "subsets": []m{{
 		"addresses":         []m{{"ip": "10.0.0.1", "targetRef": m{"kind": "Pod", "name": "a", "namespace": "bench"}}},
 		"notReadyAddresses": []m{{"ip": "10.0.0.9"}}, "ports": []m{{"name": "http", "port": 8000, "protocol": "TCP"}}}}})
@@ -186,8 +196,10 @@ scrape_configs:
 		if f.Target.URL != "http://10.0.0.1:8000/metrics" {
 			continue
 		}
-		for n, v := range map[string]string{"endpoints_name": "svc", "service_name": "svc", "service_annotation_prometheus_io_scrape": "true",
-			"endpoint_ready": "true", "endpoint_port_name": "http", "pod_name": "a", "pod_container_port_name": "http", "endpoint_address_target_kind": "Pod"} {
+		for n, v := range map[string]string{"endpoints_name": "svc", "service_name": "svc",
+			"service_annotation_prometheus_io_scrape": "true",
+			"endpoint_ready": "true", "endpoint_port_name": "http", "pod_name": "a", "pod_container_port_name": "http",
+			"endpoint_address_target_kind": "Pod"} {
 			if got, _ := f.Target.Labels.Get(n); got != v {
 				t.Errorf("%s = %q, want %q", n, got, v)
 			}
@@ -201,8 +213,11 @@ func TestInferencePods(t *testing.T) {
 	note := func(k, v string) m { return m{"annotations": m{k: v}} }
 	dead := podObject("dead", "10.0.0.7", "vllm/vllm-openai", m{})
 	dead["status"].(m)["phase"] = "Failed"
-	api.set("pods", podObject("image", "10.0.0.1", "docker.io/VLLM/vllm-openai:v1", m{}), podObject("other", "10.0.0.2", "nginx", note("prometheus.io/scrape", "true")),
-		podObject("label", "10.0.0.3", "nginx", m{"labels": m{"nvidia.com/metrics-enabled": "TRUE"}, "annotations": m{"prometheus.io/port": "7000", "prometheus.io/path": "stats"}}),
+	api.set("pods", podObject("image", "10.0.0.1", "docker.io/VLLM/vllm-openai:v1", m{}),
+		podObject("other", "10.0.0.2", "nginx", note("prometheus.io/scrape", "true")),
+		podObject("label", "10.0.0.3", "nginx",
+			m{"labels": m{"nvidia.com/metrics-enabled": "TRUE"},
+				"annotations": m{"prometheus.io/port": "7000", "prometheus.io/path": "stats"}}),
 		podObject("paths", "10.0.0.4", "nginx", note("aiperf.nvidia.com/metrics-paths", " /a, ,b")), dead)
 	dir := t.TempDir()
 	config := write(t, dir, "config", []byte(`
@@ -221,15 +236,21 @@ users: [{name: u, user: {token: kube-secret-token}}]
 		defer d.Close()
 		wantURLs(t, d.Refresh(t.Context()), want...)
 	}
-	check(discover.InferenceOptions{}, "http://10.0.0.1:9000/metrics", "http://10.0.0.3:7000/stats", "http://10.0.0.4:9000/a", "http://10.0.0.4:9000/b")
-	check(discover.InferenceOptions{Namespace: "*", Selector: "x=y"}, "http://10.0.0.1:9000/metrics", "http://10.0.0.2:9000/metrics",
+	check(discover.InferenceOptions{}, "http://10.0.0.1:9000/metrics", "http://10.0.0.3:7000/stats",
+		"http://10.0.0.4:9000/a", "http://10.0.0.4:9000/b")
+	check(discover.InferenceOptions{Namespace: "*", Selector: "x=y"}, "http://10.0.0.1:9000/metrics",
+		"http://10.0.0.2:9000/metrics",
 		"http://10.0.0.3:7000/stats", "http://10.0.0.4:9000/a", "http://10.0.0.4:9000/b")
-	if s := strings.Join(api.asked, " "); !strings.Contains(s, "/api/v1/namespaces/bench/pods") || !strings.Contains(s, "/api/v1/pods?labelSelector=x%3Dy") {
+	if s := strings.Join(api.asked, " "); !strings.Contains(s, "/api/v1/namespaces/bench/pods") ||
+		!strings.Contains(s, "/api/v1/pods?labelSelector=x%3Dy") {
 		t.Errorf("asked %s", s)
 	}
-	for what, user := range map[string]string{"kubectl create token": "{exec: {command: aws}}", "not base64": "{client-certificate-data: '%'}"} {
-		bad := write(t, dir, "bad", []byte("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: "+server+"}}]\nusers: [{name: u, user: "+user+"}]\n"))
-		if _, err := discover.InferencePods(discover.InferenceOptions{Kubeconfig: bad}, discover.Options{}); err == nil || !strings.Contains(err.Error(), what) {
+	for what, user := range map[string]string{"kubectl create token": "{exec: {command: aws}}",
+		"not base64": "{client-certificate-data: '%'}"} {
+		bad := write(t, dir, "bad", []byte("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: "+
+			"u}}]\nclusters: [{name: k, cluster: {server: "+server+"}}]\nusers: [{name: u, user: "+user+"}]\n"))
+		if _, err := discover.InferencePods(discover.InferenceOptions{Kubeconfig: bad}, discover.Options{}); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -287,17 +308,21 @@ scrape_configs:
 	}
 	defer d.Close()
 	r := d.Refresh(t.Context())
-	wantURLs(t, r, "http://10.0.0.1:9/metrics", "http://10.0.0.5:1/metrics", "http://10.9.9.9:1/metrics", "http://[fd00::1]:9/metrics", "http://h.example:81/metrics",
+	wantURLs(t, r, "http://10.0.0.1:9/metrics", "http://10.0.0.5:1/metrics", "http://10.9.9.9:1/metrics",
+		"http://[fd00::1]:9/metrics", "http://h.example:81/metrics",
 		"https://h:1/m?extra=e&name=a&name=b", "unix:///run/x.sock")
 	said := fmt.Sprint(r.Warnings)
-	for _, want := range []string{"p.yml:3: external_labels", "p.yml:11: bogus", "p.yml:12: nonsense", "p.yml:14: consul_sd_configs is not supported", "missing.json: no such file",
-		`"169.254.169.254:80": address 169.254.169.254 is link-local`, `"bad/host": the address is not host:port`, "were not verified"} {
+	for _, want := range []string{"p.yml:3: external_labels", "p.yml:11: bogus", "p.yml:12: nonsense",
+		"p.yml:14: consul_sd_configs is not supported", "missing.json: no such file",
+		`"169.254.169.254:80": address 169.254.169.254 is link-local`, `"bad/host": the address is not host:port`,
+		"were not verified"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no warning %q in %s", want, said)
 		}
 	}
 	for _, f := range r.Targets {
-		if strings.HasPrefix(f.Target.URL, "https://h") && (f.Target.Interval != 250*time.Millisecond || f.Target.Limits.Body != 10<<20 || f.Target.Limits.Samples != 7) {
+		if strings.HasPrefix(f.Target.URL, "https://h") &&
+			(f.Target.Interval != 250*time.Millisecond || f.Target.Limits.Body != 10<<20 || f.Target.Limits.Samples != 7) {
 			t.Errorf("target %+v", f.Target)
 		}
 	}
@@ -342,7 +367,8 @@ func TestRelabel(t *testing.T) {
 	for i, own := range []map[string]string{{"a": "one", "b": "two"}, {"a": "dropped"}, {"x_q": "1", "b": ""}, {}} {
 		text, _ := json.Marshal([]m{{"targets": []string{"h:80"}, "labels": own}})
 		path := write(t, t.TempDir(), "p.yml", []byte("scrape_configs:\n- job_name: j\n  static_configs: "+string(text)+
-			"\n  relabel_configs:"+strings.ReplaceAll(rules, "\n", "\n  ")+"\n  metric_relabel_configs:"+strings.ReplaceAll(rules, "\n", "\n  ")+"\n"))
+			"\n  relabel_configs:"+strings.ReplaceAll(rules, "\n",
+			"\n  ")+"\n  metric_relabel_configs:"+strings.ReplaceAll(rules, "\n", "\n  ")+"\n"))
 		d, err := discover.Load(path, discover.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -372,8 +398,10 @@ func TestRelabel(t *testing.T) {
 
 // FuzzLoad reads whatever a configuration may hold without a panic.
 func FuzzLoad(f *testing.F) {
-	f.Add("scrape_configs:\n- job_name: a\n  static_configs: [{targets: [h]}]\n  relabel_configs: [{action: drop, regex: a}]\n")
-	f.Add("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: b\n  file_sd_configs: [{files: ['*.json']}]\n  tls_config: {ca: x}\n")
+	f.Add("scrape_configs:\n- job_name: a\n  static_configs: [{targets: [h]}]\n  relabel_configs: [{action: drop, " +
+		"regex: a}]\n")
+	f.Add("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: b\n  file_sd_configs: [{files: ['*.json']}]\n  " +
+		"tls_config: {ca: x}\n")
 	f.Add("a: &a [x, x]\nb: &b [*a, *a]\nscrape_configs: [*b]\n")
 	f.Add("scrape_configs: [{job_name: c, body_size_limit: 9EB, relabel_configs: [null]}]")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -95,7 +95,8 @@ const kubePrefix = "__meta_kubernetes_"
 func (d *Discoverer) newKubernetesSource(j *job, c *kubernetesSD) (*source, error) {
 	role := c.Role
 	if role != "pod" && role != "endpoints" {
-		d.warnf("config_not_understood", "%s: kubernetes_sd_configs role %q is not supported, only pod and endpoints: its targets are not polled", j.c.where(), role)
+		d.warnf("config_not_understood", "%s: kubernetes_sd_configs role %q is not supported, only pod and endpoints: its "+
+			"targets are not polled", j.c.where(), role)
 		return nil, nil
 	}
 	k, err := d.newKube(c.APIServer, config.JoinDir(j.dir(), c.KubeconfigFile), c.Client)
@@ -120,19 +121,20 @@ func (d *Discoverer) newKubernetesSource(j *job, c *kubernetesSD) (*source, erro
 		}
 		return kubeSelector{}
 	}
-	return &source{kind: "kubernetes_sd", guarded: true, every: defaultRefresh, client: k.client, poll: func(ctx context.Context) ([]group, error) {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		var out []group
-		for _, ns := range namespaces {
-			groups, err := k.groups(ctx, role, ns, selector)
-			if err != nil {
-				return nil, err
+	return &source{kind: "kubernetes_sd", guarded: true, every: defaultRefresh, client: k.client,
+		poll: func(ctx context.Context) ([]group, error) {
+			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+			defer cancel()
+			var out []group
+			for _, ns := range namespaces {
+				groups, err := k.groups(ctx, role, ns, selector)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, groups...)
 			}
-			out = append(out, groups...)
-		}
-		return out, nil
-	}}, nil
+			return out, nil
+		}}, nil
 }
 
 // groups lists what a role needs of a namespace and makes its targets.
@@ -206,8 +208,10 @@ func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 	all := append(p.Spec.Containers[:len(p.Spec.Containers):len(p.Spec.Containers)], p.Spec.InitContainers...)
 	for i, c := range all {
 		isInit := i >= len(p.Spec.Containers)
-		base := map[string]string{prefix + "name": c.Name, prefix + "image": c.Image, prefix + "init": strconv.FormatBool(isInit)}
-		for _, s := range append(p.Status.Containers[:len(p.Status.Containers):len(p.Status.Containers)], p.Status.InitContainers...) {
+		base := map[string]string{prefix + "name": c.Name, prefix + "image": c.Image, prefix +
+			"init": strconv.FormatBool(isInit)}
+		for _, s := range append(p.Status.Containers[:len(p.Status.Containers):len(p.Status.Containers)],
+			p.Status.InitContainers...) {
 			if s.Name == c.Name {
 				base[prefix+"id"] = s.ID
 			}
@@ -234,7 +238,7 @@ const maxMeta = 2_000_000
 // budget counts labels before they are made.
 type budget int
 
-// take says whether there is room for a target with n labels.
+// take reports whether there is room for a target with n labels.
 func (b *budget) take(n int) bool {
 	*b += budget(n + 10) // its own, of port and address
 	return *b <= maxMeta

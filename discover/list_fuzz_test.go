@@ -14,10 +14,12 @@ import (
 // of it have an address that can be asked, and none is a metadata service.
 func FuzzLists(f *testing.F) {
 	for _, s := range []string{
-		`[{"targets":["h:1","[fd00::1]:2"],"labels":{"__scheme__":"https","__metrics_path__":"/x?y","__param_a":"b","zone":"z"}}]`,
+		`[{"targets":["h:1","[fd00::1]:2"],"labels":{"__scheme__":"https","__metrics_path__":"/x?y","__param_a":"b",` +
+			`"zone":"z"}}]`,
 		`[{"targets":["169.254.169.254:80","unix:///run/x","a b","h:99999","u@h:1","h/../:1","[fe80::1%25lo]:1"]}]`,
 		`[{"targets":["h:1"],"labels":{"__address__":"169.254.169.254:80","__scrape_interval__":"0s","__scheme__":"file"}}]`,
-		"- targets: [&a 'h:1', *a]\n  labels: {a: b, 1: 2}\n", "[null]", "a: &a [*a]", `[{"targets":[null],"labels":{"":""}}]`, "\xff", "[{}]"} {
+		"- targets: [&a 'h:1', *a]\n  labels: {a: b, 1: 2}\n", "[null]", "a: &a [*a]",
+		`[{"targets":[null],"labels":{"":""}}]`, "\xff", "[{}]"} {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
@@ -28,7 +30,8 @@ func FuzzLists(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := discover.Load(write(t, dir, "p.yml", []byte("scrape_configs: [{job_name: j, file_sd_configs: [{files: ["+name+"]}]}]")), discover.Options{})
+		d, err := discover.Load(write(t, dir, "p.yml",
+			[]byte("scrape_configs: [{job_name: j, file_sd_configs: [{files: ["+name+"]}]}]")), discover.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

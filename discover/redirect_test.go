@@ -23,13 +23,16 @@ func TestGuardRedirect(t *testing.T) {
 	defer away.Close()
 	host := strings.TrimPrefix(away.URL, "http://")
 	dir := t.TempDir()
-	write(t, dir, "t.yml", fmt.Appendf(nil, "- targets: [%q, 'metadata.internal@169.254.169.254:80', '[::ffff:169.254.169.254]:80']\n", host))
-	r := load(t, dir, "scrape_configs:\n- job_name: f\n  file_sd_configs: [{files: [t.yml]}]\n- job_name: h\n  http_sd_configs: [{url: '"+away.URL+"/sd'}]\n")
+	write(t, dir, "t.yml", fmt.Appendf(nil, "- targets: [%q, 'metadata.internal@169.254.169.254:80', "+
+		"'[::ffff:169.254.169.254]:80']\n", host))
+	r := load(t, dir, "scrape_configs:\n- job_name: f\n  file_sd_configs: [{files: [t.yml]}]\n- job_name: h\n  "+
+		"http_sd_configs: [{url: '"+away.URL+"/sd'}]\n")
 	said := fmt.Sprint(r.Warnings)
 	if asked != 1 || !strings.Contains(said, "http_sd of job \"h\"") || !strings.Contains(said, "307") {
 		t.Errorf("%d requests; the redirect of the list is not told in %s", asked, said)
 	}
-	if len(r.Targets) != 1 || !strings.Contains(said, "[::ffff:169.254.169.254]:80") || !strings.Contains(said, "metadata.internal@") {
+	if len(r.Targets) != 1 || !strings.Contains(said, "[::ffff:169.254.169.254]:80") ||
+		!strings.Contains(said, "metadata.internal@") {
 		t.Fatalf("targets %v, warnings %s", r.Targets, said)
 	}
 	s := pollOnce(t, r.Targets[0].Target)
@@ -49,7 +52,8 @@ func TestWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := load(t, dir, "scrape_config_files: [inner.yml]\n")
-		if got := strings.Count(fmt.Sprint(r.Warnings), inner+" may be changed by everybody"); got != want || len(r.Targets) != 1 {
+		if got := strings.Count(fmt.Sprint(r.Warnings), inner+" may be changed by everybody"); got != want ||
+			len(r.Targets) != 1 {
 			t.Errorf("mode %o: %d targets, warnings %v", mode, len(r.Targets), r.Warnings)
 		}
 	}
@@ -62,7 +66,8 @@ func TestWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := load(t, dir, "scrape_configs: [{job_name: f, file_sd_configs: [{files: [list.yml]}]}]\n")
-		if got := strings.Count(fmt.Sprint(r.Warnings), list+" may be changed by everybody"); got != want || len(r.Targets) != 1 {
+		if got := strings.Count(fmt.Sprint(r.Warnings), list+" may be changed by everybody"); got != want ||
+			len(r.Targets) != 1 {
 			t.Errorf("list of mode %o: %d targets, warnings %v", mode, len(r.Targets), r.Warnings)
 		}
 	}

@@ -229,7 +229,8 @@ func (a asker) get(ctx context.Context, address string) ([]byte, error) {
 	case len(data) > maxAnswer:
 		return nil, fmt.Errorf("answer of %s is larger than %d MiB", r.URL.Host, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, &statusError{resp.StatusCode, metric.Clean(string(data[:min(len(data), 200)]), maxMessage)})
+		return nil, fmt.Errorf("ask %s: %w", r.URL.Host,
+			&statusError{resp.StatusCode, metric.Clean(string(data[:min(len(data), 200)]), maxMessage)})
 	}
 	return data, nil
 }
@@ -253,20 +254,21 @@ func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {
 	}
 	a := newAsker(client)
 	every := cmp.Or(time.Duration(c.RefreshInterval), defaultRefresh)
-	return &source{kind: "http_sd", guarded: true, every: every, client: client, poll: func(ctx context.Context) ([]group, error) {
-		data, err := a.get(ctx, c.URL)
-		if err != nil {
-			return nil, err
-		}
-		groups, err := parseGroups(bytes.TrimSpace(data), true)
-		for i := range groups {
-			if groups[i].labels == nil {
-				groups[i].labels = map[string]string{}
+	return &source{kind: "http_sd", guarded: true, every: every, client: client,
+		poll: func(ctx context.Context) ([]group, error) {
+			data, err := a.get(ctx, c.URL)
+			if err != nil {
+				return nil, err
 			}
-			groups[i].labels["__meta_url"] = c.URL
-		}
-		return groups, err
-	}}, nil
+			groups, err := parseGroups(bytes.TrimSpace(data), true)
+			for i := range groups {
+				if groups[i].labels == nil {
+					groups[i].labels = map[string]string{}
+				}
+				groups[i].labels["__meta_url"] = c.URL
+			}
+			return groups, err
+		}}, nil
 }
 
 func newDNSSource(d *Discoverer, c dnsSD) (*source, error) {
@@ -310,7 +312,8 @@ func askDNS(ctx context.Context, resolver Resolver, c dnsSD, name string) (group
 		}
 		for _, s := range list {
 			host := strings.TrimRight(s.Host, ".")
-			g.targets = append(g.targets, map[string]string{model.AddressLabel: net.JoinHostPort(host, strconv.Itoa(int(s.Port))),
+			g.targets = append(g.targets, map[string]string{model.AddressLabel: net.JoinHostPort(host,
+				strconv.Itoa(int(s.Port))),
 				"__meta_dns_srv_record_target": s.Host, "__meta_dns_srv_record_port": strconv.Itoa(int(s.Port))})
 		}
 		return g, nil

@@ -141,7 +141,8 @@ func Import(ctx context.Context, r io.Reader, o Options, sink Sink) (Stats, erro
 	orDefault(&l.NameLength, 1024)
 	orDefault(&l.ValueLength, 16<<10)
 	orDefault(&l.Buckets, 5000)
-	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{}, tagged: map[string]span{}, bounds: map[string]bound{}}
+	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{},
+		tagged: map[string]span{}, bounds: map[string]bound{}}
 	readErr := i.read(ctx, r)
 	err := i.drain(ctx)
 	i.stats.Targets, i.stats.Untyped = len(i.order), len(i.untyped)
@@ -215,7 +216,8 @@ func (i *reader) line(text []byte) error {
 		return nil
 	}
 	i.tag(rec)
-	at, _ := slices.BinarySearchFunc(e.waiting, rec.AtNS+1, func(r *record, ns int64) int { return int(min(max(r.AtNS-ns, -1), 1)) })
+	at, _ := slices.BinarySearchFunc(e.waiting, rec.AtNS+1,
+		func(r *record, ns int64) int { return int(min(max(r.AtNS-ns, -1), 1)) })
 	if at < len(e.waiting) {
 		i.stats.Reversed++
 	}

@@ -17,16 +17,21 @@ import (
 	"github.com/scrapestat/scrapestat/source/aiperf"
 )
 
-const two = `{"endpoint_url":"http://u:hunter2@h:1/metrics","timestamp_ns":1700000000000000000,"endpoint_latency_ns":5000,"metrics":{` +
-	`"lat":[{"labels":{"m":"x"},"buckets":{"0.5":1.0,"+Inf":2.0},"sum":1.5,"count":2.0}],"reqs":[{"value":7.0}],"depth":[{"value":3}]},` +
+const two = `{"endpoint_url":"http://u:hunter2@h:1/metrics","timestamp_ns":1700000000000000000,` +
+	`"endpoint_latency_ns":5000,"metrics":{` +
+	`"lat":[{"labels":{"m":"x"},"buckets":{"0.5":1.0,"+Inf":2.0},"sum":1.5,"count":2.0}],"reqs":[{"value":7.0}],` +
+	`"depth":[{"value":3}]},` +
 	`"request_sent_ns":1699999999999999000,"first_byte_ns":1700000000000000000}
-{"endpoint_url":"http://u:hunter2@h:1/metrics","timestamp_ns":1700000001000000000,"endpoint_latency_ns":5000,"metrics":{` +
-	`"reqs":[{"value":9.0}],"lat":[{"labels":{"m":"x"},"buckets":{"0.5":3.0,"+Inf":5.0},"sum":2.5,"count":5.0}]},"request_sent_ns":1700000001000000000}
+{"endpoint_url":"http://u:hunter2@h:1/metrics","timestamp_ns":1700000001000000000,"endpoint_latency_ns":5000,` +
+	`"metrics":{` +
+	`"reqs":[{"value":9.0}],"lat":[{"labels":{"m":"x"},"buckets":{"0.5":3.0,"+Inf":5.0},"sum":2.5,"count":5.0}]},` +
+	`"request_sent_ns":1700000001000000000}
 `
 
 const export = `{"schema_version":"1.1","summary":{"endpoints_configured":[],"phase_time_ranges":{` +
 	`"warmup":{"start_ns":1,"end_ns":5},"profiling":{"start_ns":5,"end_ns":9}}},"metrics":{` +
-	`"reqs":{"type":"counter","description":"Requests.","series":[{"stats":{"total":2}}]},"lat":{"type":"histogram","description":""}},` +
+	`"reqs":{"type":"counter","description":"Requests.","series":[{"stats":{"total":2}}]},"lat":{"type":"histogram",` +
+	`"description":""}},` +
 	`"warmup_metrics":{"depth":{"type":"gauge","description":""}}}`
 
 func importText(t testing.TB, text string, o aiperf.Options) (*sourcetest.Recorder, aiperf.Stats) {
@@ -80,7 +85,8 @@ func TestImport(t *testing.T) {
 }
 
 func line(url string, at int64, metrics string) string {
-	return fmt.Sprintf(`{"endpoint_url":%q,"timestamp_ns":%d,"endpoint_latency_ns":1,"metrics":%s,"request_sent_ns":%d}`+"\n", url, at, metrics, at)
+	return fmt.Sprintf(`{"endpoint_url":%q,"timestamp_ns":%d,"endpoint_latency_ns":1,"metrics":%s,`+
+		`"request_sent_ns":%d}`+"\n", url, at, metrics, at)
 }
 
 // TestOrder: overlapping scrapes of an endpoint are sorted within 32 polls.
@@ -102,13 +108,15 @@ func TestOrder(t *testing.T) {
 func TestDamage(t *testing.T) {
 	check := func(text string, polls int, dropped int64, refused string) {
 		t.Helper()
-		_, st := importText(t, text, aiperf.Options{Limits: aiperf.Limits{Series: 5, Buckets: 4, Labels: 1, ValueLength: 3, Endpoints: 2}})
+		_, st := importText(t, text, aiperf.Options{Limits: aiperf.Limits{Series: 5, Buckets: 4, Labels: 1, ValueLength: 3,
+			Endpoints: 2}})
 		got := ""
 		for _, d := range st.Refused {
 			got += fmt.Sprintf("%s=%d ", d.Reason, d.Lines)
 		}
 		if st.Polls != polls || st.Dropped != dropped || strings.TrimSpace(got) != refused {
-			t.Errorf("%s\n got %d polls, %d dropped, refused %s\nwant %d, %d, %s", text, st.Polls, st.Dropped, got, polls, dropped, refused)
+			t.Errorf("%s\n got %d polls, %d dropped, refused %s\nwant %d, %d, %s", text, st.Polls, st.Dropped, got, polls,
+				dropped, refused)
 		}
 	}
 	check("", 0, 0, "")
@@ -122,10 +130,13 @@ func TestDamage(t *testing.T) {
 	check(line("u", 1, `{"h":[{"buckets":{"wide":1,"1":1,"1.0":1}}]}`), 1, 2, "")
 	check(line("u", 1, `{"h":[{"buckets":{"1":1,"2":1,"3":1,"4":1,"5":1}}]}`), 1, 5, "")
 	check(line("u", 1, `{"a":[{"buckets":{"1":1,"2":1,"3":1}}],"b":[{"buckets":{"1":1,"2":1,"3":1}}]}`), 1, 3, "")
-	check(line("u", 1, `{"a":[{"buckets":{"1":1,"2":1,"3":1}}]}`)+line("u", 2, `{"a":[{"buckets":{"1":1,"4":1,"5":1,"6":1}}]}`), 2, 1, "")
+	check(line("u", 1, `{"a":[{"buckets":{"1":1,"2":1,"3":1}}]}`)+line("u", 2,
+		`{"a":[{"buckets":{"1":1,"4":1,"5":1,"6":1}}]}`), 2, 1, "")
 
-	if _, err := aiperf.Import(context.Background(), strings.NewReader(strings.Repeat(" ", 300_000)), aiperf.Options{Limits: aiperf.Limits{Line: 1000}},
-		sourcetest.New(t, sourcetest.Limits{})); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 1000 bytes") {
+	if _, err := aiperf.Import(context.Background(), strings.NewReader(strings.Repeat(" ", 300_000)),
+		aiperf.Options{Limits: aiperf.Limits{Line: 1000}},
+		sourcetest.New(t, sourcetest.Limits{})); err == nil ||
+		!strings.Contains(err.Error(), "line 1 is longer than 1000 bytes") {
 		t.Errorf("a long line gave %v", err)
 	}
 	for _, bad := range []string{"", "{}", "[]", `{"summary":{},"metrics":3}`} {
@@ -134,7 +145,8 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	r := sourcetest.New(t, sourcetest.Limits{})
-	st, err := aiperf.Import(context.Background(), io.MultiReader(strings.NewReader(two), errReader{}), aiperf.Options{}, r)
+	st, err := aiperf.Import(context.Background(), io.MultiReader(strings.NewReader(two), errReader{}), aiperf.Options{},
+		r)
 	if err == nil || st.Polls != 2 {
 		t.Errorf("a reader that broke off: %+v, %v", st, err)
 	}
@@ -146,12 +158,14 @@ func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(two))
-	f.Add([]byte(line("u", 1, `{"h":[{"buckets":{"wide":1,"1":1,"1.0":1},"sum":1e300}],"g":[{"value":null},{"labels":null,"value":1}]}`)))
+	f.Add([]byte(line("u", 1, `{"h":[{"buckets":{"wide":1,"1":1,"1.0":1},"sum":1e300}],"g":[{"value":null},`+
+		`{"labels":null,"value":1}]}`)))
 	f.Add([]byte(line("u", 9, `{"g":[{"value":1}]}`) + line("u", 1, `{"g":[{"value":1}],"g":[{"value":2}]}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer fuzzbound.Check(t)()
 		r := sourcetest.New(t, sourcetest.Limits{Slots: 20})
-		if _, err := aiperf.Import(context.Background(), bytes.NewReader(text), aiperf.Options{Limits: aiperf.Limits{Series: 20}}, r); err != nil {
+		if _, err := aiperf.Import(context.Background(), bytes.NewReader(text),
+			aiperf.Options{Limits: aiperf.Limits{Series: 20}}, r); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -85,7 +85,8 @@ func (i *reader) emitFirst(e *endpoint) error {
 		i.stats.Thinned++
 		return nil
 	}
-	s := metric.Snapshot{Target: e.target, Seq: e.seq, DueNS: rec.SentNS, SentNS: rec.SentNS, FirstByteNS: rec.AtNS, Duration: time.Duration(rec.TookNS)}
+	s := metric.Snapshot{Target: e.target, Seq: e.seq, DueNS: rec.SentNS, SentNS: rec.SentNS, FirstByteNS: rec.AtNS,
+		Duration: time.Duration(rec.TookNS)}
 	if rec.SentNS == 0 || rec.SentNS > rec.AtNS {
 		s.DueNS, s.SentNS = rec.AtNS, rec.AtNS
 	}

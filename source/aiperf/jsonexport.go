@@ -9,7 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Types is what the JSON export of a run says that its JSONL does not.
+// Types is what only the JSON export of a run has, not its JSONL.
 type Types struct {
 	Families map[string]metric.Family
 	// Marks are the phases of the run: warm-up, profiling, end. Empty when the
@@ -60,7 +60,8 @@ func ReadTypes(r io.Reader) (Types, error) {
 		t.Marks = append(t.Marks, metric.Mark{Name: metric.PhaseWarmup, AtNS: p.StartNS})
 	}
 	if p, ok := doc.Summary.Phases[metric.PhaseProfiling]; ok && p.StartNS < p.EndNS {
-		t.Marks = append(t.Marks, metric.Mark{Name: metric.PhaseProfiling, AtNS: p.StartNS}, metric.Mark{Name: metric.MarkEnd, AtNS: p.EndNS})
+		t.Marks = append(t.Marks, metric.Mark{Name: metric.PhaseProfiling, AtNS: p.StartNS},
+			metric.Mark{Name: metric.MarkEnd, AtNS: p.EndNS})
 	} else {
 		t.Marks = nil
 	}

@@ -27,5 +27,6 @@ func (i *reader) marks() []metric.Mark {
 	if warmup, ok := i.tagged[metric.PhaseWarmup]; ok && warmup.first < profiling.first {
 		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: warmup.first})
 	}
-	return append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: profiling.first}, metric.Mark{Name: metric.MarkEnd, AtNS: profiling.last})
+	return append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: profiling.first},
+		metric.Mark{Name: metric.MarkEnd, AtNS: profiling.last})
 }

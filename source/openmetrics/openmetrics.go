@@ -48,8 +48,9 @@ func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (St
 	if o.LineLength <= 0 {
 		o.LineLength = 1 << 20
 	}
-	i := &reader{o: o, t: timeline.New(timeline.Options{Source: "openmetrics", TargetLabels: o.TargetLabels, Address: o.Address,
-		Step: o.Step, Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)}
+	i := &reader{o: o, t: timeline.New(timeline.Options{Source: "openmetrics", TargetLabels: o.TargetLabels,
+		Address: o.Address,
+		Step:    o.Step, Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)}
 	readErr := i.read(ctx, r)
 	err := i.t.Flush(ctx)
 	i.stats.Stats = i.t.Stats()

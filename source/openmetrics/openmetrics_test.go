@@ -50,7 +50,8 @@ func TestParseSample(t *testing.T) {
 	check(`{"odd name",b="c"} 1`, `odd name{b="c"} 1`)
 	check(`{"odd name","odd label"="c"} 1`, `odd name{"odd label"="c"} 1`)
 	check("a:b_c 1", "a:b_c 1")
-	for _, bad := range []string{"", "a", "a b", "a{ 1", `a{b} 1`, `a{b="c} 1`, `a{b="c"d="e"} 1`, `a{,} 1`, "1", "a 0x1p3", "a 1_000",
+	for _, bad := range []string{"", "a", "a b", "a{ 1", `a{b} 1`, `a{b="c} 1`, `a{b="c"d="e"} 1`, `a{,} 1`, "1",
+		"a 0x1p3", "a 1_000",
 		"a 1 2 3", `a{__name__="b"} 1`, `{"a","b"} 1`, "{} 1", "a{b=\"\xff\"} 1", "\xff 1", `{b="c"} 1`} {
 		check(bad, "parse")
 	}
@@ -93,7 +94,8 @@ func TestImport(t *testing.T) {
 	if d := r.Instants(0)[0].Drops; len(d) != 1 || d[0].Reason != "no_timestamp" {
 		t.Errorf("drops %+v, want no_timestamp", d)
 	}
-	if _, st = importText(t, dump, openmetrics.Options{Address: "file:x", AtNS: 1700000005e9}); st.Polls != 3 || st.Dropped != 0 {
+	if _, st = importText(t, dump, openmetrics.Options{Address: "file:x", AtNS: 1700000005e9}); st.Polls != 3 ||
+		st.Dropped != 0 {
 		t.Errorf("with a time for samples without: %+v", st)
 	}
 }
@@ -116,7 +118,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("got %+v, error %v; want %d stored and %v", st, err, stored, want)
 		}
 	}
-	check(io.MultiReader(strings.NewReader("a 1 1700000000\na 2 17000"), errReader{broken}), openmetrics.Options{}, broken, 1)
+	check(io.MultiReader(strings.NewReader("a 1 1700000000\na 2 17000"), errReader{broken}), openmetrics.Options{},
+		broken, 1)
 	check(strings.NewReader("a 1 1700000000\na 2 1700000001\na 3 1700000002\n"),
 		openmetrics.Options{Limits: timeline.Limits{Samples: 2}}, timeline.ErrFull, 2)
 }
@@ -128,15 +131,18 @@ func (e errReader) Read([]byte) (int, error) { return 0, e.err }
 // FuzzImport: any bytes give polls that keep the contract, and every line is
 // accounted for.
 func FuzzImport(f *testing.F) {
-	for _, s := range []string{dump, "a 1 1700000000\na 1 1700000000\na 2 1700000000\n", "x_bucket{le=\"1\"} 1 1\nx_sum 2 1\nx_count 3 1\n",
-		"up 0 1\nup 1 2\na NaN 2\n", "{__name__=\"a\",job=\"j\",instance=\"i\"} 1 1700000000000\n", "# TYPE a bananas\n# HELP\n#\na 1 1"} {
+	for _, s := range []string{dump, "a 1 1700000000\na 1 1700000000\na 2 1700000000\n",
+		"x_bucket{le=\"1\"} 1 1\nx_sum 2 1\nx_count 3 1\n",
+		"up 0 1\nup 1 2\na NaN 2\n", "{__name__=\"a\",job=\"j\",instance=\"i\"} 1 1700000000000\n",
+		"# TYPE a bananas\n# HELP\n#\na 1 1"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer fuzzbound.Check(t)()
 		r := sourcetest.New(t, sourcetest.Limits{Slots: 50})
-		st, err := openmetrics.Import(context.Background(), bytes.NewReader(text), openmetrics.Options{Address: "x", LineLength: 4096,
-			Limits: timeline.Limits{Series: 50, Targets: 5}}, r)
+		st, err := openmetrics.Import(context.Background(), bytes.NewReader(text),
+			openmetrics.Options{Address: "x", LineLength: 4096,
+				Limits: timeline.Limits{Series: 50, Targets: 5}}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +159,8 @@ func FuzzImport(f *testing.F) {
 // FuzzParseSample holds the line parser against expfmt: what that accepts as one
 // sample of classic text has the same name, labels and value here.
 func FuzzParseSample(f *testing.F) {
-	for _, s := range []string{"a 1", `a{b="c"} 1 1700000000000`, `a{b="\\\"\n",c=""} -Inf`, "a:b{} 1e5", `{"n a",x="y"} 1`} {
+	for _, s := range []string{"a 1", `a{b="c"} 1 1700000000000`, `a{b="\\\"\n",c=""} -Inf`, "a:b{} 1e5",
+		`{"n a",x="y"} 1`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -44,7 +44,8 @@ type client struct {
 }
 
 // newClient checks the address of a store. transport may be nil.
-func newClient(address string, transport http.RoundTripper, header http.Header, redact func(string) string) (*client, error) {
+func newClient(address string, transport http.RoundTripper, header http.Header, redact func(string) string) (*client,
+	error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, errors.New("the address of the store is no URL")
@@ -52,7 +53,8 @@ func newClient(address string, transport http.RoundTripper, header http.Header, 
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("store %s: want http://HOST:PORT or https://HOST:PORT", Redact(address))
 	}
-	return &client{base: u, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}, header: header, redact: redact}, nil
+	return &client{base: u, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}, header: header,
+		redact: redact}, nil
 }
 
 // sameOrigin follows up to three redirects inside an origin, so that no
@@ -82,7 +84,8 @@ func (c *client) name() string { return Redact(c.base.String()) }
 
 // do sends a request to a path below the base and returns an answer with status
 // 200, whose body the caller closes.
-func (c *client) do(ctx context.Context, path, contentType string, body string, header http.Header) (*http.Response, error) {
+func (c *client) do(ctx context.Context, path, contentType string, body string, header http.Header) (*http.Response,
+	error) {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	u.RawPath = ""
@@ -133,7 +136,7 @@ func (c *client) do(ctx context.Context, path, contentType string, body string, 
 	}
 }
 
-// distrusted says that a certificate was not accepted, by us or by the server:
+// distrusted reports whether a certificate was not accepted, by us or by the server:
 // asking again does not help.
 func distrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
@@ -171,11 +174,14 @@ func (c *client) statusError(resp *http.Response) error {
 	text := c.errorText(body)
 	sentinel := error(nil)
 	switch code := resp.StatusCode; {
-	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented || code == http.StatusUnsupportedMediaType:
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented ||
+		code == http.StatusUnsupportedMediaType:
 		sentinel = errUnsupported
-	case code == http.StatusRequestEntityTooLarge || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout ||
+	case code == http.StatusRequestEntityTooLarge || code == http.StatusServiceUnavailable ||
+		code == http.StatusGatewayTimeout ||
 		code == http.StatusUnprocessableEntity,
-		code >= 400 && (strings.Contains(text, "too many") || strings.Contains(text, "exceed") || strings.Contains(text, "limit")):
+		code >= 400 && (strings.Contains(text, "too many") || strings.Contains(text, "exceed") ||
+			strings.Contains(text, "limit")):
 		sentinel = errTooMuch
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		text += " (credentials: --bearer-token-file, --basic-auth-file or --header)"

@@ -39,16 +39,19 @@ func (s *strict) native(int64) { s.count++ }
 
 func FuzzQueryAnswer(f *testing.F) {
 	for _, s := range []string{
-		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a","b":"c"},"values":[[1700000000.123,"1.5"],[1700000001,"NaN"]]}]}}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a","b":"c"},` +
+			`"values":[[1700000000.123,"1.5"],[1700000001,"NaN"]]}]}}`,
 		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"+Inf"]],"metric":{}}]},"warnings":["x"]}`,
-		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"histograms":[[1,{"count":"1","buckets":[[0,"1","2","3"]]}]]}]}}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"histograms":[[1,{"count":"1",` +
+			`"buckets":[[0,"1","2","3"]]}]]}]}}`,
 		`{"status":"error","error":"x"}`, `{"data":{"result":null}}`, `[]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer fuzzbound.Check(t)()
 		to := &strict{t: t}
-		if err := decodeMatrix(bytes.NewReader(text), to); err == nil && !bytes.Contains(text, []byte("success")) && !bytes.Contains(text, []byte(`\u`)) {
+		if err := decodeMatrix(bytes.NewReader(text), to); err == nil && !bytes.Contains(text, []byte("success")) &&
+			!bytes.Contains(text, []byte(`\u`)) {
 			t.Error("an answer without success was accepted")
 		}
 		_ = decodeMetadata(bytes.NewReader(text), func(string, timeline.Meta) {})
@@ -65,14 +68,17 @@ func FuzzRemoteRead(f *testing.F) {
 	for i := range int64(30) {
 		app.Append(0, i*1000, float64(i*i))
 	}
-	answer := &prompb.ChunkedReadResponse{ChunkedSeries: []*prompb.ChunkedSeries{{Labels: []prompb.Label{{Name: "__name__", Value: "a"}},
-		Chunks: []prompb.Chunk{{MaxTimeMs: 30_000, Type: prompb.Chunk_XOR, Data: c.Bytes()}, {Type: prompb.Chunk_HISTOGRAM, Data: []byte{0, 1, 0, 0}}}}}}
+	answer := &prompb.ChunkedReadResponse{ChunkedSeries: []*prompb.ChunkedSeries{{
+		Labels: []prompb.Label{{Name: "__name__", Value: "a"}},
+		Chunks: []prompb.Chunk{{MaxTimeMs: 30_000, Type: prompb.Chunk_XOR, Data: c.Bytes()},
+			{Type: prompb.Chunk_HISTOGRAM, Data: []byte{0, 1, 0, 0}}}}}}
 	data, err := answer.Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data, true)
-	plain, err := (&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{Samples: []prompb.Sample{{Value: 1, Timestamp: 2}}}}}}}).Marshal()
+	one := &prompb.TimeSeries{Samples: []prompb.Sample{{Value: 1, Timestamp: 2}}}
+	plain, err := (&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{one}}}}).Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}

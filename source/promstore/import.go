@@ -127,7 +127,8 @@ func newImporter(o ImportOptions, sink timeline.Sink) (*importer, error) {
 		}
 		i.matchers = append(i.matchers, m)
 	}
-	i.t = timeline.New(timeline.Options{Source: "prometheus-store", TargetLabels: o.TargetLabels, Address: c.name(), Step: o.Step,
+	i.t = timeline.New(timeline.Options{Source: "prometheus-store", TargetLabels: o.TargetLabels, Address: c.name(),
+		Step: o.Step,
 		Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)
 	return i, nil
 }

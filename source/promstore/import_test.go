@@ -23,7 +23,8 @@ const base = int64(1_700_000_000_000) // ms
 // was down for a minute.
 func hour() []fakeSeries {
 	var out []fakeSeries
-	for _, x := range []struct{ name, labels string }{{"lat_bucket", `,le="0.5"`}, {"lat_bucket", `,le="+Inf"`}, {"lat_sum", ""}, {"lat_count", ""},
+	for _, x := range []struct{ name, labels string }{{"lat_bucket", `,le="0.5"`}, {"lat_bucket", `,le="+Inf"`},
+		{"lat_sum", ""}, {"lat_count", ""},
 		{"reqs_total", `,code="200"`}, {"up", ""}} {
 		s := fakeSeries{name: x.name, labels: `job="vllm",instance="h:1"` + x.labels}
 		for i := range int64(240) {
@@ -78,7 +79,8 @@ func TestImportWays(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if st.Via != via || (st.Split > 0) != split || st.Polls != 240 || st.Failed != 4 || st.Dropped != 0 || st.Stored != 6*236 {
+		if st.Via != via || (st.Split > 0) != split || st.Polls != 240 || st.Failed != 4 || st.Dropped != 0 ||
+			st.Stored != 6*236 {
 			t.Errorf("%s: %+v", name, st)
 		}
 		if r.FirstNS != base*1e6 || r.Targets[0].Name != "vllm/h:1" {
@@ -92,21 +94,25 @@ func TestImportWays(t *testing.T) {
 			}
 			if down := i >= 100 && i < 104; down != (p.Outcome == metric.ConnectError) {
 				t.Errorf("%s: poll %d is %v", name, i, p.Outcome)
-			} else if !down && (math.Float64frombits(p.Values[slot]) != float64(i) || math.Float64frombits(p.Values[counter]) != float64(i)) {
-				t.Errorf("%s: poll %d has bucket %v and counter %v", name, i, math.Float64frombits(p.Values[slot]), math.Float64frombits(p.Values[counter]))
+			} else if !down && (math.Float64frombits(p.Values[slot]) != float64(i) ||
+				math.Float64frombits(p.Values[counter]) != float64(i)) {
+				t.Errorf("%s: poll %d has bucket %v and counter %v", name, i, math.Float64frombits(p.Values[slot]),
+					math.Float64frombits(p.Values[counter]))
 			}
 		}
 	}
 	none := func(*promstore.ImportOptions) {}
 	small := func(o *promstore.ImportOptions) { o.SliceSamples = 30 }
-	check("query", &fakeStore{series: dropStale(hour())}, func(o *promstore.ImportOptions) { o.Via = promstore.ViaQuery }, promstore.ViaQuery, false)
+	check("query", &fakeStore{series: dropStale(hour())}, func(o *promstore.ImportOptions) { o.Via = promstore.ViaQuery },
+		promstore.ViaQuery, false)
 	check("small slices", &fakeStore{series: dropStale(hour())}, small, promstore.ViaQuery, false)
 	check("limit", &fakeStore{series: dropStale(hour()), limit: 20}, none, promstore.ViaQuery, true)
 	check("no remote read", &fakeStore{series: dropStale(hour())}, none, promstore.ViaQuery, false)
 	check("stream", &fakeStore{series: hour(), readKind: "stream"}, none, promstore.ViaRemoteRead, false)
 	check("stream, small", &fakeStore{series: hour(), readKind: "stream"}, small, promstore.ViaRemoteRead, false)
 	check("samples", &fakeStore{series: hour(), readKind: "samples"}, small, promstore.ViaRemoteRead, false)
-	check("held", &fakeStore{series: hour(), readKind: "samples"}, func(o *promstore.ImportOptions) { o.Limits.Samples = 100 }, promstore.ViaRemoteRead, true)
+	check("held", &fakeStore{series: hour(), readKind: "samples"},
+		func(o *promstore.ImportOptions) { o.Limits.Samples = 100 }, promstore.ViaRemoteRead, true)
 }
 
 // TestImportFails: what came before an error is kept, and no error shows a
@@ -127,7 +133,8 @@ func TestImportFails(t *testing.T) {
 	o.Header = http.Header{"X-Key": {"hunter2"}}
 	r := sourcetest.New(t, sourcetest.Limits{Secrets: []string{"hunter2"}})
 	st, err := promstore.Import(context.Background(), o, r)
-	if err == nil || !strings.Contains(err.Error(), "status 500: disk ?[31m on fire") || strings.Contains(err.Error(), "hunter2") {
+	if err == nil || !strings.Contains(err.Error(), "status 500: disk ?[31m on fire") ||
+		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error %v", err)
 	}
 	if st.Polls == 0 || st.Polls >= 240 {
@@ -156,10 +163,14 @@ func TestImportFails(t *testing.T) {
 	check(none, answer("<html>"), "read answer of")
 	check(none, answer(`{"status":"success","data":{"resultType":"vector","result":[]}}`), "want matrix")
 	check(none, answer(`{"status":"error"}`), "want success")
-	check(none, answer(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a"},"values":[[1,2]`), "sample is")
-	check(none, answer(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a"},"values":[[1,"2"]`), "unexpected EOF")
-	check(none, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "--bearer-token-file")
-	check(none, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }, "narrow it with --match")
+	check(none, answer(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a"},`+
+		`"values":[[1,2]`), "sample is")
+	check(none, answer(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a"},`+
+		`"values":[[1,"2"]`), "unexpected EOF")
+	check(none, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"--bearer-token-file")
+	check(none, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) },
+		"narrow it with --match")
 	check(none, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
 	}, "status 302")
@@ -180,11 +191,13 @@ func TestCheckSelector(t *testing.T) {
 			t.Errorf("%s: %v, want ok %v", selector, err, ok)
 		}
 	}
-	for _, good := range []string{`up`, `vllm:x{}`, `{job="a"}`, `{__name__=~"a|b", job!='c', x!~"y",}`, "{a=`\\d`, b=\"\\\"\\u00e9\\n\"}",
+	for _, good := range []string{`up`, `vllm:x{}`, `{job="a"}`, `{__name__=~"a|b", job!='c', x!~"y",}`,
+		"{a=`\\d`, b=\"\\\"\\u00e9\\n\"}",
 		`{"utf8.name","odd label"="x"}`, ` { __name__ != "" } `} {
 		check(good, true)
 	}
-	for _, bad := range []string{``, `{}`, `{a=""}`, `{a=~".*"}`, `up[5m]`, `sum(up)`, `{a="b"`, `{a=b}`, `{a="b" c="d"}`, `{"a"="\xzz"}`, `{a}`, `up offset 5m`} {
+	for _, bad := range []string{``, `{}`, `{a=""}`, `{a=~".*"}`, `up[5m]`, `sum(up)`, `{a="b"`, `{a=b}`, `{a="b" c="d"}`,
+		`{"a"="\xzz"}`, `{a}`, `up offset 5m`} {
 		check(bad, false)
 	}
 }

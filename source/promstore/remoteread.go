@@ -19,7 +19,8 @@ import (
 )
 
 // remoteRead asks for the raw samples in (fromMS, toMS] of one selector.
-func (c *client) remoteRead(ctx context.Context, matchers []*prompb.LabelMatcher, fromMS, toMS int64, to samples) error {
+func (c *client) remoteRead(ctx context.Context, matchers []*prompb.LabelMatcher, fromMS, toMS int64,
+	to samples) error {
 	request := &prompb.ReadRequest{
 		Queries: []*prompb.Query{{StartTimestampMs: fromMS + 1, EndTimestampMs: toMS, Matchers: matchers}},
 		AcceptedResponseTypes: []prompb.ReadRequest_ResponseType{

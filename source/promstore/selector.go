@@ -23,7 +23,8 @@ func parseSelector(selector string) ([]*prompb.LabelMatcher, error) {
 	out, ok := p.selector()
 	p.skip()
 	if !ok || p.rest != "" {
-		return nil, fmt.Errorf("selector %q: want a series selector such as {job=\"vllm\"}, at %q", selector, metric.Clean(p.rest, 40))
+		return nil, fmt.Errorf("selector %q: want a series selector such as {job=\"vllm\"}, at %q", selector,
+			metric.Clean(p.rest, 40))
 	}
 	for _, m := range out {
 		if m.Type == prompb.LabelMatcher_EQ && m.Value != "" || m.Type == prompb.LabelMatcher_NEQ && m.Value == "" ||
@@ -141,7 +142,10 @@ func (p *selectorText) operator() (prompb.LabelMatcher_Type, bool) {
 	for _, x := range []struct {
 		text string
 		t    prompb.LabelMatcher_Type
-	}{{"=~", prompb.LabelMatcher_RE}, {"!~", prompb.LabelMatcher_NRE}, {"!=", prompb.LabelMatcher_NEQ}, {"=", prompb.LabelMatcher_EQ}} {
+	}{
+		{"=~", prompb.LabelMatcher_RE}, {"!~", prompb.LabelMatcher_NRE}, {"!=", prompb.LabelMatcher_NEQ},
+		{"=", prompb.LabelMatcher_EQ},
+	} {
 		if p.take(x.text) {
 			return x.t, true
 		}

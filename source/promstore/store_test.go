@@ -121,7 +121,8 @@ func (f *fakeStore) query(w http.ResponseWriter, r *http.Request) {
 	}
 	if f.limit > 0 && n > f.limit {
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		fmt.Fprint(w, `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`)
+		fmt.Fprint(w, `{"status":"error","errorType":"execution","error":"query processing would load too many samples `+
+			`into memory in query execution"}`)
 		return
 	}
 	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, b.String())
@@ -185,7 +186,8 @@ func (f *fakeStore) stream() []byte {
 			for k := from; k < to; k++ {
 				app.Append(0, s.atMS[k], s.values[k])
 			}
-			cs.Chunks = append(cs.Chunks, prompb.Chunk{MinTimeMs: s.atMS[from], MaxTimeMs: s.atMS[to-1], Type: prompb.Chunk_XOR, Data: c.Bytes()})
+			cs.Chunks = append(cs.Chunks, prompb.Chunk{MinTimeMs: s.atMS[from], MaxTimeMs: s.atMS[to-1], Type: prompb.Chunk_XOR,
+				Data: c.Bytes()})
 		}
 		out = append(out, frame(f.t, &prompb.ChunkedReadResponse{ChunkedSeries: []*prompb.ChunkedSeries{cs}})...)
 	}

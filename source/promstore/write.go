@@ -196,7 +196,7 @@ func (w *RemoteWriter) nudge() {
 	}
 }
 
-// Close says that no more is recorded: Run ends when the queue is empty.
+// Close ends the recording: Run ends when the queue is empty.
 func (w *RemoteWriter) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

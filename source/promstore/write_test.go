@@ -100,8 +100,10 @@ func everySecond(s []string) (out []string) {
 func record(w *promstore.RemoteWriter) {
 	w.AddTarget(metric.Target{Name: "a", URL: "http://h:1/metrics"})
 	var g metric.SnapshotBuilder
-	counter := g.Slot(g.Series(g.Family("reqs", metric.Counter, "Requests.", ""), metric.NewLabels(metric.Label{Name: "job", Value: "own"})), metric.SampleID{Role: metric.RoleValue, Integer: true})
-	plain := g.Slot(g.Series(g.Family("plain", metric.Counter, "", ""), metric.Labels{}), metric.SampleID{Role: metric.RoleValue})
+	counter := g.Slot(g.Series(g.Family("reqs", metric.Counter, "Requests.", ""),
+		metric.NewLabels(metric.Label{Name: "job", Value: "own"})), metric.SampleID{Role: metric.RoleValue, Integer: true})
+	plain := g.Slot(g.Series(g.Family("plain", metric.Counter, "", ""), metric.Labels{}),
+		metric.SampleID{Role: metric.RoleValue})
 	h := g.Series(g.Family("lat", metric.Histogram, "", ""), metric.Labels{})
 	bucket := g.Slot(h, metric.SampleID{Role: metric.RoleBucket, Bound: 0.5, Text: "0.50"})
 	count := g.Slot(h, metric.SampleID{Role: metric.RoleCount})
@@ -136,7 +138,8 @@ func TestWrite(t *testing.T) {
 	check := func(version, used string, accepts ...remote.WriteMessageType) {
 		t.Helper()
 		r, url := newReceiver(t, accepts...)
-		w, err := promstore.NewWriter(promstore.WriterOptions{URL: url, Version: version, Labels: map[string]string{"run": "x"}, BatchSamples: 3})
+		w, err := promstore.NewWriter(promstore.WriterOptions{URL: url, Version: version,
+			Labels: map[string]string{"run": "x"}, BatchSamples: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +172,8 @@ func TestWrite(t *testing.T) {
 		if !maps.Equal(r.values, want) {
 			t.Errorf("version %s:\n got %v\nwant %v", version, r.values, want)
 		}
-		if used == "2" && (r.types["reqs_total"] != "METRIC_TYPE_COUNTER Requests." || r.types["lat_bucket"] != "METRIC_TYPE_HISTOGRAM ") {
+		if used == "2" && (r.types["reqs_total"] != "METRIC_TYPE_COUNTER Requests." ||
+			r.types["lat_bucket"] != "METRIC_TYPE_HISTOGRAM ") {
 			t.Errorf("types %v", r.types)
 		}
 	}

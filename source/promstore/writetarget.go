@@ -149,7 +149,7 @@ func (w *writeTarget) grow(body []byte) {
 }
 
 // exposedName is what the server calls the samples of a family: a counter has
-// lost its _total on the way in, an info family its _info. The body says whether
+// lost its _total on the way in, an info family its _info. The body tells whether
 // it had one.
 func exposedName(f *metric.Family, body []byte) string {
 	suffix := map[metric.Type]string{metric.Counter: "_total", metric.Info: "_info"}[f.Type]
@@ -159,7 +159,7 @@ func exposedName(f *metric.Family, body []byte) string {
 	return f.Name + suffix
 }
 
-// mentions says whether a body has a name as a whole word.
+// mentions reports whether a body has a name as a whole word.
 func mentions(body []byte, name string) bool {
 	part := func(i int) bool {
 		if i < 0 || i >= len(body) {
@@ -219,7 +219,8 @@ func (w *writeTarget) outOf(slot int) *outSeries {
 	out := &outSeries{slot: slot, family: *f, number: sl.Integer}
 	for n, v := range labels {
 		if v != "" { // an empty value is an absent label there
-			out.labels = append(out.labels, prompb.Label{Name: strings.ToValidUTF8(n, "\uFFFD"), Value: strings.ToValidUTF8(v, "\uFFFD")})
+			out.labels = append(out.labels,
+				prompb.Label{Name: strings.ToValidUTF8(n, "\uFFFD"), Value: strings.ToValidUTF8(v, "\uFFFD")})
 		}
 	}
 	slices.SortFunc(out.labels, func(a, b prompb.Label) int { return cmp.Compare(a.Name, b.Name) })
@@ -255,7 +256,8 @@ func requestV1(batch []piece) *prompb.WriteRequest {
 		samples := make([]prompb.Sample, p.to-p.from)
 		for i := p.from; i < p.to; i++ {
 			samples[i-p.from] = prompb.Sample{Timestamp: p.atMS, Value: bitsFloat(p.bits[i])}
-			req.Timeseries = append(req.Timeseries, prompb.TimeSeries{Labels: p.layout.at(i).labels, Samples: samples[i-p.from : i-p.from+1]})
+			req.Timeseries = append(req.Timeseries,
+				prompb.TimeSeries{Labels: p.layout.at(i).labels, Samples: samples[i-p.from : i-p.from+1]})
 		}
 	}
 	return req
@@ -281,7 +283,8 @@ func requestV2(batch []piece) *writev2.Request {
 			x := p.layout.at(i)
 			ts := &writev2.TimeSeries{
 				Samples: []*writev2.Sample{{Timestamp: p.atMS, Value: bitsFloat(p.bits[i])}},
-				Metadata: &writev2.Metadata{Type: typesV2[x.family.Type], HelpRef: symbols.Symbolize(strings.ToValidUTF8(x.family.Help, "\uFFFD")),
+				Metadata: &writev2.Metadata{Type: typesV2[x.family.Type],
+					HelpRef: symbols.Symbolize(strings.ToValidUTF8(x.family.Help, "\uFFFD")),
 					UnitRef: symbols.Symbolize(x.family.Unit)},
 			}
 			for _, l := range x.labels {

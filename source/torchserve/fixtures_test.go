@@ -30,7 +30,8 @@ func TestBatchLine(t *testing.T) { // T3; its percentiles are those of package n
 		}
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-4 }
-	if lines != 6 || !near(sum, 10426.66) || !near(sum/6, 1737.7767) || requests != 9 || !near(weighted/9, 1168.0978) || batch != 4 {
+	if lines != 6 || !near(sum, 10426.66) || !near(sum/6, 1737.7767) || requests != 9 || !near(weighted/9, 1168.0978) ||
+		batch != 4 {
 		t.Errorf("%d lines, sum %v; %d requests, mean %v; batch of %d", lines, sum, requests, weighted/9, batch)
 	}
 }

@@ -35,7 +35,7 @@ type seen struct {
 // maxHead is how much of a file tells it from another one.
 const maxHead = 512
 
-// is says that file is the one that was seen.
+// is reports whether file is the one that was seen.
 func (s *seen) is(file *os.File, info os.FileInfo) bool {
 	head := make([]byte, len(s.head))
 	_, err := file.ReadAt(head, 0)
@@ -157,7 +157,8 @@ func (f *follower) readFile(t *tail, budget int64, emit func([]byte)) (total int
 			if info.Size() >= t.offset {
 				return total, nil
 			}
-			f.notes = append(f.notes, fmt.Sprintf("%s was cut from %d to %d bytes; what was written in between may be lost", t.path, t.offset, info.Size()))
+			f.notes = append(f.notes, fmt.Sprintf("%s was cut from %d to %d bytes; what was written in between may be lost",
+				t.path, t.offset, info.Size()))
 			t.offset, t.partial, t.drop = 0, t.partial[:0], false
 			continue
 		}
@@ -250,7 +251,8 @@ func (f *follower) missed(path string, left, now os.FileInfo) {
 			known = known || t.file != nil && os.SameFile(t.info, info)
 		}
 		if !known {
-			f.notes = append(f.notes, fmt.Sprintf("%s was replaced twice between two reads: %s was not read; scrapestat import torchserve-log reads it", path, e.Name()))
+			f.notes = append(f.notes, fmt.Sprintf("%s was replaced twice between two reads: %s was not read; scrapestat "+
+				"import torchserve-log reads it", path, e.Name()))
 		}
 	}
 }

@@ -37,8 +37,9 @@ func follow(t *testing.T, path string, o torchserve.Options) *torchserve.Source 
 // series limit included, and nothing is lost to a poll that was called off.
 func TestConforms(t *testing.T) {
 	dir := t.TempDir()
-	path := write(t, filepath.Join(dir, "ts_metrics.log"), countLine+"B.ms:7|#L:H|#hostname:h,timestamp:1\nA.Count:\x1b[31m|#L:H|#hostname:h,timestamp:1\n"+
-		"H.ms:7|#L:H|#type:HISTOGRAM|#hostname:h,timestamp:1\nC.Count:1|#L:H|#hostname:h,timestamp:1\n")
+	path := write(t, filepath.Join(dir, "ts_metrics.log"),
+		countLine+"B.ms:7|#L:H|#hostname:h,timestamp:1\nA.Count:\x1b[31m|#L:H|#hostname:h,timestamp:1\n"+
+			"H.ms:7|#L:H|#type:HISTOGRAM|#hostname:h,timestamp:1\nC.Count:1|#L:H|#hostname:h,timestamp:1\n")
 	s := follow(t, dir, torchserve.Options{FromStart: true, MaxSeries: 3})
 	r := sourcetest.New(t, sourcetest.Limits{Slots: 30})
 	target := r.Poll(s, 3)
@@ -143,7 +144,8 @@ func (n *neverEnds) Read(p []byte) (int, error) {
 // A line that is too long does not end a stream, and a Read that goes on for ever
 // does not keep Close.
 func TestStreamGoesOn(t *testing.T) {
-	s, err := torchserve.FollowStream(strings.NewReader(countLine+strings.Repeat("y", 200_000)+"\n"+countLine+strings.TrimSuffix(countLine, "\n")), torchserve.Options{})
+	s, err := torchserve.FollowStream(strings.NewReader(countLine+strings.Repeat("y",
+		200_000)+"\n"+countLine+strings.TrimSuffix(countLine, "\n")), torchserve.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,9 +178,11 @@ func TestStreamGoesOn(t *testing.T) {
 func TestManyNames(t *testing.T) {
 	var lines strings.Builder
 	for i := range 5000 {
-		fmt.Fprintf(&lines, "N%d.ms:1|#L:H|#hostname:h,timestamp:1\nM%d.Count:NaN|#L:H|#type:COUNTER|#hostname:h,timestamp:1\n", i, i)
+		fmt.Fprintf(&lines, "N%d.ms:1|#L:H|#hostname:h,timestamp:1\n"+
+			"M%[1]d.Count:NaN|#L:H|#type:COUNTER|#hostname:h,timestamp:1\n", i)
 	}
-	s := follow(t, write(t, filepath.Join(t.TempDir(), "a.log"), lines.String()), torchserve.Options{FromStart: true, MaxSeries: 10})
+	s := follow(t, write(t, filepath.Join(t.TempDir(), "a.log"), lines.String()),
+		torchserve.Options{FromStart: true, MaxSeries: 10})
 	snap := metric.Snapshot{}
 	s.Poll(t.Context(), func() int64 { return 1 }, &snap)
 	if n := len(snap.DictDelta.Families); n > 10 || len(snap.DictDelta.Series) > 10 || snap.Lost() < 9990 {

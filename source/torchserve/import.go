@@ -46,7 +46,8 @@ type event struct {
 // one that shows all sums as 0. A snapshot is valid during the call.
 //
 // What cannot be read of a file costs those lines only, and is counted in Read.
-func Import(ctx context.Context, paths []string, stdin io.Reader, o Options, record func(*metric.Snapshot) error) (*Read, error) {
+func Import(ctx context.Context, paths []string, stdin io.Reader, o Options,
+	record func(*metric.Snapshot) error) (*Read, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func Import(ctx context.Context, paths []string, stdin io.Reader, o Options, rec
 		}
 	}
 	if len(im.events) == 0 {
-		return im.read, fmt.Errorf("import %s: no metric line in it (%d lines ignored, %d bad)", strings.Join(paths, " "), im.read.Ignored, im.read.Bad)
+		return im.read, fmt.Errorf("import %s: no metric line in it (%d lines ignored, %d bad)", strings.Join(paths, " "),
+			im.read.Ignored, im.read.Bad)
 	}
 	return im.read, im.replay(ctx, record)
 }

@@ -46,11 +46,16 @@ type Flags struct {
 func (f *Flags) Flags() []source.Flag {
 	return []source.Flag{
 		{Name: "torchserve-metrics-yaml", Value: &f.yaml, File: true,
-			Usage: "metrics.yaml of the TorchServe whose logs are read, a `file`; it says what is a counter (default TorchServe's own)"},
-		{Name: "torchserve-buckets", Value: &f.buckets, Usage: "bounds of a TorchServe histogram, `NAME=B1,B2,...` (repeatable)"},
-		{Name: "torchserve-raw-backend", Value: &f.workers, Usage: "take the [METRICS] lines that TorchServe workers print themselves"},
-		{Name: "torchserve-double", Value: &f.double, Usage: "count TorchServe events again that stand in several of the logs"},
-		{Name: "torchserve-from-start", Value: &f.fromStart, Recording: true, Usage: "also take what TorchServe logs hold when the run begins"},
+			Usage: "metrics.yaml of the TorchServe whose logs are read, a `file`; it says what is a counter (default " +
+				"TorchServe's own)"},
+		{Name: "torchserve-buckets", Value: &f.buckets, Usage: "bounds of a TorchServe histogram, `NAME=B1,B2,...` " +
+			"(repeatable)"},
+		{Name: "torchserve-raw-backend", Value: &f.workers, Usage: "take the [METRICS] lines that TorchServe workers print " +
+			"themselves"},
+		{Name: "torchserve-double", Value: &f.double,
+			Usage: "count TorchServe events again that stand in several of the logs"},
+		{Name: "torchserve-from-start", Value: &f.fromStart, Recording: true, Usage: "also take what TorchServe logs hold " +
+			"when the run begins"},
 	}
 }
 

@@ -196,7 +196,8 @@ func (l *Line) parseDimensions(dims string) error {
 	for dim := range strings.SplitSeq(dims, ",") {
 		name, value, ok := strings.Cut(dim, ":")
 		if !ok || name == "" || len(l.Dimensions) == maxDimensions {
-			return fmt.Errorf("parse line: %s has dimension %.60q, want name:value, at most %d of them", l.Name, dim, maxDimensions)
+			return fmt.Errorf("parse line: %s has dimension %.60q, want name:value, at most %d of them", l.Name, dim,
+				maxDimensions)
 		}
 		l.Dimensions = append(l.Dimensions, metric.Label{Name: name, Value: value})
 	}

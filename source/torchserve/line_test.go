@@ -38,25 +38,29 @@ func TestParseLine(t *testing.T) {
 	const prefix = 1648637919358e6
 	host := dims("Level", "Host")
 	check("2022-03-30T10:58:39,358 - QueueTime.ms:1|#Level:Host|#hostname:h1,timestamp:1648663119",
-		torchserve.Line{Name: "QueueTime", Unit: "ms", Value: 1, Dimensions: host, Host: "h1", PrefixNS: prefix, StampS: 1648663119})
+		torchserve.Line{Name: "QueueTime", Unit: "ms", Value: 1, Dimensions: host, Host: "h1", PrefixNS: prefix,
+			StampS: 1648663119})
 	check("2022-03-30 10:58:39.358 - QueueTime.ms:-1.5e-3|#Level:Host|#hostname:h1\r",
 		torchserve.Line{Name: "QueueTime", Unit: "ms", Value: -0.0015, Dimensions: host, Host: "h1", PrefixNS: prefix})
 	check("A.Count:4.9E7|#|#hostname:h1,requestID:a,b,c,timestamp:null",
 		torchserve.Line{Name: "A", Unit: "Count", Value: 4.9e7, Host: "h1", Requests: []string{"a", "b", "c"}})
-	check("A.ms:NaN|#hostname:h,requestID:null,timestamp:7", torchserve.Line{Name: "A", Unit: "ms", Value: math.NaN(), Host: "h", StampS: 7})
+	check("A.ms:NaN|#hostname:h,requestID:null,timestamp:7",
+		torchserve.Line{Name: "A", Unit: "ms", Value: math.NaN(), Host: "h", StampS: 7})
 	check("W-9000-m_1.0.ms:2500|#Level:Host|#hostname:h,timestamp:7",
 		torchserve.Line{Name: "W-9000-m_1.0", Unit: "ms", Value: 2500, Dimensions: host, Host: "h", StampS: 7})
 	check("2022-03-30T10:58:39,358 [INFO ] pool-3-thread-1 TS_METRICS - A.Percent:0.0|#Level:Host|#hostname:h,timestamp:7",
 		torchserve.Line{Name: "A", Unit: "Percent", Dimensions: host, Host: "h", PrefixNS: prefix, StampS: 7})
 	check("[METRICS]A.Milliseconds:20.1|#Level:Host|#type:GAUGE|#hostname:h,7,id1,id2",
-		torchserve.Line{Name: "A", Unit: "Milliseconds", Value: 20.1, Dimensions: host, Type: metric.Gauge, Host: "h", StampS: 7, Requests: []string{"id1", "id2"}})
+		torchserve.Line{Name: "A", Unit: "Milliseconds", Value: 20.1, Dimensions: host, Type: metric.Gauge, Host: "h",
+			StampS: 7, Requests: []string{"id1", "id2"}})
 }
 
 func TestParseLineRefuses(t *testing.T) {
 	check := func(line, want string) {
 		t.Helper()
 		_, err := torchserve.ParseLine([]byte(line), false)
-		if none := errors.Is(err, torchserve.ErrNoMetric); err == nil || none != (want == "") || !strings.Contains(err.Error(), want) {
+		if none := errors.Is(err, torchserve.ErrNoMetric); err == nil || none != (want == "") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: got error %v, want %q", line, err, want)
 		}
 	}
@@ -65,7 +69,8 @@ func TestParseLineRefuses(t *testing.T) {
 	check("", none)
 	check("Model server started.", none)
 	check("[METRICS]A.ms:1|#L:H|#hostname:h,7", none) // echoed elsewhere
-	check("2022-03-30T10:58:39,358 [INFO ] t org.pytorch.serve.wlm.WorkerLifeCycle - result=[METRICS]A.ms:1|#L:H|#type:GAUGE|#hostname:h,7,i, pattern=[METRICS]", none)
+	check("2022-03-30T10:58:39,358 [INFO ] t org.pytorch.serve.wlm.WorkerLifeCycle - "+
+		"result=[METRICS]A.ms:1|#L:H|#type:GAUGE|#hostname:h,7,i, pattern=[METRICS]", none)
 	check("2022-03-30T10:58:39,358 [INFO ] t ACCESS_LOG - A.ms:1|#L:H|#hostname:h,timestamp:7", none)
 	check("A:1|#L:H|#hostname:h,timestamp:1", none) // no unit
 	check("A.ms:1,5|#L:H|#hostname:h,timestamp:1", `A has value "1,5"`)
@@ -112,7 +117,8 @@ func TestLineTime(t *testing.T) {
 }
 
 // shape is the grammar of the design document as one expression.
-var shape = regexp.MustCompile(`^([^:|]+)\.([^.:|]+):([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|[+-]?Infinity)\|#` +
+var shape = regexp.MustCompile(`^([^:|]+)\.([^.:|]+):([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|` +
+	`[+-]?Infinity)\|#` +
 	`((?:[^:,|]+:[^,|]*)(?:,[^:,|]+:[^,|]*)*)?(?:\|#type:(COUNTER|GAUGE|HISTOGRAM))?\|#hostname:([^,|]*)` +
 	`(?:(?:,requestID:(.*))?,timestamp:([0-9]{1,9}|null))?$`)
 
@@ -131,7 +137,8 @@ func FuzzParseLine(f *testing.F) {
 		}
 		m := shape.FindStringSubmatch(line)
 		if m == nil || !strings.Contains(line, "|#") || strings.ContainsAny(m[1], "=[\r") || strings.HasSuffix(line, "\r") ||
-			len(line) > 24 && line[4] == '-' || strings.HasPrefix(line, "- ") || strings.ToValidUTF8(line, "") != line || len(m[1]) > 1000 {
+			len(line) > 24 && line[4] == '-' || strings.HasPrefix(line, "- ") || strings.ToValidUTF8(line, "") != line ||
+			len(m[1]) > 1000 {
 			return
 		}
 		want, errValue := strconv.ParseFloat(m[3], 64)

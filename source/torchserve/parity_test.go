@@ -28,7 +28,8 @@ func TestParity(t *testing.T) {
 
 	now := time.Unix(1_800_000_000, 0)
 	logs := simulate.NewMetricLogs(dir, 30_000)
-	server, err := simulate.New("torchserve", simulate.Options{Rate: 60, Seed: 4, ErrorShare: 0.02, Now: func() time.Time { return now }, MetricLog: logs.Write})
+	server, err := simulate.New("torchserve",
+		simulate.Options{Rate: 60, Seed: 4, ErrorShare: 0.02, Now: func() time.Time { return now }, MetricLog: logs.Write})
 	if err != nil {
 		t.Fatal(err)
 	}

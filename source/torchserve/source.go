@@ -228,7 +228,8 @@ func (r *reader) timeOf(file int, l *Line) int64 {
 // finish fills what a snapshot says of the lines that were taken.
 func (r *reader) finish(snap *metric.Snapshot, last bool) {
 	if r.doubles > 0 {
-		r.table.warn("double_feed", "", fmt.Sprintf("%d lines stand in two of the files and were counted once; the same events are logged to several places", r.doubles))
+		r.table.warn("double_feed", "", fmt.Sprintf("%d lines stand in two of the files and were counted once; "+
+			"the same events are logged to several places", r.doubles))
 	}
 	if r.bad > 0 {
 		r.table.warn("bad_line", "", fmt.Sprintf("%d lines could not be read; %s", r.bad, r.firstBad))
@@ -245,7 +246,8 @@ func (r *reader) finish(snap *metric.Snapshot, last bool) {
 	}
 	if r.table.refused > 0 {
 		snap.Outcome = metric.Partial
-		snap.Drops = append(snap.Drops, metric.Drop{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"})
+		snap.Drops = append(snap.Drops,
+			metric.Drop{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"})
 	}
 }
 
@@ -286,7 +288,7 @@ func newGuard() *guard {
 // hash stands for a line.
 func (g *guard) hash(text []byte) uint64 { return maphash.Bytes(g.seed, text) }
 
-// double says that another feed has had this line already, as often as this one
+// double reports whether another feed has had this line already, as often as this one
 // now has.
 func (g *guard) double(feed string, h uint64) bool {
 	s := g.lines[h]

@@ -94,8 +94,9 @@ func write(t *testing.T, path, text string) string {
 }
 
 func TestCounterLine(t *testing.T) { // T2
-	path := write(t, filepath.Join(t.TempDir(), "a.log"), "2023-10-17T10:14:11,000 - ts_inference_latency_microseconds.Microseconds:4.9299189976E7"+
-		"|#model_name:sdxl,model_version:default|#hostname:h1,timestamp:1697537651\n")
+	path := write(t, filepath.Join(t.TempDir(), "a.log"),
+		"2023-10-17T10:14:11,000 - ts_inference_latency_microseconds.Microseconds:4.9299189976E7"+
+			"|#model_name:sdxl,model_version:default|#hostname:h1,timestamp:1697537651\n")
 	v, _ := importAll(t, torchserve.Options{}, path)
 	const key = `ts_inference_latency_microseconds{hostname="h1",model_name="sdxl",model_version="default"}`
 	if v.first[key] != 0 || v.values[key] != 49299189.976 || v.dict.Families[0].Unit != "microseconds" {
@@ -104,7 +105,8 @@ func TestCounterLine(t *testing.T) { // T2
 }
 
 func TestGaugeLine(t *testing.T) { // T1
-	path := write(t, filepath.Join(t.TempDir(), "a.log"), "2022-03-30T10:58:39,358 - QueueTime.ms:1|#Level:Host|#hostname:h1,timestamp:1648663119")
+	path := write(t, filepath.Join(t.TempDir(), "a.log"),
+		"2022-03-30T10:58:39,358 - QueueTime.ms:1|#Level:Host|#hostname:h1,timestamp:1648663119")
 	v, read := importAll(t, torchserve.Options{}, path)
 	if diff := cmp.Diff(map[string]float64{`QueueTime{Hostname="h1",Level="Host"}`: 1}, v.values); diff != "" {
 		t.Error(diff)
@@ -135,7 +137,8 @@ func TestOddLines(t *testing.T) { // T7
 		t.Errorf("read %+v", read)
 	}
 	want := []metric.Observation{{AtNS: 5e9, Value: 2}, {AtNS: 6.5e9, Value: 3}}
-	if diff := cmp.Diff(want, v.events[`A{Hostname="h",L="H"}`], cmpopts.IgnoreFields(metric.Observation{}, "Series")); diff != "" {
+	if diff := cmp.Diff(want, v.events[`A{Hostname="h",L="H"}`],
+		cmpopts.IgnoreFields(metric.Observation{}, "Series")); diff != "" {
 		t.Error(diff)
 	}
 	if v.values[`WorkerLoadTime{Hostname="h",Level="Host",WorkerName="W-9000-m_1.0"}`] != 2500 {
@@ -184,10 +187,12 @@ model_metrics:
 	}
 	path := filepath.Join(t.TempDir(), "a.log")
 	write(t, path, strings.Repeat("EchoHist.ratio:0.25|#ModelName:echo,Level:Model|#hostname:vm,timestamp:5\n", 5)+
-		"EchoHist.ratio:1.0|#ModelName:echo,Level:Model|#hostname:vm,timestamp:6\nRequests2XX.Count:1.0|#Level:Host|#hostname:vm,timestamp:6\n")
+		"EchoHist.ratio:1.0|#ModelName:echo,Level:Model|#hostname:vm,timestamp:6\n"+
+		"Requests2XX.Count:1.0|#Level:Host|#hostname:vm,timestamp:6\n")
 	v, _ := importAll(t, torchserve.Options{Specs: specs}, path)
 	const h = `EchoHist{Hostname="vm",Level="Model",ModelName="echo"} `
-	for key, want := range map[string]float64{h + "bucket0.1": 0, h + "bucket0.25": 5, h + "bucket0.5": 5, h + "bucket1": 6, h + "bucket+Inf": 6,
+	for key, want := range map[string]float64{h + "bucket0.1": 0, h + "bucket0.25": 5, h + "bucket0.5": 5, h +
+		"bucket1": 6, h + "bucket+Inf": 6,
 		h + "sum": 2.25, h + "count": 6, `Requests2XX{Level="Host",Node="vm"}`: 1} {
 		if got, ok := v.values[key]; !ok || got != want || v.first[key] != 0 {
 			t.Errorf("%s is %v (%v) after %v, want %v after 0", key, got, ok, v.first[key], want)
@@ -288,10 +293,12 @@ func TestFollowTellsOfLoss(t *testing.T) {
 	v.poll(t, s, metric.Baseline)
 	write(t, path, "") // copytruncate
 	v.poll(t, s, metric.Periodic)
-	appendTo(t, path, "A.Count:1|#L:H|#hostname:h,timestamp:1\nA.Count:x|#L:H|#hostname:h,timestamp:1\n"+strings.Repeat("x", 70_000)+"\nA.Count:1|#L:H|#hostname:h,timestamp:1\n")
+	appendTo(t, path, "A.Count:1|#L:H|#hostname:h,timestamp:1\nA.Count:x|#L:H|#hostname:h,timestamp:1\n"+
+		strings.Repeat("x", 70_000)+"\nA.Count:1|#L:H|#hostname:h,timestamp:1\n")
 	v.poll(t, s, metric.Periodic)
 	v.poll(t, s, metric.Periodic)
-	if v.values[`A{Hostname="h",L="H"}`] != 2 || v.first[`A{Hostname="h",L="H"}`] != 0 || v.drops != 2 || !slices.Contains(v.codes, "log_gap") || !slices.Contains(v.codes, "bad_line") {
+	if v.values[`A{Hostname="h",L="H"}`] != 2 || v.first[`A{Hostname="h",L="H"}`] != 0 || v.drops != 2 ||
+		!slices.Contains(v.codes, "log_gap") || !slices.Contains(v.codes, "bad_line") {
 		t.Errorf("got %v, %d drops, warnings %v", v.values, v.drops, v.codes)
 	}
 }
@@ -305,8 +312,10 @@ func TestDoubleFeed(t *testing.T) {
 		lines += fmt.Sprintf("Requests2XX.Count:1.0|#Level:Host|#hostname:vm,timestamp:%d\n", i/3)
 	}
 	write(t, filepath.Join(dir, "ts_metrics.log"), lines)
-	write(t, filepath.Join(dir, "model_metrics.log"), "HandlerTime.ms:3|#ModelName:m,Level:Model|#hostname:vm,requestID:a,timestamp:3\n")
-	write(t, filepath.Join(dir, "stdout.log"), strings.ReplaceAll(lines, "Requests2XX", "2026-11-20T23:13:36,473 [INFO ] t TS_METRICS - Requests2XX"))
+	write(t, filepath.Join(dir, "model_metrics.log"),
+		"HandlerTime.ms:3|#ModelName:m,Level:Model|#hostname:vm,requestID:a,timestamp:3\n")
+	write(t, filepath.Join(dir, "stdout.log"),
+		strings.ReplaceAll(lines, "Requests2XX", "2026-11-20T23:13:36,473 [INFO ] t TS_METRICS - Requests2XX"))
 	check := func(o torchserve.Options, want float64, double int, paths ...string) {
 		t.Helper()
 		v, read := importAll(t, o, paths...)
@@ -321,7 +330,8 @@ func TestDoubleFeed(t *testing.T) {
 		defer s.Close()
 		live := &view{}
 		live.poll(t, s, metric.Final)
-		if got := live.values[`Requests2XX{Hostname="vm",Level="Host"}`]; got != want || slices.Contains(live.codes, "double_feed") != (double > 0) {
+		if got := live.values[`Requests2XX{Hostname="vm",Level="Host"}`]; got != want ||
+			slices.Contains(live.codes, "double_feed") != (double > 0) {
 			t.Errorf("%v followed: got %v, warnings %v", paths, got, live.codes)
 		}
 	}
@@ -357,7 +367,8 @@ func TestStreamAndArchive(t *testing.T) {
 	if v.values[`A{Hostname="h",L="H"}`] != 2 {
 		t.Errorf("archive gives %v", v.values)
 	}
-	if _, err := torchserve.Follow(path, torchserve.Options{}); err == nil || !strings.Contains(err.Error(), "import torchserve-log") {
+	if _, err := torchserve.Follow(path, torchserve.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "import torchserve-log") {
 		t.Errorf("following an archive gives %v", err)
 	}
 	v = &view{}
@@ -381,7 +392,8 @@ func TestLimits(t *testing.T) {
 	snap := metric.Snapshot{}
 	s.Poll(t.Context(), func() int64 { return 1 }, &snap)
 	if snap.Outcome != metric.Partial || snap.Lines != 30 || snap.Dropped() != 20 || len(snap.DictDelta.Series) != 10 {
-		t.Errorf("got %v, %d lines, %d dropped, %d series", snap.Outcome, snap.Lines, snap.Dropped(), len(snap.DictDelta.Series))
+		t.Errorf("got %v, %d lines, %d dropped, %d series", snap.Outcome, snap.Lines, snap.Dropped(),
+			len(snap.DictDelta.Series))
 	}
 	for _, bad := range [][]float64{{1, 1}, {2, 1}, {math.NaN()}, {math.Inf(1)}} {
 		if _, err := torchserve.Follow(path, torchserve.Options{Buckets: map[string][]float64{"A": bad}}); err == nil {

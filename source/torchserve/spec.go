@@ -64,7 +64,8 @@ type group struct {
 func (g *group) specs(out []Spec, host string) ([]Spec, error) {
 	add := func(t metric.Type, name, unit string, dimensions []string) error {
 		if name == "" || unit == "" {
-			return fmt.Errorf("read metrics.yaml: metric %q has unit %q: neither may be empty, TorchServe refuses such a file", name, unit)
+			return fmt.Errorf("read metrics.yaml: metric %q has unit %q: neither may be empty, TorchServe refuses such a file",
+				name, unit)
 		}
 		if host != "" {
 			dimensions = append(slices.Clone(dimensions), host)
@@ -96,7 +97,8 @@ func Defaults() []Spec {
 	const host, gpu = "Level Hostname", "Level DeviceId Hostname"
 	add(metric.Counter, "Count", host, "Requests2XX Requests4XX Requests5XX")
 	add(metric.Counter, "Count", "model_name model_version hostname", "ts_inference_requests_total")
-	add(metric.Counter, "Microseconds", "model_name model_version hostname", "ts_inference_latency_microseconds ts_queue_latency_microseconds")
+	add(metric.Counter, "Microseconds", "model_name model_version hostname",
+		"ts_inference_latency_microseconds ts_queue_latency_microseconds")
 	add(metric.Gauge, "Milliseconds", host, "QueueTime WorkerThreadTime")
 	add(metric.Gauge, "Milliseconds", "WorkerName Level Hostname", "WorkerLoadTime")
 	add(metric.Gauge, "Percent", host, "CPUUtilization MemoryUtilization DiskUtilization")
@@ -115,8 +117,9 @@ var unitNames = map[string]string{
 	"us": "microseconds", "microseconds": "microseconds", "microsecond": "microseconds",
 	"ns": "nanoseconds", "nanoseconds": "nanoseconds",
 	"s": "seconds", "seconds": "seconds", "second": "seconds",
-	"bytes": "bytes", "kilobytes": "kibibytes", "megabytes": "mebibytes", "gigabytes": "gibibytes", "terabytes": "tebibytes",
-	"percent": "percent", "count": "", "ratio": "ratio",
+	"bytes": "bytes", "kilobytes": "kibibytes", "megabytes": "mebibytes", "gigabytes": "gibibytes",
+	"terabytes": "tebibytes",
+	"percent":   "percent", "count": "", "ratio": "ratio",
 }
 
 // unitFactors turn a unit into the one that sums and comparisons are made in.

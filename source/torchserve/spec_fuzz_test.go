@@ -12,8 +12,10 @@ import (
 // have a name and a unit.
 func FuzzReadSpecs(f *testing.F) {
 	for _, s := range []string{
-		"dimensions: [&m ModelName]\nts_metrics:\n  counter: [{name: A, unit: Count, dimensions: [*m]}]\nmodel_metrics:\n  gauge: [{name: B, unit: ms, dimensions: []}]\n",
-		"ts_metrics: {histogram: [{name: '', unit: ms}]}", "ts_metrics: [1]", "model_metrics: {counter: [null]}", "a: &a [*a]", "\xff", "? [", strings.Repeat("{a: ", 1000)} {
+		"dimensions: [&m ModelName]\nts_metrics:\n  counter: [{name: A, unit: Count, dimensions: [*m]}]\nmodel_metrics:\n  " +
+			"gauge: [{name: B, unit: ms, dimensions: []}]\n",
+		"ts_metrics: {histogram: [{name: '', unit: ms}]}", "ts_metrics: [1]", "model_metrics: {counter: [null]}",
+		"a: &a [*a]", "\xff", "? [", strings.Repeat("{a: ", 1000)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -153,7 +153,8 @@ func (t *table) family(name string, l *Line) *family {
 		kind = spec.Type
 	default:
 		kind = guess(l)
-		t.warn("type_guessed", name, fmt.Sprintf("%s is taken for a %s because of its unit %q; --torchserve-metrics-yaml says for certain", name, kind, l.Unit))
+		t.warn("type_guessed", name, fmt.Sprintf("%s is taken for a %s because of its unit %q; --torchserve-metrics-yaml "+
+			"says for certain", name, kind, l.Unit))
 	}
 	if l.Type != metric.Unknown && l.Type != kind {
 		t.warn("type_conflict", name, fmt.Sprintf("a line says %s is a %s; metrics.yaml says %s", name, l.Type, kind))
@@ -171,7 +172,8 @@ func (t *table) family(name string, l *Line) *family {
 }
 
 func (t *table) warnLimit() {
-	t.warn("series_limit", "", fmt.Sprintf("more than %d series; the lines of further ones are dropped (--max-series)", t.limit))
+	t.warn("series_limit", "", fmt.Sprintf("more than %d series; the lines of further ones are dropped (--max-series)",
+		t.limit))
 }
 
 // seriesOf returns the series of a line, or nil beyond the limit.
@@ -179,7 +181,9 @@ func (t *table) seriesOf(f *family, name string, dims []metric.Label, host strin
 	pairs := slices.Clone(dims)
 	for _, d := range dims {
 		if d.Name == "Level" && d.Value != "Host" && d.Value != "Model" && d.Value != "Error" {
-			t.warn("shifted_dimensions", name, fmt.Sprintf("%s has Level %.60q: TorchServe drops a dimension whose value has a colon, and the values after it shift", name, d.Value))
+			t.warn("shifted_dimensions", name,
+				fmt.Sprintf("%s has Level %.60q: TorchServe drops a dimension whose value has a colon, and the values after it "+
+					"shift", name, d.Value))
 		}
 	}
 	if host != "" {
@@ -232,8 +236,8 @@ func (s *series) observe(v float64) {
 }
 
 // finish shows all series in a snapshot. Sums that are new are shown as 0, so
-// that what they gained is a difference; last says that no poll follows, and
-// they are shown as they are.
+// that what they gained is a difference; before no further poll (last) they are
+// shown as they are.
 func (t *table) finish(snap *metric.Snapshot, last bool) {
 	for _, s := range t.order {
 		if s.seen || s.kind != metric.Gauge {

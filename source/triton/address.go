@@ -36,7 +36,8 @@ func parseAddress(text string) (address, error) {
 	case "triton+grpcs", "tritons+grpc", "tritons+grpcs":
 		a.grpc, a.tls = true, true
 	default:
-		return address{}, fmt.Errorf("scheme %q is not known, want triton+http, triton+https, triton+grpc or triton+grpcs", metric.Clean(u.Scheme, 40))
+		return address{}, fmt.Errorf("scheme %q is not known, want triton+http, triton+https, triton+grpc or triton+grpcs",
+			metric.Clean(u.Scheme, 40))
 	}
 	port := u.Port()
 	if port == "" {

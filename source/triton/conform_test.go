@@ -11,8 +11,10 @@ import (
 // What the source hands on is what package metric promises, over both
 // transports, for answers and for errors with text of the server in them.
 func TestConforms(t *testing.T) {
-	f := &fake{json: `{"model_stats":[{"name":"m\u001b[31m","version":"1","inference_count":18446744073709551615,"last_inference":5000,
-		"inference_stats":{"success":{"count":7,"ns":9},"fail":{"count":0,"ns":0}},"memory_usage":[{"type":"GPU","id":-1,"byte_size":"9"}]}]}`,
+	f := &fake{json: `{"model_stats":[{"name":"m\u001b[31m","version":"1","inference_count":18446744073709551615,` +
+		`"last_inference":5000,
+		"inference_stats":{"success":{"count":7,"ns":9},"fail":{"count":0,"ns":0}},"memory_usage":[{"type":"GPU","id":-1,` +
+		`"byte_size":"9"}]}]}`,
 		proto: []byte("\x0a\x10\x0a\x01m\x12\x011\x20\x05\x32\x06\x0a\x04\x08\x02\x10\x03")}
 	h, g := f.start(t)
 	for _, address := range []string{h, g} {
@@ -22,10 +24,12 @@ func TestConforms(t *testing.T) {
 		}
 		r := sourcetest.New(t, sourcetest.Limits{Slots: 1000, Secrets: []string{"hunter2"}})
 		target := r.Poll(s, 3)
-		if len(r.Dict(target).Slots) == 0 || r.Instants(target)[2].Outcome != metric.OK || r.Instants(target)[3].Outcome != metric.Cancelled {
+		if len(r.Dict(target).Slots) == 0 || r.Instants(target)[2].Outcome != metric.OK ||
+			r.Instants(target)[3].Outcome != metric.Cancelled {
 			t.Errorf("%s: %d slots, polls %+v", address, len(r.Dict(target).Slots), r.Instants(target))
 		}
-		if v, ok := r.Value(target, "triton_stats_inferences_total", metric.Counter, `{model="m",version="1"}`, metric.RoleValue, 0); address == g && (!ok || v != 5) {
+		if v, ok := r.Value(target, "triton_stats_inferences_total", metric.Counter, `{model="m",version="1"}`,
+			metric.RoleValue, 0); address == g && (!ok || v != 5) {
 			t.Errorf("inferences over gRPC: %v (%v)", v, ok)
 		}
 		if err := s.Close(); err != nil {

@@ -127,7 +127,8 @@ func (d *Decoder) finish(s *metric.Snapshot, l *losses) {
 	if lost := s.Lost(); lost > 0 {
 		s.Outcome = metric.Partial
 		first := l.drops[0]
-		s.Err = metric.Clean(fmt.Sprintf("%d of %d values were not stored; %s: %s", lost, s.Lines, first.Reason, first.First), maxText)
+		s.Err = metric.Clean(fmt.Sprintf("%d of %d values were not stored; %s: %s", lost, s.Lines, first.Reason,
+			first.First), maxText)
 	}
 }
 
@@ -166,7 +167,7 @@ func (d *Decoder) take(e *entry) error {
 	return nil
 }
 
-// torn says that a poll caught the server between two of its counters: something
+// torn reports whether a poll caught the server between two of its counters: something
 // does not add up that did otherwise. What stays as it is, is how the server
 // counts.
 func torn(now, before [4]uint64) bool {

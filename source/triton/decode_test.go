@@ -145,9 +145,11 @@ func TestT7DecoupledResponses(t *testing.T) {
 	}
 	p.none(`response="0"`, `stat="cancel"`)
 	p.want(`triton_stats_responses_total{model="square_int32",response="10",stat="cancel",version="1"} 1`)
-	p.want(`triton_stats_response_duration_nanoseconds_total{model="square_int32",response="10",stat="cancel",version="1"} 400000000`)
+	p.want(`triton_stats_response_duration_nanoseconds_total{model="square_int32",response="10",stat="cancel",` +
+		`version="1"} 400000000`)
 	p.want(`triton_stats_responses_total{model="square_int32",response="2",stat="cancel",version="1"} 0`)
-	p.want(`triton_stats_memory_usage_bytes{memory_id="0",memory_type="CPU_PINNED",model="square_int32",version="1"} 1048576`)
+	p.want(`triton_stats_memory_usage_bytes{memory_id="0",memory_type="CPU_PINNED",model="square_int32",version="1"} ` +
+		`1048576`)
 }
 
 // The wire form of a fixture gives the series and values of its JSON.
@@ -177,7 +179,8 @@ func TestWireForm(t *testing.T) {
 
 // bodyOf is an answer with one model whose counters are n.
 func bodyOf(n int, more string) string {
-	return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":%d,"execution_count":%d,"inference_stats":{"success":{"count":%d,"ns":%d}}%s}]}`, n, n, n, n, more)
+	return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":%d,"execution_count":%d,`+
+		`"inference_stats":{"success":{"count":%d,"ns":%d}}%s}]}`, n, n, n, n, more)
 }
 
 // A value that is no unsigned 64-bit integer costs itself; the rest is stored.
@@ -185,7 +188,8 @@ func TestBadValues(t *testing.T) {
 	check := func(value string) {
 		t.Helper()
 		p := newTape(t)
-		s := p.json(newDecoder(t, triton.Options{}), `{"model_stats":[{"name":"m","version":"1","inference_count":`+value+`,"execution_count":7}]}`)
+		s := p.json(newDecoder(t, triton.Options{}),
+			`{"model_stats":[{"name":"m","version":"1","inference_count":`+value+`,"execution_count":7}]}`)
 		if s.Outcome != metric.Partial || s.Lost() != 1 || s.Drops[0].Reason != "parse" || s.Lines != len(p.values())+1 {
 			t.Errorf("%s: %v, lines %d, drops %v", value, s.Outcome, s.Lines, s.Drops)
 		}
@@ -202,7 +206,8 @@ func TestBadValues(t *testing.T) {
 	check("[1]")
 	check(`""`)
 	p := newTape(t)
-	p.json(newDecoder(t, triton.Options{}), `{"model_stats":[{"name":"m\u0022","version":"1","inference_count":null,"execution_count":18446744073709551615,"other":[{"x":[1,"]"]}]}]}`)
+	p.json(newDecoder(t, triton.Options{}), `{"model_stats":[{"name":"m\u0022","version":"1","inference_count":null,`+
+		`"execution_count":18446744073709551615,"other":[{"x":[1,"]"]}]}]}`)
 	p.want(`triton_stats_executions_total{model="m\"",version="1"} 18446744073709551615`)
 	p.none("inferences_total")
 }
@@ -212,8 +217,10 @@ func TestNoAnswers(t *testing.T) {
 	p := newTape(t)
 	d := newDecoder(t, triton.Options{})
 	p.json(d, bodyOf(1, ""))
-	for _, body := range []string{"", "<html>", `{"error":"x"}`, `[]`, `{"model_stats":5}`, `{"model_stats":[`, `{"models":[{}]}`} {
-		if s := p.json(d, body); s.Outcome != metric.NotPrometheus || s.Err == "" || !s.DictDelta.Empty() || len(s.Delta.Slots) > 0 {
+	for _, body := range []string{"", "<html>", `{"error":"x"}`, `[]`, `{"model_stats":5}`, `{"model_stats":[`,
+		`{"models":[{}]}`} {
+		if s := p.json(d, body); s.Outcome != metric.NotPrometheus || s.Err == "" || !s.DictDelta.Empty() ||
+			len(s.Delta.Slots) > 0 {
 			t.Errorf("%q: %v %q", body, s.Outcome, s.Err)
 		}
 	}
@@ -240,7 +247,8 @@ func TestVanish(t *testing.T) {
 	p.json(d, bodyOf(9, ""))
 	p.want(ready + "1")
 	for i, slot := range p.dict.Slots {
-		if f := (metric.Delta{Bits: []uint64{p.bits[i]}}); slot.Role == metric.RoleCreated && f.Float(0) != float64(before)/1e9 &&
+		if f := (metric.Delta{Bits: []uint64{p.bits[i]}}); slot.Role == metric.RoleCreated &&
+			f.Float(0) != float64(before)/1e9 &&
 			p.dict.FamilyOf(slot.Series).Name != "triton_stats_torn_reads_total" {
 			t.Errorf("%s was created at %v, want that of the poll before", p.dict.FamilyOf(slot.Series).Name, f.Float(0))
 		}
@@ -251,7 +259,8 @@ func TestVanish(t *testing.T) {
 // server that always counts so is not torn.
 func TestTornReads(t *testing.T) {
 	at := func(success, queue int) string {
-		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":1,"inference_stats":{"success":{"count":%d,"ns":1},"queue":{"count":%d,"ns":1}}}]}`, success, queue)
+		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":1,`+
+			`"inference_stats":{"success":{"count":%d,"ns":1},"queue":{"count":%d,"ns":1}}}]}`, success, queue)
 	}
 	check := func(want string, bodies ...string) {
 		t.Helper()
@@ -276,29 +285,38 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v, lines %d of %d stored, drops %+v", reason, s.Outcome, s.Lines, len(p.values()), s.Drops)
 		}
 	}
-	two := `{"model_stats":[{"name":"a","version":"1","inference_count":1},{"name":"b","version":"1","inference_count":1}]}`
+	two := `{"model_stats":[{"name":"a","version":"1","inference_count":1},{"name":"b","version":"1",` +
+		`"inference_count":1}]}`
 	check(triton.Limits{Models: 1}, two, "model_limit", 1)
 	check(triton.Limits{Series: 4}, two, "series_limit", 2)
-	check(triton.Limits{Batches: 1}, bodyOf(1, `,"batch_stats":[{"batch_size":1},{"batch_size":2,"compute_infer":{"count":1,"ns":1}}]`), "batch_limit", 6)
+	check(triton.Limits{Batches: 1},
+		bodyOf(1, `,"batch_stats":[{"batch_size":1},{"batch_size":2,"compute_infer":{"count":1,"ns":1}}]`), "batch_limit", 6)
 	check(triton.Limits{Responses: 1}, bodyOf(1, `,"response_stats":{"0":{},"1":{}}`), "response_limit", 12)
 	check(triton.Limits{ValueLength: 4}, `{"model_stats":[{"name":"abcde","version":"1"}]}`, "value_limit", 1)
-	check(triton.Limits{}, bodyOf(1, `,"batch_stats":[{"batch_size":2,"compute_infer":{"count":1,"ns":1}},{"batch_size":2,"compute_infer":{"count":5,"ns":1}}]`), "duplicate_series", 2)
-	check(triton.Limits{}, `{"model_stats":[{"name":"a","version":"1"},{"name":"a","version":"1"}]}`, "duplicate_series", 1)
-	check(triton.Limits{}, bodyOf(1, `,"memory_usage":[{"type":"GPU","id":0,"byte_size":18446744073709551615},{"type":"GPU","id":0,"byte_size":1}]`), "overflow", 1)
+	check(triton.Limits{}, bodyOf(1, `,"batch_stats":[{"batch_size":2,"compute_infer":{"count":1,"ns":1}},`+
+		`{"batch_size":2,"compute_infer":{"count":5,"ns":1}}]`), "duplicate_series", 2)
+	check(triton.Limits{}, `{"model_stats":[{"name":"a","version":"1"},{"name":"a","version":"1"}]}`, "duplicate_series",
+		1)
+	check(triton.Limits{}, bodyOf(1,
+		`,"memory_usage":[{"type":"GPU","id":0,"byte_size":18446744073709551615},{"type":"GPU","id":0,"byte_size":1}]`),
+		"overflow", 1)
 
 	p := newTape(t)
-	if s := p.json(newDecoder(t, triton.Options{Limits: triton.Limits{Samples: 3}}), two); s.Outcome != metric.TooLarge || !strings.Contains(s.Err, "--max-samples") {
+	if s := p.json(newDecoder(t, triton.Options{Limits: triton.Limits{Samples: 3}}), two); s.Outcome != metric.TooLarge ||
+		!strings.Contains(s.Err, "--max-samples") {
 		t.Errorf("samples: %v %q", s.Outcome, s.Err)
 	}
 	if s := p.json(newDecoder(t, triton.Options{Limits: triton.Limits{Body: 10}}), two); s.Outcome != metric.TooLarge {
 		t.Errorf("body: %v", s.Outcome)
 	}
-	s := p.json(newDecoder(t, triton.Options{Keep: func(name string) bool { return name == "triton_stats_inferences_total" }}), two)
+	keep := func(name string) bool { return name == "triton_stats_inferences_total" }
+	s := p.json(newDecoder(t, triton.Options{Keep: keep}), two)
 	if s.Outcome != metric.OK || s.Lost() != 0 || s.Dropped() == 0 {
 		t.Errorf("filtered: %v, lost %d, dropped %d", s.Outcome, s.Lost(), s.Dropped())
 	}
 	p = newTape(t)
-	p.json(newDecoder(t, triton.Options{}), bodyOf(1, `,"memory_usage":[{"type":"GPU","id":0,"byte_size":2},{"type":"GPU","id":0,"byte_size":3}]`))
+	p.json(newDecoder(t, triton.Options{}),
+		bodyOf(1, `,"memory_usage":[{"type":"GPU","id":0,"byte_size":2},{"type":"GPU","id":0,"byte_size":3}]`))
 	p.want(`triton_stats_memory_usage_bytes{memory_id="0",memory_type="GPU",model="m",version="1"} 5`)
 }
 
@@ -321,8 +339,10 @@ func checkDecoded(t *testing.T, s *metric.Snapshot, p *tape, body []byte) {
 }
 
 func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{bodyOf(1, ""), `{"modelStats":[{"name":"m","batchStats":[{"batchSize":"4","computeInfer":{"count":"1"}}],"responseStats":{"10":{"success":{}}}}]}`,
-		bodyOf(3, `,"memory_usage":[{"type":"GPU","id":-1,"byte_size":18446744073709551615}],"batch_stats":[{"batch_size":1}],"response_stats":{"2":{},"x":5}`),
+	for _, seed := range []string{bodyOf(1, ""), `{"modelStats":[{"name":"m","batchStats":[{"batchSize":"4",` +
+		`"computeInfer":{"count":"1"}}],"responseStats":{"10":{"success":{}}}}]}`,
+		bodyOf(3, `,"memory_usage":[{"type":"GPU","id":-1,"byte_size":18446744073709551615}],`+
+			`"batch_stats":[{"batch_size":1}],"response_stats":{"2":{},"x":5}`),
 		`{"model_stats":[{"name":"\ud800","version":{}}]}`, `{"model_stats":[[[{}]]]}`, `{"model_stats":[]} `} {
 		f.Add([]byte(seed), []byte(bodyOf(0, "")))
 	}
@@ -339,7 +359,8 @@ func FuzzJSON(f *testing.F) {
 
 func FuzzProtobuf(f *testing.F) {
 	f.Add([]byte{}, []byte("\x0a\x05\x0a\x01m\x20\x05"))
-	f.Add([]byte("\x0a\x0f\x0a\x01m\x12\x011\x3a\x07\x08\x02\x1a\x03\x08\x01\x10"), []byte("\x0a\x0b\x42\x09\x0a\x01G\x10\xff\xff\xff\xff\x0f"))
+	f.Add([]byte("\x0a\x0f\x0a\x01m\x12\x011\x3a\x07\x08\x02\x1a\x03\x08\x01\x10"),
+		[]byte("\x0a\x0b\x42\x09\x0a\x01G\x10\xff\xff\xff\xff\x0f"))
 	f.Add([]byte("\x0a\x0d\x4a\x0b\x0a\x0210\x12\x05\x1a\x03\x08\x01\x10\x02"), []byte("\x0b\x0b\x0b\x0c\x0c\x0c"))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		defer fuzzbound.Check(t)()

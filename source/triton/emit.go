@@ -2,7 +2,7 @@ package triton
 
 import "github.com/scrapestat/scrapestat/metric"
 
-// reloaded says that the counters of a model began again since it was last seen:
+// reloaded reports whether the counters of a model began again since it was last seen:
 // it was away, one of them fell, or its last inference went back in time.
 func (d *Decoder) reloaded(m *model, e *entry) bool {
 	switch {
@@ -16,7 +16,7 @@ func (d *Decoder) reloaded(m *model, e *entry) bool {
 	return d.fell(e)
 }
 
-// fell says that a counter of the entry is below what it was.
+// fell reports whether a counter of the entry is below what it was.
 func (d *Decoder) fell(e *entry) bool {
 	below := func(f familyID, x, y string, v whole) bool {
 		s := d.known[seriesKey{f, e.name, e.version, x, y}]
@@ -41,7 +41,8 @@ func (d *Decoder) counter(m *model, key seriesKey, v uint64) {
 		return
 	}
 	if s.poll == d.polls {
-		d.walk.losses.add(reasonDuplicate, 1, familyTable[key.family].Name+key.labels().String()+" occurs twice, the first counts")
+		d.walk.losses.add(reasonDuplicate, 1, familyTable[key.family].Name+key.labels().String()+" occurs twice, the first "+
+			"counts")
 		return
 	}
 	switch {

@@ -11,7 +11,8 @@ import (
 // The names of the statistics, in the order of their field numbers in the
 // messages InferStatistics, InferBatchStatistics and InferResponseStatistics.
 var (
-	inferNames    = [...]string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"}
+	inferNames = [...]string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output",
+		"cache_hit", "cache_miss"}
 	batchNames    = [...]string{"compute_input", "compute_infer", "compute_output"}
 	responseNames = [...]string{"compute_infer", "compute_output", "success", "fail", "empty_response", "cancel"}
 )
@@ -39,7 +40,7 @@ func (w *whole) set(v uint64) { w.v, w.has = v, true }
 // or is w, or 0 where it is missing and zeros are left out.
 func (w whole) or(zeros bool) whole { return whole{w.v, w.has || zeros} }
 
-// duration is a StatisticDuration. has says that it is there, be it empty.
+// duration is a StatisticDuration. has is set when it is there, be it empty.
 type duration struct {
 	count, ns whole
 	has       bool
@@ -56,7 +57,7 @@ type entry struct {
 	batches       []batch
 	responses     []response
 	memory        []memory
-	// zeros says that numbers which are 0 are left out: it is a protobuf message
+	// zeros is set when numbers that are 0 are left out: it is a protobuf message
 	// or its JSON form.
 	zeros bool
 }
@@ -127,7 +128,8 @@ func (e *entry) sumMemory(l *losses) {
 		}
 		return
 	}
-	slices.SortStableFunc(e.memory, func(a, b memory) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
+	slices.SortStableFunc(e.memory,
+		func(a, b memory) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
 	kept := e.memory[:0]
 	for _, m := range e.memory {
 		m.bytes = m.bytes.or(e.zeros)

@@ -154,9 +154,11 @@ func (g *grpcAPI) config(ctx context.Context, model, version string) ([]string, 
 		return nil, fmt.Errorf("ask for model configuration: %w", err)
 	}
 	request, answer := appendRequest(nil, model, version), []byte(nil)
-	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), methodConfig, &request, &answer, grpc.MaxCallRecvMsgSize(maxConfigBody))
+	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), methodConfig, &request, &answer,
+		grpc.MaxCallRecvMsgSize(maxConfigBody))
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %s", metric.Clean(g.text(status.Convert(err).Message()), maxText))
+		return nil, fmt.Errorf("ask for model configuration: %s",
+			metric.Clean(g.text(status.Convert(err).Message()), maxText))
 	}
 	return protoSteps(answer)
 }

@@ -40,11 +40,13 @@ func newHTTP(a *address, o Options, limit int64) (*httpAPI, error) {
 	h := &httpAPI{address: *a, header: http.Header{}, secrets: censor(o.Header, a), options: &o, limit: limit}
 	rt := o.RoundTripper
 	if rt == nil {
-		h.own = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1, TLSClientConfig: o.TLS, IdleConnTimeout: 6 * time.Minute,
+		h.own = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1, TLSClientConfig: o.TLS,
+			IdleConnTimeout:        6 * time.Minute,
 			MaxResponseHeaderBytes: 64 << 10, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 		rt = h.own
 	}
-	h.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	h.client = &http.Client{Transport: rt,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	h.header.Set("User-Agent", "scrapestat/"+o.Version)
 	h.header.Set("Accept", "application/json")
 	h.header.Set("Accept-Encoding", "identity")
@@ -191,7 +193,8 @@ func (h *httpAPI) statusError(resp *http.Response, s *metric.Snapshot) {
 	s.Outcome = metric.HTTPError
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // an excerpt for the message; the status is the error
 	if resp.StatusCode/100 == 3 {
-		s.Outcome, s.Err = metric.RefusedRedirect, "status "+strconv.Itoa(resp.StatusCode)+": redirects are not followed; give the address itself"
+		s.Outcome, s.Err = metric.RefusedRedirect, "status "+strconv.Itoa(resp.StatusCode)+": redirects are not followed; "+
+			"give the address itself"
 		return
 	}
 	said := strings.TrimSpace(string(raw))

@@ -11,7 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// errNotStats says that a body is no answer of the statistics extension.
+// errNotStats is that of a body that is no answer of the statistics extension.
 var errNotStats = errors.New("body is no answer of Triton's statistics extension: it has no list model_stats")
 
 // walker reads the statistics of models from a body and hands them on one by
@@ -230,7 +230,8 @@ func (w *walker) number(c *cursor, into *whole, what string) {
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		w.losses.add(reasonParse, 1, fmt.Sprintf("%s %s of model %s is no unsigned 64-bit integer", metric.Clean(what, 40), metric.Clean(text, 40), metric.Clean(w.entry.name, 60)))
+		w.losses.add(reasonParse, 1, fmt.Sprintf("%s %s of model %s is no unsigned 64-bit integer", metric.Clean(what, 40),
+			metric.Clean(text, 40), metric.Clean(w.entry.name, 60)))
 		return
 	}
 	w.entry.zeros = w.entry.zeros || quoted

@@ -12,7 +12,8 @@ import (
 // Kind is Triton's statistics extension as targets: triton+http://host:8000 and
 // its variants.
 func Kind() source.Kind {
-	return source.Kind{Name: "triton", Prefixes: []string{"triton+", "tritons+"}, New: func() source.Opener { return &Flags{} }}
+	return source.Kind{Name: "triton", Prefixes: []string{"triton+", "tritons+"},
+		New: func() source.Opener { return &Flags{} }}
 }
 
 // Flags is how statistics are read, as a command line has it.
@@ -24,7 +25,8 @@ type Flags struct {
 // Flags implements source.Opener.
 func (f *Flags) Flags() []source.Flag {
 	return []source.Flag{{Name: "triton-ensemble", Value: &f.ensembles,
-		Usage: "what a Triton ensemble is made of, a model for each step, `E=a,b` (repeatable; default what the server says)"}}
+		Usage: "what a Triton ensemble is made of, a model for each step, `E=a,b` " +
+			"(repeatable; default what the server says)"}}
 }
 
 // Check implements source.Opener.
@@ -50,7 +52,8 @@ func (f *Flags) Ensembles() map[string][]string { return f.parsed }
 
 // Open implements source.Opener.
 func (f *Flags) Open(address string, so source.Options) (source.Source, error) {
-	o := Options{Header: so.Header, RoundTripper: so.RoundTripper, Redact: so.Redact, Ensembles: f.parsed, Version: so.Version, Keep: so.Keep,
+	o := Options{Header: so.Header, RoundTripper: so.RoundTripper, Redact: so.Redact, Ensembles: f.parsed,
+		Version: so.Version, Keep: so.Keep,
 		Limits: Limits{Body: so.Body, Samples: so.Samples, Series: so.Series, ValueLength: so.ValueLength}}
 	// gRPC has a transport of its own.
 	if c, ok := so.RoundTripper.(interface {

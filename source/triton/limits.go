@@ -30,7 +30,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 func (l *Limits) check() error {
-	for _, v := range []int64{l.Body, int64(l.Samples), int64(l.Series), int64(l.Models), int64(l.Batches), int64(l.Responses), int64(l.ValueLength)} {
+	for _, v := range []int64{l.Body, int64(l.Samples), int64(l.Series), int64(l.Models), int64(l.Batches),
+		int64(l.Responses), int64(l.ValueLength)} {
 		if v < 0 {
 			return fmt.Errorf("limit %d is negative", v)
 		}

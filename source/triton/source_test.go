@@ -146,12 +146,14 @@ func (p *poller) nowLocked() func() int64 {
 func TestT6SameOverBoth(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("", func(t *testing.T) {
-		f := &fake{json: string(fixture(t, "grpc_edge_values.json")), proto: fixture(t, "grpc_edge_values.binpb"), config: "{}"}
+		f := &fake{json: string(fixture(t, "grpc_edge_values.json")), proto: fixture(t, "grpc_edge_values.binpb"),
+			config: "{}"}
 		h, g := f.start(t)
 		a, b := newPoller(t, h, triton.Options{}), newPoller(t, g, triton.Options{})
 		for i, p := range []*poller{a, b} {
 			s := p.poll()
-			if s.Outcome != metric.OK || s.Err != "" || s.FirstByteNS < s.SentNS || s.SentNS == 0 || s.Duration <= 0 || s.BodyBytes == 0 {
+			if s.Outcome != metric.OK || s.Err != "" || s.FirstByteNS < s.SentNS || s.SentNS == 0 || s.Duration <= 0 ||
+				s.BodyBytes == 0 {
 				t.Errorf("poll %d: %+v", i, s)
 			}
 			if s := p.poll(); !s.Duplicate {
@@ -164,7 +166,8 @@ func TestT6SameOverBoth(t *testing.T) {
 		if !slices.Equal(av, bv) {
 			t.Errorf("HTTP gives\n%s\ngRPC\n%s", strings.Join(av, "\n"), strings.Join(bv, "\n"))
 		}
-		b.want(`triton_stats_memory_usage_bytes{memory_id="-1",memory_type="GPU",model="square_int32",version="1"} 18446744073709551615`)
+		b.want(`triton_stats_memory_usage_bytes{memory_id="-1",memory_type="GPU",model="square_int32",version="1"} ` +
+			`18446744073709551615`)
 	})
 }
 
@@ -179,7 +182,8 @@ func TestT9Errors(t *testing.T) {
 		t.Helper()
 		f.status, f.said = code, said
 		s := p.poll()
-		if s.Outcome != metric.HTTPError || s.Status != code || !strings.Contains(s.Err, fmt.Sprintf("status %d: %s", code, said)) || !strings.Contains(s.Err, hint) {
+		if s.Outcome != metric.HTTPError || s.Status != code ||
+			!strings.Contains(s.Err, fmt.Sprintf("status %d: %s", code, said)) || !strings.Contains(s.Err, hint) {
 			t.Errorf("%d: got %v, status %d, %q", code, s.Outcome, s.Status, s.Err)
 		}
 		f.status, f.json = 0, good
@@ -204,10 +208,13 @@ func TestT9Errors(t *testing.T) {
 	for _, c := range []struct {
 		code       codes.Code
 		said, hint string
-	}{{codes.InvalidArgument, "requested model 'x' is not available", "not loaded"}, {codes.Unimplemented, "no statistics", "without statistics"},
-		{codes.Unavailable, "This protocol is restricted, expecting header 'triton-grpc-protocol-x'", "--header"}, {codes.Unavailable, "Server not ready", "starting"}} {
+	}{{codes.InvalidArgument, "requested model 'x' is not available", "not loaded"},
+		{codes.Unimplemented, "no statistics", "without statistics"},
+		{codes.Unavailable, "This protocol is restricted, expecting header 'triton-grpc-protocol-x'", "--header"},
+		{codes.Unavailable, "Server not ready", "starting"}} {
 		f.code, f.said = c.code, c.said
-		if s := q.poll(); s.Outcome != metric.HTTPError || !strings.Contains(s.Err, c.code.String()+": "+c.said) || !strings.Contains(s.Err, c.hint) {
+		if s := q.poll(); s.Outcome != metric.HTTPError || !strings.Contains(s.Err, c.code.String()+": "+c.said) ||
+			!strings.Contains(s.Err, c.hint) {
 			t.Errorf("gRPC %v: got %v %q", c.code, s.Outcome, s.Err)
 		}
 		f.code = codes.OK
@@ -259,7 +266,8 @@ func TestErrorsAreClean(t *testing.T) {
 	for _, address := range []string{h, g} {
 		address = strings.Replace(address, "://", "://user-name:pass-word@", 1)
 		s := newPoller(t, address, triton.Options{Header: http.Header{"Authorization": {"Bearer token-abc"}}}).poll()
-		if s.Outcome != metric.HTTPError || strings.ContainsAny(s.Err, "\x1b") || strings.Contains(s.Err, "token-abc") || strings.Contains(s.Err, "pass-word") {
+		if s.Outcome != metric.HTTPError || strings.ContainsAny(s.Err, "\x1b") || strings.Contains(s.Err, "token-abc") ||
+			strings.Contains(s.Err, "pass-word") {
 			t.Errorf("%v %q", s.Outcome, s.Err)
 		}
 	}
@@ -304,7 +312,8 @@ func TestLongAnswers(t *testing.T) {
 	f := &fake{json: strings.Repeat(" ", 5000), proto: make([]byte, 5000)}
 	h, g := f.start(t)
 	for _, address := range []string{h, g} {
-		if s := newPoller(t, address, triton.Options{Limits: triton.Limits{Body: 4096}}).poll(); s.Outcome != metric.TooLarge || !strings.Contains(s.Err, "--max-body") {
+		s := newPoller(t, address, triton.Options{Limits: triton.Limits{Body: 4096}}).poll()
+		if s.Outcome != metric.TooLarge || !strings.Contains(s.Err, "--max-body") {
 			t.Errorf("%s: %v %q", address, s.Outcome, s.Err)
 		}
 	}
@@ -313,7 +322,8 @@ func TestLongAnswers(t *testing.T) {
 // An ensemble is recognised by its configuration.
 func TestEnsembleFromConfig(t *testing.T) {
 	f := &fake{json: `{"model_stats":[{"name":"e","version":"1","inference_count":1}]}`,
-		config: `{"name":"e","ensemble_scheduling":{"step":[{"model_name":"a","model_version":-1},{"model_name":"b"},{"model_name":"b"}]}}`}
+		config: `{"name":"e","ensemble_scheduling":{"step":[{"model_name":"a","model_version":-1},{"model_name":"b"},` +
+			`{"model_name":"b"}]}}`}
 	h, _ := f.start(t)
 	p := newPoller(t, h, triton.Options{})
 	p.poll()
