@@ -1,13 +1,14 @@
 package units
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
 
-// measure says how values of a unit are written: as value*factor in base, with
-// the prefixes that base allows.
+// measure is how values of a unit are written: as value*factor in base, with the
+// prefixes that base allows.
 type measure struct {
 	factor float64
 	base   base
@@ -28,79 +29,28 @@ const (
 	hertz
 )
 
-// measureOf returns how values of a unit are written.
-func measureOf(unit string) measure {
-	switch unit {
-	case "seconds":
-		return measure{1, duration}
-	case "milliseconds":
-		return measure{1e-3, duration}
-	case "microseconds":
-		return measure{1e-6, duration}
-	case "nanoseconds":
-		return measure{1e-9, duration}
-	case "minutes":
-		return measure{60, duration}
-	case "hours":
-		return measure{3600, duration}
-	case "days":
-		return measure{86400, duration}
-	case "ratio":
-		return measure{100, share}
-	case "percent":
-		return measure{1, share}
-	case "watt":
-		return measure{1, watts}
-	case "milliwatt":
-		return measure{1e-3, watts}
-	case "joule":
-		return measure{1, joules}
-	case "millijoule":
-		return measure{1e-3, joules}
-	case "megajoule":
-		return measure{1e6, joules}
-	case "hertz":
-		return measure{1, hertz}
-	case "megahertz":
-		return measure{1e6, hertz}
-	case "gigahertz":
-		return measure{1e9, hertz}
-	}
-	return sizeOf(unit)
+// measures are how values of units are written; any other unit is plain.
+var measures = map[string]measure{
+	"seconds": {1, duration}, "milliseconds": {1e-3, duration}, "microseconds": {1e-6, duration},
+	"nanoseconds": {1e-9, duration}, "minutes": {60, duration}, "hours": {3600, duration},
+	"days": {86400, duration}, "ratio": {100, share}, "percent": {1, share}, "watt": {1, watts},
+	"milliwatt": {1e-3, watts}, "joule": {1, joules}, "millijoule": {1e-3, joules},
+	"megajoule": {1e6, joules}, "hertz": {1, hertz}, "megahertz": {1e6, hertz},
+	"gigahertz": {1e9, hertz}, "bytes": {1, binary}, "kibibytes": {1 << 10, binary},
+	"mebibytes": {1 << 20, binary}, "gibibytes": {1 << 30, binary}, "tebibytes": {1 << 40, binary},
+	"bytes/s": {1, binaryPS}, "kilobytes": {1e3, decimal}, "megabytes": {1e6, decimal},
+	"gigabytes": {1e9, decimal}, "terabytes": {1e12, decimal}, "mb/s": {1e6, decimalPS},
+	"gb/s": {1e9, decimalPS},
 }
 
-// sizeOf is measureOf for amounts of data and their rates.
-func sizeOf(unit string) measure {
-	switch unit {
-	case "bytes":
-		return measure{1, binary}
-	case "kibibytes":
-		return measure{1 << 10, binary}
-	case "mebibytes":
-		return measure{1 << 20, binary}
-	case "gibibytes":
-		return measure{1 << 30, binary}
-	case "tebibytes":
-		return measure{1 << 40, binary}
-	case "bytes/s":
-		return measure{1, binaryPS}
-	case "kilobytes":
-		return measure{1e3, decimal}
-	case "megabytes":
-		return measure{1e6, decimal}
-	case "gigabytes":
-		return measure{1e9, decimal}
-	case "terabytes":
-		return measure{1e12, decimal}
-	case "mb/s":
-		return measure{1e6, decimalPS}
-	case "gb/s":
-		return measure{1e9, decimalPS}
+func measureOf(unit string) measure {
+	if m, ok := measures[unit]; ok {
+		return m
 	}
 	return measure{1, plain}
 }
 
-// Format writes a value of a unit, as [Infer] and [Own] name units, for people:
+// Format writes a value of a unit, as [Infer] and [InferExtended] name them, for people:
 // three significant digits, a prefix that suits the size (1024 for bytes), and
 // thousands separated.
 //
@@ -163,7 +113,7 @@ func formatDuration(s float64) string {
 		sign, s = "-", -s
 	}
 	two := func(whole float64, big string, rest float64, small string) string {
-		return sign + strconv.FormatFloat(whole, 'f', 0, 64) + big + " " + pad(rest) + small
+		return sign + strconv.FormatFloat(whole, 'f', 0, 64) + big + fmt.Sprintf(" %02.0f", rest) + small
 	}
 	switch minutes := math.Round(s / 60); {
 	case math.Round(s) < 3600:
@@ -177,14 +127,6 @@ func formatDuration(s float64) string {
 		hours := math.Round(s / 3600)
 		return two(math.Floor(hours/24), "d", math.Mod(hours, 24), "h")
 	}
-}
-
-func pad(v float64) string {
-	s := strconv.Itoa(int(v))
-	if len(s) < 2 {
-		return "0" + s
-	}
-	return s
 }
 
 // prefixed writes v with the largest name of which it is at least 1; each name is

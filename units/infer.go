@@ -47,58 +47,16 @@ var phrases = []rule{
 	{regexp.MustCompile(`(?i)\bin\s+tokens?\b`), "tokens"},
 }
 
-// tag returns the unit that "(in X)" stands for, case-sensitive as in AIPerf: it
+// tags are the units that "(in X)" stands for, case-sensitive as in AIPerf, which
 // maps the binary prefixes to the names of the decimal ones.
-func tag(x string) string {
-	switch x {
-	case "MiB", "MB":
-		return "megabytes"
-	case "GiB", "GB":
-		return "gigabytes"
-	case "KiB", "KB":
-		return "kilobytes"
-	case "TB":
-		return "terabytes"
-	case "B":
-		return "bytes"
-	case "C", "°C":
-		return "celsius"
-	case "F", "°F":
-		return "fahrenheit"
-	case "K":
-		return "kelvin"
-	case "Hz":
-		return "hertz"
-	case "MHz":
-		return "megahertz"
-	case "GHz":
-		return "gigahertz"
-	case "W":
-		return "watt"
-	case "mW":
-		return "milliwatt"
-	case "J":
-		return "joule"
-	case "mJ":
-		return "millijoule"
-	case "MJ":
-		return "megajoule"
-	case "s", "sec":
-		return "seconds"
-	case "ms":
-		return "milliseconds"
-	case "us", "µs":
-		return "microseconds"
-	case "ns":
-		return "nanoseconds"
-	case "GB/s":
-		return "gb/s"
-	case "MB/s":
-		return "mb/s"
-	case "%", "percent":
-		return "percent"
-	}
-	return ""
+var tags = map[string]string{
+	"MiB": "megabytes", "MB": "megabytes", "GiB": "gigabytes", "GB": "gigabytes",
+	"KiB": "kilobytes", "KB": "kilobytes", "TB": "terabytes", "B": "bytes", "C": "celsius",
+	"°C": "celsius", "F": "fahrenheit", "°F": "fahrenheit", "K": "kelvin", "Hz": "hertz",
+	"MHz": "megahertz", "GHz": "gigahertz", "W": "watt", "mW": "milliwatt", "J": "joule",
+	"mJ": "millijoule", "MJ": "megajoule", "s": "seconds", "sec": "seconds", "ms": "milliseconds",
+	"us": "microseconds", "µs": "microseconds", "ns": "nanoseconds", "GB/s": "gb/s",
+	"MB/s": "mb/s", "%": "percent", "percent": "percent",
 }
 
 // ending is the end of a name and the unit it stands for.
@@ -150,7 +108,7 @@ func Infer(name, help string) string {
 	}
 	if mayNameUnit(help) {
 		if m := inTag.FindStringSubmatch(help); m != nil {
-			if unit := tag(m[1]); unit != "" {
+			if unit := tags[m[1]]; unit != "" {
 				return unit
 			}
 		}
@@ -170,7 +128,7 @@ func Infer(name, help string) string {
 	return ""
 }
 
-// mayNameUnit says whether help has what begins each phrase: an opening
+// mayNameUnit reports whether help has what begins each phrase: an opening
 // parenthesis, or an "in" before a space. Most descriptions have neither, and a
 // dozen patterns need not be tried.
 func mayNameUnit(help string) bool {

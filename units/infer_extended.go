@@ -1,12 +1,13 @@
 package units
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// Number is the unit of values that have none: the answer of [Own] where AIPerf
+// Number is the unit of values that have none: the answer of [InferExtended] where AIPerf
 // sees a ratio in a range that goes beyond 1.
 const Number = "number"
 
@@ -53,7 +54,8 @@ var ownEndings = longestFirst([]ending{
 	{"_kilobytes", "kilobytes"}, {"_megabytes", "megabytes"}, {"_gigabytes", "gigabytes"},
 	{"_mb_s", "mb/s"}, {"_gb_s", "gb/s"},
 	{"_bytes_per_second", "bytes/s"}, {"_bytes_per_sec", "bytes/s"}, {"_bytes_per_s", "bytes/s"},
-	{"_tokens_per_second", "tokens/s"}, {"_tokens_per_sec", "tokens/s"}, {"_tokens_per_s", "tokens/s"}, {"_toks_per_s", "tokens/s"},
+	{"_tokens_per_second", "tokens/s"}, {"_tokens_per_sec", "tokens/s"}, {"_tokens_per_s", "tokens/s"},
+	{"_toks_per_s", "tokens/s"},
 	{"_requests_per_second", "requests/s"}, {"_requests_per_sec", "requests/s"}, {"_requests_per_s", "requests/s"},
 	{"_per_second", ""}, {"_per_sec", ""}, {"_per_s", ""}, // of something unknown: no seconds
 	{"_watts", "watt"}, {"_milliwatts", "milliwatt"}, {"_joules", "joule"}, {"_millijoules", "millijoule"},
@@ -63,28 +65,25 @@ var ownEndings = longestFirst([]ending{
 	{"_tokens", "tokens"}, {"_bytes", "bytes"}, {"_requests", "requests"}, {"_errors", "errors"}, {"_blocks", "blocks"},
 })
 
-// InferExtended returns the unit of a family where we know more than AIPerf or better, ""
-// where its answer stands. declared is the unit of an OpenMetrics UNIT line, which
-// counts before everything else if it is a plain word; then, as in AIPerf, what help says counts before
-// the name. The names of units are AIPerf's where it has one.
+// InferExtended returns the unit of a family where we know more than AIPerf or
+// better, "" where its answer stands. declared is the unit of an OpenMetrics UNIT
+// line, which counts first if it is a plain word; then, as in AIPerf, help counts
+// before the name. The names of units are AIPerf's where it has one.
 func InferExtended(name, help, declared string) string {
-	unit := own(strings.ToLower(name), help, declared)
+	unit := inferOwn(strings.ToLower(name), help, declared)
 	if unit == Infer(name, help) {
 		return ""
 	}
 	return unit
 }
 
-func own(name, help, declared string) string {
+func inferOwn(name, help, declared string) string {
 	if word.MatchString(declared) {
 		return canonical(declared)
 	}
 	if unit, ok := byRange(help); ok {
-		if unit != Number {
-			return unit
-		}
-		if byName := nameUnit(name); byName != "" {
-			return byName
+		if unit == Number {
+			return cmp.Or(nameUnit(name), unit)
 		}
 		return unit
 	}
@@ -102,10 +101,7 @@ func own(name, help, declared string) string {
 			return p.unit
 		}
 	}
-	if unit := nameUnit(name); unit != "" {
-		return unit
-	}
-	return Infer(name, help)
+	return cmp.Or(nameUnit(name), Infer(name, help))
 }
 
 func nameUnit(name string) string { return byEnding(ownEndings, strings.TrimSuffix(name, "_total")) }
@@ -132,36 +128,18 @@ func byRange(help string) (unit string, ok bool) {
 	return "", false
 }
 
+// declaredNames are our names of units that servers declare in other words.
+var declaredNames = map[string]string{
+	"s": "seconds", "sec": "seconds", "second": "seconds", "ms": "milliseconds",
+	"millisecond": "milliseconds", "us": "microseconds", "µs": "microseconds",
+	"microsecond": "microseconds", "ns": "nanoseconds", "nanosecond": "nanoseconds",
+	"byte": "bytes", "b": "bytes", "kib": "kibibytes", "mib": "mebibytes", "gib": "gibibytes",
+	"tib": "tebibytes", "joules": "joule", "watts": "watt", "percents": "percent", "%": "percent",
+	"ratios": "ratio", "1": "ratio",
+}
+
 // canonical returns our name of a declared unit; one we do not know stays as it is.
 func canonical(declared string) string {
 	lower := strings.ToLower(declared)
-	switch lower {
-	case "s", "sec", "second":
-		return "seconds"
-	case "ms", "millisecond":
-		return "milliseconds"
-	case "us", "µs", "microsecond":
-		return "microseconds"
-	case "ns", "nanosecond":
-		return "nanoseconds"
-	case "byte", "b":
-		return "bytes"
-	case "kib":
-		return "kibibytes"
-	case "mib":
-		return "mebibytes"
-	case "gib":
-		return "gibibytes"
-	case "tib":
-		return "tebibytes"
-	case "joules":
-		return "joule"
-	case "watts":
-		return "watt"
-	case "percents", "%":
-		return "percent"
-	case "ratios", "1":
-		return "ratio"
-	}
-	return lower
+	return cmp.Or(declaredNames[lower], lower)
 }

@@ -6,18 +6,21 @@ import (
 )
 
 // counted are the things that are counted rather than measured.
-var counted = []string{"batches", "blocks", "calls", "chunks", "cores", "errors", "executions", "frames", "images", "inferences", "instances", "iterations",
-	"operations", "packets", "passes", "pixels", "megapixels", "reads", "replicas", "requests", "responses", "sessions", "slots", "steps", "streams", "tflops", "threads", "tokens"}
+var counted = []string{"batches", "blocks", "calls", "chunks", "cores", "errors", "executions", "frames", "images",
+	"inferences", "instances", "iterations",
+	"operations", "packets", "passes", "pixels", "megapixels", "reads", "replicas", "requests", "responses",
+	"sessions", "slots", "steps", "streams", "tflops", "threads", "tokens"}
 
-// Known says that a unit is one that this package names, measures or counts; ""
-// is one of them. A count of things may be by the second, "tokens/s", or by
+// Known reports whether this package names, measures or counts a unit; "" is one
+// of them. A count of things may be by the second, "tokens/s", or by
 // another unit, "tokens/joule".
 func Known(unit string) bool {
 	if measureOf(unit).base != plain || slices.Contains(counted, unit) {
 		return true
 	}
 	if top, per, ok := strings.Cut(unit, "/"); ok {
-		return top != "" && per != "" && (top == "1" || top == "flop" || Known(top)) && (per == "s" || per == "B" || Known(per))
+		return top != "" && per != "" && (top == "1" || top == "flop" || Known(top)) &&
+			(per == "s" || per == "B" || Known(per))
 	}
 	switch unit {
 	case "", "count", Number, "celsius", "fahrenheit", "kelvin", "volts", "amperes":

@@ -15,6 +15,7 @@ func TestKnown(t *testing.T) {
 			}
 		}
 	}
-	check(true, "", "seconds", "milliseconds", "ratio", "percent", "mebibytes", "gb/s", "bytes/s", "watt", "celsius", "count", "tokens", "tokens/s", "tokens/joule", "1/s", "flop/B")
+	check(true, "", "seconds", "milliseconds", "ratio", "percent", "mebibytes", "gb/s", "bytes/s", "watt", "celsius",
+		"count", "tokens", "tokens/s", "tokens/joule", "1/s", "flop/B")
 	check(false, "ms", "s", "sec", "Seconds", "token", "/", "/s", "tokens/", "tokens/x", "seconds ")
 }

@@ -86,8 +86,10 @@ func TestInfer(t *testing.T) {
 	})
 	t.Run("tags", func(t *testing.T) {
 		for tag, want := range map[string]string{"MB": "megabytes", "GiB": "gigabytes", "GB": "gigabytes", "KiB": "kilobytes",
-			"TB": "terabytes", "B": "bytes", "F": "fahrenheit", "°F": "fahrenheit", "K": "kelvin", "Hz": "hertz", "GHz": "gigahertz",
-			"W": "watt", "mW": "milliwatt", "J": "joule", "sec": "seconds", "us": "microseconds", "ns": "nanoseconds", "GB/s": "gb/s",
+			"TB": "terabytes", "B": "bytes", "F": "fahrenheit", "°F": "fahrenheit", "K": "kelvin", "Hz": "hertz",
+			"GHz": "gigahertz",
+			"W":   "watt", "mW": "milliwatt", "J": "joule", "sec": "seconds", "us": "microseconds", "ns": "nanoseconds",
+			"GB/s":    "gb/s",
 			"percent": "percent", "mib": "", "TiB": ""} {
 			check("x", "Amount (in "+tag+").", want)
 		}
@@ -100,10 +102,12 @@ func TestInferEndings(t *testing.T) {
 		"seconds": "_seconds _seconds_total", "milliseconds": "_milliseconds _ms _ms_total",
 		"nanoseconds": "_nanoseconds _ns _ns_total", "bytes": "_bytes _bytes_total", "kilobytes": "_kilobytes",
 		"megabytes": "_megabytes", "gigabytes": "_gigabytes", "count": "_total _count _kilobytes_total _celsius_total",
-		"tokens": "_tokens _tokens_total", "requests": "_requests _requests_total _reqs request_success num_requests_x Num_Requests_running",
+		"tokens": "_tokens _tokens_total", "requests": "_requests _requests_total _reqs request_success num_requests_x " +
+			"Num_Requests_running",
 		"errors": "_errors _errors_total _error_count _error_count_total", "blocks": "_blocks _blocks_total _block_count",
-		"gb/s": "_gb_s", "ratio": "_ratio", "percent": "_percent _perc", "celsius": "_celsius", "joule": "_joules", "watt": "_watts",
-		"": "_us _s _pct _joule _watt _mb bytes num_request",
+		"gb/s": "_gb_s", "ratio": "_ratio", "percent": "_percent _perc", "celsius": "_celsius", "joule": "_joules",
+		"watt": "_watts",
+		"":     "_us _s _pct _joule _watt _mb bytes num_request",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			if got := units.Infer("x"+name, ""); got != unit {
@@ -176,8 +180,9 @@ func TestOwn(t *testing.T) {
 		check("x", "", "furlongs", "furlongs")
 		check("x", "", "evil\x1b[2J", "")
 		check("x_us", "", "two words", "microseconds")
-		for declared, want := range map[string]string{"s": "seconds", "Millisecond": "milliseconds", "nanosecond": "nanoseconds",
-			"byte": "bytes", "kib": "kibibytes", "gib": "gibibytes", "tib": "tebibytes", "joules": "joule", "watts": "watt"} {
+		for declared, want := range map[string]string{"s": "seconds", "Millisecond": "milliseconds",
+			"nanosecond": "nanoseconds",
+			"byte":       "bytes", "kib": "kibibytes", "gib": "gibibytes", "tib": "tebibytes", "joules": "joule", "watts": "watt"} {
 			check("x", "", declared, want)
 		}
 	})
