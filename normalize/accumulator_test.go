@@ -45,7 +45,8 @@ func TestAddRefuses(t *testing.T) {
 	check(&metric.Snapshot{SentNS: 11, Delta: metric.Delta{Slots: []uint32{2}, Bits: []uint64{0}}}, "slot 2 of 2")
 	check(&metric.Snapshot{SentNS: 11, Delta: metric.Delta{Slots: []uint32{1, 1}, Bits: []uint64{0, 0}}}, "slot 1 after 1")
 	check(&metric.Snapshot{SentNS: 11, Delta: metric.Delta{Slots: []uint32{1}}}, "1 slots with 0 values")
-	check(&metric.Snapshot{SentNS: 11, DictDelta: metric.DictDelta{Series: []metric.Series{{Family: 9}}}}, "grow dictionary")
+	check(&metric.Snapshot{SentNS: 11, DictDelta: metric.DictDelta{Series: []metric.Series{{Family: 9}}}},
+		"grow dictionary")
 }
 
 // Each type has its own kind of statistics; a slot that its type has no use for
@@ -62,8 +63,9 @@ func TestTypes(t *testing.T) {
 	r := adjusted(t, filter{}, []poll{{1, lines}, {2, lines}})
 	var got []string
 	for _, s := range r.Series {
-		kinds := map[string]bool{"counter": s.Counter != nil, "gauge": s.Gauge != nil, "histogram": s.Histogram != nil, "summary": s.Summary != nil,
-			"info": s.Info != nil, "state": s.State != nil, "gaugehistogram": s.GaugeHistogram != nil}
+		kinds := map[string]bool{"counter": s.Counter != nil, "gauge": s.Gauge != nil, "histogram": s.Histogram != nil,
+			"summary": s.Summary != nil, "info": s.Info != nil, "state": s.State != nil,
+			"gaugehistogram": s.GaugeHistogram != nil}
 		for kind, ok := range kinds {
 			if ok {
 				got = append(got, r.Dict.FamilyOf(s.Index).Name+" "+kind)
@@ -98,7 +100,8 @@ func TestTrailingDuplicates(t *testing.T) {
 	// Full frames that bring nothing new change nothing, whatever is in them.
 	h := hist{3, 2, map[string]float64{"1": 1, "+Inf": 2}}
 	all := append(append(counterLine(1), gaugeLine(1)...), h.lines()...)
-	r := fold(t, normalize.Options{}, 2*second, true, []poll{{0, all}, {second, all}, {2 * second, all}, {3 * second, all}})
+	r := fold(t, normalize.Options{}, 2*second, true,
+		[]poll{{0, all}, {second, all}, {2 * second, all}, {3 * second, all}})
 	for _, s := range r.Series {
 		if s.Samples != 3 || s.LastNS != 2*second {
 			t.Errorf("got %d samples up to %d, want 3", s.Samples, s.LastNS)
@@ -150,7 +153,8 @@ func TestEmpty(t *testing.T) {
 			t.Errorf("polls at %d: got %d series up to %d", at, len(r.Series), r.EndNS)
 		}
 	}
-	r := fold(t, normalize.Options{StartNS: 5, EndNS: 8, Resets: normalize.ResetClamp}, 0, false, []poll{{9, all}, {10, all}})
+	r := fold(t, normalize.Options{StartNS: 5, EndNS: 8, Resets: normalize.ResetClamp}, 0, false,
+		[]poll{{9, all}, {10, all}})
 	if len(r.Series) != 0 {
 		t.Errorf("clamp: got %d series after the window", len(r.Series))
 	}
@@ -171,7 +175,8 @@ func TestWindows(t *testing.T) {
 
 // AIPerf freezes the buckets of the first sample, even if it has none.
 func TestClampFrozenEmpty(t *testing.T) {
-	s := only(t, clamped(t, filter{}, each(0, []hist{{1, 1, nil}, {5, 4, map[string]float64{"1": 2, "+Inf": 4}}}, histLines)))
+	s := only(t, clamped(t, filter{}, each(0, []hist{{1, 1, nil}, {5, 4, map[string]float64{"1": 2, "+Inf": 4}}},
+		histLines)))
 	if h := s.Histogram; h.Count != 3 || len(h.Buckets) != 0 || h.Quantiles != nil || h.Segments != 2 {
 		t.Errorf("got %+v", h)
 	}

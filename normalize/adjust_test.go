@@ -69,7 +69,8 @@ func TestGaps(t *testing.T) {
 	}
 	r := byFamily(adjusted(t, filter{}, polls))
 	g := r["g"]
-	if g.Gaps != 1 || g.Samples != 4 || g.Gauge.Avg != 4.5 || g.Gauge.TimeAvg != 5 || !slices.Equal(codes(g), []string{"gap"}) {
+	if g.Gaps != 1 || g.Samples != 4 || g.Gauge.Avg != 4.5 || g.Gauge.TimeAvg != 5 ||
+		!slices.Equal(codes(g), []string{"gap"}) {
 		t.Errorf("got %+v with %+v", g, g.Gauge)
 	}
 	if r["o"].Gaps != 0 || r["o"].Gauge.TimeAvg != 1 || r["o"].Gauge.N != 5 {
@@ -78,7 +79,8 @@ func TestGaps(t *testing.T) {
 	// A failed poll is no gap.
 	f, _ := normalize.NewFold(normalize.Options{})
 	b := newBuilder(false)
-	for _, s := range []*metric.Snapshot{b.poll(1, counterLine(1)), {SentNS: 2, Outcome: metric.Timeout}, b.poll(3, counterLine(4))} {
+	for _, s := range []*metric.Snapshot{b.poll(1, counterLine(1)), {SentNS: 2, Outcome: metric.Timeout},
+		b.poll(3, counterLine(4))} {
 		if err := f.Add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -159,11 +161,13 @@ func TestHistogramFaults(t *testing.T) {
 	if h.Sum != -6 || h.Count != 3 || h.Avg != -2 {
 		t.Errorf("sum falls: got %+v", h)
 	}
-	h = check("reset", []string{"counter_reset"}, hist{10, 5, m{"1": 5, "+Inf": 5}}, hist{12, 7, m{"1": 6, "+Inf": 7}}, hist{3, 8, m{"1": 2, "+Inf": 8}})
+	h = check("reset", []string{"counter_reset"}, hist{10, 5, m{"1": 5, "+Inf": 5}},
+		hist{12, 7, m{"1": 6, "+Inf": 7}}, hist{3, 8, m{"1": 2, "+Inf": 8}})
 	if h.Sum != 5 || h.Count != 10 || h.Buckets[0].Count != 3 || h.Buckets[1].Count != 10 {
 		t.Errorf("reset: got %+v", h)
 	}
-	h = check("negative counts", []string{"counter_reset"}, hist{0, 5, m{"1": 5, "+Inf": 5}}, hist{0, -2, m{"1": -2, "+Inf": -2}}, hist{0, 3, m{"1": 1, "+Inf": 3}})
+	h = check("negative counts", []string{"counter_reset"}, hist{0, 5, m{"1": 5, "+Inf": 5}},
+		hist{0, -2, m{"1": -2, "+Inf": -2}}, hist{0, 3, m{"1": 1, "+Inf": 3}})
 	if h.Count != 5 || h.Buckets[0].Count != 3 {
 		t.Errorf("negative counts: got %+v", h)
 	}
@@ -172,28 +176,34 @@ func TestHistogramFaults(t *testing.T) {
 	if h.Segments != 2 || h.Count != 7 || len(h.Buckets) != 2 || h.Buckets[0].Count != 3 || h.Buckets[1].Text != "+Inf" {
 		t.Errorf("layout: got %+v", h)
 	}
-	h = check("no count", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0, "+Inf": 0}}, hist{3, math.Inf(-1), m{"1": 1, "+Inf": 3}})
+	h = check("no count", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0, "+Inf": 0}},
+		hist{3, math.Inf(-1), m{"1": 1, "+Inf": 3}})
 	if h.Count != 3 || h.Avg != 1 || h.Quantiles == nil {
 		t.Errorf("no count: got %+v", h)
 	}
-	h = check("nothing counts", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0}}, hist{3, math.Inf(-1), m{"1": 1}})
+	h = check("nothing counts", []string{"count_missing"}, hist{0, math.Inf(-1), m{"1": 0}},
+		hist{3, math.Inf(-1), m{"1": 1}})
 	if h.Count != 0 || h.Quantiles != nil {
 		t.Errorf("nothing counts: got %+v", h)
 	}
-	h = check("no sum", []string{"sum_missing"}, hist{math.Inf(-1), 0, m{"1": 0, "+Inf": 0}}, hist{math.Inf(-1), 3, m{"1": 1, "+Inf": 3}})
+	h = check("no sum", []string{"sum_missing"}, hist{math.Inf(-1), 0, m{"1": 0, "+Inf": 0}},
+		hist{math.Inf(-1), 3, m{"1": 1, "+Inf": 3}})
 	if !h.NoSum || h.Count != 3 || h.Avg != 0 || h.Quantiles != nil {
 		t.Errorf("no sum: got %+v", h)
 	}
-	h = check("not monotone", []string{"buckets_not_monotone", "count_mismatch"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}}, hist{3, 5, m{"1": 3, "2": 2, "+Inf": 4}})
+	h = check("not monotone", []string{"buckets_not_monotone", "count_mismatch"},
+		hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}}, hist{3, 5, m{"1": 3, "2": 2, "+Inf": 4}})
 	if h.Buckets[0].Count != 3 || h.Buckets[1].Count != 2 || h.Quantiles == nil {
 		t.Errorf("not monotone: got %+v", h)
 	}
 	h = check("no +Inf", []string{"inf_missing"}, hist{0, 0, m{"1": 0, "2": 0}}, hist{500, 200, m{"1": 100, "2": 150}})
-	if q := h.Quantiles[len(h.Quantiles)-1]; h.Count != 200 || q.Flags != histest.Overflow || q.Low != 2 || !(q.High < 120) {
+	if q := h.Quantiles[len(h.Quantiles)-1]; h.Count != 200 || q.Flags != histest.Overflow || q.Low != 2 ||
+		!(q.High < 120) {
 		t.Errorf("no +Inf: got %+v, p99 %+v", h, q)
 	}
 	const huge = 1 << 60
-	h = check("inexact", []string{"counts_inexact"}, hist{0, huge, m{"1": huge, "+Inf": huge}}, hist{500, huge + 1024, m{"1": huge + 512, "+Inf": huge + 1024}})
+	h = check("inexact", []string{"counts_inexact"}, hist{0, huge, m{"1": huge, "+Inf": huge}},
+		hist{500, huge + 1024, m{"1": huge + 512, "+Inf": huge + 1024}})
 	if h.Count != 1024 || h.Quantiles != nil {
 		t.Errorf("inexact: got %+v", h)
 	}
@@ -225,7 +235,8 @@ func TestHistogramNonFinite(t *testing.T) {
 	type m = map[string]float64
 	samples := []hist{{1, 1, m{"1": 1, "+Inf": 1}}, {math.NaN(), 5, m{"1": 5, "+Inf": 5}}, {9, 9, m{"1": 4, "+Inf": 9}}}
 	s := only(t, adjusted(t, filter{}, each(0, samples, histLines)))
-	if s.Samples != 2 || s.NonFinite != 1 || s.Resets != 0 || s.Histogram.Count != 8 || !slices.Equal(codes(s), []string{"non_finite"}) {
+	if s.Samples != 2 || s.NonFinite != 1 || s.Resets != 0 || s.Histogram.Count != 8 ||
+		!slices.Equal(codes(s), []string{"non_finite"}) {
 		t.Errorf("got %+v with %+v", s, s.Histogram)
 	}
 }

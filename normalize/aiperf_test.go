@@ -83,19 +83,23 @@ func TestAIPerfCounters(t *testing.T) {
 	check("1", s1, at(0, 0, 100, 250, 450, 700), want{700, 175, []float64{175, 100, 250, 64.54972243679029}, nil})
 	check("2", filter{from: 5}, at(0, ramp(10, 200)...), want{1000, 200, nil, nil})
 	check("3", filter{}, at(0, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100), want{})
-	check("4", s1, at(0, 0, 50, 150, 300, 500), want{500, 125, []float64{125, 50, 200, 64.54972243679029}, []float64{50, 100, 150, 200}})
-	check("5", s1, at(0, 0, 100, 50, 100, 200), want{200, 50, []float64{62.5, 0, 100, 47.871355387816905}, []float64{100, 0, 50, 100}})
+	check("4", s1, at(0, 0, 50, 150, 300, 500), want{500, 125, []float64{125, 50, 200, 64.54972243679029},
+		[]float64{50, 100, 150, 200}})
+	check("5", s1, at(0, 0, 100, 50, 100, 200), want{200, 50, []float64{62.5, 0, 100, 47.871355387816905},
+		[]float64{100, 0, 50, 100}})
 	check("6", filter{}, at(0, 1000, 500), want{})
 	check("7", filter{0, 4, 1}, at(0, 100), want{})
 	check("8", s1, []poll{{0, counterLine(0)}, {2 * second, counterLine(200)}, {4 * second, counterLine(400)}},
 		want{400, 100, []float64{100, 0, 200, 115.47005383792515}, []float64{0, 200, 0, 200}})
-	check("9", filter{0, 0.5, 1}, []poll{{0, counterLine(0)}, {second / 2, counterLine(50)}}, want{50, 100, nil, []float64{100}})
+	check("9", filter{0, 0.5, 1}, []poll{{0, counterLine(0)}, {second / 2, counterLine(50)}},
+		want{50, 100, nil, []float64{100}})
 	check("10", filter{0, 1, 1}, at(0, 0, 100), want{100, 100, []float64{100, 100, 100, 0}, nil})
 	check("12", filter{from: 5, to: 10}, at(5, 100, 200, 300), want{200, 100, nil, nil})
 	check("13", filter{from: 5, to: 10}, at(0, ramp(10, 100)...), want{500, 100, nil, nil})
 	check("15", filter{}, at(1, 100, 200, 300), want{200, 100, nil, nil}) // the fold refuses other orders
 	check("16", filter{}, at(0, 1e15, 1e15+1000, 1e15+2000), want{2000, 1000, nil, nil})
-	check("17", filter{0, 8, 2}, at(0, ramp(10, 100)...), want{800, 100, []float64{100, 100, 100, 0}, []float64{100, 100, 100, 100}})
+	check("17", filter{0, 8, 2}, at(0, ramp(10, 100)...),
+		want{800, 100, []float64{100, 100, 100, 0}, []float64{100, 100, 100, 100}})
 }
 
 func TestAIPerfCounterSliceList(t *testing.T) {
@@ -143,7 +147,8 @@ func TestAIPerfGauges(t *testing.T) {
 		g := only(t, clamped(t, f, polls)).Gauge
 		var got [][4]float64
 		for _, s := range g.Slices {
-			got = append(got, [4]float64{float64(s.StartNS) / 1e9, float64(s.EndNS) / 1e9, s.Avg, map[bool]float64{true: 1}[s.Partial]})
+			got = append(got, [4]float64{float64(s.StartNS) / 1e9, float64(s.EndNS) / 1e9, s.Avg,
+				map[bool]float64{true: 1}[s.Partial]})
 		}
 		if len(got) != len(want) {
 			t.Errorf("case %s: got %v, want %v", name, got, want)
@@ -159,20 +164,24 @@ func TestAIPerfGauges(t *testing.T) {
 	spread("18", filter{}, at(0, 10, 20, 30, 40, 50), 30, 10, 50, 15.811388300841896)
 	quantiles("19", at(0, ramp(100, 1)...), .99, 4.95, 9.9, 24.75, 49.5, 74.25, 89.10000000000001, 94.05, 98.01)
 	spread("20", filter{from: 10}, at(0, ramp(20, 1)...), 14.5)
-	edge := []poll{{second - 1, gaugeLine(1)}, {second, gaugeLine(2)}, {3 * second, gaugeLine(4)}, {3*second + 1, gaugeLine(8)}}
+	edge := []poll{{second - 1, gaugeLine(1)}, {second, gaugeLine(2)}, {3 * second, gaugeLine(4)},
+		{3*second + 1, gaugeLine(8)}}
 	spread("21", filter{from: 1, to: 3}, edge, 3, 2, 4)
 	spread("22", filter{}, at(0, 42, 42, 42), 42, 42, 42, 0)
 	quantiles("22", at(0, 42, 42, 42), 42, 42, 42, 42, 42, 42, 42, 42, 42)
-	sliced("23", filter{0, 4, 1}, at(0, 10, 20, 30, 40, 50), [4]float64{0, 1, 10}, [4]float64{1, 2, 20}, [4]float64{2, 3, 30}, [4]float64{3, 4, 45})
+	sliced("23", filter{0, 4, 1}, at(0, 10, 20, 30, 40, 50), [4]float64{0, 1, 10}, [4]float64{1, 2, 20},
+		[4]float64{2, 3, 30}, [4]float64{3, 4, 45})
 	var quarter []poll
 	for i := range 9 {
 		quarter = append(quarter, poll{int64(i) * second / 4, gaugeLine(10 + 5*float64(i))})
 	}
 	sliced("24", filter{0, 2, 1}, quarter, [4]float64{0, 1, 17.5}, [4]float64{1, 2, 40})
-	sliced("25", filter{0, 3, 1}, []poll{{0, gaugeLine(10)}, {3 * second, gaugeLine(40)}}, [4]float64{0, 1, 10}, [4]float64{2, 3, 40})
+	sliced("25", filter{0, 3, 1}, []poll{{0, gaugeLine(10)}, {3 * second, gaugeLine(40)}}, [4]float64{0, 1, 10},
+		[4]float64{2, 3, 40})
 	sliced("26", filter{0, 1, 10}, at(0, 10, 20), [4]float64{0, 1, 15, 1})
 	sliced("27", filter{0, 1, 1}, at(0, 10))
-	sliced("28", filter{0, 5.5, 2}, at(0, 1, 2, 3, 4, 5, 6), [4]float64{0, 2, 1.5}, [4]float64{2, 4, 3.5}, [4]float64{4, 5.5, 5.5, 1})
+	sliced("28", filter{0, 5.5, 2}, at(0, 1, 2, 3, 4, 5, 6), [4]float64{0, 2, 1.5}, [4]float64{2, 4, 3.5},
+		[4]float64{4, 5.5, 5.5, 1})
 	spread("29", filter{}, at(0, 10, 20, 30), 20)
 	spread("29 tiny", filter{}, at(0, 1e-10, 2e-10, 3e-10), 2e-10, 1e-10, 3e-10, 1e-10)
 	unknown := []poll{{0, []changeLog{{family: "u", value: 10}}}, {second, []changeLog{{family: "u", value: 30}}}}
@@ -188,12 +197,15 @@ func TestAIPerfHistograms(t *testing.T) {
 	if h.Count != 150 || h.Sum != 40 || h.CountRate != 150 || !near(h.Avg, 40.0/150) {
 		t.Errorf("case 30: got %+v", h)
 	}
-	h = only(t, clamped(t, filter{from: 1}, []poll{{second, hist{1, 100, nil}.lines()}, {6 * second, hist{2, 300, nil}.lines()}})).Histogram
+	h = only(t, clamped(t, filter{from: 1}, []poll{{second, hist{1, 100, nil}.lines()},
+		{6 * second, hist{2, 300, nil}.lines()}})).Histogram
 	if h.CountRate != 40 {
 		t.Errorf("case 31: got %v, want 40", h.CountRate)
 	}
-	h = only(t, clamped(t, filter{}, at(0, hist{2500, 10000, buckets(1000, 5000, 10000)}, hist{125, 500, buckets(50, 200, 500)}))).Histogram
-	if h.Count != -9500 || h.Sum != -2375 || h.Avg != 0.25 || h.CountRate != -9500 || h.Buckets != nil || h.Quantiles != nil {
+	h = only(t, clamped(t, filter{}, at(0, hist{2500, 10000, buckets(1000, 5000, 10000)},
+		hist{125, 500, buckets(50, 200, 500)}))).Histogram
+	if h.Count != -9500 || h.Sum != -2375 || h.Avg != 0.25 || h.CountRate != -9500 || h.Buckets != nil ||
+		h.Quantiles != nil {
 		t.Errorf("case 32: got %+v", h)
 	}
 	same := hist{5, 10, buckets(1, 5, 10)}
@@ -205,24 +217,29 @@ func TestAIPerfHistograms(t *testing.T) {
 	if h.Count != 0 || len(h.Buckets) != 3 {
 		t.Errorf("case 34: got %+v", h)
 	}
-	h = only(t, clamped(t, filter{0, 3, 1}, at(0, same, hist{6, 12, buckets(1, 6, 12)}, hist{6, 12, buckets(1, 6, 12)}, hist{7, 13, buckets(1, 7, 13)}))).Histogram
-	if len(h.Slices) != 3 || h.Slices[1].Count != 0 || h.Slices[1].Avg != 0 || h.Slices[1].Counts[2] != 0 || h.Slices[0].Count != 2 {
+	h = only(t, clamped(t, filter{0, 3, 1}, at(0, same, hist{6, 12, buckets(1, 6, 12)},
+		hist{6, 12, buckets(1, 6, 12)}, hist{7, 13, buckets(1, 7, 13)}))).Histogram
+	if len(h.Slices) != 3 || h.Slices[1].Count != 0 || h.Slices[1].Avg != 0 || h.Slices[1].Counts[2] != 0 ||
+		h.Slices[0].Count != 2 {
 		t.Errorf("case 35: got %+v", h.Slices)
 	}
 	h = only(t, clamped(t, filter{0, 3, 1}, at(0, same))).Histogram
 	if h.Count != 0 || h.Slices != nil {
 		t.Errorf("case 36: got %+v", h)
 	}
-	h = only(t, clamped(t, filter{0, 5, 1}, at(3, same, hist{6, 12, buckets(1, 6, 12)}, hist{7, 13, buckets(1, 7, 13)}))).Histogram
+	h = only(t, clamped(t, filter{0, 5, 1}, at(3, same, hist{6, 12, buckets(1, 6, 12)},
+		hist{7, 13, buckets(1, 7, 13)}))).Histogram
 	if len(h.Slices) != 2 || h.Slices[0].StartNS != 3*second {
 		t.Errorf("case 37: got %+v", h.Slices)
 	}
 	h = only(t, clamped(t, filter{}, at(0, hist{1, 0, map[string]float64{"10": 0, "5": 0, "1": 0, "+Inf": 0}},
 		hist{2, 7, map[string]float64{"10": 6, "1": 2, "+Inf": 7}}))).Histogram
-	if len(h.Buckets) != 4 || h.Buckets[0].Text != "1" || h.Buckets[1].Count != 0 || h.Buckets[2].Text != "10" || h.Buckets[3].Text != "+Inf" {
+	if len(h.Buckets) != 4 || h.Buckets[0].Text != "1" || h.Buckets[1].Count != 0 || h.Buckets[2].Text != "10" ||
+		h.Buckets[3].Text != "+Inf" {
 		t.Errorf("case 38: got %+v", h.Buckets)
 	}
-	h = only(t, clamped(t, filter{}, at(0, hist{0, 0, buckets(0, 0, 0)}, hist{1e12, 1e12, buckets(1e12-2, 1e12-1, 1e12)}))).Histogram
+	h = only(t, clamped(t, filter{}, at(0, hist{0, 0, buckets(0, 0, 0)},
+		hist{1e12, 1e12, buckets(1e12-2, 1e12-1, 1e12)}))).Histogram
 	if h.Count != 1e12 || h.Buckets[0].Count != 1e12-2 {
 		t.Errorf("case 39: got %+v", h)
 	}
@@ -231,7 +248,8 @@ func TestAIPerfHistograms(t *testing.T) {
 // Case 58: a NaN beside a good sample.
 func TestNonFinite(t *testing.T) {
 	two := func(a, b float64) []changeLog {
-		return []changeLog{{family: "g", typ: metric.Gauge, labels: "a", value: a}, {family: "g", typ: metric.Gauge, labels: "b", value: b}}
+		return []changeLog{{family: "g", typ: metric.Gauge, labels: "a", value: a},
+			{family: "g", typ: metric.Gauge, labels: "b", value: b}}
 	}
 	r := clamped(t, filter{}, []poll{{0, two(1, math.NaN())}, {second, two(2, math.NaN())}})
 	if s := only(t, r); s.Gauge.N != 2 {

@@ -153,7 +153,8 @@ func (h hist) lines() []changeLog {
 	}
 	slices.Sort(keys)
 	for _, le := range keys {
-		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: h.buckets[le]})
+		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le,
+			value: h.buckets[le]})
 	}
 	if !math.IsInf(h.sum, -1) {
 		out = append(out, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: h.sum})

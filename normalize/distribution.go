@@ -53,7 +53,8 @@ func (f *Accumulator) observe(list []metric.Observation) error {
 			f.observed = map[int][]observed{}
 		}
 		f.events++
-		f.observed[o.Series] = append(f.observed[o.Series], observed{o.Value, int32(min(max(len(o.Requests), 1), math.MaxInt16))})
+		f.observed[o.Series] = append(f.observed[o.Series],
+			observed{o.Value, int32(min(max(len(o.Requests), 1), math.MaxInt16))})
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func TestDistribution(t *testing.T) {
 	event := func(v float64, ids ...string) metric.Observation { return metric.Observation{Value: v, Requests: ids} }
 	d := observe(t, 2e9, []metric.Observation{event(1000)}, // before the window
 		[]metric.Observation{event(3, "a"), event(1), event(math.NaN())}, nil, []metric.Observation{event(2, "b", "c", "d")})
-	if d.Lines != (normalize.Exact{N: 3, Sum: 6, Avg: 2, Min: 1, Max: 3, P50: 2, P90: 2.8, P95: 2.9, P99: 2.98, P999: 2.998}) {
+	if d.Lines != (normalize.Exact{N: 3, Sum: 6, Avg: 2, Min: 1, Max: 3, P50: 2, P90: 2.8, P95: 2.9, P99: 2.98,
+		P999: 2.998}) {
 		t.Errorf("lines: %+v", d.Lines)
 	}
 	if d.Requests == nil || d.Requests.N != 5 || d.Requests.Sum != 10 || d.Requests.P50 != 2 || d.Requests.P90 != 2.6 {
@@ -46,7 +47,8 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("no events give %+v", d)
 	}
 	d = observe(t, 1e9, []metric.Observation{event(7)})
-	if d.Lines != (normalize.Exact{N: 1, Sum: 7, Avg: 7, Min: 7, Max: 7, P50: 7, P90: 7, P95: 7, P99: 7, P999: 7}) || d.Requests != nil {
+	if d.Lines != (normalize.Exact{N: 1, Sum: 7, Avg: 7, Min: 7, Max: 7, P50: 7, P90: 7, P95: 7, P99: 7, P999: 7}) ||
+		d.Requests != nil {
 		t.Errorf("one event: %+v, %+v", d.Lines, d.Requests)
 	}
 	f, _ := normalize.NewFold(normalize.Options{})
@@ -82,7 +84,8 @@ func TestDistributionProperty(t *testing.T) {
 			}
 			return long[k] + (long[k+1]-long[k])*(at-float64(k))
 		}
-		for _, c := range [][2]float64{{got.P50, quantile(0.5)}, {got.P99, quantile(0.99)}, {got.P999, quantile(0.999)}, {got.Max, long[len(long)-1]}} {
+		for _, c := range [][2]float64{{got.P50, quantile(0.5)}, {got.P99, quantile(0.99)}, {got.P999, quantile(0.999)},
+			{got.Max, long[len(long)-1]}} {
 			if math.Abs(c[0]-c[1]) > 1e-9*(1+math.Abs(c[1])) {
 				t.Fatalf("got %v, want %v", c[0], c[1])
 			}

@@ -46,7 +46,8 @@ func TestResultEach(t *testing.T) {
 			t.Fatalf("%s: no quantiles", name)
 		}
 		got := f.ResultEach(0, atOnce)
-		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(metric.Labels{}), cmpopts.IgnoreUnexported(metric.Schema{})); d != "" {
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(metric.Labels{}),
+			cmpopts.IgnoreUnexported(metric.Schema{})); d != "" {
 			t.Errorf("%s (-in turn, +at once):\n%s", name, d)
 		}
 	}

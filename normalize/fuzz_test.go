@@ -52,7 +52,8 @@ func (b *bytesOf) growth(d *metric.Schema) metric.DictDelta {
 
 // fuzzResult returns nil when the fold refused the stream.
 func fuzzResult(t *testing.T, data []byte, mode uint8) *normalize.Result {
-	o := normalize.Options{StartNS: int64(mode%4) * second, Resets: normalize.ResetMode(mode / 4 % 2), SliceQuantiles: mode&64 != 0}
+	o := normalize.Options{StartNS: int64(mode%4) * second, Resets: normalize.ResetMode(mode / 4 % 2),
+		SliceQuantiles: mode&64 != 0}
 	if mode&8 != 0 {
 		o.Slice = time.Duration(mode>>4+1) * time.Second / 4
 	}

@@ -37,7 +37,8 @@ func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warnin
 	inexact := v.resets == ResetAdjust && h.inexact(last)
 	if inexact {
 		warnings = append(warnings, metric.Warning{Code: "counts_inexact",
-			Text: "counts beyond 2^53: what was gained is known to the nearest number a float64 holds, so there are no quantiles"})
+			Text: "counts beyond 2^53: what was gained is known to the nearest number a float64 holds, so there are no " +
+				"quantiles"})
 	}
 	if h.usesCount() {
 		out.Count = truncate(gained[h.counter()])
@@ -286,7 +287,8 @@ func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning 
 			continue
 		}
 		if gained[p] < before {
-			warn("buckets_not_monotone", "bucket %v gained %v, fewer than the one below it with %v", h.bounds[p], gained[p], before)
+			warn("buckets_not_monotone", "bucket %v gained %v, fewer than the one below it with %v", h.bounds[p], gained[p],
+				before)
 			break
 		}
 		before = gained[p]

@@ -92,13 +92,19 @@ func (c Intervals) Add(more Intervals) Intervals {
 
 // Sort puts buckets in their order.
 func (c Intervals) Sort() {
-	slices.SortFunc(c, func(a, b Interval) int { return cmp.Or(cmp.Compare(a.Lower, b.Lower), cmp.Compare(a.Upper, b.Upper)) })
+	slices.SortFunc(c, func(a, b Interval) int {
+		return cmp.Or(cmp.Compare(a.Lower, b.Lower),
+			cmp.Compare(a.Upper, b.Upper))
+	})
 }
 
 // In returns the observations in buckets that lie within b.
 func (c Intervals) In(b Interval) float64 {
 	sum := 0.0
-	at, _ := slices.BinarySearchFunc(c, b.Lower, func(i Interval, lower float64) int { return cmp.Compare(i.Lower, lower) })
+	at, _ := slices.BinarySearchFunc(c, b.Lower, func(i Interval,
+		lower float64) int {
+		return cmp.Compare(i.Lower, lower)
+	})
 	for ; at < len(c) && c[at].Lower <= b.Upper; at++ {
 		if c[at].within(b) {
 			sum += c[at].Count
@@ -160,7 +166,8 @@ func (c Intervals) Below(edges []float64) []float64 {
 func nativeHistogram(spans Intervals, count, sum float64, f *Options) *Histogram {
 	edges := spans.Edges()
 	cum := spans.Below(edges)
-	h := &Histogram{Count: truncate(count), Sum: finite(sum), Segments: 1, Native: &Native{Spans: spans, Estimator: f.Estimator}}
+	h := &Histogram{Count: truncate(count), Sum: finite(sum), Segments: 1,
+		Native: &Native{Spans: spans, Estimator: f.Estimator}}
 	h.Bounds = make([]Bucket, 0, len(edges)+1)
 	for _, e := range edges {
 		h.Bounds = append(h.Bounds, Bucket{Upper: e})
@@ -194,7 +201,8 @@ func nativeQuantiles(edges, cum []float64, total, sum float64, f *Options) []his
 	for i := range cum {
 		whole[i] = math.Trunc(cum[i])
 	}
-	d := &histest.Delta{Bounds: edges, Cum: whole, Inf: math.Trunc(total), HasInf: true, Sum: sum, Count: math.Trunc(total)}
+	d := &histest.Delta{Bounds: edges, Cum: whole, Inf: math.Trunc(total), HasInf: true, Sum: sum,
+		Count: math.Trunc(total)}
 	est.Interval(d)
 	q, ok := est.Quantiles(make([]histest.Estimate, 0, len(f.Quantiles)), d, f.Quantiles)
 	if !ok {

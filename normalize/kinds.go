@@ -100,8 +100,8 @@ func gaugeHistogram(h *Histogram) *GaugeHistogram {
 	if h == nil {
 		return nil
 	}
-	return &GaugeHistogram{Count: h.Count, Sum: h.Sum, Avg: h.Avg, NoSum: h.NoSum, Native: h.Native != nil, Bounds: h.Bounds, Buckets: h.Buckets,
-		Quantiles: h.Quantiles, Slices: h.Slices}
+	return &GaugeHistogram{Count: h.Count, Sum: h.Sum, Avg: h.Avg, NoSum: h.NoSum, Native: h.Native != nil,
+		Bounds: h.Bounds, Buckets: h.Buckets, Quantiles: h.Quantiles, Slices: h.Slices}
 }
 
 // summary turns the result of a histogram without buckets.
@@ -109,7 +109,8 @@ func (h *histogram) summary(f *Accumulator, r *Histogram, v *view) *Summary {
 	if r == nil {
 		return nil
 	}
-	s := &Summary{Count: r.Count, Sum: r.Sum, Avg: r.Avg, NoSum: r.NoSum, CountRate: r.CountRate, SumRate: r.SumRate, HasRates: r.HasRates}
+	s := &Summary{Count: r.Count, Sum: r.Sum, Avg: r.Avg, NoSum: r.NoSum, CountRate: r.CountRate, SumRate: r.SumRate,
+		HasRates: r.HasRates}
 	t := h.track
 	t.settle(v.polls.to, v.polls)
 	if s.Defined = t.samples > 1 || t.ref >= 0; !s.Defined {

@@ -73,18 +73,20 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	// The first sample is the reference; the quantiles are the last ones.
-	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 6, Sum: 12, Avg: 2, CountRate: 3, SumRate: 6, HasRates: true, Quantiles: quantiles(7)}, 0,
-		summaryPoll(4, 8, 5), summaryPoll(5, 9, 6), summaryPoll(10, 20, 7))
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 6, Sum: 12, Avg: 2, CountRate: 3, SumRate: 6,
+		HasRates: true, Quantiles: quantiles(7)}, 0, summaryPoll(4, 8, 5), summaryPoll(5, 9, 6), summaryPoll(10, 20, 7))
 	// No data is NaN, and costs nothing else.
-	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 1, Sum: 1, Avg: 1, CountRate: 1, SumRate: 1, HasRates: true, Quantiles: quantiles(nan)}, 0,
-		summaryPoll(0, 0, nan), summaryPoll(1, 1, nan))
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 1, Sum: 1, Avg: 1, CountRate: 1, SumRate: 1,
+		HasRates: true, Quantiles: quantiles(nan)}, 0, summaryPoll(0, 0, nan), summaryPoll(1, 1, nan))
 	// A restart counts from zero.
-	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 3, Sum: 5, Avg: 5.0 / 3, CountRate: 1.5, SumRate: 2.5, HasRates: true, Quantiles: quantiles(1)}, 1,
-		summaryPoll(9, 9, 5), summaryPoll(10, 11, 5), summaryPoll(2, 3, 1))
+	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 3, Sum: 5, Avg: 5.0 / 3, CountRate: 1.5,
+		SumRate: 2.5, HasRates: true, Quantiles: quantiles(1)}, 1, summaryPoll(9, 9, 5), summaryPoll(10, 11, 5),
+		summaryPoll(2, 3, 1))
 	// What comes after the window is not told.
 	check(normalize.Options{StartNS: second, EndNS: 2 * second, Slice: time.Second},
-		normalize.Summary{Defined: true, Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true, Quantiles: quantiles(3),
-			Slices: []normalize.SummarySlice{{Slice: cut(1, 2), Count: 2, Sum: 4, Avg: 2}}}, 0,
+		normalize.Summary{Defined: true, Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true,
+			Quantiles: quantiles(3),
+			Slices:    []normalize.SummarySlice{{Slice: cut(1, 2), Count: 2, Sum: 4, Avg: 2}}}, 0,
 		summaryPoll(0, 0, 1), summaryPoll(1, 2, 2), summaryPoll(3, 6, 3), summaryPoll(50, 60, 9))
 	// A single sample is nothing to take a difference of.
 	check(normalize.Options{}, normalize.Summary{Quantiles: quantiles(3)}, 0, summaryPoll(7, 7, 3))
@@ -116,10 +118,12 @@ func TestStateAndInfo(t *testing.T) {
 	check(normalize.Options{}, normalize.State{Share: 0, Last: false}, 0, 0)
 	check(normalize.Options{}, normalize.State{Share: 1, Last: true}, 1)
 	check(normalize.Options{}, normalize.State{Share: 1, Last: false, Changes: 1}, 1, 0)
-	check(normalize.Options{Slice: 2 * time.Second}, normalize.State{Share: 0.5, Last: true, Changes: 2, Slices: []normalize.StateSlice{
-		{Slice: cut(0, 2), Share: 0.5}, {Slice: cut(2, 4), Share: 0.5}}}, 1, 0, 0, 1, 1)
+	check(normalize.Options{Slice: 2 * time.Second},
+		normalize.State{Share: 0.5, Last: true, Changes: 2, Slices: []normalize.StateSlice{
+			{Slice: cut(0, 2), Share: 0.5}, {Slice: cut(2, 4), Share: 0.5}}}, 1, 0, 0, 1, 1)
 	r := feed(t, normalize.Options{Slice: 2 * time.Second}, value(metric.Info, 1, 1, 1, 1, 1)...)
-	same(t, "info", *r.Series[0].Info, normalize.Info{Slices: []normalize.InfoSlice{{Slice: cut(0, 2), N: 2}, {Slice: cut(2, 4), N: 3}}})
+	same(t, "info", *r.Series[0].Info, normalize.Info{Slices: []normalize.InfoSlice{{Slice: cut(0, 2), N: 2},
+		{Slice: cut(2, 4), N: 3}}})
 	if s := r.Series[0]; s.Samples != 5 || s.Gauge != nil {
 		t.Errorf("got %+v", s)
 	}
@@ -135,7 +139,8 @@ func TestGaugeHistogram(t *testing.T) {
 			g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), sum)
 		}
 	}
-	r := feed(t, normalize.Options{Slice: time.Second, Quantiles: []float64{0.5}}, poll(1, 9, 50), poll(4, 5, 8), poll(0, 0, 0), poll(2, 2, 1))
+	r := feed(t, normalize.Options{Slice: time.Second, Quantiles: []float64{0.5}}, poll(1, 9, 50), poll(4, 5, 8),
+		poll(0, 0, 0), poll(2, 2, 1))
 	s := &r.Series[0]
 	h := s.GaugeHistogram
 	if h == nil || s.Resets != 0 || len(s.Warnings) != 0 {

@@ -97,7 +97,8 @@ func coarsen(hs []*Histogram) ([]*Histogram, []metric.Warning, error) {
 		out[i] = &c
 	}
 	return out, []metric.Warning{{Code: "bounds_differ",
-		Text: fmt.Sprintf("bucket bounds differ: taken together at the %d bounds that all %d histograms have, of %d at most", len(common), len(hs), most)}}, nil
+		Text: fmt.Sprintf("bucket bounds differ: taken together at the %d bounds that all %d histograms have, of %d at "+
+			"most", len(common), len(hs), most)}}, nil
 }
 
 // find returns the place of a bound, -1 where there is none.
@@ -146,7 +147,8 @@ func (out *Histogram) pool(hs []*Histogram, quantiles []float64) *metric.Warning
 	}
 	if unusable > 0 {
 		return &metric.Warning{Code: "quantiles_not_merged",
-			Text: fmt.Sprintf("no quantiles: %d of %d histograms have no usable counts, no sum or no finite bound", unusable, len(hs))}
+			Text: fmt.Sprintf("no quantiles: %d of %d histograms have no usable counts, no sum or no finite bound",
+				unusable, len(hs))}
 	}
 	if len(gains) == 0 {
 		return nil // nothing was observed

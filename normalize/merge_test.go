@@ -93,7 +93,8 @@ func TestMergeHistogramsWithoutQuantiles(t *testing.T) {
 	}
 	check("no sum", "no sum", good, histogramOf(t, mergeable, []hist{noSum(0), noSum(2)}))
 	torn := hist{sum: 99, count: 2, buckets: map[string]float64{"1": 2, "2": 2, "+Inf": 2}}
-	check("torn", "contradict", good, histogramOf(t, mergeable, []hist{{buckets: map[string]float64{"1": 0, "2": 0, "+Inf": 0}}, torn}))
+	check("torn", "contradict", good, histogramOf(t, mergeable,
+		[]hist{{buckets: map[string]float64{"1": 0, "2": 0, "+Inf": 0}}, torn}))
 }
 
 func TestMergeHistogramsRefuses(t *testing.T) {
@@ -118,10 +119,12 @@ func TestMergeHistogramsAtCommonBounds(t *testing.T) {
 		o.Estimator = name
 		hs := []*normalize.Histogram{served(t, o, 0.5, 1.5, 1.5), histogramOf(t, o, []hist{other, more})}
 		h, warnings, err := normalize.MergeHistograms(hs, []float64{0.5})
-		if err != nil || len(warnings) != 1 || warnings[0].Code != "bounds_differ" || !strings.Contains(warnings[0].Text, "at the 2 bounds") {
+		if err != nil || len(warnings) != 1 || warnings[0].Code != "bounds_differ" ||
+			!strings.Contains(warnings[0].Text, "at the 2 bounds") {
 			t.Fatalf("%s: %v, %v", name, warnings, err)
 		}
-		if h.Count != 4 || h.Sum != 6.5 || len(h.Buckets) != 2 || h.Buckets[0].Upper != 1 || h.Buckets[0].Count != 1 || h.Buckets[1].Count != 4 {
+		if h.Count != 4 || h.Sum != 6.5 || len(h.Buckets) != 2 || h.Buckets[0].Upper != 1 || h.Buckets[0].Count != 1 ||
+			h.Buckets[1].Count != 4 {
 			t.Errorf("%s: %+v", name, h)
 		}
 		if len(h.Quantiles) != 1 || h.Quantiles[0].Low > 1.5 || h.Quantiles[0].High < 1.5 {

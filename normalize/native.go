@@ -278,7 +278,8 @@ func (h *native) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, 
 	var warnings []metric.Warning
 	if total := value.Spans.total(); total != value.Count {
 		warnings = append(warnings, metric.Warning{Code: "count_mismatch",
-			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once", value.Count, total)})
+			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once",
+				value.Count, total)})
 	}
 	return out, warnings, t
 }
@@ -348,7 +349,8 @@ func mergeNative(hs []*Histogram, quantiles []float64) *Histogram {
 		out.HasRates, out.NoSum = out.HasRates || h.HasRates, out.NoSum || h.NoSum
 	}
 	all := nativeHistogram(slices.Clone(spans), float64(count), sum, &o)
-	all.Count, all.CountRate, all.SumRate, all.HasRates, all.NoSum = count, out.CountRate, out.SumRate, out.HasRates, out.NoSum
+	all.Count, all.CountRate, all.SumRate, all.HasRates, all.NoSum = count, out.CountRate, out.SumRate, out.HasRates,
+		out.NoSum
 	if all.NoSum {
 		all.Sum, all.Avg, all.SumRate, all.Quantiles = 0, 0, 0, nil
 	}

@@ -147,7 +147,8 @@ func TestNativeHistogram(t *testing.T) {
 	var counts []int64
 	for _, sl := range s.Histogram.Slices {
 		counts = append(counts, sl.Count)
-		if n := sl.Counts[len(sl.Counts)-1]; n != sl.Count || len(sl.Counts) != len(s.Histogram.Bounds) || len(sl.Quantiles) != len(quantiles) {
+		if n := sl.Counts[len(sl.Counts)-1]; n != sl.Count || len(sl.Counts) != len(s.Histogram.Bounds) ||
+			len(sl.Quantiles) != len(quantiles) {
 			t.Errorf("slice %+v does not fit its bounds", sl)
 		}
 	}
@@ -174,8 +175,8 @@ func TestNativeReset(t *testing.T) {
 	check([]float64{1, 3}, 1, sparse{values: []float64{5, 6, 7}}, sparse{values: []float64{1, 3}})
 	check([]float64{1, 3, 9, 10}, 1, sparse{values: []float64{5, 6, 7}}, sparse{values: []float64{1, 3, 9, 10}})
 	// It may come back with finer buckets, which coarse ones of before then hold.
-	check([]float64{1.5, 1.2, 1.7}, 1, sparse{schema: -1, values: []float64{5}}, sparse{schema: -1, values: []float64{5, 1.5}},
-		sparse{schema: 4, values: []float64{1.2, 1.7}})
+	check([]float64{1.5, 1.2, 1.7}, 1, sparse{schema: -1, values: []float64{5}},
+		sparse{schema: -1, values: []float64{5, 1.5}}, sparse{schema: 4, values: []float64{1.2, 1.7}})
 	check(nil, 0, sparse{values: []float64{5, 6, 7}}, sparse{values: []float64{5, 6, 7}})
 }
 
@@ -184,11 +185,13 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		negative := rapid.IntRange(0, 3).Draw(t, "negative") == 0
-		h := sparse{schema: rapid.IntRange(-4, 8).Draw(t, "schema"), threshold: rapid.SampledFrom([]float64{0, 1e-128, 0.001}).Draw(t, "threshold")}
+		h := sparse{schema: rapid.IntRange(-4, 8).Draw(t, "schema"),
+			threshold: rapid.SampledFrom([]float64{0, 1e-128, 0.001}).Draw(t, "threshold")}
 		h.created = 0.5
 		first := h
 		var gained []float64
-		f, err := normalize.NewFold(normalize.Options{Estimator: rapid.SampledFrom([]string{"polynomial", "refined", "linear"}).Draw(t, "estimator")})
+		f, err := normalize.NewFold(normalize.Options{Estimator: rapid.SampledFrom([]string{"polynomial", "refined",
+			"linear"}).Draw(t, "estimator")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +232,8 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 }
 
 func TestNativeGauge(t *testing.T) {
-	states := []sparse{{values: []float64{1, 2, 3}}, {values: []float64{9}}, {values: []float64{9}}, {values: []float64{4, 5}}}
+	states := []sparse{{values: []float64{1, 2, 3}}, {values: []float64{9}}, {values: []float64{9}},
+		{values: []float64{4, 5}}}
 	var polls []func(*metric.SnapshotBuilder)
 	for _, h := range states {
 		polls = append(polls, func(g *metric.SnapshotBuilder) { h.poll(g, metric.GaugeHistogram) })
@@ -251,7 +255,8 @@ func TestMergeNative(t *testing.T) {
 	quantiles := []float64{0.5, 0.9}
 	of := func(h sparse) *normalize.Histogram {
 		empty := sparse{schema: h.schema, threshold: h.threshold}
-		return feed(t, normalize.Options{Quantiles: quantiles, Mergeable: true}, func(g *metric.SnapshotBuilder) { empty.poll(g, metric.Histogram) },
+		return feed(t, normalize.Options{Quantiles: quantiles, Mergeable: true},
+			func(g *metric.SnapshotBuilder) { empty.poll(g, metric.Histogram) },
 			func(g *metric.SnapshotBuilder) { h.poll(g, metric.Histogram) }).Series[0].Histogram
 	}
 	a, b := sparse{schema: 3, values: []float64{1, 2, 30}}, sparse{schema: 0, values: []float64{0.1, 3}}

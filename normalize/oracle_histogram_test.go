@@ -61,7 +61,8 @@ func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, i
 }
 
 // run returns the values at every sample: raw, or the sum of increases.
-func (o *oracle) run(seq []scrape, shared map[string]bool, isKnown known, h *normalize.Histogram) (at []int64, running map[string][]float64, resets int) {
+func (o *oracle) run(seq []scrape, shared map[string]bool, isKnown known, h *normalize.Histogram) (at []int64,
+	running map[string][]float64, resets int) {
 	running = map[string][]float64{}
 	for i, s := range seq {
 		at = append(at, s.at)
@@ -137,7 +138,8 @@ func (o *oracle) learnt(all, seq []scrape, keys []string, isKnown known) histest
 }
 
 // quantiles asks an estimator for the quantiles of whole gains.
-func (o *oracle) quantiles(est histest.Estimator, keys []string, gain map[string]float64, counter string) []histest.Estimate {
+func (o *oracle) quantiles(est histest.Estimator, keys []string, gain map[string]float64,
+	counter string) []histest.Estimate {
 	whole := map[string]float64{"sum": gain["sum"]}
 	floor := math.Inf(-1)
 	for _, k := range keys {
@@ -159,7 +161,8 @@ func (o *oracle) quantiles(est histest.Estimator, keys []string, gain map[string
 	return q
 }
 
-func (o *oracle) histogramSlices(h *normalize.Histogram, at []int64, running map[string][]float64, keys []string, counter string) {
+func (o *oracle) histogramSlices(h *normalize.Histogram, at []int64, running map[string][]float64, keys []string,
+	counter string) {
 	clamp := o.o.Resets == normalize.ResetClamp
 	for _, s := range o.cuts() {
 		gain := map[string]float64{}

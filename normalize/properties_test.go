@@ -14,7 +14,8 @@ import (
 func sameResults(t *rapid.T, a, b *normalize.Result) {
 	t.Helper()
 	if len(a.Series) != len(b.Series) || a.StartNS != b.StartNS || a.EndNS != b.EndNS {
-		t.Fatalf("got %d series in [%d, %d], want %d in [%d, %d]", len(a.Series), a.StartNS, a.EndNS, len(b.Series), b.StartNS, b.EndNS)
+		t.Fatalf("got %d series in [%d, %d], want %d in [%d, %d]", len(a.Series), a.StartNS, a.EndNS, len(b.Series),
+			b.StartNS, b.EndNS)
 	}
 	want := byFamily(b)
 	for name, s := range byFamily(a) {
@@ -25,8 +26,10 @@ func sameResults(t *rapid.T, a, b *normalize.Result) {
 		sameCounter(t, name, s.Counter, w.Counter)
 		sameGauge(t, name, s.Gauge, w.Gauge)
 		sameHistogram(t, s.Histogram, w.Histogram)
-		got := [...]int64{int64(s.Samples), s.FirstNS, s.LastNS, s.RefNS, int64(s.Resets), int64(s.Gaps), int64(s.NonFinite), int64(len(s.Warnings))}
-		if wanted := [...]int64{int64(w.Samples), w.FirstNS, w.LastNS, w.RefNS, int64(w.Resets), int64(w.Gaps), int64(w.NonFinite), int64(len(w.Warnings))}; got != wanted {
+		got := [...]int64{int64(s.Samples), s.FirstNS, s.LastNS, s.RefNS, int64(s.Resets), int64(s.Gaps),
+			int64(s.NonFinite), int64(len(s.Warnings))}
+		if wanted := [...]int64{int64(w.Samples), w.FirstNS, w.LastNS, w.RefNS, int64(w.Resets), int64(w.Gaps),
+			int64(w.NonFinite), int64(len(w.Warnings))}; got != wanted {
 			t.Fatalf("%s: got %v, want %v", name, got, wanted)
 		}
 	}

@@ -41,7 +41,8 @@ type walk struct {
 // next returns the lines of the next poll and keeps the sample.
 func (w *walk) next(t *rapid.T, s *stream, at int64) []changeLog {
 	n := len(s.times)
-	step := rapid.SampledFrom([]string{"same", "same", "up", "up", "up", "frac", "down", "nan", "gone", "created", "createdup"}).Draw(t, w.family)
+	step := rapid.SampledFrom([]string{"same", "same", "up", "up", "up", "frac", "down", "nan", "gone", "created",
+		"createdup"}).Draw(t, w.family)
 	switch step {
 	case "up", "createdup":
 		w.v += float64(rapid.IntRange(0, 50).Draw(t, "step"))
@@ -134,7 +135,8 @@ func (c *crowd) observe(t *rapid.T) {
 // change does one of the things that happen to histograms and reports whether
 // the poll shows nothing of it, or a line that is no number.
 func (c *crowd) change(t *rapid.T) (gone, bad bool) {
-	switch rapid.SampledFrom([]string{"same", "more", "more", "more", "more", "more", "reset", "bad", "gone", "created", "bound", "sum", "count", "negative"}).Draw(t, "histogram") {
+	switch rapid.SampledFrom([]string{"same", "more", "more", "more", "more", "more", "reset", "bad", "gone",
+		"created", "bound", "sum", "count", "negative"}).Draw(t, "histogram") {
 	case "more":
 		c.observe(t)
 	case "reset":
@@ -229,11 +231,14 @@ func (s *stream) isKnown() known {
 }
 
 func drawStream(t *rapid.T) *stream {
-	s := &stream{points: map[string][]point{}, first: map[string]int{}, bads: map[string]int{}, gaps: map[string]int{}, here: map[string]bool{}}
+	s := &stream{points: map[string][]point{}, first: map[string]int{}, bads: map[string]int{},
+		gaps: map[string]int{}, here: map[string]bool{}}
 	s.options = normalize.Options{
-		StartNS:        rapid.SampledFrom([]int64{0, 1, 2, 3, 5}).Draw(t, "start") * second,
-		Slice:          rapid.SampledFrom([]time.Duration{0, time.Second, 700 * time.Millisecond, 3 * time.Second}).Draw(t, "slice"),
-		Resets:         rapid.SampledFrom([]normalize.ResetMode{normalize.ResetAdjust, normalize.ResetClamp}).Draw(t, "resets"),
+		StartNS: rapid.SampledFrom([]int64{0, 1, 2, 3, 5}).Draw(t, "start") * second,
+		Slice: rapid.SampledFrom([]time.Duration{0, time.Second, 700 * time.Millisecond,
+			3 * time.Second}).Draw(t, "slice"),
+		Resets: rapid.SampledFrom([]normalize.ResetMode{normalize.ResetAdjust, normalize.ResetClamp}).Draw(t,
+			"resets"),
 		Estimator:      rapid.SampledFrom([]string{histest.Polynomial, histest.Linear}).Draw(t, "estimator"),
 		Quantiles:      []float64{0.5, 0, 0.9, 1},
 		SliceQuantiles: rapid.Bool().Draw(t, "sliceQuantiles"),
@@ -242,7 +247,8 @@ func drawStream(t *rapid.T) *stream {
 		s.options.EndNS = s.options.StartNS + rapid.Int64Range(1, 9).Draw(t, "end")*second
 	}
 	walks := []*walk{{family: "c0", typ: metric.Counter}, {family: "c1", typ: metric.Counter, created: 1},
-		{family: "c2", typ: metric.Counter, integer: true}, {family: "g", typ: metric.Gauge}, {family: "u", typ: metric.Unknown}}
+		{family: "c2", typ: metric.Counter, integer: true}, {family: "g", typ: metric.Gauge},
+		{family: "u", typ: metric.Unknown}}
 	c := newCrowd()
 	at := rapid.Int64Range(0, 3).Draw(t, "begin") * second
 	for range rapid.IntRange(1, 25).Draw(t, "polls") {

@@ -41,7 +41,8 @@ func sameCounter(t *rapid.T, name string, got, want *normalize.Counter) {
 	}
 	partial := func(s normalize.CounterSlice) bool { return s.Partial }
 	if got.Defined != want.Defined || got.Sliced != want.Sliced || len(got.Slices) != len(want.Slices) ||
-		slices.IndexFunc(got.Slices, partial) != slices.IndexFunc(want.Slices, partial) || !agree(numbers(got), numbers(want), 1e4) {
+		slices.IndexFunc(got.Slices, partial) != slices.IndexFunc(want.Slices, partial) ||
+		!agree(numbers(got), numbers(want), 1e4) {
 		t.Fatalf("%s: got %+v %v, want %+v %v", name, *got, got.SliceRates, *want, want.SliceRates)
 	}
 	if got.HasExact && float64(got.Exact) != got.Total {

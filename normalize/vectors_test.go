@@ -95,7 +95,8 @@ func TestAIPerfVectors(t *testing.T) {
 		}
 		for i, want := range v.Out.Timeslices {
 			for key, value := range want {
-				if number, ok := value.(float64); ok && !near(slices[i][key], number) || key == "is_complete" && slices[i][key] != 1 {
+				if number, ok := value.(float64); ok && !near(slices[i][key], number) || key == "is_complete" &&
+					slices[i][key] != 1 {
 					t.Errorf("%s: slice %d: %s is %v, want %v", name, i, key, slices[i][key], value)
 				}
 			}
@@ -205,7 +206,8 @@ func (c *polynomialCase) polls() []poll {
 	for i, sum := range c.Scrapes.Sums {
 		var lines []changeLog
 		for k, le := range c.Les {
-			lines = append(lines, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le, value: c.Scrapes.Buckets[i][k]})
+			lines = append(lines, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleBucket, text: le,
+				value: c.Scrapes.Buckets[i][k]})
 		}
 		lines = append(lines, changeLog{family: "h", typ: metric.Histogram, role: metric.RoleSum, value: sum},
 			changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCount, value: c.Scrapes.Counts[i]})

@@ -219,7 +219,8 @@ func (f *Accumulator) createdNS(h holder) int64 {
 
 // empty says that there are no statistics.
 func (s *Series) empty() bool {
-	return s.Counter == nil && s.Gauge == nil && s.Histogram == nil && s.Summary == nil && s.Info == nil && s.State == nil && s.GaugeHistogram == nil
+	return s.Counter == nil && s.Gauge == nil && s.Histogram == nil && s.Summary == nil && s.Info == nil &&
+		s.State == nil && s.GaugeHistogram == nil
 }
 
 // gaugeOf sets what a series of values is, by the type of its family.
