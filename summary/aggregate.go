@@ -61,7 +61,8 @@ func (r *Run) aggregate() {
 			continue
 		}
 		for _, g := range r.groups(m, r.Options.By) {
-			r.Aggregates = append(r.Aggregates, Aggregate{Metric: i, Labels: g.labels, Series: len(g.series), LeftOut: g.leftOut})
+			r.Aggregates = append(r.Aggregates, Aggregate{Metric: i, Labels: g.labels, Series: len(g.series),
+				LeftOut: g.leftOut})
 			members = append(members, g.series)
 		}
 	}
@@ -72,11 +73,13 @@ func (r *Run) aggregate() {
 	})
 	if len(never) > 0 {
 		r.Warnings = append(r.Warnings, metric.Warning{Code: "never_aggregated",
-			Text: fmt.Sprintf("%d metrics describe or date things, so that no number of several means anything (%s)", len(never), someOf(never, 3))})
+			Text: fmt.Sprintf("%d metrics describe or date things, so that no number of several means anything (%s)",
+				len(never), someOf(never, 3))})
 	}
 	if len(unruled) > 0 {
 		r.Warnings = append(r.Warnings, metric.Warning{Code: "gauges_not_aggregated",
-			Text: fmt.Sprintf("%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest (%s)", len(unruled), someOf(unruled, 3))})
+			Text: fmt.Sprintf("%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest "+
+				"(%s)", len(unruled), someOf(unruled, 3))})
 	}
 }
 

@@ -87,8 +87,10 @@ func TestAggregates(t *testing.T) {
 		`h{model="x"} of 3: count 30 avg 0.8333333333333334 1=20 2=30 +Inf=30 0.5 [0.5, 0.5]`,
 		`h{model="y"} of 1: count 10 avg 3 1=0 2=0 +Inf=10 3 [3, 3]`)
 	check("by endpoint and label", []string{"engine", "endpoint"},
-		`c{endpoint="http://a",engine="0"} of 1: total 10 rate 1 exact 0`, `c{endpoint="http://a",engine="1"} of 1: total 10 rate 1 exact 0`,
-		`c{endpoint="http://b",engine="0"} of 1: total 10 rate 1 exact 0`, `c{endpoint="http://c",engine="0"} of 1: total 10 rate 1 exact 0`,
+		`c{endpoint="http://a",engine="0"} of 1: total 10 rate 1 exact 0`,
+		`c{endpoint="http://a",engine="1"} of 1: total 10 rate 1 exact 0`,
+		`c{endpoint="http://b",engine="0"} of 1: total 10 rate 1 exact 0`,
+		`c{endpoint="http://c",engine="0"} of 1: total 10 rate 1 exact 0`,
 		`h{endpoint="http://a",engine="0"} of 1: count 10 avg 0.5 1=10 2=10 +Inf=10 0.5 [0.5, 0.5]`,
 		`h{endpoint="http://a",engine="1"} of 1: count 10 avg 0.5 1=10 2=10 +Inf=10 0.5 [0.5, 0.5]`,
 		`h{endpoint="http://b",engine="0"} of 1: count 10 avg 1.5 1=0 2=10 +Inf=10 1.5 [1.5, 1.5]`,
@@ -118,20 +120,25 @@ func TestAggregateOfOne(t *testing.T) {
 
 func TestAggregatesAreNamed(t *testing.T) {
 	r := build(t, summary.Options{By: []string{}}, replicas())
-	if len(r.Warnings) != 1 || r.Warnings[0].Code != "gauges_not_aggregated" || !strings.Contains(r.Warnings[0].Text, "1 gauge") {
+	if len(r.Warnings) != 1 || r.Warnings[0].Code != "gauges_not_aggregated" ||
+		!strings.Contains(r.Warnings[0].Text, "1 gauge") {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	f := newFake("http://a", "http://b")
 	for i := range 2 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
-		f.scrape(1, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} %[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
+		f.scrape(0, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} "+
+			"%[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
+		f.scrape(1, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} "+
+			"%[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
 	}
 	r = build(t, summary.Options{By: []string{}}, f)
-	if len(r.Aggregates) != 1 || r.Aggregates[0].Histogram != nil || !strings.Contains(r.Aggregates[0].Refused, "bounds differ") {
+	if len(r.Aggregates) != 1 || r.Aggregates[0].Histogram != nil ||
+		!strings.Contains(r.Aggregates[0].Refused, "bounds differ") {
 		t.Errorf("aggregates of different buckets: %+v", r.Aggregates)
 	}
 	for _, by := range [][]string{{""}, {"a", "b", "a"}} {
-		if _, err := tryBuild(summary.Options{By: by}, f); err == nil || !strings.Contains(err.Error(), "aggregate by label") {
+		if _, err := tryBuild(summary.Options{By: by}, f); err == nil ||
+			!strings.Contains(err.Error(), "aggregate by label") {
 			t.Errorf("by %q: %v", by, err)
 		}
 	}

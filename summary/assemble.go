@@ -213,7 +213,10 @@ func (r *Run) sort(series []Series) {
 	for i, s := range series {
 		keys[i] = keyed{r.Endpoints[s.Endpoint].URL, PythonLabels(s.Labels), s}
 	}
-	slices.SortStableFunc(keys, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.labels, b.labels)) })
+	slices.SortStableFunc(keys, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.url, b.url),
+			cmp.Compare(a.labels, b.labels))
+	})
 	for i := range keys {
 		series[i] = keys[i].series
 	}

@@ -20,7 +20,8 @@ func BenchmarkBuild(b *testing.B) {
 	f := loadedRun(targets, polls, histograms, buckets)
 	b.ReportAllocs()
 	for range b.N {
-		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Slice: 5 * time.Second}); err != nil {
+		if _, err := summary.Build(context.Background(), []summary.Recording{f},
+			summary.Options{Slice: 5 * time.Second}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -34,7 +35,8 @@ func BenchmarkBuildRefined(b *testing.B) {
 	const polls, histograms, buckets = 380, 200, 18
 	f := loadedRun(1, polls, histograms, buckets)
 	for range b.N {
-		if _, err := summary.Build(context.Background(), []summary.Recording{f}, summary.Options{Estimator: "refined"}); err != nil {
+		if _, err := summary.Build(context.Background(), []summary.Recording{f},
+			summary.Options{Estimator: "refined"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -52,7 +54,8 @@ func loadedRun(targets, polls, histograms, buckets int) *fakeRun {
 			for le := range buckets - 1 {
 				fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"%d\"} 0\n", h, le+1)
 			}
-			fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"+Inf\"} 0\nh%d_sum{engine=\"0\"} 0\nh%d_count{engine=\"0\"} 0\n", h, h, h)
+			fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"+Inf\"} 0\nh%d_sum{engine=\"0\"} 0\nh%d_count{engine=\"0\"} "+
+				"0\n", h, h, h)
 		}
 		f.scrape(t, 0, body.String())
 		f.targets[t].polls = append(f.targets[t].polls, busyPolls(t, polls-1, histograms, buckets)...)

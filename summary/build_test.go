@@ -55,7 +55,8 @@ func outline(r *summary.Run) string {
 	if len(r.Metrics) > 0 && r.Metrics[0].Series[0].Counter != nil {
 		total = fmt.Sprint(r.Metrics[0].Series[0].Counter.Total)
 	}
-	return fmt.Sprintf("%s %v-%v phase end %v total %s", r.Window.Phase, at(r.Window.StartNS), at(r.Window.EndNS), at(r.Window.PhaseEndNS), total)
+	return fmt.Sprintf("%s %v-%v phase end %v total %s", r.Window.Phase, at(r.Window.StartNS), at(r.Window.EndNS),
+		at(r.Window.PhaseEndNS), total)
 }
 
 func TestWindows(t *testing.T) {
@@ -74,15 +75,19 @@ func TestWindows(t *testing.T) {
 	// Reference at 2 s (20), last update at 12 s (120).
 	check("marks", usual(), summary.Options{}, "profiling 2.5-12 phase end 9.5 total 100")
 	check("by name", usual(), summary.Options{Phase: "profiling"}, "profiling 2.5-12 phase end 9.5 total 100")
-	check("other warm-up", usual(), summary.Options{Warmup: ptr(5 * time.Second)}, "profiling 5.5-12 phase end 9.5 total 70")
+	check("other warm-up", usual(), summary.Options{Warmup: ptr(5 * time.Second)},
+		"profiling 5.5-12 phase end 9.5 total 70")
 	check("no warm-up", usual(), summary.Options{Warmup: ptr(0)}, "profiling 0.5-12 phase end 9.5 total 120")
 	// [2.5, 7.5]: reference 20, last 70.
-	check("cool-down", usual(), summary.Options{Cooldown: ptr(2 * time.Second)}, "profiling 2.5-7.5 phase end 7.5 total 50")
+	check("cool-down", usual(), summary.Options{Cooldown: ptr(2 * time.Second)},
+		"profiling 2.5-7.5 phase end 7.5 total 50")
 	check("cool-down mark", usual().mark(8, "cooldown"), summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
-	check("cool-down of 0 over the mark", usual().mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)}, "profiling 2.5-12 phase end 9.5 total 100")
+	check("cool-down of 0 over the mark", usual().mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)},
+		"profiling 2.5-12 phase end 9.5 total 100")
 	check("warm-up phase", usual(), summary.Options{Phase: "warmup"}, "warmup 0.5-2.5 phase end 2.5 total 20")
 	check("from", usual(), summary.Options{From: 3 * time.Second}, " 3.5-12 phase end 9.5 total 90")
-	check("from and to", usual(), summary.Options{From: 3 * time.Second, To: 5 * time.Second}, " 3.5-5.5 phase end 5.5 total 20")
+	check("from and to", usual(), summary.Options{From: 3 * time.Second, To: 5 * time.Second},
+		" 3.5-5.5 phase end 5.5 total 20")
 	check("to", usual(), summary.Options{To: 5 * time.Second}, " 0.5-5.5 phase end 5.5 total 50")
 	// Of two phases the later one has the poll at their border; the last one goes on.
 	named := usual().mark(4.5, "low").mark(6.5, "high")
@@ -96,7 +101,8 @@ func TestWindows(t *testing.T) {
 	killed := line(13, "http://a/metrics").mark(0.5, "warmup")
 	killed.meta.Warmup = 2 * time.Second
 	check("killed", killed, summary.Options{}, "profiling 2.5-12 phase end 12 total 100")
-	check("killed, cool-down from the last poll", killed, summary.Options{Cooldown: ptr(3 * time.Second)}, "profiling 2.5-9 phase end 9 total 70")
+	check("killed, cool-down from the last poll", killed, summary.Options{Cooldown: ptr(3 * time.Second)},
+		"profiling 2.5-9 phase end 9 total 70")
 	killed.meta.Cooldown = 4 * time.Second
 	check("recorded cool-down", killed, summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
 	check("no marks", line(13, "u"), summary.Options{}, "profiling 0-12 phase end 12 total 120")
@@ -143,8 +149,8 @@ func TestWarmupReplaced(t *testing.T) {
 }
 
 func treeDiff(want, got *summary.Run) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b }), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
-		cmpopts.IgnoreFields(summary.Options{}, "Catalog"))
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b }), cmpopts.EquateNaNs(),
+		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(summary.Options{}, "Catalog"))
 }
 
 func TestNoSuchWindow(t *testing.T) {
@@ -165,7 +171,8 @@ func TestNoSuchWindow(t *testing.T) {
 	if _, err := summary.Build(context.Background(), nil, summary.Options{}); err == nil {
 		t.Error("no recording: no error")
 	}
-	if _, err := tryBuild(summary.Options{Phase: "x"}, newFake("u").mark(0, "end")); err == nil || !strings.Contains(err.Error(), "no phases") {
+	if _, err := tryBuild(summary.Options{Phase: "x"}, newFake("u").mark(0, "end")); err == nil ||
+		!strings.Contains(err.Error(), "no phases") {
 		t.Errorf("a run without phases: got error %v", err)
 	}
 }
@@ -248,7 +255,8 @@ func busyRun(seed uint64, targets int) *fakeRun {
 // and asked for results on the way, ends with the tree of the recording.
 func TestLive(t *testing.T) {
 	for seed := range uint64(6) {
-		for _, o := range []summary.Options{{}, {Slice: time.Second}, {Cooldown: ptr(3 * time.Second)}, {Warmup: ptr(8 * time.Second)}, {Resets: 1}} {
+		for _, o := range []summary.Options{{}, {Slice: time.Second}, {Cooldown: ptr(3 * time.Second)},
+			{Warmup: ptr(8 * time.Second)}, {Resets: 1}} {
 			f := busyRun(seed, 3)
 			live, err := feedLive(f, o)
 			if err != nil {
@@ -384,7 +392,8 @@ func TestReadError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := summary.Build(ctx, []summary.Recording{busyRun(1, 2)}, summary.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := summary.Build(ctx, []summary.Recording{busyRun(1, 2)}, summary.Options{}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("cancelled: got error %v", err)
 	}
 }
@@ -419,7 +428,8 @@ func TestBuildOnAnyNumberOfProcessors(t *testing.T) {
 		if len(got.Metrics) != 12 || got.Metrics[0].Series[0].Histogram.Quantiles == nil {
 			t.Fatalf("%d processors: %d metrics, want 12 with quantiles", procs, len(got.Metrics))
 		}
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(metric.Labels{}), cmpopts.EquateNaNs(), cmpopts.IgnoreFields(summary.Options{}, "Catalog")); d != "" {
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(metric.Labels{}), cmpopts.EquateNaNs(),
+			cmpopts.IgnoreFields(summary.Options{}, "Catalog")); d != "" {
 			t.Errorf("%d processors (-1 processor, +this):\n%s", procs, d)
 		}
 	}

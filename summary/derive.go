@@ -104,7 +104,8 @@ func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derive
 	own := func(sources []source, pack string) []Derived {
 		return slices.DeleteFunc(deriveAll(c, sources, endpoint), func(d Derived) bool { return d.Pack != pack })
 	}
-	out := slices.DeleteFunc(deriveAll(c, sources, endpoint), func(d Derived) bool { return d.Pack == catalog.OmniPack || d.Pack == catalog.VLLMPack })
+	out := slices.DeleteFunc(deriveAll(c, sources, endpoint),
+		func(d Derived) bool { return d.Pack == catalog.OmniPack || d.Pack == catalog.VLLMPack })
 	out = slices.Concat(out, own(omni, catalog.OmniPack), own(plain, catalog.VLLMPack))
 	packs := catalog.Packs()
 	slices.SortStableFunc(out, func(a, b Derived) int { return packIndex(packs, a.Pack) - packIndex(packs, b.Pack) })
@@ -185,7 +186,8 @@ func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
 			if _, ok := sources[i].gain(s); !ok {
 				continue
 			}
-			if f, known := c.Family(gains[at].Family); known && s.Gauge != nil && (f.Aggregate == catalog.AggregateSum || f.Aggregate == catalog.AggregateRank0) {
+			if f, known := c.Family(gains[at].Family); known && s.Gauge != nil &&
+				(f.Aggregate == catalog.AggregateSum || f.Aggregate == catalog.AggregateRank0) {
 				gains[at].TimeAvg *= presence(s, all.to-all.from)
 			}
 			at++
@@ -300,7 +302,8 @@ func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 
 func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
 	f := from.dict.FamilyOf(s.Index)
-	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint, Resets: s.Resets, Born: from.born(s)}
+	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint,
+		Resets: s.Resets, Born: from.born(s)}
 	if s.Gauge != nil {
 		g.Type = metric.Gauge
 	}

@@ -49,7 +49,8 @@ func (p *parts) fill(g *catalog.Gain, s *normalize.Series, k int, start int64) b
 		g.Total = s.Counter.Slices[k].Total
 		return true
 	case s.Gauge != nil:
-		i, ok := slices.BinarySearchFunc(s.Gauge.Slices, start, func(v normalize.GaugeSlice, at int64) int { return int(v.StartNS - at) })
+		i, ok := slices.BinarySearchFunc(s.Gauge.Slices, start,
+			func(v normalize.GaugeSlice, at int64) int { return int(v.StartNS - at) })
 		if ok {
 			v := s.Gauge.Slices[i]
 			g.TimeAvg, g.Min, g.Max, g.Last = v.Avg, v.Min, v.Max, v.Avg

@@ -43,11 +43,13 @@ func TestDerivedOfEveryType(t *testing.T) {
 	}
 	const (
 		running = "# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs %d\n"
-		balance = "# TYPE sglang:eplb_balancedness summary\nsglang:eplb_balancedness_sum %d\nsglang:eplb_balancedness_count %d\n"
+		balance = "# TYPE sglang:eplb_balancedness summary\nsglang:eplb_balancedness_sum " +
+			"%d\nsglang:eplb_balancedness_count %d\n"
 	)
 	// Of gauges alone the time is that of their samples.
 	check("running_mean", "ok 3", fmt.Sprintf(running, 2), fmt.Sprintf(running, 4), fmt.Sprintf(running, 4))
-	check("running_mean", "ok 3", fmt.Sprintf(running+balance, 2, 1, 1), fmt.Sprintf(running+balance, 4, 3, 2), fmt.Sprintf(running+balance, 4, 5, 3))
+	check("running_mean", "ok 3", fmt.Sprintf(running+balance, 2, 1, 1), fmt.Sprintf(running+balance, 4, 3, 2),
+		fmt.Sprintf(running+balance, 4, 5, 3))
 	check("request_rate", "none", fmt.Sprintf(running, 2), fmt.Sprintf(running, 4))
 }
 
@@ -61,9 +63,12 @@ func TestEndpointsOfTwoKinds(t *testing.T) {
 	}
 	for i := range 11 {
 		at := float64(i)
-		f.scrape(0, at, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\n", 5e6+i*400_000))
-		f.scrape(1, at, fmt.Sprintf("# TYPE sglang:generation_tokens counter\nsglang:generation_tokens{model_name=\"m\"} %d\n", 50*i))
-		duration := "# TYPE dynamo_%[1]s_request_duration_seconds histogram\ndynamo_%[1]s_request_duration_seconds_bucket{%[2]s,le=\"+Inf\"} %[3]d\n" +
+		f.scrape(0, at, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION "+
+			"counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\n", 5e6+i*400_000))
+		f.scrape(1, at, fmt.Sprintf("# TYPE sglang:generation_tokens counter\nsglang:generation_tokens{model_name=\"m\"} "+
+			"%d\n", 50*i))
+		duration := "# TYPE dynamo_%[1]s_request_duration_seconds " +
+			"histogram\ndynamo_%[1]s_request_duration_seconds_bucket{%[2]s,le=\"+Inf\"} %[3]d\n" +
 			"dynamo_%[1]s_request_duration_seconds_sum{%[2]s} %[4]d\ndynamo_%[1]s_request_duration_seconds_count{%[2]s} %[3]d\n"
 		f.scrape(2, at, fmt.Sprintf(duration, "frontend", `model="m"`, 4*i, 8*i))
 		f.scrape(3, at, fmt.Sprintf(duration, "component", `dynamo_endpoint="generate"`, 4*i, 6*i))

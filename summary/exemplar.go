@@ -61,7 +61,8 @@ func (l *ledger) exemplarsOf() map[int][]Exemplar {
 	}
 	for _, list := range out {
 		slices.SortFunc(list, func(a, b Exemplar) int {
-			return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Lower, b.Lower), cmp.Compare(a.Upper, b.Upper), cmp.Compare(a.Slot, b.Slot))
+			return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Lower, b.Lower), cmp.Compare(a.Upper, b.Upper),
+				cmp.Compare(a.Slot, b.Slot))
 		})
 	}
 	return out

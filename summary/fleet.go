@@ -51,7 +51,10 @@ func (r *Run) fleet(sources []source) {
 	}
 	slices.Sort(all.Endpoints)
 	all.Endpoints = slices.Compact(all.Endpoints)
-	slices.SortStableFunc(all.Derived, func(a, b Derived) int { return packIndex(packs, a.Pack) - packIndex(packs, b.Pack) })
+	slices.SortStableFunc(all.Derived, func(a, b Derived) int {
+		return packIndex(packs, a.Pack) - packIndex(packs,
+			b.Pack)
+	})
 	r.Combined = append(r.Combined, all)
 	r.Combined = append(r.Combined, r.together(sources)...)
 }

@@ -20,7 +20,8 @@ import (
 func pods() *fakeRun {
 	f := newFake("http://a", "http://b", "http://c")
 	for i, role := range []string{"decode", "decode", "prefill"} {
-		f.targets[i].Labels = metric.NewLabels(metric.Label{Name: "role", Value: role}, metric.Label{Name: "job", Value: "pods"})
+		f.targets[i].Labels = metric.NewLabels(metric.Label{Name: "role", Value: role},
+			metric.Label{Name: "job", Value: "pods"})
 	}
 	f.targets[1].Name = "second"
 	body := func(n, rate int, running, usage float64, latency float64) string {
@@ -41,8 +42,8 @@ vllm:e2e_request_latency_seconds_count{model_name="m",engine="0"} N
 		if latency > 1 {
 			one = 0
 		}
-		return strings.NewReplacer("TOK", fmt.Sprint(n*rate), "RUN", fmt.Sprint(running), "USE", fmt.Sprint(usage), "ONE", fmt.Sprint(one),
-			"SUM", fmt.Sprint(float64(n)*latency), "N", fmt.Sprint(n)).Replace(text)
+		return strings.NewReplacer("TOK", fmt.Sprint(n*rate), "RUN", fmt.Sprint(running), "USE", fmt.Sprint(usage),
+			"ONE", fmt.Sprint(one), "SUM", fmt.Sprint(float64(n)*latency), "N", fmt.Sprint(n)).Replace(text)
 	}
 	for i := range 101 {
 		at := float64(i) / 10
@@ -118,7 +119,8 @@ func TestLatencies(t *testing.T) {
 	}
 	l := r.Latencies[0]
 	// 100 of 0.5 s, 100 of 1.5 s, and 50 of 1.5 s.
-	if l.ID != "e2e_s" || l.Engine != "vllm" || l.Series != 3 || l.Histogram == nil || l.Histogram.Count != 250 || math.Abs(l.Histogram.Avg-1.1) > 1e-9 {
+	if l.ID != "e2e_s" || l.Engine != "vllm" || l.Series != 3 || l.Histogram == nil || l.Histogram.Count != 250 ||
+		math.Abs(l.Histogram.Avg-1.1) > 1e-9 {
 		t.Errorf("got %+v %+v", l, l.Histogram)
 	}
 	if q := l.Histogram.Quantiles; len(q) != 1 || q[0].Low > 1.5 || q[0].High < 1.5 {
@@ -140,16 +142,20 @@ func TestGaugeAggregates(t *testing.T) {
 		r := build(t, summary.Options{By: by}, pods())
 		for _, a := range r.Aggregates {
 			if g := a.Gauge; g != nil {
-				got = append(got, fmt.Sprintf("%s%v %s of %d: %.3g in [%g, %g]", r.Metrics[a.Metric].Name, a.Labels, g.Rule, a.Series, g.TimeAvg, g.Min, g.Max))
+				got = append(got, fmt.Sprintf("%s%v %s of %d: %.3g in [%g, %g]", r.Metrics[a.Metric].Name, a.Labels, g.Rule,
+					a.Series, g.TimeAvg, g.Min, g.Max))
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("by %v: %s", by, diff)
 		}
 	}
-	check([]string{}, "vllm:kv_cache_usage_perc max of 3: 0.9 in [0.2, 0.9]", "vllm:num_requests_running sum of 3: 15 in [12, 18]")
-	check([]string{"role"}, `vllm:kv_cache_usage_perc{role="decode"} max of 2: 0.6 in [0.2, 0.6]`, `vllm:kv_cache_usage_perc{role="prefill"} max of 1: 0.9 in [0.9, 0.9]`,
-		`vllm:num_requests_running{role="decode"} sum of 2: 12 in [12, 12]`, `vllm:num_requests_running{role="prefill"} sum of 1: 6 in [6, 6]`)
+	check([]string{}, "vllm:kv_cache_usage_perc max of 3: 0.9 in [0.2, 0.9]",
+		"vllm:num_requests_running sum of 3: 15 in [12, 18]")
+	check([]string{"role"}, `vllm:kv_cache_usage_perc{role="decode"} max of 2: 0.6 in [0.2, 0.6]`,
+		`vllm:kv_cache_usage_perc{role="prefill"} max of 1: 0.9 in [0.9, 0.9]`,
+		`vllm:num_requests_running{role="decode"} sum of 2: 12 in [12, 12]`,
+		`vllm:num_requests_running{role="prefill"} sum of 1: 6 in [6, 6]`)
 	check([]string{"target", "job"}, `vllm:kv_cache_usage_perc{job="pods",target="http://a"} max of 1: 0.2 in [0.2, 0.2]`,
 		`vllm:kv_cache_usage_perc{job="pods",target="http://c"} max of 1: 0.9 in [0.9, 0.9]`,
 		`vllm:kv_cache_usage_perc{job="pods",target="second"} max of 1: 0.6 in [0.6, 0.6]`,
@@ -162,7 +168,8 @@ func TestSkew(t *testing.T) {
 	r := build(t, summary.Options{By: []string{}}, pods())
 	for _, a := range r.Aggregates {
 		s := a.Skew
-		want := map[string]float64{"vllm:generation_tokens": 2000 / (5000.0 / 3), "vllm:e2e_request_latency_seconds": 100 / (250.0 / 3)}[r.Metrics[a.Metric].Name]
+		want := map[string]float64{"vllm:generation_tokens": 2000 / (5000.0 / 3),
+			"vllm:e2e_request_latency_seconds": 100 / (250.0 / 3)}[r.Metrics[a.Metric].Name]
 		if want == 0 {
 			continue
 		}
@@ -206,21 +213,27 @@ nv_inference_request_success{model="step",version="1"} N
 		var got []string
 		r := build(t, summary.Options{By: by}, f)
 		for _, a := range r.Aggregates {
-			got = append(got, fmt.Sprintf("%s%v total %g of %d, %d left out", r.Metrics[a.Metric].Name, a.Labels, a.Counter.Total, a.Series, a.LeftOut))
+			got = append(got, fmt.Sprintf("%s%v total %g of %d, %d left out", r.Metrics[a.Metric].Name, a.Labels,
+				a.Counter.Total, a.Series, a.LeftOut))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("by %v: %s", by, diff)
 		}
 	}
 	check([]string{}, `lone total 4 of 2, 0 left out`,
-		`nv_inference_request_success{model="ensemble"} total 4 of 2, 0 left out`, `nv_inference_request_success{model="step"} total 4 of 2, 0 left out`,
+		`nv_inference_request_success{model="ensemble"} total 4 of 2, 0 left out`,
+		`nv_inference_request_success{model="step"} total 4 of 2, 0 left out`,
 		`queued total 4 of 2, 2 left out`, `sg:tokens total 4 of 2, 6 left out`)
 	check([]string{"tp_rank"}, `lone{tp_rank="3"} total 4 of 2, 0 left out`,
-		`nv_inference_request_success{model="ensemble"} total 4 of 2, 0 left out`, `nv_inference_request_success{model="step"} total 4 of 2, 0 left out`,
-		`queued total 4 of 2, 2 left out`, `sg:tokens{tp_rank="0"} total 4 of 2, 2 left out`, `sg:tokens{tp_rank="1"} total 4 of 2, 2 left out`)
+		`nv_inference_request_success{model="ensemble"} total 4 of 2, 0 left out`,
+		`nv_inference_request_success{model="step"} total 4 of 2, 0 left out`,
+		`queued total 4 of 2, 2 left out`, `sg:tokens{tp_rank="0"} total 4 of 2, 2 left out`,
+		`sg:tokens{tp_rank="1"} total 4 of 2, 2 left out`)
 	check([]string{"version", "priority"}, `lone total 4 of 2, 0 left out`,
-		`nv_inference_request_success{model="ensemble",version="1"} total 4 of 2, 0 left out`, `nv_inference_request_success{model="step",version="1"} total 4 of 2, 0 left out`,
-		`queued{priority=""} total 4 of 2, 0 left out`, `queued{priority="7"} total 4 of 2, 0 left out`, `sg:tokens total 4 of 2, 6 left out`)
+		`nv_inference_request_success{model="ensemble",version="1"} total 4 of 2, 0 left out`,
+		`nv_inference_request_success{model="step",version="1"} total 4 of 2, 0 left out`,
+		`queued{priority=""} total 4 of 2, 0 left out`, `queued{priority="7"} total 4 of 2, 0 left out`,
+		`sg:tokens total 4 of 2, 6 left out`)
 }
 
 // TestOmniBesideVLLM: a vLLM server that is watched beside a vLLM-Omni one is no
@@ -229,13 +242,23 @@ func TestOmniBesideVLLM(t *testing.T) {
 	const engines = "# TYPE vllm:request_success counter\n# TYPE vllm:e2e_request_latency_seconds histogram\n"
 	const omni = "# TYPE vllm_omni:requests_success counter\n# TYPE vllm_omni:e2e_request_latency_s histogram\n"
 	server := func(n float64) string {
-		return engines + fmt.Sprintf("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"plain\"} %v\n", n) +
-			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{engine=\"0\",model_name=\"plain\",le=\"+Inf\"} %v\nvllm:e2e_request_latency_seconds_sum{engine=\"0\",model_name=\"plain\"} %v\nvllm:e2e_request_latency_seconds_count{engine=\"0\",model_name=\"plain\"} %v\n", n, n, n)
+		return engines +
+			fmt.Sprintf("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"plain\"} %v\n", n) +
+			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{engine=\"0\",model_name=\"plain\",le=\"+Inf\"} "+
+				"%v\nvllm:e2e_request_latency_seconds_sum{engine=\"0\",model_name=\"plain\"} "+
+				"%v\nvllm:e2e_request_latency_seconds_count{engine=\"0\",model_name=\"plain\"} %v\n", n, n, n)
 	}
 	pipeline := func(n float64) string {
-		return engines + omni + fmt.Sprintf("vllm_omni:requests_success_total{finished_reason=\"stop\",model_name=\"omni\"} %v\nvllm:request_success_total{stage=\"0\",replica=\"0\",finished_reason=\"stop\",model_name=\"omni\"} %v\n", n, n) +
-			fmt.Sprintf("vllm_omni:e2e_request_latency_s_bucket{model_name=\"omni\",le=\"+Inf\"} %v\nvllm_omni:e2e_request_latency_s_sum{model_name=\"omni\"} %v\nvllm_omni:e2e_request_latency_s_count{model_name=\"omni\"} %v\n", n, 2*n, n) +
-			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{stage=\"0\",replica=\"0\",model_name=\"omni\",le=\"+Inf\"} %v\nvllm:e2e_request_latency_seconds_sum{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\nvllm:e2e_request_latency_seconds_count{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\n", n, n, n)
+		return engines + omni +
+			fmt.Sprintf("vllm_omni:requests_success_total{finished_reason=\"stop\",model_name=\"omni\"} %v\n"+
+				"vllm:request_success_total{stage=\"0\",replica=\"0\","+
+				"finished_reason=\"stop\",model_name=\"omni\"} %v\n", n, n) +
+			fmt.Sprintf("vllm_omni:e2e_request_latency_s_bucket{model_name=\"omni\",le=\"+Inf\"} "+
+				"%v\nvllm_omni:e2e_request_latency_s_sum{model_name=\"omni\"} "+
+				"%v\nvllm_omni:e2e_request_latency_s_count{model_name=\"omni\"} %v\n", n, 2*n, n) +
+			fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{stage=\"0\",replica=\"0\",model_name=\"omni\",le=\"+Inf\"} "+
+				"%v\nvllm:e2e_request_latency_seconds_sum{stage=\"0\",replica=\"0\",model_name=\"omni\"} "+
+				"%v\nvllm:e2e_request_latency_seconds_count{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\n", n, n, n)
 	}
 	f := newFake("http://plain/metrics", "http://omni/metrics").mark(0, "profiling").mark(11, "end")
 	for at := range 11 {
@@ -265,7 +288,8 @@ func TestOmniBesideVLLM(t *testing.T) {
 		t.Errorf("not both engines are explained: %v", seen)
 	}
 	for _, l := range r.Latencies {
-		if _, staged := l.Labels.Get("stage"); staged != (l.Engine == "vllm-omni") && l.ID == "e2e_s" && strings.HasPrefix(r.Metrics[l.Metric].Name, "vllm:e2e") {
+		if _, staged := l.Labels.Get("stage"); staged != (l.Engine == "vllm-omni") && l.ID == "e2e_s" &&
+			strings.HasPrefix(r.Metrics[l.Metric].Name, "vllm:e2e") {
 			t.Errorf("latency %s %s is called one of %s", l.ID, l.Labels, l.Engine)
 		}
 	}

@@ -36,14 +36,16 @@ func (o *Options) checkBy() error {
 // its siblings with other values are parts or copies of it and would count twice.
 // Section 8 of the design document derived-metrics.md, section 1 of engines.md.
 var wholes = [...]metric.Label{
-	{Name: "tp_rank", Value: "0"}, {Name: "pp_rank", Value: "0"}, {Name: "moe_ep_rank", Value: "0"}, // each rank reports all
+	// each rank reports all
+	{Name: "tp_rank", Value: "0"}, {Name: "pp_rank", Value: "0"}, {Name: "moe_ep_rank", Value: "0"},
 	{Name: "priority", Value: ""},          // SGLang: the total beside the priorities
 	{Name: "cache_source", Value: "total"}, // SGLang: the total beside the tiers
 }
 
 // apart are labels over which families of a prefix are never added up: a row of
 // an ensemble of Triton holds what those of its composing models hold.
-var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"}, {"nv_cache_", "model"}}
+var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"},
+	{"nv_cache_", "model"}}
 
 // replicaLabels tell replicas within a target: those of the catalog except ranks
 // that each report the whole.
@@ -240,5 +242,6 @@ func skewOf(series []*Series) *Skew {
 	if !(total > 0) {
 		return nil
 	}
-	return &Skew{Replicas: len(order), Ratio: sum[most] / (total / float64(len(order))), Endpoint: most.endpoint, Labels: most.labels}
+	return &Skew{Replicas: len(order), Ratio: sum[most] / (total / float64(len(order))), Endpoint: most.endpoint,
+		Labels: most.labels}
 }

@@ -30,7 +30,8 @@ func (l *ledger) health() (out []metric.Warning) {
 		}
 		if failed == i && failed > 0 {
 			out = append(out, metric.Warning{Code: "late_start", Text: fmt.Sprintf(
-				"the first %d polls failed: metrics came %v after the first poll, and counters count from there", failed, time.Duration(p.at-start).Round(time.Millisecond))})
+				"the first %d polls failed: metrics came %v after the first poll, and counters count from there", failed,
+				time.Duration(p.at-start).Round(time.Millisecond))})
 		}
 		if !p.repeat {
 			since, same = p.at, 0
@@ -42,7 +43,8 @@ func (l *ledger) health() (out []metric.Warning) {
 	}
 	if longest >= int64(frozenFor) && most >= frozenPolls {
 		out = append(out, metric.Warning{Code: "stale_target", Text: fmt.Sprintf(
-			"the body stayed the same, byte for byte, for %v: the server was idle, or its metrics stand still", time.Duration(longest).Round(time.Second))})
+			"the body stayed the same, byte for byte, for %v: the server was idle, or its metrics stand still",
+			time.Duration(longest).Round(time.Second))})
 	}
 	return out
 }
@@ -75,5 +77,6 @@ func (r *Run) warnProcesses() {
 		text = fmt.Sprintf("%s and %d more", names[0], len(names)-1)
 	}
 	r.Warnings = append(r.Warnings, metric.Warning{Code: "process_series", Text: text +
-		": series differ in the label pid only, one for each process of the server; --by with its other labels takes counters and histograms together, of gauges the latest process counts"})
+		": series differ in the label pid only, one for each process of the server; --by with its other labels takes " +
+		"counters and histograms together, of gauges the latest process counts"})
 }

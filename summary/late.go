@@ -26,7 +26,8 @@ func (b *Builder) watchLate(p *plan) (*late, error) {
 	if p.warmup == nil || p.empty {
 		return nil, nil
 	}
-	l := &late{until: p.window.StartNS + int64(lateFor), latency: func(family string) bool { return isLatency(b.o.Catalog, family) }}
+	l := &late{until: p.window.StartNS + int64(lateFor),
+		latency: func(family string) bool { return isLatency(b.o.Catalog, family) }}
 	o := b.o.fold(p.window.StartNS, l.until)
 	o.Quantiles, o.Slice, o.SliceQuantiles = []float64{}, 0, false
 	var err error
@@ -52,7 +53,8 @@ func (l *late) warning(main *normalize.Result, each normalize.Each) *metric.Warn
 	family, few, of := "", int64(0), int64(1)
 	for name, n := range observations(l.fold.ResultEach(l.until, each)) {
 		// As shares, without dividing: n/all > few/of.
-		if more, as := float64(n)*float64(of), float64(few)*float64(all[name]); l.latency(name) && n > 0 && (more > as || more == as && name < family) {
+		if more, as := float64(n)*float64(of), float64(few)*float64(all[name]); l.latency(name) && n > 0 &&
+			(more > as || more == as && name < family) {
 			family, few, of = name, n, max(all[name], 1)
 		}
 	}
@@ -60,7 +62,8 @@ func (l *late) warning(main *normalize.Result, each normalize.Each) *metric.Warn
 		return nil
 	}
 	return &metric.Warning{Code: "late_observations", Text: fmt.Sprintf(
-		"%d of %d observations of %s (%.1f %%) came in the first %v after the warm-up: as many may be of requests of the warm-up, unless the load paused for %v before",
+		"%d of %d observations of %s (%.1f %%) came in the first %v after the warm-up: as many may be of requests of the "+
+			"warm-up, unless the load paused for %v before",
 		few, of, family, 100*float64(few)/float64(of), lateFor, lateFor)}
 }
 

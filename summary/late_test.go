@@ -42,7 +42,8 @@ func lateRun(rng *rand.Rand, pause, start float64) *fakeRun {
 	f := newFake("http://a/metrics").mark(0, "warmup").mark(cut, "profiling").mark(cut+length, "end")
 	for t := -0.1; t < cut+length+4; t += 0.333 {
 		n, _ := slices.BinarySearch(at, t)
-		f.scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
+		f.scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds "+
+			"histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
 			"vllm:e2e_request_latency_seconds_sum %d\nvllm:e2e_request_latency_seconds_count %d\n", n, n, n))
 	}
 	return f
@@ -61,7 +62,8 @@ func TestLateObservations(t *testing.T) {
 		if len(r.Metrics) > 0 {
 			got = r.Metrics[0].Series[0].Histogram.Count
 		}
-		flagged := slices.ContainsFunc(r.Endpoints[0].Warnings, func(w metric.Warning) bool { return w.Code == "late_observations" })
+		flagged := slices.ContainsFunc(r.Endpoints[0].Warnings,
+			func(w metric.Warning) bool { return w.Code == "late_observations" })
 		switch {
 		case got == 80:
 			exact++
@@ -80,6 +82,8 @@ func TestLateObservations(t *testing.T) {
 	if exact < 20 || wrong < 20 || silent < 5 {
 		t.Errorf("%d exact, %d not, %d not flagged: the patterns do not try enough", exact, wrong, silent)
 	}
-	faults.Figure(t, "warm-up", fmt.Sprintf("100 patterns of observations that are published up to 3 s late (aiperf#1435) around the end of a warm-up: %d exact, %d told of by the warning late_observations, 0 wrong in silence; with a pause of 3 s all exact", exact, wrong),
+	faults.Figure(t, "warm-up", fmt.Sprintf("100 patterns of observations that are published up to 3 s late "+
+		"(aiperf#1435) around the end of a warm-up: %d exact, %d told of by the warning late_observations, 0 wrong in "+
+		"silence; with a pause of 3 s all exact", exact, wrong),
 		"go test ./summary -run TestLateObservations -v")
 }

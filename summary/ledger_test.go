@@ -24,13 +24,17 @@ func TestFetches(t *testing.T) {
 	f.scrape(0, 6, "a 3\n")
 	f.scrape(0, 9, "a 4\n")
 	e := build(t, summary.Options{}, f).Endpoints[0]
-	want := summary.FetchStats{Total: 5, FirstNS: origin, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
-		Unique: 4, FirstUpdateNS: origin, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 3000, MedianUpdateIntervalMS: 3000, HasMedian: true}
+	want := summary.FetchStats{Total: 5, FirstNS: origin, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond,
+		AvgLatencyMS: 3,
+		Unique:       4, FirstUpdateNS: origin, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 3000,
+		MedianUpdateIntervalMS: 3000, HasMedian: true}
 	if diff := cmp.Diff(want, e.Fetches); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
-	want = summary.FetchStats{Total: 3, FirstNS: origin + 5*second, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
-		Unique: 3, FirstUpdateNS: origin + 5*second, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 2000, MedianUpdateIntervalMS: 2000, HasMedian: true}
+	want = summary.FetchStats{Total: 3, FirstNS: origin + 5*second, LastNS: origin + 9*second,
+		AvgLatency: 3 * time.Millisecond, AvgLatencyMS: 3,
+		Unique: 3, FirstUpdateNS: origin + 5*second, LastUpdateNS: origin + 9*second, AvgUpdateIntervalMS: 2000,
+		MedianUpdateIntervalMS: 2000, HasMedian: true}
 	if diff := cmp.Diff(&want, e.InWindow); diff != "" {
 		t.Errorf("window (-want +got):\n%s", diff)
 	}
@@ -39,10 +43,12 @@ func TestFetches(t *testing.T) {
 	}
 	one := newFake("u")
 	one.scrape(0, 1, "a 1\n")
-	if got := build(t, summary.Options{}, one).Endpoints[0].Fetches; got.Unique != 1 || got.HasMedian || got.AvgUpdateIntervalMS != 0 || got.UpdateSeconds() != 0 {
+	if got := build(t, summary.Options{}, one).Endpoints[0].Fetches; got.Unique != 1 || got.HasMedian ||
+		got.AvgUpdateIntervalMS != 0 || got.UpdateSeconds() != 0 {
 		t.Errorf("one fetch: %+v", got)
 	}
-	if got := build(t, summary.Options{}, newFake("u")).Endpoints[0]; got.Fetches != (summary.FetchStats{}) || got.InWindow != nil {
+	if got := build(t, summary.Options{}, newFake("u")).Endpoints[0]; got.Fetches != (summary.FetchStats{}) ||
+		got.InWindow != nil {
 		t.Errorf("no fetch: %+v", got)
 	}
 }
@@ -50,8 +56,10 @@ func TestFetches(t *testing.T) {
 func TestLedger(t *testing.T) {
 	f := newFake("u").mark(0, metric.PhaseProfiling).mark(4, metric.MarkEnd)
 	f.fail(0, 0, metric.ConnectError, "refused")
-	s := f.scrape(0, 1, "# TYPE a gauge\na 1\n# TYPE b counter\n# TYPE b gauge\n# TYPE i info\ni 1\n# TYPE h gaugehistogram\nh_sum 1\n")
-	s.Outcome, s.Lines, s.Drops = metric.Partial, 6, []metric.Drop{{Reason: "parse", Lines: 2, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}}
+	s := f.scrape(0, 1, "# TYPE a gauge\na 1\n# TYPE b counter\n# TYPE b gauge\n# TYPE i info\ni 1\n# TYPE h "+
+		"gaugehistogram\nh_sum 1\n")
+	s.Outcome, s.Lines, s.Drops = metric.Partial, 6,
+		[]metric.Drop{{Reason: "parse", Lines: 2, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}}
 	s = f.scrape(0, 2, "a 2\n")
 	s.Drops, s.Lines = []metric.Drop{{Reason: "parse", Lines: 1, First: "line 4"}}, 2
 	f.fail(0, 3, metric.Timeout, "late")
@@ -62,10 +70,12 @@ func TestLedger(t *testing.T) {
 	f.targets[0].polls[6].Lines, f.targets[0].polls[6].Drops = 4, []metric.Drop{{Reason: "sample_limit", Lines: 4}}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	l := e.Ledger
-	if l.Scheduled != 7 || l.Outcomes != [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1, metric.Timeout: 1, metric.SkippedOverlap: 1, metric.Cancelled: 1} {
+	if l.Scheduled != 7 || l.Outcomes != [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1,
+		metric.Timeout: 1, metric.SkippedOverlap: 1, metric.Cancelled: 1} {
 		t.Errorf("scheduled %d, outcomes %v", l.Scheduled, l.Outcomes)
 	}
-	if want := [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1, metric.Timeout: 1, metric.SkippedOverlap: 1}; l.InWindow != want {
+	if want := [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1, metric.Timeout: 1,
+		metric.SkippedOverlap: 1}; l.InWindow != want {
 		t.Errorf("in window: got %v, want %v", l.InWindow, want)
 	}
 	if l.FirstError != (summary.PollError{AtNS: origin, Outcome: metric.ConnectError, Text: "refused"}) ||
@@ -76,7 +86,9 @@ func TestLedger(t *testing.T) {
 	if l.Lines != 13 || l.Stored != 5 {
 		t.Errorf("%d of %d lines stored", l.Stored, l.Lines)
 	}
-	if want := []metric.Drop{{Reason: "parse", Lines: 3, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}, {Reason: "sample_limit", Lines: 4}}; !slices.Equal(l.Dropped, want) {
+	if want := []metric.Drop{{Reason: "parse", Lines: 3, First: "line 1"},
+		{Reason: "duplicate_label", Lines: 1, First: "line 9"},
+		{Reason: "sample_limit", Lines: 4}}; !slices.Equal(l.Dropped, want) {
 		t.Errorf("dropped %v, want %v", l.Dropped, want)
 	}
 	if l.Families != 5 || l.SeriesN != 3 || !slices.Equal(e.Declared, []string{"b"}) {
@@ -114,7 +126,8 @@ func TestBounded(t *testing.T) {
 	}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	last := e.Warnings[len(e.Warnings)-1]
-	if len(e.Warnings) != 52 || e.Warnings[0].Code != "stale_target" || last != (metric.Warning{Code: "more_warnings", Text: "251 more warnings were not kept"}) {
+	if len(e.Warnings) != 52 || e.Warnings[0].Code != "stale_target" ||
+		last != (metric.Warning{Code: "more_warnings", Text: "251 more warnings were not kept"}) {
 		t.Errorf("%d warnings, last %v", len(e.Warnings), last)
 	}
 	if len(e.Gaps) != 100 || e.GapsN != 300 {
@@ -133,8 +146,10 @@ func TestBounded(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	f := newFake("http://b", "http://a", "http://c")
 	for n := range 2 {
-		f.scrape(0, float64(n), "# HELP m First.\n# TYPE m counter\nm{x=\"10\"} 1\nm{x=\"9\"} 1\nm{x=\"it's\"} 1\nm{x=\"é\"} 1\nm{a=\"2\",x=\"1\"} 1\nm 1\n# TYPE z gauge\nz 1\n")
-		f.scrape(1, float64(n), "# HELP m Second.\n# TYPE m counter\nm{x=\"5\"} 1\n# HELP b_seconds Time.\n# TYPE b_seconds gauge\nb_seconds 1\n")
+		f.scrape(0, float64(n), "# HELP m First.\n# TYPE m counter\nm{x=\"10\"} 1\nm{x=\"9\"} 1\nm{x=\"it's\"} "+
+			"1\nm{x=\"é\"} 1\nm{a=\"2\",x=\"1\"} 1\nm 1\n# TYPE z gauge\nz 1\n")
+		f.scrape(1, float64(n), "# HELP m Second.\n# TYPE m counter\nm{x=\"5\"} 1\n# HELP b_seconds Time.\n# TYPE "+
+			"b_seconds gauge\nb_seconds 1\n")
 		f.scrape(2, float64(n), "# TYPE m gauge\nm 1\n# TYPE y_us gauge\ny_us 1\n")
 	}
 	r := build(t, summary.Options{}, f)
@@ -146,13 +161,15 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := []string{`b_seconds gauge "Time." seconds| false`, "http://a",
-		`m counter "First." | false`, `http://a{x="5"}`, "http://b", `http://b{a="2",x="1"}`, `http://b{x="it's"}`, `http://b{x="10"}`, `http://b{x="9"}`, `http://b{x="é"}`,
+		`m counter "First." | false`, `http://a{x="5"}`, "http://b", `http://b{a="2",x="1"}`, `http://b{x="it's"}`,
+		`http://b{x="10"}`, `http://b{x="9"}`, `http://b{x="é"}`,
 		`m gauge "" | true`, "http://c",
 		`y_us gauge "" |microseconds false`, "http://c", `z gauge "" | false`, "http://b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(r.Warnings) != 1 || r.Warnings[0] != (metric.Warning{Code: "type_conflict", Text: "m is a gauge at http://c and elsewhere a counter: they are kept apart"}) {
+	if len(r.Warnings) != 1 || r.Warnings[0] != (metric.Warning{Code: "type_conflict",
+		Text: "m is a gauge at http://c and elsewhere a counter: they are kept apart"}) {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 }
@@ -177,10 +194,12 @@ func TestMerge(t *testing.T) {
 	if got, want := outline(r), "profiling 2-8 phase end 8 total 70"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if w := r.WarmupWindow; r.ID != "run-1" || r.Tags["k"] != "1" || r.Tags["l"] != "3" || w == nil || w.StartNS != origin-second || w.EndNS != origin+9*second/4 {
+	if w := r.WarmupWindow; r.ID != "run-1" || r.Tags["k"] != "1" || r.Tags["l"] != "3" || w == nil ||
+		w.StartNS != origin-second || w.EndNS != origin+9*second/4 {
 		t.Errorf("identity %s, tags %v, warm-up %+v", r.ID, r.Tags, w)
 	}
-	if !hasWarning(r.Warnings, "clock_jump") || !hasWarning(r.Warnings, "windows_differ") || !hasWarning(r.Endpoints[2].Warnings, "duplicate_endpoint") {
+	if !hasWarning(r.Warnings, "clock_jump") || !hasWarning(r.Warnings, "windows_differ") ||
+		!hasWarning(r.Endpoints[2].Warnings, "duplicate_endpoint") {
 		t.Errorf("warnings %v, %v", r.Warnings, r.Endpoints[2].Warnings)
 	}
 	first := build(t, summary.Options{}, two, one)

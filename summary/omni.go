@@ -41,9 +41,11 @@ func (r *Run) hintOmni() {
 		switch every := e.InWindow.interval(); {
 		case declared == 0 && !seen[i].pipeline:
 		case !seen[i].pipeline && !seen[i].engines:
-			warn("flag_log_stats", fmt.Sprintf("vLLM-Omni names %d families and gives no numbers: start it with --log-stats", declared))
+			warn("flag_log_stats", fmt.Sprintf("vLLM-Omni names %d families and gives no numbers: start it with "+
+				"--log-stats", declared))
 		case seen[i].engines && every > 0 && every < omniThrottle*9/10:
-			warn("throttled", fmt.Sprintf("vLLM-Omni renews scheduler numbers (running, waiting, KV cache, prefix cache) once a second at most: "+
+			warn("throttled", fmt.Sprintf("vLLM-Omni renews scheduler numbers (running, waiting, KV cache, prefix cache) "+
+				"once a second at most: "+
 				"polled every %v they stand still in between, and only seem frozen", every.Round(time.Millisecond)))
 		}
 	}

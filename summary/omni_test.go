@@ -25,11 +25,13 @@ func TestOmniHints(t *testing.T) {
 				got = append(got, w.Code+": "+w.Text)
 			}
 		}
-		if want == "" && len(got) > 0 || want != "" && !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, want) }) {
+		if want == "" && len(got) > 0 || want != "" && !slices.ContainsFunc(got,
+			func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("%q every %v s: %v, want %q", body, every, got, want)
 		}
 	}
-	silent := "# TYPE vllm_omni:audio_rtf histogram\n# TYPE vllm_omni:requests_success counter\n# TYPE process_cpu_seconds counter\nprocess_cpu_seconds 1\n"
+	silent := "# TYPE vllm_omni:audio_rtf histogram\n# TYPE vllm_omni:requests_success counter\n# TYPE " +
+		"process_cpu_seconds counter\nprocess_cpu_seconds 1\n"
 	check(silent, 1, "flag_log_stats: vLLM-Omni names 2 families and gives no numbers: start it with --log-stats")
 	check(strings.ReplaceAll(silent, "vllm_omni:", "vllm:omni_"), 1, "--log-stats")
 	images := silent + "vllm_omni:requests_success{finished_reason=\"stop\"} 4\n"

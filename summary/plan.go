@@ -188,7 +188,8 @@ func unknownPhase(name string, phases []Phase) error {
 func (p *plan) warnings(o *Options) []metric.Warning {
 	var out []metric.Warning
 	if p.empty {
-		out = append(out, metric.Warning{Code: "empty_window", Text: "the run ended before the window began: there are no statistics"})
+		out = append(out, metric.Warning{Code: "empty_window",
+			Text: "the run ended before the window began: there are no statistics"})
 	}
 	n := 0
 	for _, ph := range p.phases {
