@@ -33,5 +33,6 @@ func (p *checkpointer) after(ctx context.Context, c *sql.Conn, bytes int) error 
 
 // atRisk is a checkpoint that failed.
 func atRisk(err error) string {
-	return fmt.Sprintf("what was recorded is at risk until the next checkpoint: the log could not be moved into the database (%v); keep a copy of the run on another disk (%s)", err, remedy(err))
+	return fmt.Sprintf("what was recorded is at risk until the next checkpoint: the log could not be moved into the "+
+		"database (%v); keep a copy of the run on another disk (%s)", err, remedy(err))
 }

@@ -65,7 +65,8 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 	}
 	// One by one, as their order matters: nothing of it can change once the
 	// first table exists.
-	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL", noAutoCheckpoint} {
+	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL",
+		noAutoCheckpoint} {
 		if err := c.query("PRAGMA " + p); err != nil {
 			return err
 		}
@@ -78,7 +79,8 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := c.exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", schema, applicationID, SchemaVersion)); err != nil {
+	if err := c.exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", schema, applicationID,
+		SchemaVersion)); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -91,7 +93,8 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 
 // newPacker makes the encoder of all that is compressed.
 func newPacker() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true))
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true))
 }
 
 // statement is one of conn with its text.
@@ -107,11 +110,13 @@ func (c *conn) statements() []statement {
 		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
 		{&c.labels, "INSERT INTO target_labels VALUES (?, ?)"},
 		{&c.life, "INSERT INTO life (target, at_ns, gone, reason) VALUES (?, ?, ?, ?)"},
-		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) " +
+			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&c.slots, "INSERT INTO slots (id, slots, data) VALUES (?, ?, ?)"},
 		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
-		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, " +
+			"?, ?, ?, ?)"},
 		{&c.body, "INSERT INTO body (id, bytes, zstd) VALUES (?, ?, ?)"},
 		{&c.observation, insertObservation},
 		{&c.exemplar, "INSERT OR REPLACE INTO exemplar (id, seen_ns, at_ns, value, labels) VALUES (?, ?, ?, ?, ?)"},
@@ -224,7 +229,8 @@ func remedy(err error) string {
 	case strings.Contains(text, "locked"), strings.Contains(text, "busy"):
 		return "another program holds a write lock on the file: end it"
 	case strings.Contains(text, "(1034)"), strings.Contains(text, "(1290)"): // SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC
-		return "the disk did not confirm what was written, and a power cut may cost it: look at the log of the system, use another disk"
+		return "the disk did not confirm what was written, and a power cut may cost it: look at the log of the system, " +
+			"use another disk"
 	}
 	// SQLite says no more than this about a write that was refused, also when
 	// that was for want of space.
@@ -330,7 +336,8 @@ func (c *conn) insert(b batch, number int64) error {
 	}
 	for _, g := range b.seal {
 		z := c.compress(&g.sections)
-		do(c.block, key(g.target, g.first), g.polls, g.stored, g.fromNS, g.toNS, g.dict.families, g.dict.series, g.dict.slots, z[0], z[1], z[2], z[3])
+		do(c.block, key(g.target, g.first), g.polls, g.stored, g.fromNS, g.toNS, g.dict.families, g.dict.series,
+			g.dict.slots, z[0], z[1], z[2], z[3])
 	}
 	if len(b.seal) > 0 {
 		do(c.untail, b.keep)
@@ -391,7 +398,8 @@ func (c *conn) tidy() error {
 		return err
 	}
 	// From here on a reader in the way costs tidiness, not data: do not wait long.
-	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA busy_timeout=100", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA busy_timeout=100",
+		"PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if err := c.query(step); err != nil {
 			return err
 		}

@@ -41,12 +41,14 @@ func recorded(t *testing.T) (dir string, polls []*metric.Snapshot) {
 	dir = t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{BlockPolls: 10})
 	polls = tape(0, 100, false)
-	polls[35].DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "late"}}, Series: []metric.Series{{Family: len(polls[0].DictDelta.Families)}},
-		Slots: []metric.SampleID{{Series: len(polls[0].DictDelta.Series)}}}
+	polls[35].DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "late"}},
+		Series: []metric.Series{{Family: len(polls[0].DictDelta.Families)}},
+		Slots:  []metric.SampleID{{Series: len(polls[0].DictDelta.Series)}}}
 	polls[35].Delta.Full = true
 	polls[35].Delta.Slots, polls[35].Delta.Bits = nil, nil
 	for i := range loadSlots + 1 {
-		polls[35].Delta.Slots, polls[35].Delta.Bits = append(polls[35].Delta.Slots, uint32(i)), append(polls[35].Delta.Bits, uint64(i))
+		polls[35].Delta.Slots, polls[35].Delta.Bits = append(polls[35].Delta.Slots, uint32(i)),
+			append(polls[35].Delta.Bits, uint64(i))
 	}
 	for _, s := range polls {
 		if err := w.Record(s); err != nil {
@@ -86,7 +88,8 @@ func TestDamage(t *testing.T) {
 			if len(dict.Slots) != loadSlots+1 || dict.Families[len(dict.Families)-1].Name != "late" {
 				t.Errorf("the dictionary has %d slots", len(dict.Slots))
 			}
-			if len(after.Warnings) == 0 || after.Warnings[0].Code != "recording_damaged" || !cmp.Equal(after.Warnings, r.Warnings()) {
+			if len(after.Warnings) == 0 || after.Warnings[0].Code != "recording_damaged" ||
+				!cmp.Equal(after.Warnings, r.Warnings()) {
 				t.Errorf("warnings: of the poll %v, of the run %v", after.Warnings, r.Warnings())
 			}
 			same(t, polls[41:], got[len(got)-59:])
@@ -94,7 +97,8 @@ func TestDamage(t *testing.T) {
 	}
 	check("missing block", "DELETE FROM block WHERE poll = 30")
 	check("garbage", "UPDATE block SET op = randomblob(200) WHERE poll = 30")
-	check("changed byte", "UPDATE block SET num = CAST(substr(num, 1, 20) || x'00' || substr(num, 22) AS BLOB) WHERE poll = 30")
+	check("changed byte", "UPDATE block SET num = CAST(substr(num, 1, 20) || x'00' || substr(num, 22) AS BLOB) WHERE "+
+		"poll = 30")
 	check("no entries", "UPDATE block SET op = x'' WHERE poll = 30")
 	check("wrong count", "UPDATE block SET polls = 9 WHERE poll = 30")
 	z, err := zstd.NewWriter(nil)
@@ -135,7 +139,8 @@ func TestNotARecording(t *testing.T) {
 	dir, _ = recorded(t)
 	alter(t, dir, "PRAGMA user_version = 7")
 	refuse(dir, "newer scrapestat (schema 7, this program reads up to 3): update scrapestat")
-	if err := rundb.AddMark(dir, metric.Mark{Name: "x"}); err == nil || !strings.Contains(err.Error(), "newer scrapestat") {
+	if err := rundb.AddMark(dir, metric.Mark{Name: "x"}); err == nil ||
+		!strings.Contains(err.Error(), "newer scrapestat") {
 		t.Errorf("mark in a newer recording: got %v", err)
 	}
 }
@@ -144,8 +149,10 @@ func TestNotARecording(t *testing.T) {
 func TestCreate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
-	meta := rundb.Meta{ID: "id", Version: "1.2", Command: []string{"scrapestat", "collect", "<&>"}, Tags: map[string]string{"gpu": "H100"}, OriginNS: 1_790_000_000_123_456_789,
-		Interval: 333 * time.Millisecond, Timeout: 5 * time.Second, Warmup: 1, Cooldown: 2, Settle: 3, Slice: 4, Host: "h", Limits: map[string]int64{"body": 1 << 40}}
+	meta := rundb.Meta{ID: "id", Version: "1.2", Command: []string{"scrapestat", "collect", "<&>"},
+		Tags: map[string]string{"gpu": "H100"}, OriginNS: 1_790_000_000_123_456_789,
+		Interval: 333 * time.Millisecond, Timeout: 5 * time.Second, Warmup: 1, Cooldown: 2, Settle: 3, Slice: 4,
+		Host: "h", Limits: map[string]int64{"body": 1 << 40}}
 	w, err := rundb.Create(dir, meta, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +162,8 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	warning := metric.Warning{Code: "clock", Text: "jumped"}
-	if err := errors.Join(w.Warn(warning), w.Mark(metric.Mark{Name: "b", AtNS: 2}), w.Mark(metric.Mark{Name: "a", AtNS: 1}), w.Flush()); err != nil {
+	if err := errors.Join(w.Warn(warning), w.Mark(metric.Mark{Name: "b", AtNS: 2}),
+		w.Mark(metric.Mark{Name: "a", AtNS: 1}), w.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -243,7 +251,8 @@ func TestVectors(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		w := create(t, dir, 1, rundb.WriterOptions{})
-		a := metric.Snapshot{DictDelta: metric.DictDelta{Families: make([]metric.Family, 1), Series: make([]metric.Series, 1)}, Delta: metric.Delta{Full: true}}
+		a := metric.Snapshot{DictDelta: metric.DictDelta{Families: make([]metric.Family, 1),
+			Series: make([]metric.Series, 1)}, Delta: metric.Delta{Full: true}}
 		b := metric.Snapshot{Seq: 1}
 		for i := range prev {
 			a.DictDelta.Slots = append(a.DictDelta.Slots, metric.SampleID{Role: role, Integer: integer})

@@ -15,19 +15,20 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 		return nil
 	}
 	var add metric.DictDelta
-	err := w.rows(ctx, "SELECT name, type, help, unit FROM family", w.dec.nFamily, g.families, func(scan func(...any) error) error {
-		var f metric.Family
-		var typ string
-		if err := scan(&f.Name, &typ, &f.Help, &f.Unit); err != nil {
-			return err
-		}
-		var ok bool
-		if f.Type, ok = metric.ParseType(typ); !ok {
-			return damageError{fmt.Errorf("family has type %q", typ)}
-		}
-		add.Families = append(add.Families, f)
-		return nil
-	})
+	err := w.rows(ctx, "SELECT name, type, help, unit FROM family", w.dec.nFamily, g.families,
+		func(scan func(...any) error) error {
+			var f metric.Family
+			var typ string
+			if err := scan(&f.Name, &typ, &f.Help, &f.Unit); err != nil {
+				return err
+			}
+			var ok bool
+			if f.Type, ok = metric.ParseType(typ); !ok {
+				return damageError{fmt.Errorf("family has type %q", typ)}
+			}
+			add.Families = append(add.Families, f)
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func (w *walk) rows(ctx context.Context, query string, first, n int, row func(sc
 	if n > maxPoll-first {
 		return damageError{fmt.Errorf("dictionary of %d entries", n)}
 	}
-	rows, err := w.r.db.QueryContext(ctx, query+" WHERE id BETWEEN ? AND ? ORDER BY id", key(w.target, first), key(w.target, first+n-1))
+	rows, err := w.r.db.QueryContext(ctx, query+" WHERE id BETWEEN ? AND ? ORDER BY id", key(w.target, first),
+		key(w.target, first+n-1))
 	if err != nil {
 		return err
 	}

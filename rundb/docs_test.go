@@ -120,7 +120,8 @@ func TestDocumentedSchema(t *testing.T) {
 func schemaOf(t *testing.T, db *sql.DB) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
-	rows, err := db.Query("SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type IN ('table', 'view')")
+	rows, err := db.Query("SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type IN " +
+		"('table', 'view')")
 	if err != nil {
 		t.Fatal(err)
 	}

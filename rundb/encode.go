@@ -31,7 +31,8 @@ const (
 var small = [...]int64{1, 2, 3, 4, 5, -1, -2}
 
 // smallForms are the forms of the changes -2 to 5; 0 never is an entry.
-var smallForms = [...]byte{formSmall + 6, formSmall + 5, 0, formSmall, formSmall + 1, formSmall + 2, formSmall + 3, formSmall + 4}
+var smallForms = [...]byte{formSmall + 6, formSmall + 5, 0, formSmall, formSmall + 1, formSmall + 2, formSmall + 3,
+	formSmall + 4}
 
 // odd is a slot whose change is not one of integers.
 type odd struct {

@@ -13,7 +13,8 @@ import (
 // schema 3 have nothing of it unless events were added later.
 func (r *Run) loadEvents(ctx context.Context, tx *sql.Tx) error {
 	var tables int
-	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('events', 'requests', 'clock', 'event_stats')").Scan(&tables)
+	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('events', "+
+		"'requests', 'clock', 'event_stats')").Scan(&tables)
 	if err != nil || tables != 4 {
 		return err
 	}
@@ -28,7 +29,8 @@ func (r *Run) HasEvents() bool { return r.events > 0 }
 // those that had been committed when the recording was opened. An event is valid
 // until the next one. An error ends the sequence.
 func (r *Run) Events(ctx context.Context) iter.Seq2[*metric.Event, error] {
-	const query = "SELECT sample_uuid, event_type, timestamp_ns, conversation_id, turn, data FROM events WHERE id <= ? ORDER BY id"
+	const query = "SELECT sample_uuid, event_type, timestamp_ns, conversation_id, turn, data FROM events WHERE id <= ? " +
+		"ORDER BY id"
 	return func(yield func(*metric.Event, error) bool) {
 		var e metric.Event
 		var turn sql.NullInt64
@@ -100,11 +102,12 @@ func (r *Run) EventStats(ctx context.Context) ([]EventStats, error) {
 	scan := func(rows *sql.Rows) error {
 		return rows.Scan(&s.Source, &s.Recorded, &s.Dropped, &s.Late, &s.EncodeErrors, &s.MaxQueue)
 	}
-	r.rows(ctx, "SELECT source, recorded, dropped, late, encode_errors, max_queue FROM event_stats ORDER BY id", nil, scan, func(err error) bool {
-		failed = err
-		all = append(all, s)
-		return true
-	})
+	r.rows(ctx, "SELECT source, recorded, dropped, late, encode_errors, max_queue FROM event_stats ORDER BY id", nil,
+		scan, func(err error) bool {
+			failed = err
+			all = append(all, s)
+			return true
+		})
 	if failed != nil {
 		return nil, fmt.Errorf("read event statistics of %s: %w", r.path, failed)
 	}

@@ -8,27 +8,33 @@ package rundb
 // is the table they had until then, with its names: a request that failed has an
 // event of type error in both.
 const eventSchema = `
-CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, sample_uuid TEXT NOT NULL DEFAULT '', event_type TEXT NOT NULL,
-  timestamp_ns INTEGER NOT NULL, conversation_id TEXT NOT NULL DEFAULT '', turn INTEGER, data BLOB NOT NULL DEFAULT x'') STRICT;
-CREATE TABLE IF NOT EXISTS requests (id INTEGER PRIMARY KEY, sample_uuid TEXT NOT NULL, issued_ns INTEGER, first_ns INTEGER, last_ns INTEGER,
-  complete_ns INTEGER, status TEXT NOT NULL, error_type TEXT NOT NULL, isl INTEGER, osl INTEGER, osl_after_first INTEGER,
-  token_source TEXT NOT NULL, finish_reason TEXT NOT NULL, http_status INTEGER, x_request_id TEXT NOT NULL, endpoint TEXT NOT NULL,
-  model TEXT NOT NULL, phase TEXT NOT NULL, block INTEGER, upstream_ns INTEGER, byte_ns INTEGER, conversation_id TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, sample_uuid TEXT NOT NULL DEFAULT '',
+  event_type TEXT NOT NULL, timestamp_ns INTEGER NOT NULL, conversation_id TEXT NOT NULL DEFAULT '',
+  turn INTEGER, data BLOB NOT NULL DEFAULT x'') STRICT;
+CREATE TABLE IF NOT EXISTS requests (id INTEGER PRIMARY KEY, sample_uuid TEXT NOT NULL, issued_ns INTEGER,
+  first_ns INTEGER, last_ns INTEGER, complete_ns INTEGER, status TEXT NOT NULL, error_type TEXT NOT NULL,
+  isl INTEGER, osl INTEGER, osl_after_first INTEGER, token_source TEXT NOT NULL, finish_reason TEXT NOT NULL,
+  http_status INTEGER, x_request_id TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
+  phase TEXT NOT NULL, block INTEGER, upstream_ns INTEGER, byte_ns INTEGER, conversation_id TEXT NOT NULL,
   turn INTEGER) STRICT;
-CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, source TEXT NOT NULL, mono_ns INTEGER NOT NULL, unix_ns INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS event_stats (id INTEGER PRIMARY KEY, source TEXT NOT NULL, recorded INTEGER NOT NULL, dropped INTEGER NOT NULL,
-  late INTEGER NOT NULL, encode_errors INTEGER NOT NULL, max_queue INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS event_writer (one INTEGER PRIMARY KEY CHECK (one = 1), host TEXT NOT NULL, pid INTEGER NOT NULL,
-  since_ns INTEGER NOT NULL, seen_ns INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, source TEXT NOT NULL, mono_ns INTEGER NOT NULL,
+  unix_ns INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS event_stats (id INTEGER PRIMARY KEY, source TEXT NOT NULL, recorded INTEGER NOT NULL,
+  dropped INTEGER NOT NULL, late INTEGER NOT NULL, encode_errors INTEGER NOT NULL,
+  max_queue INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS event_writer (one INTEGER PRIMARY KEY CHECK (one = 1), host TEXT NOT NULL,
+  pid INTEGER NOT NULL, since_ns INTEGER NOT NULL, seen_ns INTEGER NOT NULL) STRICT;
 CREATE VIEW IF NOT EXISTS mlperf_events AS
   SELECT sample_uuid, CASE event_type
     WHEN 'session.started' THEN 'test_started' WHEN 'session.ended' THEN 'test_ended'
-    WHEN 'session.stop_loadgen' THEN 'loadgen_stop' WHEN 'session.stop_performance_tracking' THEN 'stop_performance_tracking'
+    WHEN 'session.stop_loadgen' THEN 'loadgen_stop'
+    WHEN 'session.stop_performance_tracking' THEN 'stop_performance_tracking'
     WHEN 'sample.issued' THEN 'loadgen_issue_called' WHEN 'sample.recv_first' THEN 'first_chunk_received'
     WHEN 'sample.recv_non_first' THEN 'non_first_chunk_received' WHEN 'sample.complete' THEN 'complete'
     ELSE 'error' END AS event_type, timestamp_ns, data
-  FROM events WHERE event_type GLOB 'error.*' OR event_type IN ('session.started', 'session.ended', 'session.stop_loadgen',
-    'session.stop_performance_tracking', 'sample.issued', 'sample.recv_first', 'sample.recv_non_first', 'sample.complete')
+  FROM events WHERE event_type GLOB 'error.*' OR event_type IN ('session.started', 'session.ended',
+    'session.stop_loadgen', 'session.stop_performance_tracking', 'sample.issued', 'sample.recv_first',
+    'sample.recv_non_first', 'sample.complete')
   ORDER BY timestamp_ns, id;
 `
 
@@ -39,5 +45,6 @@ CREATE INDEX IF NOT EXISTS events_type_time ON events (event_type, timestamp_ns)
 CREATE INDEX IF NOT EXISTS events_sample ON events (sample_uuid);
 `
 
-const insertRequest = `requests (sample_uuid, issued_ns, first_ns, last_ns, complete_ns, status, error_type, isl, osl, osl_after_first,
-  token_source, finish_reason, http_status, x_request_id, endpoint, model, phase, block, upstream_ns, byte_ns, conversation_id, turn)`
+const insertRequest = `requests (sample_uuid, issued_ns, first_ns, last_ns, complete_ns, status, error_type, isl, osl,
+  osl_after_first, token_source, finish_reason, http_status, x_request_id, endpoint, model, phase, block,
+  upstream_ns, byte_ns, conversation_id, turn)`

@@ -157,10 +157,12 @@ func (w *EventWriter) claim(ctx context.Context) error {
 		if err := w.c.QueryRowContext(ctx, last).Scan(&w.before.events, &w.before.clocks); err != nil {
 			return err
 		}
-		if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO event_writer VALUES (1, ?, ?, ?, ?)", host, os.Getpid(), now.UnixNano(), now.UnixNano()); err != nil {
+		if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO event_writer VALUES (1, ?, ?, ?, ?)", host,
+			os.Getpid(), now.UnixNano(), now.UnixNano()); err != nil {
 			return err
 		}
-		r, err := w.c.ExecContext(ctx, "INSERT INTO event_stats (source, recorded, dropped, late, encode_errors, max_queue) VALUES (?, 0, 0, 0, 0, 0)", w.source)
+		r, err := w.c.ExecContext(ctx, "INSERT INTO event_stats (source, recorded, dropped, late, encode_errors, "+
+			"max_queue) VALUES (?, 0, 0, 0, 0, 0)", w.source)
 		if err != nil {
 			return err
 		}
@@ -174,7 +176,8 @@ func (w *EventWriter) claim(ctx context.Context) error {
 // to be no good: the recording is then as it was before.
 func (w *EventWriter) Discard(ctx context.Context) error {
 	err := inTransaction(ctx, w.c, func() error {
-		for table, after := range map[string]int64{"events": w.before.events, "clock": w.before.clocks, "event_stats": w.stats - 1} {
+		for table, after := range map[string]int64{"events": w.before.events, "clock": w.before.clocks,
+			"event_stats": w.stats - 1} {
 			if _, err := w.c.ExecContext(ctx, "DELETE FROM "+table+" WHERE id > ?", after); err != nil {
 				return err
 			}
@@ -244,8 +247,9 @@ func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats Eve
 				return err
 			}
 		}
-		_, err = w.c.ExecContext(ctx, "UPDATE event_stats SET recorded = ?, dropped = ?, late = ?, encode_errors = ?, max_queue = ? WHERE id = ?",
-			stats.Recorded, stats.Dropped, stats.Late, stats.EncodeErrors, stats.MaxQueue, w.stats)
+		_, err = w.c.ExecContext(ctx, "UPDATE event_stats SET recorded = ?, dropped = ?, late = ?, encode_errors = ?, "+
+			"max_queue = ? WHERE id = ?", stats.Recorded, stats.Dropped, stats.Late, stats.EncodeErrors, stats.MaxQueue,
+			w.stats)
 		return err
 	})
 	if err != nil {
@@ -284,7 +288,8 @@ func (w *EventWriter) Idle(ctx context.Context) error {
 // Anchor adds an anchor of a clock.
 func (w *EventWriter) Anchor(ctx context.Context, a Clock) error {
 	err := inTransaction(ctx, w.c, func() error {
-		_, err := w.c.ExecContext(ctx, "INSERT INTO clock (source, mono_ns, unix_ns) VALUES (?, ?, ?)", a.Source, a.MonoNS, a.UnixNS)
+		_, err := w.c.ExecContext(ctx, "INSERT INTO clock (source, mono_ns, unix_ns) VALUES (?, ?, ?)", a.Source,
+			a.MonoNS, a.UnixNS)
 		return err
 	})
 	if err != nil {
@@ -301,7 +306,8 @@ func (w *EventWriter) Close(ctx context.Context) error {
 			return err
 		}
 		if w.created {
-			if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)", fmt.Sprint(time.Now().UnixNano())); err != nil {
+			if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)",
+				fmt.Sprint(time.Now().UnixNano())); err != nil {
 				return err
 			}
 		}

@@ -47,7 +47,8 @@ func readEvents(t testing.TB, dir string) []metric.Event {
 func someEvents() []metric.Event {
 	return []metric.Event{
 		{Type: "session.started", AtNS: 1, Data: []byte("null")},
-		{Sample: "a", Type: "sample.issued", AtNS: 2, Conversation: "c", Turn: 0, HasTurn: true, Data: []byte(`["PromptData","x"]`)},
+		{Sample: "a", Type: "sample.issued", AtNS: 2, Conversation: "c", Turn: 0, HasTurn: true,
+			Data: []byte(`["PromptData","x"]`)},
 		{Sample: "a", Type: "sample.detail", AtNS: 3, Data: []byte(`{"osl":3}`)},
 		{Sample: "a", Type: "sample.complete", AtNS: 4, Data: []byte{}},
 		{Sample: "b", Type: "error.client", AtNS: -5, Turn: 2, HasTurn: true, Data: []byte(`["ErrorData","T","m"]`)},
@@ -65,7 +66,8 @@ func TestEvents(t *testing.T) {
 			want := someEvents()
 			stats := rundb.EventStats{Source: "s", Recorded: 5, Dropped: 1, Late: 2, EncodeErrors: 3, MaxQueue: 4}
 			anchor := rundb.Clock{Source: "s", MonoNS: 7, UnixNS: 1_700_000_000_000_000_000}
-			if err := errors.Join(w.Anchor(t.Context(), anchor), w.Write(t.Context(), want[:2], rundb.EventStats{}), w.Write(t.Context(), want[2:], stats)); err != nil {
+			if err := errors.Join(w.Anchor(t.Context(), anchor), w.Write(t.Context(), want[:2], rundb.EventStats{}),
+				w.Write(t.Context(), want[2:], stats)); err != nil {
 				t.Fatal(err)
 			}
 			if got := readEvents(t, dir); len(got) != len(want) {
@@ -81,7 +83,8 @@ func TestEvents(t *testing.T) {
 			r := open(t, dir)
 			clocks, err1 := r.Clocks(t.Context())
 			all, err2 := r.EventStats(t.Context())
-			if err := errors.Join(err1, err2); err != nil || !slices.Equal(clocks, []rundb.Clock{anchor}) || !slices.Equal(all, []rundb.EventStats{stats}) || !r.HasEvents() || stats.Lost() != 6 {
+			if err := errors.Join(err1, err2); err != nil || !slices.Equal(clocks, []rundb.Clock{anchor}) ||
+				!slices.Equal(all, []rundb.EventStats{stats}) || !r.HasEvents() || stats.Lost() != 6 {
 				t.Errorf("clocks %v, statistics %v, %v", clocks, all, err)
 			}
 			if created != nil && r.Meta().EndNS == 0 {
@@ -110,7 +113,8 @@ func TestEvents(t *testing.T) {
 	}, nil)
 	check("older than events", func(dir string) func() {
 		create(t, dir, 1, rundb.WriterOptions{}).Close()
-		alter(t, dir, `DROP VIEW mlperf_events; DROP TABLE events; DROP TABLE requests; DROP TABLE clock; DROP TABLE event_stats;
+		alter(t, dir, `DROP VIEW mlperf_events; DROP TABLE events; DROP TABLE requests; DROP TABLE clock; DROP TABLE
+			event_stats;
 			DROP TABLE event_writer; PRAGMA user_version = 2`)
 		if len(readEvents(t, dir)) > 0 {
 			t.Error("an old recording has events")
@@ -122,7 +126,8 @@ func TestEvents(t *testing.T) {
 // TestOneEventWriter says who may write events into a run.
 func TestOneEventWriter(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{}); err == nil || !strings.Contains(err.Error(), "no recording") {
+	if _, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "no recording") {
 		t.Errorf("events into nothing: %v", err)
 	}
 	o := rundb.EventWriterOptions{Create: &rundb.Meta{}}
@@ -141,7 +146,8 @@ func TestOneEventWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	alter(t, dir, `INSERT INTO event_writer VALUES (1, 'elsewhere', 1, 0, strftime('%s') * 1000000000)`)
-	if _, err := rundb.OpenEvents(t.Context(), dir, o); !errors.Is(err, rundb.ErrEventWriter) || !strings.Contains(err.Error(), "elsewhere") {
+	if _, err := rundb.OpenEvents(t.Context(), dir, o); !errors.Is(err, rundb.ErrEventWriter) ||
+		!strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("a writer elsewhere: %v", err)
 	}
 	alter(t, dir, `UPDATE event_writer SET seen_ns = 1`)
@@ -163,10 +169,13 @@ func TestMLPerfTables(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", query, got, want)
 		}
 	}
-	check(`SELECT group_concat(name) FROM pragma_table_info('events')`, "id,sample_uuid,event_type,timestamp_ns,conversation_id,turn,data")
+	check(`SELECT group_concat(name) FROM pragma_table_info('events')`,
+		"id,sample_uuid,event_type,timestamp_ns,conversation_id,turn,data")
 	check(`SELECT group_concat(name) FROM pragma_table_info('mlperf_events')`, "sample_uuid,event_type,timestamp_ns,data")
-	check(`SELECT group_concat(event_type || ' ' || timestamp_ns) FROM mlperf_events`, "error -5,test_started 1,loadgen_issue_called 2,complete 4")
-	check(`SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE tbl_name = 'events' AND type = 'index' ORDER BY name)`, "events_sample,events_type_time")
+	check(`SELECT group_concat(event_type || ' ' || timestamp_ns) FROM mlperf_events`,
+		"error -5,test_started 1,loadgen_issue_called 2,complete 4")
+	check(`SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE tbl_name = 'events' AND type =
+		'index' ORDER BY name)`, "events_sample,events_type_time")
 	check(`SELECT typeof(data) FROM events WHERE id = 1`, "blob")
 }
 
@@ -188,7 +197,8 @@ func ask(t *testing.T, dir, query string) (got string) {
 func TestReplaceRequests(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, 0, rundb.WriterOptions{})
-	if err := errors.Join(w.Mark(metric.Mark{Name: "warmup", AtNS: 10}), w.Mark(metric.Mark{Name: "profiling", AtNS: 20}), w.Close()); err != nil {
+	if err := errors.Join(w.Mark(metric.Mark{Name: "warmup", AtNS: 10}),
+		w.Mark(metric.Mark{Name: "profiling", AtNS: 20}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	sequence := func(all []rundb.Request, end error) iter.Seq2[*rundb.Request, error] {
@@ -203,10 +213,12 @@ func TestReplaceRequests(t *testing.T) {
 			}
 		}
 	}
-	full := rundb.Request{ID: "a", IssuedNS: 20, UpstreamNS: 21, ByteNS: 22, FirstNS: 23, LastNS: 24, CompleteNS: 25, Status: "ok", Error: "e",
-		Input: 0, Output: 2, AfterFirst: 1, TokenSource: "usage", Finish: "stop", HTTPStatus: 200, RequestID: "x", Endpoint: "/v1", Model: "m",
-		Block: 0, Conversation: "c", Turn: 3}
-	bare := rundb.Request{ID: "b", IssuedNS: 19, Status: "in_flight", Input: -1, Output: -1, AfterFirst: -1, Block: -1, Turn: -1}
+	full := rundb.Request{ID: "a", IssuedNS: 20, UpstreamNS: 21, ByteNS: 22, FirstNS: 23, LastNS: 24, CompleteNS: 25,
+		Status: "ok", Error: "e",
+		Input: 0, Output: 2, AfterFirst: 1, TokenSource: "usage", Finish: "stop", HTTPStatus: 200, RequestID: "x",
+		Endpoint: "/v1", Model: "m", Block: 0, Conversation: "c", Turn: 3}
+	bare := rundb.Request{ID: "b", IssuedNS: 19, Status: "in_flight", Input: -1, Output: -1, AfterFirst: -1,
+		Block: -1, Turn: -1}
 	if err := rundb.ReplaceRequests(t.Context(), dir, sequence([]rundb.Request{bare, bare, bare}, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +241,8 @@ func TestReplaceRequests(t *testing.T) {
 	if d := cmp.Diff(slices.Repeat([]rundb.Request{full, bare}, 150), got); d != "" {
 		t.Error(d)
 	}
-	if n := ask(t, dir, `SELECT count(*) FROM requests WHERE isl IS NULL AND first_ns IS NULL AND block IS NULL AND turn IS NULL AND http_status IS NULL`); n != "150" {
+	if n := ask(t, dir, `SELECT count(*) FROM requests WHERE isl IS NULL AND first_ns IS NULL AND block IS NULL
+		AND turn IS NULL AND http_status IS NULL`); n != "150" {
 		t.Errorf("%s rows with NULL for what is unknown, want 150", n)
 	}
 }
@@ -256,7 +269,8 @@ func TestDiscard(t *testing.T) {
 	dir := t.TempDir()
 	write := func(n int, end func(*rundb.EventWriter) error) {
 		t.Helper()
-		w, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{Source: fmt.Sprint(n), Create: &rundb.Meta{ID: "d"}})
+		w, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{Source: fmt.Sprint(n),
+			Create: &rundb.Meta{ID: "d"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +300,8 @@ func TestDiscard(t *testing.T) {
 		clocks, err1 := r.Clocks(t.Context())
 		stats, err2 := r.EventStats(t.Context())
 		if n != events || len(clocks) != anchors || len(stats) != anchors || err1 != nil || err2 != nil {
-			t.Errorf("%d events, %d clocks, %d statistics, want %d, %d of both (%v, %v)", n, len(clocks), len(stats), events, anchors, err1, err2)
+			t.Errorf("%d events, %d clocks, %d statistics, want %d, %d of both (%v, %v)", n, len(clocks), len(stats),
+				events, anchors, err1, err2)
 		}
 	}
 	write(40, discarded)

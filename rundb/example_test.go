@@ -17,7 +17,8 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	w, err := rundb.Create(dir, rundb.Meta{ID: rundb.NewID(), Tags: map[string]string{"model": "m"}}, rundb.WriterOptions{})
+	w, err := rundb.Create(dir, rundb.Meta{ID: rundb.NewID(), Tags: map[string]string{"model": "m"}},
+		rundb.WriterOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

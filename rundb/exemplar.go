@@ -51,11 +51,12 @@ func (r *Run) Exemplars(ctx context.Context, target int) ([]metric.Exemplar, err
 
 func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, error) {
 	var n int
-	if err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'exemplar'").Scan(&n); err != nil || n == 0 {
+	if err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "+
+		"'exemplar'").Scan(&n); err != nil || n == 0 {
 		return nil, err
 	}
-	rows, err := r.db.QueryContext(ctx, "SELECT slot, labels, value, at_ns, seen_ns FROM exemplar WHERE id BETWEEN ? AND ? ORDER BY id",
-		key(target, 0), key(target, maxPoll))
+	rows, err := r.db.QueryContext(ctx, "SELECT slot, labels, value, at_ns, seen_ns FROM exemplar WHERE id BETWEEN ? "+
+		"AND ? ORDER BY id", key(target, 0), key(target, maxPoll))
 	if err != nil {
 		return nil, err
 	}

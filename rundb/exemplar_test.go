@@ -18,7 +18,8 @@ func nativePoll(target int, values ...uint64) *metric.Snapshot {
 		Families: []metric.Family{{Name: "n", Type: metric.Histogram, Unit: "seconds"}},
 		Series:   []metric.Series{{Family: 0, Labels: metric.NewLabels(metric.Label{Name: "engine", Value: "0"})}},
 		Slots: []metric.SampleID{{Role: metric.RoleCount}, {Role: metric.RoleSum},
-			{Role: metric.RoleNative, Lower: -1e-128, Bound: 1e-128}, {Role: metric.RoleNative, Lower: 0.1, Bound: 0.30000000000000004},
+			{Role: metric.RoleNative, Lower: -1e-128, Bound: 1e-128},
+			{Role: metric.RoleNative, Lower: 0.1, Bound: 0.30000000000000004},
 			{Role: metric.RoleNative, Lower: math.Inf(-1), Bound: -4}, {Role: metric.RoleNative, Lower: 4, Bound: math.Inf(1)},
 			{Role: metric.RoleNative}},
 	}
@@ -42,7 +43,8 @@ func TestNativeSlotsAndExemplars(t *testing.T) {
 	}
 	trace := metric.NewLabels(metric.Label{Name: "trace_id", Value: "a\xffb"})
 	first := nativePoll(1, 5, 6, 1, 2, 3, 4, 5)
-	first.Exemplars = []metric.Exemplar{{Slot: 3, Labels: trace, Value: 0.2, AtNS: 90, SeenNS: 110}, {Slot: 5, Value: math.Inf(1), SeenNS: 110}, {Slot: 4, Value: math.NaN()}}
+	first.Exemplars = []metric.Exemplar{{Slot: 3, Labels: trace, Value: 0.2, AtNS: 90, SeenNS: 110},
+		{Slot: 5, Value: math.Inf(1), SeenNS: 110}, {Slot: 4, Value: math.NaN()}}
 	second := *first
 	second.Seq, second.FirstByteNS, second.DictDelta = 1, 120, metric.DictDelta{}
 	second.Exemplars = []metric.Exemplar{{Slot: 3, Labels: trace, Value: 0.25, SeenNS: 120}}
@@ -78,7 +80,8 @@ func TestNativeSlotsAndExemplars(t *testing.T) {
 	}
 	got, err := r.Exemplars(context.Background(), 1)
 	want := []metric.Exemplar{second.Exemplars[0], first.Exemplars[1]}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b })); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b metric.Labels) bool { return a == b })); err != nil ||
+		diff != "" {
 		t.Errorf("exemplars (-want +got), %v:\n%s", err, diff)
 	}
 	if none, err := r.Exemplars(context.Background(), 0); err != nil || len(none) != 0 {

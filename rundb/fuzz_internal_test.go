@@ -17,7 +17,8 @@ import (
 // fuzzDict is a dictionary with every role, with two histograms interleaved.
 func fuzzDict() *metric.DictDelta {
 	g := &metric.DictDelta{Families: make([]metric.Family, 2), Series: []metric.Series{{}, {}, {Family: 1}}}
-	for _, role := range []metric.Role{metric.RoleBucket, metric.RoleBucket, metric.RoleBucket, metric.RoleCount, metric.RoleSum, metric.RoleCreated} {
+	for _, role := range []metric.Role{metric.RoleBucket, metric.RoleBucket, metric.RoleBucket, metric.RoleCount,
+		metric.RoleSum, metric.RoleCreated} {
 		g.Slots = append(g.Slots, metric.SampleID{Series: 0, Role: role}, metric.SampleID{Series: 1, Role: role})
 	}
 	for i := range 30 {
@@ -121,7 +122,8 @@ func fuzzSeeds() []sections {
 		var b sections
 		var p pollState
 		for i := range 6 {
-			s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 333e6, SentNS: int64(i)*333e6 + 5, FirstByteNS: int64(i)*333e6 + 9, Duration: 44}
+			s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 333e6, SentNS: int64(i)*333e6 + 5,
+				FirstByteNS: int64(i)*333e6 + 9, Duration: 44}
 			if i == 3 {
 				s.Outcome = metric.Timeout
 			}
@@ -167,7 +169,8 @@ func FuzzTail(f *testing.F) {
 // FuzzSlots reads arbitrary bytes as a row of table slots; what can be read is
 // written again and must say the same.
 func FuzzSlots(f *testing.F) {
-	some := []metric.SampleID{{Series: 2, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"}, {Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"},
+	some := []metric.SampleID{{Series: 2, Role: metric.RoleBucket, Bound: 0.5, Text: "0.5"},
+		{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"},
 		{Series: 1, Role: metric.RoleNative, Bound: 1, Lower: -2}, {Integer: true}}
 	f.Add(appendSlots(nil, some), 4)
 	f.Add(appendSlots(nil, some[:1]), 2)

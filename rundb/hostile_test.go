@@ -41,7 +41,8 @@ func FuzzOpen(f *testing.F) {
 	for i := range 5 {
 		s := &metric.Snapshot{Seq: uint64(i), DueNS: int64(i) * 1e9, SentNS: int64(i) * 1e9, Duration: 5, Lines: 1}
 		if i == 0 {
-			s.DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "a"}}, Series: []metric.Series{{}}, Slots: []metric.SampleID{{}}}
+			s.DictDelta = metric.DictDelta{Families: []metric.Family{{Name: "a"}}, Series: []metric.Series{{}},
+				Slots: []metric.SampleID{{}}}
 		}
 		s.Delta = metric.Delta{Full: i == 0, Slots: []uint32{0}, Bits: []uint64{uint64(i)}}
 		if err := w.Record(s); err != nil {

@@ -45,7 +45,8 @@ func TestNothingStaysOpen(t *testing.T) {
 	if len(openFiles(t, dir)) == 0 {
 		t.Fatal("a recording that is open is not seen to be")
 	}
-	if _, err := w.AddTarget(metric.Target{Name: "a", URL: "http://a", Labels: metric.LabelsFromMap(map[string]string{"k": "v"})}); err != nil {
+	if _, err := w.AddTarget(metric.Target{Name: "a", URL: "http://a",
+		Labels: metric.LabelsFromMap(map[string]string{"k": "v"})}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

@@ -44,7 +44,8 @@ func TestMaxBytes(t *testing.T) {
 		t.Errorf("no limit: %s bodies, warnings %v", n, warnings)
 	}
 	n, warnings := record(450_000)
-	if n != "3" || len(warnings) != 1 || warnings[0].Code != "recording_limit" || !strings.Contains(warnings[0].Text, "raise --max-recording") || strings.Contains(warnings[0].Text, "times") {
+	if n != "3" || len(warnings) != 1 || warnings[0].Code != "recording_limit" ||
+		!strings.Contains(warnings[0].Text, "raise --max-recording") || strings.Contains(warnings[0].Text, "times") {
 		t.Errorf("a limit of four and a half: %s bodies, warnings %v", n, warnings)
 	}
 	n, warnings = record(1)

@@ -50,7 +50,8 @@ func newLoad(target int, seed uint64) *load {
 		if i%3 == 2 {
 			typ = metric.Gauge
 		}
-		l.growth.Families = append(l.growth.Families, metric.Family{Name: fmt.Sprintf("vllm:metric_%d", i/3), Type: typ, Help: "Number of things that were counted or are now."})
+		l.growth.Families = append(l.growth.Families, metric.Family{Name: fmt.Sprintf("vllm:metric_%d", i/3), Type: typ,
+			Help: "Number of things that were counted or are now."})
 		for engine := 0; engine < 3 && len(l.growth.Slots) < loadSlots; engine++ {
 			l.plain = append(l.plain, uint32(len(l.growth.Slots)))
 			l.growth.Series = append(l.growth.Series, metric.Series{Family: f, Labels: l.labels(engine)})
@@ -64,17 +65,20 @@ func newLoad(target int, seed uint64) *load {
 }
 
 func (l *load) labels(engine int) metric.Labels {
-	return metric.NewLabels(metric.Label{Name: "engine", Value: strconv.Itoa(engine)}, metric.Label{Name: "model_name", Value: "meta-llama/Llama-3.1-8B-Instruct"})
+	return metric.NewLabels(metric.Label{Name: "engine", Value: strconv.Itoa(engine)},
+		metric.Label{Name: "model_name", Value: "meta-llama/Llama-3.1-8B-Instruct"})
 }
 
 func (l *load) addHist(h int) {
 	g := &l.growth
 	if h%3 == 0 {
-		g.Families = append(g.Families, metric.Family{Name: fmt.Sprintf("vllm:latency_%d_seconds", h/3), Type: metric.Histogram, Help: "Histogram of a latency in seconds."})
+		g.Families = append(g.Families, metric.Family{Name: fmt.Sprintf("vllm:latency_%d_seconds", h/3),
+			Type: metric.Histogram, Help: "Histogram of a latency in seconds."})
 	}
 	series := len(g.Series)
 	g.Series = append(g.Series, metric.Series{Family: len(g.Families) - 1, Labels: l.labels(h % 3)})
-	x := hist{first: uint32(len(g.Slots)), scale: math.Exp(l.rnd.NormFloat64() * 2), rate: 1.6, whole: h/3%5 == 1 || h/3%5 == 3}
+	x := hist{first: uint32(len(g.Slots)), scale: math.Exp(l.rnd.NormFloat64() * 2), rate: 1.6, whole: h/3%5 == 1 ||
+		h/3%5 == 3}
 	switch h / 3 {
 	case 3:
 		x.rate = 30 // tokens of an iteration
@@ -88,7 +92,8 @@ func (l *load) addHist(h int) {
 	for b := range n {
 		bound := x.scale * math.Pow(10, float64(b-n/3)/float64(n)*4)
 		x.bounds = append(x.bounds, bound)
-		g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: metric.RoleBucket, Bound: bound, Text: strconv.FormatFloat(bound, 'g', -1, 64)})
+		g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: metric.RoleBucket, Bound: bound,
+			Text: strconv.FormatFloat(bound, 'g', -1, 64)})
 	}
 	g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
 	for _, r := range []metric.Role{metric.RoleCount, metric.RoleSum, metric.RoleCreated} {

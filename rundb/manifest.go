@@ -134,7 +134,8 @@ func ReadManifest(dir string) (Manifest, error) {
 	case m.Schema < 1:
 		return Manifest{}, fmt.Errorf("read manifest %s: not a manifest of scrapestat", path)
 	case m.Schema > ManifestVersion:
-		return Manifest{}, fmt.Errorf("read manifest %s: written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat", path, m.Schema, ManifestVersion)
+		return Manifest{}, fmt.Errorf("read manifest %s: written by a newer scrapestat (schema %d, this program reads up "+
+			"to %d): update scrapestat", path, m.Schema, ManifestVersion)
 	}
 	return m, nil
 }

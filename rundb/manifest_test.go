@@ -23,8 +23,9 @@ func TestManifest(t *testing.T) {
 	m := rundb.Manifest{
 		Version: "1.0", RunID: "id", Command: []string{"scrapestat", "collect", "a<b>&c"},
 		Tags: map[string]string{"z": "1", "a": "2"}, Started: start.In(time.FixedZone("X", 3600)),
-		Host:    rundb.HostFacts{Hostname: "h", OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"},
-		Targets: []rundb.ManifestTarget{{URL: "http://a/metrics", Source: "prometheus", First: start, Last: start.Add(time.Second), Polls: 4, Stored: 3}, {URL: "http://b", Source: "triton"}},
+		Host: rundb.HostFacts{Hostname: "h", OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"},
+		Targets: []rundb.ManifestTarget{{URL: "http://a/metrics", Source: "prometheus", First: start,
+			Last: start.Add(time.Second), Polls: 4, Stored: 3}, {URL: "http://b", Source: "triton"}},
 		Options: map[string]any{"interval": "333ms", "strict": true}, Limits: map[string]int64{"max-body": 1 << 60},
 		Exports:  []rundb.ExportedFile{{Name: "x.json", Format: "json", Bytes: 3, SHA256: "00ff"}},
 		Warnings: []metric.Warning{{Code: "c", Text: "t"}},
@@ -64,7 +65,8 @@ func TestManifest(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rundb.ReadManifest(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, err := rundb.ReadManifest(dir); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}

@@ -70,7 +70,8 @@ func foreignEvents(ctx context.Context, path string, next func(*metric.Event) bo
 func openForeign(ctx context.Context, path string) (*sql.DB, error) {
 	var last error
 	for _, mode := range []string{"ro", "immutable"} {
-		db, err := sql.Open("sqlite", dsn(path, mode, "query_only(1)", "trusted_schema(0)", "cell_size_check(1)", "mmap_size(0)"))
+		db, err := sql.Open("sqlite", dsn(path, mode, "query_only(1)", "trusted_schema(0)", "cell_size_check(1)",
+			"mmap_size(0)"))
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +88,8 @@ func openForeign(ctx context.Context, path string) (*sql.DB, error) {
 // foreignQuery makes the query for the columns that table events has.
 func foreignQuery(ctx context.Context, db *sql.DB) (string, error) {
 	var kind, text string
-	err := db.QueryRowContext(ctx, "SELECT type, coalesce(substr(sql, 1, 200), '') FROM sqlite_schema WHERE name = 'events' COLLATE NOCASE AND type IN ('table', 'view')").Scan(&kind, &text)
+	err := db.QueryRowContext(ctx, "SELECT type, coalesce(substr(sql, 1, 200), '') FROM sqlite_schema WHERE name = "+
+		"'events' COLLATE NOCASE AND type IN ('table', 'view')").Scan(&kind, &text)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", errors.New("no table events: not a database of MLPerf's endpoints benchmark")
@@ -111,8 +113,9 @@ func foreignQuery(ctx context.Context, db *sql.DB) (string, error) {
 		}
 		return missing
 	}
-	return fmt.Sprintf(`SELECT coalesce(substr(CAST(sample_uuid AS TEXT), 1, %[1]d), ''), coalesce(substr(CAST(event_type AS TEXT), 1, %[1]d), ''),
-		typeof(timestamp_ns) = 'integer', CAST(timestamp_ns AS INTEGER),
+	return fmt.Sprintf(`SELECT coalesce(substr(CAST(sample_uuid AS TEXT), 1, %[1]d), ''),
+		coalesce(substr(CAST(event_type AS TEXT), 1, %[1]d), ''), typeof(timestamp_ns) = 'integer',
+		CAST(timestamp_ns AS INTEGER),
 		coalesce(substr(CAST(%[2]s AS TEXT), 1, %[1]d), ''), CAST(%[3]s AS INTEGER),
 		CASE WHEN length(data) > %[4]d THEN '%[5]s' ELSE CAST(data AS BLOB) END FROM events ORDER BY %[6]s`,
 		maxForeignText, or("conversation_id", "''"), or("turn", "NULL"), maxForeignData, oversizeData, or("id", "rowid")), nil

@@ -44,11 +44,13 @@ func foreignAll(path string) (all []metric.Event, err error) {
 
 const (
 	oldEvents = "CREATE TABLE events (sample_uuid TEXT, event_type TEXT, timestamp_ns INTEGER, data BLOB)"
-	newEvents = "CREATE TABLE events (id INTEGER PRIMARY KEY, sample_uuid TEXT, event_type TEXT, timestamp_ns BIGINT, conversation_id TEXT, turn INTEGER, data BLOB)"
+	newEvents = "CREATE TABLE events (id INTEGER PRIMARY KEY, sample_uuid TEXT, event_type TEXT, timestamp_ns BIGINT, " +
+		"conversation_id TEXT, turn INTEGER, data BLOB)"
 )
 
 func TestForeignEvents(t *testing.T) {
-	all, err := foreignAll(foreign(t, oldEvents, `INSERT INTO events VALUES ('a', 'complete', 5, '"x"'), (NULL, 'error', 3, NULL), ('b', 'complete', 1.5, ''), ('c', 'complete', 'soon', '')`))
+	all, err := foreignAll(foreign(t, oldEvents, `INSERT INTO events VALUES ('a', 'complete', 5, '"x"'), (NULL,
+		'error', 3, NULL), ('b', 'complete', 1.5, ''), ('c', 'complete', 'soon', '')`))
 	if err != nil || len(all) != 4 {
 		t.Fatalf("got %d events, %v", len(all), err)
 	}
@@ -61,11 +63,14 @@ func TestForeignEvents(t *testing.T) {
 	if all[2].Type != "" || all[3].Type != "" {
 		t.Errorf("times that are no integers: got %+v, %+v, want no type", all[2], all[3])
 	}
-	all, err = foreignAll(foreign(t, newEvents, `INSERT INTO events VALUES (2, 'b', 'sample.issued', 9, 'c', 4, 'null'), (1, 'a', 'sample.issued', 10, '', NULL, x'')`))
-	if err != nil || len(all) != 2 || all[0].Sample != "a" || all[1].Conversation != "c" || all[1].Turn != 4 || !all[1].HasTurn || all[0].HasTurn {
+	all, err = foreignAll(foreign(t, newEvents, `INSERT INTO events VALUES (2, 'b', 'sample.issued', 9, 'c', 4,
+		'null'), (1, 'a', 'sample.issued', 10, '', NULL, x'')`))
+	if err != nil || len(all) != 2 || all[0].Sample != "a" || all[1].Conversation != "c" || all[1].Turn != 4 ||
+		!all[1].HasTurn || all[0].HasTurn {
 		t.Errorf("got %+v, %v", all, err)
 	}
-	all, err = foreignAll(foreign(t, oldEvents, "INSERT INTO events VALUES (printf('%.*c', 9000, 'x'), 'complete', 1, zeroblob(70000000))"))
+	all, err = foreignAll(foreign(t, oldEvents, "INSERT INTO events VALUES (printf('%.*c', 9000, 'x'), 'complete', 1, "+
+		"zeroblob(70000000))"))
 	if err != nil || len(all) != 1 || len(all[0].Sample) != 4096 || string(all[0].Data) != "(too long)" {
 		t.Errorf("huge row: got %d events, %v", len(all), err)
 	}
@@ -80,7 +85,8 @@ func TestForeignEventsRefuses(t *testing.T) {
 	}
 	check(foreign(t, "CREATE TABLE other (a)"), "no table events")
 	check(foreign(t, "CREATE TABLE t (a)", "CREATE VIEW events AS SELECT a AS sample_uuid FROM t"), "no plain table")
-	check(foreign(t, "CREATE VIRTUAL TABLE events USING fts5(sample_uuid, event_type, timestamp_ns, data)"), "no plain table")
+	check(foreign(t, "CREATE VIRTUAL TABLE events USING fts5(sample_uuid, event_type, timestamp_ns, data)"),
+		"no plain table")
 	check(foreign(t, "CREATE TABLE events (sample_uuid, event_type, data)"), "no column timestamp_ns")
 	check(filepath.Join(t.TempDir(), "none.db"), "no such file")
 	check(t.TempDir(), "not a file")
@@ -110,7 +116,8 @@ func TestForeignEventsReadOnly(t *testing.T) {
 
 // FuzzForeignEvents damages a database.
 func FuzzForeignEvents(f *testing.F) {
-	good, err := os.ReadFile(foreign(f, newEvents, "INSERT INTO events VALUES (1, 'a', 'sample.issued', 9, 'c', 4, 'null')"))
+	good, err := os.ReadFile(foreign(f, newEvents, "INSERT INTO events VALUES (1, 'a', 'sample.issued', 9, 'c', 4, "+
+		"'null')"))
 	if err != nil {
 		f.Fatal(err)
 	}

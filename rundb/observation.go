@@ -33,7 +33,8 @@ func (w *Writer) noteObservations(t *targetState, s *metric.Snapshot) {
 
 var errObservation = errors.New("an observation is of a series that the target does not have")
 
-const insertObservation = "INSERT INTO observation (target, poll, n, line, series, at_ns, value, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+const insertObservation = "INSERT INTO observation (target, poll, n, line, series, at_ns, value, request) VALUES " +
+	"(?, ?, ?, ?, ?, ?, ?, ?)"
 
 // insert writes the rows.
 func (o *observations) insert(s *sql.Stmt) error {
@@ -64,22 +65,25 @@ func (o *observations) insert(s *sql.Stmt) error {
 // table for them.
 func (r *Run) loadObserved(ctx context.Context, tx *sql.Tx) error {
 	var tables int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'observation'").Scan(&tables); err != nil || tables == 0 {
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "+
+		"'observation'").Scan(&tables); err != nil || tables == 0 {
 		return err
 	}
 	r.observed = map[int]bool{}
-	return each(ctx, tx, "SELECT id FROM target t WHERE EXISTS (SELECT 1 FROM observation o WHERE o.target = t.id)", func(scan func(...any) error) error {
-		var id int
-		err := scan(&id)
-		r.observed[id] = true
-		return err
-	})
+	return each(ctx, tx, "SELECT id FROM target t WHERE EXISTS (SELECT 1 FROM observation o WHERE o.target = t.id)",
+		func(scan func(...any) error) error {
+			var id int
+			err := scan(&id)
+			r.observed[id] = true
+			return err
+		})
 }
 
 // observations loads the events of the next poll into s.
 func (w *walk) observations(ctx context.Context, s *metric.Snapshot) (err error) {
 	s.Observations = s.Observations[:0]
-	rows, err := w.r.db.QueryContext(ctx, "SELECT line, series, at_ns, value, request FROM observation WHERE target = ? AND poll = ? ORDER BY n", w.target, w.next)
+	rows, err := w.r.db.QueryContext(ctx, "SELECT line, series, at_ns, value, request FROM observation WHERE target = "+
+		"? AND poll = ? ORDER BY n", w.target, w.next)
 	if err != nil {
 		return err
 	}

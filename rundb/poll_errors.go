@@ -76,12 +76,14 @@ func (x *countedWarning) add(c *conn, code, text string) error {
 // keepBody writes a body unless the file is as large as it may be.
 func (c *conn) keepBody(r bodyRow) error {
 	var pages, size int64
-	err := c.c.QueryRowContext(context.Background(), "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size)
+	err := c.c.QueryRowContext(context.Background(),
+		"SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size)
 	if err != nil {
 		return err
 	}
 	if pages*size+int64(len(r.packed)) > c.maxBytes {
-		return c.leftOut.add(c, "recording_limit", fmt.Sprintf("the body of an answer was not kept, its samples were: the recording would be larger than %d bytes; raise --max-recording", c.maxBytes))
+		return c.leftOut.add(c, "recording_limit", fmt.Sprintf("the body of an answer was not kept, its samples were: the "+
+			"recording would be larger than %d bytes; raise --max-recording", c.maxBytes))
 	}
 	_, err = c.body.Exec(r.key, r.size, r.packed)
 	return err

@@ -49,7 +49,8 @@ const killTargets = 3
 // childRecord records as fast as it can and says, after every commit it knows
 // of, how many polls each target has.
 func childRecord(dir string) error {
-	w, err := rundb.Create(dir, rundb.Meta{ID: "kill"}, rundb.WriterOptions{BlockPolls: 25, CommitEvery: 3 * time.Millisecond})
+	w, err := rundb.Create(dir, rundb.Meta{ID: "kill"},
+		rundb.WriterOptions{BlockPolls: 25, CommitEvery: 3 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,8 @@ func childMark(dir string) error {
 func TestMarks(t *testing.T) {
 	dir := t.TempDir()
 	seen := make(chan metric.Mark, 100)
-	w := create(t, dir, 1, rundb.WriterOptions{CommitEvery: 5 * time.Millisecond, OnMark: func(m metric.Mark) { seen <- m }})
+	w := create(t, dir, 1, rundb.WriterOptions{CommitEvery: 5 * time.Millisecond,
+		OnMark: func(m metric.Mark) { seen <- m }})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +204,8 @@ func TestMarks(t *testing.T) {
 		t.Errorf("mark %v was reported once too often", m)
 	}
 	marks := open(t, dir).Marks()
-	if len(marks) < 41 || marks[0].Name != "foreign 0" || marks[2].Name != "foreign 1" || marks[len(marks)-1].Name != "own" {
+	if len(marks) < 41 || marks[0].Name != "foreign 0" || marks[2].Name != "foreign 1" ||
+		marks[len(marks)-1].Name != "own" {
 		t.Errorf("got %d marks, from %v to %v", len(marks), marks[0], marks[len(marks)-1])
 	}
 
@@ -212,7 +215,8 @@ func TestMarks(t *testing.T) {
 	if marks := open(t, dir).Marks(); marks[len(marks)-1].Name != "late" {
 		t.Errorf("the last mark is %v", marks[len(marks)-1])
 	}
-	if err := rundb.AddMark(t.TempDir(), metric.Mark{Name: "x"}); err == nil || !strings.Contains(err.Error(), "no recording there") {
+	if err := rundb.AddMark(t.TempDir(), metric.Mark{Name: "x"}); err == nil ||
+		!strings.Contains(err.Error(), "no recording there") {
 		t.Errorf("mark without a recording: got %v", err)
 	}
 }

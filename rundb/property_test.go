@@ -58,7 +58,8 @@ func (x *source) grow(t *rapid.T) metric.DictDelta {
 	var g metric.DictDelta
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a\x00b", "\xff\xfe", "é", "<script>"}))
 	for range rapid.IntRange(0, 2).Draw(t, "families") {
-		g.Families = append(g.Families, metric.Family{Name: text.Draw(t, "name"), Type: metric.Type(rapid.IntRange(0, 7).Draw(t, "type")),
+		g.Families = append(g.Families, metric.Family{Name: text.Draw(t, "name"),
+			Type: metric.Type(rapid.IntRange(0, 7).Draw(t, "type")),
 			Help: text.Draw(t, "help"), Unit: text.Draw(t, "unit")})
 	}
 	if n := len(x.dict.Families) + len(g.Families); n > 0 {
@@ -69,7 +70,8 @@ func (x *source) grow(t *rapid.T) metric.DictDelta {
 	}
 	if n := len(x.dict.Series) + len(g.Series); n > 0 {
 		for range rapid.IntRange(0, 9).Draw(t, "slots") {
-			s := metric.SampleID{Series: rapid.IntRange(0, n-1).Draw(t, "series of slot"), Role: metric.Role(rapid.IntRange(0, 5).Draw(t, "role"))}
+			s := metric.SampleID{Series: rapid.IntRange(0, n-1).Draw(t, "series of slot"),
+				Role: metric.Role(rapid.IntRange(0, 5).Draw(t, "role"))}
 			s.Integer = rapid.IntRange(0, 3).Draw(t, "integer") == 0
 			s.Bound = rapid.OneOf(rapid.Just(0.0), rapid.Float64(), rapid.SampledFrom(oddFloats)).Draw(t, "bound")
 			s.Text = rapid.OneOf(rapid.Just(fmt.Sprint(s.Bound)), text).Draw(t, "text")
@@ -88,7 +90,8 @@ func (x *source) next(t *rapid.T) *metric.Snapshot {
 	s.SentNS = s.DueNS + rapid.Int64Range(-5, 1e9).Draw(t, "late")
 	s.FirstByteNS = rapid.SampledFrom([]int64{0, s.SentNS + 1e6, s.SentNS - 7}).Draw(t, "first byte")
 	s.Duration = time.Duration(rapid.Int64Range(0, 1e10).Draw(t, "took"))
-	s.Outcome = rapid.SampledFrom([]metric.Outcome{metric.OK, metric.OK, metric.OK, metric.Partial, metric.Timeout, metric.HTTPError}).Draw(t, "outcome")
+	s.Outcome = rapid.SampledFrom([]metric.Outcome{metric.OK, metric.OK, metric.OK, metric.Partial, metric.Timeout,
+		metric.HTTPError}).Draw(t, "outcome")
 	s.Status = rapid.SampledFrom([]int{0, 200, 200, 500}).Draw(t, "status")
 	s.BodyBytes, s.Lines = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), rapid.IntRange(0, 1000).Draw(t, "lines")
 	s.Duplicate = rapid.Bool().Draw(t, "duplicate")
@@ -150,7 +153,8 @@ func TestAnyStream(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		w, err := rundb.Create(dir, rundb.Meta{}, rundb.WriterOptions{BlockPolls: rapid.IntRange(1, 12).Draw(rt, "polls per block")})
+		w, err := rundb.Create(dir, rundb.Meta{}, rundb.WriterOptions{BlockPolls: rapid.IntRange(1, 12).Draw(rt,
+			"polls per block")})
 		if err != nil {
 			rt.Fatal(err)
 		}

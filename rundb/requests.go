@@ -79,7 +79,8 @@ func replaceRequests(ctx context.Context, c *sql.Conn, x *inserter, all iter.Seq
 		return err
 	}
 	_, err := c.ExecContext(ctx, `UPDATE requests SET phase = coalesce(
-		(SELECT name FROM mark WHERE at_ns <= issued_ns ORDER BY at_ns DESC, id DESC LIMIT 1), '') WHERE phase = '' AND issued_ns IS NOT NULL;
+		(SELECT name FROM mark WHERE at_ns <= issued_ns ORDER BY at_ns DESC, id DESC LIMIT 1), '')
+		WHERE phase = '' AND issued_ns IS NOT NULL;
 		CREATE INDEX IF NOT EXISTS requests_sample ON requests (sample_uuid);`+eventIndexes)
 	return err
 }
@@ -92,27 +93,29 @@ func (r *Request) appendRow(args []any) []any {
 		}
 		return n
 	}
-	return append(args, utf8Text(r.ID), orNull(r.IssuedNS, 0), orNull(r.FirstNS, 0), orNull(r.LastNS, 0), orNull(r.CompleteNS, 0),
-		utf8Text(r.Status), utf8Text(r.Error), orNull(int64(r.Input), -1), orNull(int64(r.Output), -1), orNull(int64(r.AfterFirst), -1),
-		utf8Text(r.TokenSource), utf8Text(r.Finish), orNull(int64(r.HTTPStatus), 0), utf8Text(r.RequestID), utf8Text(r.Endpoint),
-		utf8Text(r.Model), utf8Text(r.Phase), orNull(int64(r.Block), -1), orNull(r.UpstreamNS, 0), orNull(r.ByteNS, 0), utf8Text(r.Conversation),
-		orNull(int64(r.Turn), -1))
+	return append(args, utf8Text(r.ID), orNull(r.IssuedNS, 0), orNull(r.FirstNS, 0), orNull(r.LastNS, 0),
+		orNull(r.CompleteNS, 0), utf8Text(r.Status), utf8Text(r.Error), orNull(int64(r.Input), -1),
+		orNull(int64(r.Output), -1), orNull(int64(r.AfterFirst), -1), utf8Text(r.TokenSource), utf8Text(r.Finish),
+		orNull(int64(r.HTTPStatus), 0), utf8Text(r.RequestID), utf8Text(r.Endpoint), utf8Text(r.Model),
+		utf8Text(r.Phase), orNull(int64(r.Block), -1), orNull(r.UpstreamNS, 0), orNull(r.ByteNS, 0),
+		utf8Text(r.Conversation), orNull(int64(r.Turn), -1))
 }
 
 // Requests returns the rows of table requests, which is empty until somebody made
 // it with [ReplaceRequests]. A row is valid until the next one. An error ends the
 // sequence.
 func (r *Run) Requests(ctx context.Context) iter.Seq2[*Request, error] {
-	const query = `SELECT sample_uuid, coalesce(issued_ns, 0), coalesce(first_ns, 0), coalesce(last_ns, 0), coalesce(complete_ns, 0), status,
-		error_type, coalesce(isl, -1), coalesce(osl, -1), coalesce(osl_after_first, -1), token_source, finish_reason, coalesce(http_status, 0),
-		x_request_id, endpoint, model, phase, coalesce(block, -1), coalesce(upstream_ns, 0), coalesce(byte_ns, 0), conversation_id,
-		coalesce(turn, -1) FROM requests ORDER BY id`
+	const query = `SELECT sample_uuid, coalesce(issued_ns, 0), coalesce(first_ns, 0), coalesce(last_ns, 0),
+		coalesce(complete_ns, 0), status, error_type, coalesce(isl, -1), coalesce(osl, -1),
+		coalesce(osl_after_first, -1), token_source, finish_reason, coalesce(http_status, 0), x_request_id,
+		endpoint, model, phase, coalesce(block, -1), coalesce(upstream_ns, 0), coalesce(byte_ns, 0),
+		conversation_id, coalesce(turn, -1) FROM requests ORDER BY id`
 	return func(yield func(*Request, error) bool) {
 		var q Request
 		scan := func(rows *sql.Rows) error {
-			return rows.Scan(&q.ID, &q.IssuedNS, &q.FirstNS, &q.LastNS, &q.CompleteNS, &q.Status, &q.Error, &q.Input, &q.Output, &q.AfterFirst,
-				&q.TokenSource, &q.Finish, &q.HTTPStatus, &q.RequestID, &q.Endpoint, &q.Model, &q.Phase, &q.Block, &q.UpstreamNS, &q.ByteNS,
-				&q.Conversation, &q.Turn)
+			return rows.Scan(&q.ID, &q.IssuedNS, &q.FirstNS, &q.LastNS, &q.CompleteNS, &q.Status, &q.Error, &q.Input,
+				&q.Output, &q.AfterFirst, &q.TokenSource, &q.Finish, &q.HTTPStatus, &q.RequestID, &q.Endpoint, &q.Model,
+				&q.Phase, &q.Block, &q.UpstreamNS, &q.ByteNS, &q.Conversation, &q.Turn)
 		}
 		r.rows(ctx, query, nil, scan, func(err error) bool {
 			if err != nil {

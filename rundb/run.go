@@ -63,7 +63,8 @@ func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 	// A recording may come from anywhere: its schema gets no say.
 	readPragmas := []string{"query_only(1)", "trusted_schema(0)", "cell_size_check(1)"}
 	db, err := openExisting(ctx, dir, "ro", readPragmas...)
-	if err == nil || !strings.Contains(err.Error(), "unable to open database file") && !strings.Contains(err.Error(), "readonly") {
+	if err == nil || !strings.Contains(err.Error(), "unable to open database file") &&
+		!strings.Contains(err.Error(), "readonly") {
 		return db, err
 	}
 	if holds(dir, FileName+"-journal") {
@@ -73,7 +74,8 @@ func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 		return openExisting(ctx, dir, "ro", readPragmas...)
 	}
 	if holds(dir, FileName+"-wal") {
-		return nil, fmt.Errorf("%w: it was not closed, and reading it takes a directory that can be written: copy %s* to one", err, FileName)
+		return nil, fmt.Errorf("%w: it was not closed, and reading it takes a directory that can be written: copy %s* to "+
+			"one", err, FileName)
 	}
 	return openExisting(ctx, dir, "immutable", readPragmas...)
 }
@@ -95,7 +97,8 @@ func undo(ctx context.Context, dir string) error {
 	}
 	db, err := openExisting(ctx, dir, "rw")
 	if err != nil {
-		return fmt.Errorf("%w: a process was killed while it added to it, and undoing that takes a directory that can be written: copy %s* to one", err, FileName)
+		return fmt.Errorf("%w: a process was killed while it added to it, and undoing that takes a directory that can be "+
+			"written: copy %s* to one", err, FileName)
 	}
 	return db.Close()
 }
@@ -112,7 +115,8 @@ func (r *Run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx), r.loadTargets(ctx, tx), r.loadLives(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
+	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx),
+		r.loadTargets(ctx, tx), r.loadLives(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
 	if err == nil {
 		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx), r.loadEvents(ctx, tx))
 	}
@@ -162,7 +166,8 @@ func (r *Run) loadTargets(ctx context.Context, tx *sql.Tx) error {
 	}
 	for t := range r.targets {
 		var last sql.NullInt64
-		if err := tx.QueryRowContext(ctx, "SELECT max(id) FROM block WHERE id BETWEEN ? AND ?", key(t, 0), key(t, maxPoll)).Scan(&last); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT max(id) FROM block WHERE id BETWEEN ? AND ?", key(t, 0),
+			key(t, maxPoll)).Scan(&last); err != nil {
 			return err
 		}
 		if !last.Valid {

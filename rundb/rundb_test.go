@@ -19,7 +19,9 @@ func diff(want, got *metric.Snapshot) string {
 	if slices.Equal(a.Delta.Slots, b.Delta.Slots) && slices.Equal(a.Delta.Bits, b.Delta.Bits) {
 		a.Delta.Slots, a.Delta.Bits, b.Delta.Slots, b.Delta.Bits = nil, nil, nil, nil // reflection over them is slow
 	}
-	if slices.Equal(a.DictDelta.Families, b.DictDelta.Families) && slices.Equal(a.DictDelta.Series, b.DictDelta.Series) && slices.EqualFunc(a.DictDelta.Slots, b.DictDelta.Slots, sameSlot) {
+	if slices.Equal(a.DictDelta.Families, b.DictDelta.Families) &&
+		slices.Equal(a.DictDelta.Series, b.DictDelta.Series) &&
+		slices.EqualFunc(a.DictDelta.Slots, b.DictDelta.Slots, sameSlot) {
 		a.DictDelta, b.DictDelta = metric.DictDelta{}, metric.DictDelta{}
 	}
 	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
@@ -40,7 +42,8 @@ func create(t testing.TB, dir string, targets int, o rundb.WriterOptions) *rundb
 	}
 	t.Cleanup(func() { w.Close() })
 	for i := range targets {
-		if got, err := w.AddTarget(metric.Target{URL: "http://127.0.0.1:1/metrics", Source: "prometheus"}); err != nil || got != i {
+		if got, err := w.AddTarget(metric.Target{URL: "http://127.0.0.1:1/metrics", Source: "prometheus"}); err != nil ||
+			got != i {
 			t.Fatalf("add target: got %d, %v, want %d", got, err, i)
 		}
 	}

@@ -52,12 +52,14 @@ CREATE TABLE body (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, poll INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
   bytes INTEGER NOT NULL, zstd BLOB NOT NULL) STRICT;
 CREATE TABLE observation (target INTEGER NOT NULL, poll INTEGER NOT NULL, n INTEGER NOT NULL, line INTEGER NOT NULL,
-  series INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, request TEXT, PRIMARY KEY (target, poll, n)) STRICT, WITHOUT ROWID;
+  series INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, request TEXT, PRIMARY KEY (target,
+  	poll, n)) STRICT, WITHOUT ROWID;
 CREATE TABLE exemplar (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, slot INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
   seen_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL, value REAL NOT NULL, labels ANY NOT NULL) STRICT;
 CREATE TABLE target_labels (target INTEGER PRIMARY KEY, labels ANY NOT NULL) STRICT;
-CREATE TABLE life (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, at_ns INTEGER NOT NULL, gone INTEGER NOT NULL, reason TEXT NOT NULL) STRICT;
+CREATE TABLE life (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, at_ns INTEGER NOT NULL,
+  gone INTEGER NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL) STRICT;
 CREATE VIEW named_series AS
@@ -88,7 +90,8 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no recording there (want a directory that scrapestat collect wrote)", filepath.Join(dir, FileName))
+		return nil, fmt.Errorf("%s: no recording there (want a directory that scrapestat collect wrote)",
+			filepath.Join(dir, FileName))
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -117,7 +120,8 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if version > SchemaVersion {
-		return fmt.Errorf("written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat", version, SchemaVersion)
+		return fmt.Errorf("written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat",
+			version, SchemaVersion)
 	}
 	if version < 1 {
 		return fmt.Errorf("schema %d: the recording was never completed", version)

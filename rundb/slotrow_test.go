@@ -46,7 +46,8 @@ func toVersion1(t *testing.T, dir string, slots []metric.SampleID) {
 		default:
 			bound, text = s.Bound, s.Text
 		}
-		exec("INSERT INTO slot (id, series, role, bound, text, integer) VALUES (?, ?, ?, ?, ?, ?)", i, s.Series, int(s.Role), bound, text, s.Integer)
+		exec("INSERT INTO slot (id, series, role, bound, text, integer) VALUES (?, ?, ?, ?, ?, ?)", i, s.Series,
+			int(s.Role), bound, text, s.Integer)
 	}
 }
 
@@ -56,8 +57,9 @@ func TestVersion1(t *testing.T) {
 	w := create(t, dir, 1, rundb.WriterOptions{})
 	want := tape(0, 20, false)
 	g := &want[0].DictDelta
-	odd := []metric.SampleID{{Integer: true}, {Series: 3, Role: metric.RoleQuantile, Bound: math.Copysign(0, -1), Text: "-0"},
-		{Series: 3, Role: metric.RoleQuantile, Bound: math.NaN(), Text: "nan"}, {Role: metric.RoleQuantile, Text: "0.0"}}
+	odd := []metric.SampleID{{Integer: true}, {Series: 3, Role: metric.RoleQuantile, Bound: math.Copysign(0, -1),
+		Text: "-0"}, {Series: 3, Role: metric.RoleQuantile, Bound: math.NaN(), Text: "nan"},
+		{Role: metric.RoleQuantile, Text: "0.0"}}
 	g.Slots = append(append([]metric.SampleID{}, g.Slots...), odd...)
 	for _, s := range want {
 		if err := w.Record(s); err != nil {
@@ -73,7 +75,8 @@ func TestVersion1(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want[n].DictDelta.Slots, got.DictDelta.Slots, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want[n].DictDelta.Slots, got.DictDelta.Slots, cmpopts.EquateNaNs(),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("slots of poll %d (-recorded +read):\n%s", n, diff)
 		}
 		if diff := cmp.Diff(want[n].Delta, got.Delta, cmpopts.EquateEmpty()); diff != "" {

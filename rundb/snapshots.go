@@ -72,7 +72,8 @@ type blockRow struct {
 }
 
 func (w *walk) all(ctx context.Context) error {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecodeAllCapLimit(true))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return err
 	}
@@ -87,8 +88,8 @@ func (w *walk) all(ctx context.Context) error {
 	for at := key(w.target, 0); at <= w.r.last[w.target]; {
 		var b blockRow
 		var id int64
-		err := next.QueryRowContext(ctx, at, w.r.last[w.target]).Scan(&id, &b.polls, &b.dict.families, &b.dict.series, &b.dict.slots,
-			&b.packed[0], &b.packed[1], &b.packed[2], &b.packed[3])
+		err := next.QueryRowContext(ctx, at, w.r.last[w.target]).Scan(&id, &b.polls, &b.dict.families, &b.dict.series,
+			&b.dict.slots, &b.packed[0], &b.packed[1], &b.packed[2], &b.packed[3])
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}
@@ -291,7 +292,8 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 // incident loads the texts of a poll.
 func (w *walk) incident(ctx context.Context, s *metric.Snapshot) error {
 	var drops, warnings sql.NullString
-	err := w.r.db.QueryRowContext(ctx, "SELECT err, drops, warnings FROM incident WHERE id = ?", key(w.target, w.next)).Scan(&s.Err, &drops, &warnings)
+	err := w.r.db.QueryRowContext(ctx, "SELECT err, drops, warnings FROM incident WHERE id = ?",
+		key(w.target, w.next)).Scan(&s.Err, &drops, &warnings)
 	if errors.Is(err, sql.ErrNoRows) {
 		return damageError{errors.New("its row in table incident is missing")}
 	}

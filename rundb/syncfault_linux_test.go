@@ -154,7 +154,8 @@ func syncFails(t *testing.T) {
 	for n := 1; n <= syncs; n += step {
 		child(n)
 	}
-	faults.Figure(t, "sync", fmt.Sprintf("%d syncs of a recording and of its events, %d of them failed with EIO, one in each run: every failure was told, no poll is missing", syncs, (syncs+step-1)/step),
+	faults.Figure(t, "sync", fmt.Sprintf("%d syncs of a recording and of its events, %d of them failed with EIO, one "+
+		"in each run: every failure was told, no poll is missing", syncs, (syncs+step-1)/step),
 		"SCRAPESTAT_POINTS=1 go test ./rundb -run TestCatalogueSync -v")
 }
 
@@ -170,7 +171,8 @@ func recordWithFault(t *testing.T, n int64) {
 	polls, warned, err := recordSyncs(dir)
 	failed := n > 0 && syncs.Load() >= n
 	t.Logf("syncs: %d, error: %v, warned: %q", syncs.Load(), err, warned)
-	told := err != nil && strings.Contains(err.Error(), "I/O error") || strings.Contains(warned, "sync_failed") && strings.Contains(warned, "at risk")
+	told := err != nil && strings.Contains(err.Error(), "I/O error") || strings.Contains(warned, "sync_failed") &&
+		strings.Contains(warned, "at risk")
 	if told != failed {
 		t.Errorf("sync %d of %d failed: %v; told: %v", n, syncs.Load(), failed, told)
 	}

@@ -40,7 +40,8 @@ func (r *Run) Lives(target int) []metric.TargetEvent {
 func (r *Run) loadLives(ctx context.Context, tx *sql.Tx) error {
 	r.lives = make([][]metric.TargetEvent, len(r.targets))
 	var n int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('life', 'target_labels')").Scan(&n); err != nil || n < 2 {
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('life', "+
+		"'target_labels')").Scan(&n); err != nil || n < 2 {
 		return err
 	}
 	err := each(ctx, tx, "SELECT target, labels FROM target_labels", func(scan func(...any) error) error {

@@ -94,7 +94,8 @@ type targetRow struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+len(b.exemplars)+len(b.marks)+len(b.warnings)+len(b.lives) == 0
+	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+
+		len(b.exemplars)+len(b.marks)+len(b.warnings)+len(b.lives) == 0
 }
 
 // Errors that callers tell apart.

@@ -177,9 +177,11 @@ func TestGiant(t *testing.T) {
 	const slots = 20_000
 	dir := t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{})
-	s := metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "f"}}}, Delta: metric.Delta{Full: true}}
+	s := metric.Snapshot{DictDelta: metric.DictDelta{Families: []metric.Family{{Name: "f"}}},
+		Delta: metric.Delta{Full: true}}
 	for i := range slots {
-		s.DictDelta.Series = append(s.DictDelta.Series, metric.Series{Labels: metric.NewLabels(metric.Label{Name: "id", Value: string(bytes.Repeat([]byte("x"), i%50))})})
+		s.DictDelta.Series = append(s.DictDelta.Series,
+			metric.Series{Labels: metric.NewLabels(metric.Label{Name: "id", Value: string(bytes.Repeat([]byte("x"), i%50))})})
 		s.DictDelta.Slots = append(s.DictDelta.Slots, metric.SampleID{Series: i})
 		s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, math.Float64bits(float64(i)/3))
 	}
