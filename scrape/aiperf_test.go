@@ -45,10 +45,12 @@ func TestAIPerfCases(t *testing.T) {
 	})
 	t.Run("58 NaN beside a good sample", func(t *testing.T) {
 		// Recorded as it is; the statistics leave it out and count it.
-		check(t, classic, "# TYPE g gauge\ng{a=\"1\"} NaN\ng{a=\"2\"} 3\n", metric.OK, "gauge g{a=\"1\"} = NaN\ngauge g{a=\"2\"} = 3")
+		check(t, classic, "# TYPE g gauge\ng{a=\"1\"} NaN\ng{a=\"2\"} 3\n", metric.OK,
+			"gauge g{a=\"1\"} = NaN\ngauge g{a=\"2\"} = 3")
 	})
 	t.Run("59 same label set", func(t *testing.T) {
-		s := check(t, classic, "# TYPE g gauge\ng{a=\"1\"} 10\ng{a=\"1\"} 20\ng{a=\"1\"} 30\n", metric.Partial, `gauge g{a="1"} = 30`)
+		s := check(t, classic, "# TYPE g gauge\ng{a=\"1\"} 10\ng{a=\"1\"} 20\ng{a=\"1\"} 30\n", metric.Partial,
+			`gauge g{a="1"} = 30`)
 		if s.Dropped() != 2 {
 			t.Errorf("dropped %d lines, want the 2 that were overwritten", s.Dropped())
 		}

@@ -83,7 +83,8 @@ func (a *assembler) begin(p *page, body []byte) {
 func (a *assembler) checkOrder(sample *word) {
 	late := func(d *word) {
 		if d != nil && sample.first < d.line {
-			a.page.note("type_late", "line "+itoa(d.line)+": type of "+quote(d.name, 100)+" comes after its samples; the family is stored as unknown")
+			a.page.note("type_late", "line "+itoa(d.line)+": type of "+quote(d.name,
+				100)+" comes after its samples; the family is stored as unknown")
 			d.typ = metric.Unknown
 		}
 	}

@@ -139,7 +139,8 @@ func TestGrid(t *testing.T) {
 				if kind == metric.Final && target == 0 {
 					due = time.Unix(0, s.DueNS) // it follows the poll that ran at the end
 				}
-				if s.Kind != kind || s.Seq != uint64(i) || s.DueNS != due.UnixNano() || s.SentNS != s.DueNS || s.Outcome != metric.OK {
+				if s.Kind != kind || s.Seq != uint64(i) || s.DueNS != due.UnixNano() || s.SentNS != s.DueNS ||
+					s.Outcome != metric.OK {
 					t.Fatalf("target %d snapshot %d: %+v, want %v due %d", target, i, s, kind, due.UnixNano())
 				}
 			}
@@ -161,12 +162,13 @@ func TestBaselinesComeWithinASecond(t *testing.T) {
 func TestOverlapIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		sink := run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, 10500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if n++; n == 3 {
-				return slow(3500 * time.Millisecond)(r)
-			}
-			return steady(r)
-		})
+		sink := run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, 10500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if n++; n == 3 {
+					return slow(3500 * time.Millisecond)(r)
+				}
+				return steady(r)
+			})
 		var skipped []int
 		last := int64(0)
 		for i, s := range sink.all() {
@@ -192,9 +194,11 @@ func TestSlowSinkIsToldApart(t *testing.T) {
 				<-time.After(2500 * time.Millisecond)
 			}
 		}
-		runFor(t, []scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}}, scrape.Options{Interval: time.Second}, sink, 5500*time.Millisecond)
+		runFor(t, []scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}},
+			scrape.Options{Interval: time.Second}, sink, 5500*time.Millisecond)
 		got := sink.all()
-		if len(got) != 7 || got[2].Outcome != metric.SkippedOverlap || !strings.Contains(got[3].Err, "collector") || got[4].Outcome != metric.OK {
+		if len(got) != 7 || got[2].Outcome != metric.SkippedOverlap || !strings.Contains(got[3].Err, "collector") ||
+			got[4].Outcome != metric.OK {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -208,7 +212,8 @@ func TestStopEndsInTime(t *testing.T) {
 			t.Errorf("run ended %v after the start", d)
 		}
 		got := sink.all()
-		if first, last := got[0], got[len(got)-1]; first.Outcome != metric.Cancelled || last.Kind != metric.Final || last.Outcome != metric.Timeout {
+		if first, last := got[0], got[len(got)-1]; first.Outcome != metric.Cancelled || last.Kind != metric.Final ||
+			last.Outcome != metric.Timeout {
 			t.Errorf("got %v first and %v %v last", first.Outcome, last.Kind, last.Outcome)
 		}
 	})
@@ -217,7 +222,8 @@ func TestStopEndsInTime(t *testing.T) {
 func TestCancelAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newRecording(t, 1)
-		c, err := scrape.New([]scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: slow(time.Hour)}}, scrape.Options{}, sink)
+		c, err := scrape.New([]scrape.Target{{URL: "http://fake:1/metrics", RoundTripper: slow(time.Hour)}},
+			scrape.Options{}, sink)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +250,8 @@ func TestSinkErrorEndsTheRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Run(t.Context(), nil); !errors.Is(err, sink.fail) || !strings.Contains(err.Error(), "http://fake:1/metrics") {
+		if err := c.Run(t.Context(), nil); !errors.Is(err, sink.fail) ||
+			!strings.Contains(err.Error(), "http://fake:1/metrics") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -254,7 +261,8 @@ func TestBoundaryAndReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newRecording(t, 3)
 		target := scrape.Target{URL: "http://fake:1/metrics", RoundTripper: slow(10 * time.Millisecond)}
-		c, err := scrape.New([]scrape.Target{target, target, target}, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, sink)
+		c, err := scrape.New([]scrape.Target{target, target, target},
+			scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, sink)
 		if err != nil {
 			t.Fatal(err)
 		}

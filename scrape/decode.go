@@ -56,7 +56,8 @@ func NewDecoder(o Options) (*Decoder, error) {
 
 func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
 	dict := newDictionary(l)
-	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{}, learn: new(slowDecoder)}
+	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{},
+		learn: new(slowDecoder)}
 }
 
 // Body is what a target answered.
@@ -115,7 +116,8 @@ func (d *Decoder) failed(s *metric.Snapshot, p any) {
 // parserWarning says that a parser of Prometheus panicked at the body.
 func (d *Decoder) parserWarning(s *metric.Snapshot, c *caught) {
 	if text := c.take(); text != "" {
-		d.once(s, "parser_panic", "the parser of Prometheus panicked ("+text+"); what it was reading was dropped as no exposition line")
+		d.once(s, "parser_panic", "the parser of Prometheus panicked ("+text+"); what it was reading was dropped as no "+
+			"exposition line")
 	}
 }
 
@@ -141,7 +143,8 @@ func (d *Decoder) learnBody(s *metric.Snapshot, b Body, f format) {
 	s.Lines = len(l.page.lines)
 	if n := l.page.tooMany; n > 0 {
 		s.Outcome, s.Lines = metric.TooLarge, n
-		s.Err = fmt.Sprintf("body has %d samples, more than %d; raise --max-samples or choose families with --keep", n, d.limits.Samples)
+		s.Err = fmt.Sprintf("body has %d samples, more than %d; raise --max-samples or choose families with --keep", n,
+			d.limits.Samples)
 		s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: n, First: reasonTexts[sampleLimit]}}
 		return
 	}
@@ -223,10 +226,12 @@ func (d *Decoder) once(s *metric.Snapshot, code, text string) {
 // text when that was told before: it is called after each replay.
 func (d *Decoder) warnOfValues(s *metric.Snapshot) {
 	if d.blanks > 0 && !d.said["sentinel"] {
-		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are stored as NaN; their series count them", d.blanks))
+		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are "+
+			"stored as NaN; their series count them", d.blanks))
 	}
 	if n := d.learn.inexact; n > 0 && !d.said["integer_precision"] {
-		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next float64", n))
+		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next "+
+			"float64", n))
 	}
 }
 
@@ -244,13 +249,16 @@ func (d *Decoder) warn(s *metric.Snapshot, l *slowDecoder) {
 	}
 	d.warnOfValues(s)
 	if l.stamped > 0 {
-		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they are kept beside the samples, and the time of the scrape counts", l.stamped))
+		d.once(s, "timestamps", fmt.Sprintf("%d samples have timestamps of their own; they are kept beside the samples, "+
+			"and the time of the scrape counts", l.stamped))
 	}
 	if l.absurd > 0 {
-		d.once(s, "timestamps_absurd", fmt.Sprintf("%d samples have timestamps that are no time (negative, or beyond the year 9999); these were dropped, the samples were not", l.absurd))
+		d.once(s, "timestamps_absurd", fmt.Sprintf("%d samples have timestamps that are no time (negative, or beyond the "+
+			"year 9999); these were dropped, the samples were not", l.absurd))
 	}
 	if len(s.Body) == 0 {
-		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics; TorchServe does so unless metrics_mode is prometheus: then poll torchserve-log:PATH")
+		d.once(s, "empty_body", "the body is empty: the target answered, and has no metrics; TorchServe does so unless "+
+			"metrics_mode is prometheus: then poll torchserve-log:PATH")
 	}
 	if !p.ended {
 		d.once(s, "truncated", truncationText(p.format))

@@ -141,7 +141,8 @@ func TestFamilies(t *testing.T) {
 	text("foo 1\n# TYPE foo_total counter\nfoo_total 2\n", "unknown foo = 1\ncounter foo_total = 2")
 	text("# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n",
 		"histogram h bucket[1] = 1\nhistogram h bucket[+Inf] = 2\nhistogram h sum = 3\nhistogram h count = 2")
-	text("# TYPE h histogram\nh_bucket 2\nh 7\nh_foo 8\n", "histogram h bucket[+Inf] = 2\nunknown h = 7\nunknown h_foo = 8")
+	text("# TYPE h histogram\nh_bucket 2\nh 7\nh_foo 8\n",
+		"histogram h bucket[+Inf] = 2\nunknown h = 7\nunknown h_foo = 8")
 	text("# TYPE h_total histogram\nh_total_bucket{le=\"0.50\",z=\"y\"} 1\n", `histogram h_total{z="y"} bucket[0.50] = 1`)
 	text("# TYPE h histogram\n# TYPE h_count counter\nh_count 2\n", "counter h_count = 2")
 	text("# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns_sum 3\ns_count 2\n",
@@ -160,7 +161,8 @@ func TestCreated(t *testing.T) {
 	text(classic, "# TYPE h histogram\nh_count 5\n# TYPE h_created gauge\nh_created 1.7e9\n",
 		"histogram h count = 5\nhistogram h created = 1.7e+09")
 	text(classic, "# TYPE file_created gauge\nfile_created 1.7e9\n", "gauge file_created = 1.7e+09")
-	text(openMetrics, "# TYPE x counter\nx_total 5\nx_created 1.7e9\n# EOF\n", "counter x = 5\ncounter x created = 1.7e+09")
+	text(openMetrics, "# TYPE x counter\nx_total 5\nx_created 1.7e9\n# EOF\n",
+		"counter x = 5\ncounter x created = 1.7e+09")
 }
 
 func TestOpenMetrics(t *testing.T) {
@@ -172,11 +174,13 @@ func TestOpenMetrics(t *testing.T) {
 		"info i{v=\"1\"} = 1\nstateset st{st=\"a\"} = 1\nstateset st{st=\"b\"} = 0")
 	text("# TYPE g gaugehistogram\ng_bucket{le=\"1\"} 1\ng_gsum 3\ng_gcount 2\n# EOF\n", metric.OK,
 		"gaugehistogram g bucket[1] = 1\ngaugehistogram g sum = 3\ngaugehistogram g count = 2")
-	text("# TYPE h histogram\nh_bucket{le=\"1.0\"} 1 # {trace=\"x\"} 0.5 1.7\n# EOF", metric.OK, "histogram h bucket[1.0] = 1")
+	text("# TYPE h histogram\nh_bucket{le=\"1.0\"} 1 # {trace=\"x\"} 0.5 1.7\n# EOF", metric.OK,
+		"histogram h bucket[1.0] = 1")
 	text("# TYPE x counter\nx_total 5\n", metric.Partial, "counter x = 5")
 	text("# TYPE x counter\nx_total 5\n# EOF\ny 1\n", metric.Partial, "counter x = 5")
 	text("# TYPE x counter\nx_total  5\n\ny 1\n# EOF\n", metric.OK, "counter x = 5\nunknown y = 1")
-	s := text("# TYPE x_seconds gauge\n# UNIT x_seconds seconds\n# HELP x_seconds say \\\"hi\\\"\nx_seconds 5\n# EOF\n", metric.OK, "gauge x_seconds = 5")
+	s := text("# TYPE x_seconds gauge\n# UNIT x_seconds seconds\n# HELP x_seconds say \\\"hi\\\"\nx_seconds 5\n# "+
+		"EOF\n", metric.OK, "gauge x_seconds = 5")
 	if f := s.DictDelta.Families[0]; f.Unit != "seconds" || f.Help != `say "hi"` {
 		t.Errorf("got unit %q and help %q", f.Unit, f.Help)
 	}

@@ -45,7 +45,8 @@ func (d *Decoder) newExemplars(l *slowDecoder, nowNS int64) []metric.Exemplar {
 		if size > maxExemplarLabels || math.IsNaN(raw.value) || !known && len(d.exemplars) >= maxExemplars {
 			continue
 		}
-		x := metric.Exemplar{Slot: int(raw.slot), Labels: metric.NewLabels(raw.labels...), Value: raw.value, AtNS: raw.atNS, SeenNS: old.SeenNS}
+		x := metric.Exemplar{Slot: int(raw.slot), Labels: metric.NewLabels(raw.labels...), Value: raw.value,
+			AtNS: raw.atNS, SeenNS: old.SeenNS}
 		if x == old {
 			continue
 		}

@@ -126,7 +126,8 @@ func (p *sampleParser) labels(dst []metric.Label) (name string, pairs []metric.L
 	return labelsOf(p.parser, &p.lset, &p.caught, dst)
 }
 
-func labelsOf(parser textparse.Parser, lset *labels.Labels, c *caught, dst []metric.Label) (name string, pairs []metric.Label, sound bool) {
+func labelsOf(parser textparse.Parser, lset *labels.Labels, c *caught, dst []metric.Label) (name string,
+	pairs []metric.Label, sound bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.note(r)
@@ -325,7 +326,8 @@ func (s *nativeSample) ordered() bool {
 // count that differs from its buckets, as a server that does not lock has it, is
 // left to the analysis to flag.
 func sound(err error) bool {
-	return err == nil || errors.Is(err, histogram.ErrHistogramCountMismatch) || errors.Is(err, histogram.ErrHistogramCountNotBigEnough)
+	return err == nil || errors.Is(err, histogram.ErrHistogramCountMismatch) ||
+		errors.Is(err, histogram.ErrHistogramCountNotBigEnough)
 }
 
 // floatSample is integerSample for counts that are fractions.

@@ -58,7 +58,8 @@ const (
 	startCapacity = 64 << 10
 )
 
-func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTripper, nowNS func() int64) (*fetcher, error) {
+func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTripper, nowNS func() int64) (*fetcher,
+	error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" && u.Scheme != "unix" {
 		return nil, fmt.Errorf("make target: URL %s is not usable", quote(redact(t.URL), 200))
@@ -68,10 +69,11 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 		u = &url.URL{Scheme: "http", Host: "localhost", Path: "/metrics"}
 	case "http", "https":
 	default:
-		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL), metric.Clean(u.Scheme, 40))
+		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL),
+			metric.Clean(u.Scheme, 40))
 	}
-	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact, buffers: new(buffers),
-		secret: t.Redact != nil || len(t.secrets()) > 0}
+	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact,
+		buffers: new(buffers), secret: t.Redact != nil || len(t.secrets()) > 0}
 	rt := t.RoundTripper
 	if rt == nil {
 		rt = own
@@ -138,7 +140,8 @@ func (f *fetcher) address() (text string, several bool) {
 	if n < 2 || peer == nil {
 		return "", false
 	}
-	return fmt.Sprintf("%s has %d addresses; %s is polled", metric.Clean(f.now.Hostname(), 200), n, metric.Clean(*peer, 100)), true
+	return fmt.Sprintf("%s has %d addresses; %s is polled", metric.Clean(f.now.Hostname(), 200), n,
+		metric.Clean(*peer, 100)), true
 }
 
 // distance is the time that a connect takes at least.
@@ -294,9 +297,10 @@ func newSecrets(t Target) *strings.Replacer {
 
 // statusHints says what a status usually means for an inference server.
 var statusHints = map[int]string{
-	http.StatusUnauthorized:   "; give --header, --bearer-token-file or --basic-auth-file",
-	http.StatusForbidden:      "; give --header, --bearer-token-file or --basic-auth-file",
-	http.StatusNotFound:       "; check the path, or the server flag that turns metrics on (SGLang --enable-metrics, vLLM-Omni --log-stats)",
+	http.StatusUnauthorized: "; give --header, --bearer-token-file or --basic-auth-file",
+	http.StatusForbidden:    "; give --header, --bearer-token-file or --basic-auth-file",
+	http.StatusNotFound: "; check the path, or the server flag that turns metrics on (SGLang --enable-metrics, " +
+		"vLLM-Omni --log-stats)",
 	http.StatusNotImplemented: "; llama-server needs --metrics",
 }
 
@@ -338,9 +342,11 @@ func (f *fetcher) readBody(ctx context.Context, resp *http.Response, a *answer, 
 	switch {
 	case err == nil:
 	case errors.Is(err, errTooLarge):
-		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("body is longer than %d bytes; raise --max-body, or choose families at the server", limit)
+		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("body is longer than %d bytes; raise --max-body, or choose "+
+			"families at the server", limit)
 	case errors.Is(err, errGzipTooLarge):
-		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("compressed body is longer than %d bytes; raise --max-compressed-body", f.limits.Compressed)
+		s.Outcome, s.Err = metric.TooLarge, fmt.Sprintf("compressed body is longer than %d bytes; raise "+
+			"--max-compressed-body", f.limits.Compressed)
 	case ctx.Err() != nil:
 		s.Outcome, s.Err = interrupted(ctx)
 	case errors.Is(err, errEncoding):

@@ -16,7 +16,8 @@ func checkFileLimit(targets int) error {
 		return nil // then there is no limit to check against
 	}
 	if need := uint64(targets) + others; uint64(limit.Cur) < need {
-		return fmt.Errorf("make collector: %d targets need %d open files, the limit is %d; raise it with ulimit -n %d", targets, need, limit.Cur, need)
+		return fmt.Errorf("make collector: %d targets need %d open files, the limit is %d; raise it with ulimit -n %d",
+			targets, need, limit.Cur, need)
 	}
 	return nil
 }

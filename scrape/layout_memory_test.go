@@ -36,7 +36,8 @@ func TestReplicasShareText(t *testing.T) {
 	strangers := heap(func(target int) string { return fmt.Sprintf("model_n_%02d", target) })
 	t.Logf("bytes for each target, scratch included: replicas %d, strangers %d, body %d", replicas, strangers, len(two[0]))
 	if saved := int(strangers) - int(replicas); saved < len(two[0])/2 {
-		t.Errorf("a replica takes %d bytes, a target of its own kind %d: only %d of a body of %d saved", replicas, strangers, saved, len(two[0]))
+		t.Errorf("a replica takes %d bytes, a target of its own kind %d: only %d of a body of %d saved", replicas,
+			strangers, saved, len(two[0]))
 	}
 }
 

@@ -41,12 +41,14 @@ func (w *twins) step(t testing.TB, b scrape.Body) *metric.Snapshot {
 	w.slow.Decode(&r, b)
 	w.sawSlow.apply(t, &r)
 	w.scribble(1, b.Bytes)
-	if s.Outcome != r.Outcome || s.Err != r.Err || s.Lines != r.Lines || !slices.Equal(s.Drops, r.Drops) || s.Delta.Full != r.Delta.Full {
-		t.Fatalf("body %q:\nreplay       %v %q %d lines, drops %v, full %v\nline by line %v %q %d lines, drops %v, full %v", body,
-			s.Outcome, s.Err, s.Lines, s.Drops, s.Delta.Full, r.Outcome, r.Err, r.Lines, r.Drops, r.Delta.Full)
+	if s.Outcome != r.Outcome || s.Err != r.Err || s.Lines != r.Lines || !slices.Equal(s.Drops, r.Drops) ||
+		s.Delta.Full != r.Delta.Full {
+		t.Fatalf("body %q:\nreplay       %v %q %d lines, drops %v, full %v\nline by line %v %q %d lines, drops %v, full "+
+			"%v", body, s.Outcome, s.Err, s.Lines, s.Drops, s.Delta.Full, r.Outcome, r.Err, r.Lines, r.Drops, r.Delta.Full)
 	}
 	if !slices.Equal(s.Delta.Slots, r.Delta.Slots) || !slices.Equal(s.Delta.Bits, r.Delta.Bits) {
-		t.Fatalf("body %q:\nreplay       %v %v\nline by line %v %v", body, s.Delta.Slots, s.Delta.Bits, r.Delta.Slots, r.Delta.Bits)
+		t.Fatalf("body %q:\nreplay       %v %v\nline by line %v %v", body, s.Delta.Slots, s.Delta.Bits, r.Delta.Slots,
+			r.Delta.Bits)
 	}
 	if !slices.Equal(s.Warnings, r.Warnings) {
 		t.Fatalf("body %q:\nreplay warns of       %v\nline by line warns of %v", body, s.Warnings, r.Warnings)
@@ -75,10 +77,13 @@ func (w *twins) scribble(which int, body []byte) {
 func drawValue(t *rapid.T) string {
 	switch rapid.IntRange(0, 9).Draw(t, "value kind") {
 	case 0:
-		return rapid.SampledFrom([]string{"NaN", "nan", "+Inf", "-Inf", "inf", "-nan", "-nan(ind)", "Nan", "-0", "0", "00012", "1.", ".5",
-			"+3", "1e5", "1E-7", "1e999", "0x10", "1_000", "", "foo", "1 2", "9223372036854775807", "9007199254740992", "9007199254740993", "1e22", "0e999999"}).Draw(t, "odd value")
+		return rapid.SampledFrom([]string{"NaN", "nan", "+Inf", "-Inf", "inf", "-nan", "-nan(ind)", "Nan", "-0", "0",
+			"00012", "1.", ".5", "+3", "1e5", "1E-7", "1e999", "0x10", "1_000", "", "foo", "1 2", "9223372036854775807",
+			"9007199254740992",
+			"9007199254740993", "1e22", "0e999999"}).Draw(t, "odd value")
 	case 1:
-		return strconv.FormatFloat(rapid.Float64().Draw(t, "float"), byte(rapid.SampledFrom([]rune("efg")).Draw(t, "verb")), -1, 64)
+		return strconv.FormatFloat(rapid.Float64().Draw(t, "float"),
+			byte(rapid.SampledFrom([]rune("efg")).Draw(t, "verb")), -1, 64)
 	case 2:
 		return fmt.Sprintf("%d.%d", rapid.IntRange(0, 1e6).Draw(t, "whole"), rapid.IntRange(0, 1e9).Draw(t, "part"))
 	case 3:
@@ -88,14 +93,16 @@ func drawValue(t *rapid.T) string {
 }
 
 func drawLine(t *rapid.T) string {
-	name := rapid.SampledFrom([]string{"a", "b_total", "b_created", "h_bucket", "h_sum", "h_count", "h_created", "s", "s_sum", `{"u.v"`, "c"}).Draw(t, "name")
+	name := rapid.SampledFrom([]string{"a", "b_total", "b_created", "h_bucket", "h_sum", "h_count", "h_created", "s",
+		"s_sum", `{"u.v"`, "c"}).Draw(t, "name")
 	var pairs []string
 	if strings.HasPrefix(name, "{") {
 		name, pairs = "", []string{name[1:]}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "labels") {
 		label := rapid.SampledFrom([]string{"le", "le", "quantile", "x", "y"}).Draw(t, "label")
-		value := rapid.SampledFrom([]string{"1", "1.0", "+Inf", "0.5", `q\"`, `,le=`, "}", "é", "", "\xff", "2"}).Draw(t, "label value")
+		value := rapid.SampledFrom([]string{"1", "1.0", "+Inf", "0.5", `q\"`, `,le=`, "}", "é", "", "\xff", "2"}).Draw(t,
+			"label value")
 		pairs = append(pairs, label+`="`+value+`"`)
 	}
 	out := name
@@ -103,14 +110,17 @@ func drawLine(t *rapid.T) string {
 		out += "{" + strings.Join(pairs, rapid.SampledFrom([]string{",", ",", ", "}).Draw(t, "comma")) + "}"
 	}
 	out += rapid.SampledFrom([]string{" ", " ", " ", "  ", "\t", "", "+"}).Draw(t, "blank") + drawValue(t)
-	return out + rapid.SampledFrom([]string{"", "", "", "", "", " ", " 1700000000", " -5", " 1.5", ` # {t="1"} 1`, "\r", " x"}).Draw(t, "tail")
+	return out + rapid.SampledFrom([]string{"", "", "", "", "", " ", " 1700000000", " -5", " 1.5", ` # {t="1"} 1`,
+		"\r", " x"}).Draw(t, "tail")
 }
 
 func drawAny(t *rapid.T) string {
 	switch rapid.IntRange(0, 7).Draw(t, "line kind") {
 	case 0:
-		return rapid.SampledFrom([]string{"# TYPE h histogram", "# TYPE b_total counter", "# TYPE b counter", "# TYPE s summary", "# TYPE a gauge",
-			"# TYPE a counter", "# TYPE a bananas", "#  TYPE  h_created  gauge", "# HELP a help", "# EOF", "# comment", "", "  ", "#", "# TYPE b_created gauge"}).Draw(t, "meta")
+		return rapid.SampledFrom([]string{"# TYPE h histogram", "# TYPE b_total counter", "# TYPE b counter",
+			"# TYPE s summary", "# TYPE a gauge", "# TYPE a counter", "# TYPE a bananas", "#  TYPE  h_created  gauge",
+			"# HELP a help", "# EOF", "# comment", "",
+			"  ", "#", "# TYPE b_created gauge"}).Draw(t, "meta")
 	}
 	return drawLine(t)
 }
@@ -137,7 +147,8 @@ func mutate(t *rapid.T, lines []string) []string {
 		}
 	default:
 		for i, l := range lines {
-			if n := strings.LastIndexByte(l, ' '); n > 0 && !strings.HasPrefix(l, "#") && rapid.IntRange(0, 2).Draw(t, "change") == 0 {
+			if n := strings.LastIndexByte(l, ' '); n > 0 && !strings.HasPrefix(l, "#") &&
+				rapid.IntRange(0, 2).Draw(t, "change") == 0 {
 				lines[i] = l[:n+1] + drawValue(t)
 			}
 		}
@@ -244,7 +255,8 @@ func checkValue(t interface{ Fatalf(string, ...any) }, text string) {
 }
 
 func FuzzParseValue(f *testing.F) {
-	for _, s := range []string{"1", "-0", "1.0", "0.1", "123456789012345678", "1e22", ".5", "5.", "9007199254740993", "", "-", "NaN", "1e-400"} {
+	for _, s := range []string{"1", "-0", "1.0", "0.1", "123456789012345678", "1e22", ".5", "5.", "9007199254740993",
+		"", "-", "NaN", "1e-400"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -275,12 +287,13 @@ func FuzzDecode(f *testing.F) {
 
 var fuzzSeeds = []string{
 	"# HELP a text\n# TYPE a counter\na{x=\"1\"} 1\na{x=\"2\"} 1\n",
-	"# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n# TYPE h_created gauge\nh_created 1\n",
+	"# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n# TYPE h_created " +
+		"gauge\nh_created 1\n",
 	"# TYPE s summary\ns{quantile=\"0.5\"} 1\ns_sum 1\ns_count 1\n",
 	"# TYPE b counter\nb_total 1\nb_created 1\n# EOF\n",
 	"{\"u.v\",\"l.x\"=\"1\"} 1\n", "{} 1\n", "a{b} 1\n", "a{", "a{b=\"", "\x00 1\n", "a{b=\"\x00\"} 1\n#\x00\nb 1\n",
-	"a 1 # {t=\"1\"} 1\n", "a -nan(ind)\n", "\xef\xbb\xbfa 1\r\n", "a{b=\"x\ny\"} 1\n", "  a 1\n", "# TYPE a bananas\na 1\n",
-	"a{b=\"1\",b=\"2\"} 1\n", "a 1\na 1\n", "[{\"a\":1}]", "<html>", "{\"a\": 1}",
+	"a 1 # {t=\"1\"} 1\n", "a -nan(ind)\n", "\xef\xbb\xbfa 1\r\n", "a{b=\"x\ny\"} 1\n", "  a 1\n",
+	"# TYPE a bananas\na 1\n", "a{b=\"1\",b=\"2\"} 1\n", "a 1\na 1\n", "[{\"a\":1}]", "<html>", "{\"a\": 1}",
 	// Of the kind that made parsers of this class panic: a bare label in braces
 	// (prometheus#18229), braces with nothing before them (prometheus#18949).
 	"{a} 1\n", "{a", "{\"a\",b} 1\n", "a{b,c=\"1\"} 1\n", "{}", "{} 1", "{}{} 1\n", "{,} 1\n", "a{} 1 # {} 1\n# EOF\n",

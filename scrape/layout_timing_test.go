@@ -78,7 +78,8 @@ func (e *engines) write() []byte {
 	var w bytes.Buffer
 	const labelText = `engine="%d",model_name="meta-llama/Llama-3.1-70B-Instruct"`
 	meta := func(name, typ string) {
-		fmt.Fprintf(&w, "# HELP %s Histogram, counter or gauge of what the engine did in seconds.\n# TYPE %s %s\n", name, name, typ)
+		fmt.Fprintf(&w, "# HELP %s Histogram, counter or gauge of what the engine did in seconds.\n# TYPE %s %s\n", name,
+			name, typ)
 	}
 	for i := range e.gauges {
 		name := fmt.Sprintf("vllm:num_requests_state_%d", i)
@@ -158,7 +159,8 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		if twist == "out of order" {
 			// The first body lacks a family that the others have in the middle.
 			first := ring[0]
-			at, end := bytes.Index(first, []byte("# HELP vllm:generation_tokens_3_total")), bytes.Index(first, []byte("# HELP vllm:generation_tokens_4_total"))
+			at, end := bytes.Index(first, []byte("# HELP vllm:generation_tokens_3_total")),
+				bytes.Index(first, []byte("# HELP vllm:generation_tokens_4_total"))
 			f.bodies = [][]byte{append(bytes.Clone(first[:at]), first[end:]...)}
 			f.step()
 			f.bodies = ring

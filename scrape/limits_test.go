@@ -43,13 +43,17 @@ func (a twoAddresses) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestAddress: of a name with several addresses the one that is polled is told,
 // once; of others nothing is.
 func TestAddress(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a 1\n")) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write([]byte("a 1\n"))
+	}))
 	defer server.Close()
 	transport := scrape.NewTransport(nil, scrape.Limits{})
 	defer transport.CloseIdleConnections()
 	var mu sync.Mutex
 	told := map[int][]string{}
-	targets := []scrape.Target{{URL: server.URL + "/metrics", RoundTripper: twoAddresses{transport}}, {URL: server.URL + "/metrics"}}
+	targets := []scrape.Target{{URL: server.URL + "/metrics", RoundTripper: twoAddresses{transport}},
+		{URL: server.URL + "/metrics"}}
 	c, err := scrape.New(targets, scrape.Options{Interval: time.Hour, OnAddress: func(i int, text string) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -138,9 +138,11 @@ func (p *page) setType(x *word, text []byte) {
 	typ, ok := metric.ParseType(string(text))
 	switch {
 	case !ok:
-		p.note("type_unknown", "line "+itoa(p.number)+": type "+quote(string(text), 40)+" of "+quote(x.name, 100)+" is not known; the family is stored as unknown")
+		p.note("type_unknown", "line "+itoa(p.number)+": type "+quote(string(text), 40)+" of "+quote(x.name,
+			100)+" is not known; the family is stored as unknown")
 	case x.typed && x.typ != typ:
-		p.note("type_conflict", "line "+itoa(p.number)+": "+quote(x.name, 100)+" has two different types; the family is stored as unknown")
+		p.note("type_conflict", "line "+itoa(p.number)+": "+quote(x.name,
+			100)+" has two different types; the family is stored as unknown")
 		typ = metric.Unknown
 	}
 	if !x.typed {

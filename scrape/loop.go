@@ -189,7 +189,8 @@ func (l *loop) record() error {
 }
 
 // poll does one poll, records it, and returns the ticks to the next one.
-func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeout time.Duration) (ticks int, err error) {
+func (l *loop) poll(ctx context.Context, kind metric.Kind, due time.Time, timeout time.Duration) (ticks int,
+	err error) {
 	l.begin(kind, due)
 	s := &l.snapshot
 	s.Warnings = l.warnings
@@ -315,7 +316,8 @@ func (l *loop) decode(a answer) {
 func (l *loop) fallback(ctx context.Context) {
 	s, f := &l.snapshot, l.fetcher
 	// A panic of ours tells nothing about the path.
-	foreign := s.Outcome == metric.NotPrometheus && !strings.HasPrefix(s.Err, metric.InternalError) || s.Outcome == metric.HTTPError && s.Status == http.StatusNotFound
+	foreign := s.Outcome == metric.NotPrometheus && !strings.HasPrefix(s.Err, metric.InternalError) ||
+		s.Outcome == metric.HTTPError && s.Status == http.StatusNotFound
 	if !foreign {
 		return
 	}
@@ -323,7 +325,8 @@ func (l *loop) fallback(ctx context.Context) {
 		f.now = f.base
 		return
 	}
-	if l.triedFallback || !strings.HasSuffix(f.base.Path, "/metrics") || strings.HasSuffix(f.base.Path, "/prometheus/metrics") {
+	if l.triedFallback || !strings.HasSuffix(f.base.Path, "/metrics") ||
+		strings.HasSuffix(f.base.Path, "/prometheus/metrics") {
 		return
 	}
 	l.triedFallback = true
@@ -339,7 +342,8 @@ func (l *loop) fallback(ctx context.Context) {
 	}
 	f.base, f.now = u, u
 	s.Warnings = append(s.Warnings, metric.Warning{Code: "fallback_path",
-		Text: "no metrics at " + redact(l.target.URL) + " (" + first.Err + "); found them at " + redact(u.String()) + ", which is polled from now on"})
+		Text: "no metrics at " + redact(l.target.URL) + " (" + first.Err + "); found them at " + redact(u.String()) +
+			", which is polled from now on"})
 }
 
 func fallbackURL(u *url.URL) *url.URL {

@@ -87,7 +87,8 @@ func wholeNames(x *syntax.Regexp) ([]string, bool) {
 	if x.Op == syntax.OpAlternate { // ^a$|^b$
 		return union(x.Sub, wholeNames)
 	}
-	if x.Op != syntax.OpConcat || len(x.Sub) < 3 || x.Sub[0].Op != syntax.OpBeginText || x.Sub[len(x.Sub)-1].Op != syntax.OpEndText {
+	if x.Op != syntax.OpConcat || len(x.Sub) < 3 || x.Sub[0].Op != syntax.OpBeginText ||
+		x.Sub[len(x.Sub)-1].Op != syntax.OpEndText {
 		return nil, false
 	}
 	return product(x.Sub[1 : len(x.Sub)-1])
@@ -239,5 +240,6 @@ func (d *Decoder) filters() bool {
 // refuse ends asking that way and says why.
 func (f *nameFilter) refuse(why string) metric.Warning {
 	f.query = ""
-	return metric.Warning{Code: "name_filter", Text: "asked for the families of --keep only (name[]=), and " + why + "; the target is asked for all of them from now on"}
+	return metric.Warning{Code: "name_filter", Text: "asked for the families of --keep only (name[]=), and " + why +
+		"; the target is asked for all of them from now on"}
 }

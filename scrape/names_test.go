@@ -19,7 +19,8 @@ func page(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# TYPE requests_total counter\nrequests_total{a=\"x\"} %d\n", n)
 	fmt.Fprintf(&b, "# TYPE requests_created gauge\nrequests_created{a=\"x\"} 1.7e9\n")
-	fmt.Fprintf(&b, "# TYPE wait histogram\nwait_bucket{le=\"1\"} %d\nwait_bucket{le=\"+Inf\"} %d\nwait_sum 1\nwait_count %d\n", n, n, n)
+	fmt.Fprintf(&b, "# TYPE wait histogram\nwait_bucket{le=\"1\"} %d\nwait_bucket{le=\"+Inf\"} %d\nwait_sum "+
+		"1\nwait_count %d\n", n, n, n)
 	for i := range 50 {
 		fmt.Fprintf(&b, "# TYPE other_%d gauge\nother_%d %d\n", i, i, n)
 	}
@@ -44,17 +45,19 @@ func restrict(body string, names []string) string {
 
 // asked polls a server for ten seconds with --keep and returns which requests
 // asked for names ('f'), or for all ('a'), and the snapshots.
-func asked(t *testing.T, keep string, serve func(n int, names []string) (status int, body string)) (string, []metric.Snapshot) {
+func asked(t *testing.T, keep string, serve func(n int, names []string) (status int, body string)) (string,
+	[]metric.Snapshot) {
 	t.Helper()
 	var log strings.Builder
 	n := 0
-	sink := run(t, scrape.Options{Interval: time.Second, Keep: regexp.MustCompile(keep)}, 6500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-		names := r.URL.Query()["name[]"]
-		log.WriteByte("af"[min(len(names), 1)])
-		n++
-		status, body := serve(n, names)
-		return respond(r, status, body), nil
-	})
+	sink := run(t, scrape.Options{Interval: time.Second, Keep: regexp.MustCompile(keep)}, 6500*time.Millisecond,
+		func(r *http.Request) (*http.Response, error) {
+			names := r.URL.Query()["name[]"]
+			log.WriteByte("af"[min(len(names), 1)])
+			n++
+			status, body := serve(n, names)
+			return respond(r, status, body), nil
+		})
 	return log.String(), sink.all()
 }
 
@@ -83,11 +86,13 @@ func TestKeptNamesAreAskedFor(t *testing.T) {
 			}
 		})
 	}
-	for _, keep := range []string{"^requests$", "^requests_total$", "^(requests|wait)$", `^(?:wait|requests)$`, `\Await\z`, "^wait$|^requests$", "^(wait|waits)$", "^[rw](equests|ait)$"} {
+	for _, keep := range []string{"^requests$", "^requests_total$", "^(requests|wait)$", `^(?:wait|requests)$`,
+		`\Await\z`, "^wait$|^requests$", "^(wait|waits)$", "^[rw](equests|ait)$"} {
 		check(keep, "afffffff", 0, honours)
 	}
 	// Patterns that no list of names says.
-	for _, keep := range []string{"requests", "^requests", "wait$", "^(requests|wait.*)$", "(?i)^wait$", "^wait|requests$", "^other_[0-9]+$", "."} {
+	for _, keep := range []string{"requests", "^requests", "wait$", "^(requests|wait.*)$", "(?i)^wait$",
+		"^wait|requests$", "^other_[0-9]+$", "."} {
 		check(keep, "aaaaaaaa", 0, honours)
 	}
 	// Fifty families make too long a query.
@@ -141,13 +146,14 @@ func TestFilteredValues(t *testing.T) {
 		dicts := [2]string{}
 		for i, honours := range []bool{false, true} {
 			n := 0
-			sink := run(t, scrape.Options{Interval: time.Second, Keep: regexp.MustCompile("^(requests|wait)$")}, 4500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-				body := page(1 + n/2) // two requests of a poll see the same
-				if n++; honours {
-					body = restrict(body, r.URL.Query()["name[]"])
-				}
-				return respond(r, 200, body), nil
-			})
+			sink := run(t, scrape.Options{Interval: time.Second, Keep: regexp.MustCompile("^(requests|wait)$")},
+				4500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
+					body := page(1 + n/2) // two requests of a poll see the same
+					if n++; honours {
+						body = restrict(body, r.URL.Query()["name[]"])
+					}
+					return respond(r, 200, body), nil
+				})
 			if got := len(sink.all()); got != 6 {
 				t.Fatalf("%d polls", got)
 			}

@@ -154,10 +154,12 @@ func (l Limits) validate() error {
 		flag        string
 		value, most int64
 	}{
-		{"--max-body", l.Body, maxBody}, {"--max-compressed-body", l.Compressed, math.MaxInt32}, {"--max-samples", int64(l.Samples), math.MaxInt32},
-		{"--max-series", int64(l.Series), math.MaxInt32}, {"--max-labels", int64(l.Labels), math.MaxInt32},
-		{"--max-name-length", int64(l.NameLength), math.MaxInt32}, {"--max-value-length", int64(l.ValueLength), maxSeriesText},
-		{"--max-buckets", int64(l.Buckets), math.MaxInt32}, {"--max-native-buckets", int64(l.NativeBuckets), math.MaxInt32},
+		{"--max-body", l.Body, maxBody}, {"--max-compressed-body", l.Compressed, math.MaxInt32},
+		{"--max-samples", int64(l.Samples), math.MaxInt32}, {"--max-series", int64(l.Series), math.MaxInt32},
+		{"--max-labels", int64(l.Labels), math.MaxInt32},
+		{"--max-name-length", int64(l.NameLength), math.MaxInt32},
+		{"--max-value-length", int64(l.ValueLength), maxSeriesText}, {"--max-buckets", int64(l.Buckets), math.MaxInt32},
+		{"--max-native-buckets", int64(l.NativeBuckets), math.MaxInt32},
 		{"--max-error-body", int64(l.ErrorBody), maxErrorBody}, {"--max-headers", l.Header, maxHeader},
 	} {
 		if v.value < 0 || v.value > v.most {

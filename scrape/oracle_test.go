@@ -67,7 +67,8 @@ func anonymous(name string, pairs map[string]string, value float64) string {
 // bare returns what the last poll held in that form.
 func (c *consumer) bare() []string {
 	var out []string
-	suffixes := map[metric.Role]string{metric.RoleBucket: "_bucket", metric.RoleSum: "_sum", metric.RoleCount: "_count", metric.RoleCreated: "_created"}
+	suffixes := map[metric.Role]string{metric.RoleBucket: "_bucket", metric.RoleSum: "_sum",
+		metric.RoleCount: "_count", metric.RoleCreated: "_created"}
 	for slot, bits := range c.values {
 		s := c.dict.Slots[slot]
 		if s.Role == metric.RoleSampleTime {

@@ -45,7 +45,8 @@ func pollOnce(t *testing.T, target scrape.Target, o scrape.Options) *recording {
 }
 
 // serve polls a handler and checks how the baseline ended.
-func serve(t *testing.T, o scrape.Options, handler http.HandlerFunc, outcome metric.Outcome, errText string) *recording {
+func serve(t *testing.T, o scrape.Options, handler http.HandlerFunc, outcome metric.Outcome,
+	errText string) *recording {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -115,8 +116,10 @@ func TestAnswers(t *testing.T) {
 func TestRequest(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		for _, c := range [][2]string{{r.UserAgent(), "scrapestat/v1"}, {user + ":" + password, "me:secret"}, {r.Header.Get("X-Key"), "abcd"},
-			{r.Header.Get("Accept-Encoding"), "identity"}, {r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), "1.5"}, {r.URL.RawQuery, "name[]=a"}} {
+		for _, c := range [][2]string{{r.UserAgent(), "scrapestat/v1"}, {user + ":" + password, "me:secret"},
+			{r.Header.Get("X-Key"), "abcd"}, {r.Header.Get("Accept-Encoding"), "identity"},
+			{r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), "1.5"},
+			{r.URL.RawQuery, "name[]=a"}} {
 			if c[0] != c[1] {
 				t.Errorf("request has %q, want %q", c[0], c[1])
 			}
@@ -130,7 +133,8 @@ func TestRequest(t *testing.T) {
 	target := scrape.Target{URL: strings.Replace(server.URL, "http://", "http://me:secret@", 1) + "/metrics?name[]=a",
 		Header: http.Header{"X-Key": {"abcd"}}, Timeout: 1500 * time.Millisecond}
 	sink := pollOnce(t, target, scrape.Options{Version: "v1"})
-	if text := sink.all()[0].Err; strings.Contains(text, "secret") || strings.Contains(text, "abcd") || !strings.Contains(text, "xxxxx") {
+	if text := sink.all()[0].Err; strings.Contains(text, "secret") || strings.Contains(text, "abcd") ||
+		!strings.Contains(text, "xxxxx") {
 		t.Errorf("error shows a secret: %s", text)
 	}
 }
@@ -237,7 +241,8 @@ func TestBrokenTransport(t *testing.T) {
 	serve(t, o, raw(""), metric.ConnectError, "EOF")
 	serve(t, o, raw("nonsense\r\n\r\n"), metric.ConnectError, "malformed HTTP")
 	serve(t, o, raw(head+"Content-Length: 1\r\nContent-Length: 2\r\n\r\na 1\n"), metric.ConnectError, "Content-Length")
-	serve(t, o, raw(head+strings.Repeat("X-Pad: "+strings.Repeat("y", 1000)+"\r\n", 100)+"\r\n"), metric.TooLarge, "65536 bytes; raise --max-headers")
+	serve(t, o, raw(head+strings.Repeat("X-Pad: "+strings.Repeat("y", 1000)+"\r\n", 100)+"\r\n"), metric.TooLarge,
+		"65536 bytes; raise --max-headers")
 	serve(t, o, raw(head+"Content-Encoding: br\r\nContent-Length: 4\r\n\r\na 1\n"), metric.NotPrometheus, "br")
 }
 

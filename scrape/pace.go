@@ -60,7 +60,8 @@ func (p *pace) after(s *metric.Snapshot, distance time.Duration) (ticks int, war
 		p.foreign = 0
 	}
 	if p.foreign == foreignInRow {
-		warning = &metric.Warning{Code: "not_prometheus", Text: fmt.Sprintf("%d answers in a row were no metrics; trying every %v from now on", foreignInRow, foreignDelay)}
+		warning = &metric.Warning{Code: "not_prometheus",
+			Text: fmt.Sprintf("%d answers in a row were no metrics; trying every %v from now on", foreignInRow, foreignDelay)}
 	}
 	if p.foreign >= foreignInRow {
 		return max(p.stretch, p.ticks(foreignDelay)), warning
@@ -93,5 +94,6 @@ func (p *pace) answered(took time.Duration) *metric.Warning {
 	}
 	return &metric.Warning{Code: "scrape_share", Text: fmt.Sprintf(
 		"an answer takes %v, %.1f %% of the interval; polling every %v to stay below %.3g %% (--max-scrape-share)",
-		best.Round(10*time.Microsecond), 100*float64(best)/float64(p.interval), time.Duration(p.stretch)*p.interval, 100*p.share)}
+		best.Round(10*time.Microsecond), 100*float64(best)/float64(p.interval), time.Duration(p.stretch)*p.interval,
+		100*p.share)}
 }

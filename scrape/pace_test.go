@@ -28,12 +28,13 @@ func sentAt(snapshots []metric.Snapshot) []float64 {
 func TestBackOffAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := time.Now().Add(20 * time.Second)
-		sink := run(t, scrape.Options{Interval: time.Second}, 30500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if time.Now().Before(up) {
-				return nil, errors.New("connection refused")
-			}
-			return steady(r)
-		})
+		sink := run(t, scrape.Options{Interval: time.Second}, 30500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if time.Now().Before(up) {
+					return nil, errors.New("connection refused")
+				}
+				return steady(r)
+			})
 		want := []float64{0, 1, 2, 4, 8, 13, 18, 23, 24, 25, 26, 27, 28, 29, 30}
 		if got := sentAt(sink.all()); !slices.Equal(got, want) {
 			t.Errorf("polled at %v, want %v", got, want)
@@ -44,12 +45,13 @@ func TestBackOffAfterFailures(t *testing.T) {
 func TestSingleFailureDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		sink := run(t, scrape.Options{Interval: time.Second}, 29500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if n++; n%3 == 0 {
-				return respond(r, 500, ""), nil
-			}
-			return steady(r)
-		})
+		sink := run(t, scrape.Options{Interval: time.Second}, 29500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if n++; n%3 == 0 {
+					return respond(r, 500, ""), nil
+				}
+				return steady(r)
+			})
 		failed := 0
 		for _, s := range sink.all() {
 			if s.Outcome == metric.HTTPError {
@@ -65,12 +67,13 @@ func TestSingleFailureDelaysNothing(t *testing.T) {
 func TestForeignAnswersAreRetriedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := time.Now().Add(70 * time.Second)
-		sink := run(t, scrape.Options{Interval: time.Second}, 94500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if time.Now().Before(up) {
-				return respond(r, 200, "<html>"), nil
-			}
-			return steady(r)
-		})
+		sink := run(t, scrape.Options{Interval: time.Second}, 94500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if time.Now().Before(up) {
+					return respond(r, 200, "<html>"), nil
+				}
+				return steady(r)
+			})
 		want := []float64{0, 1, 2, 32, 62, 92, 93, 94}
 		if got := sentAt(sink.all()); !slices.Equal(got, want) {
 			t.Errorf("polled at %v, want %v", got, want)
@@ -93,10 +96,12 @@ func TestScrapeShare(t *testing.T) {
 		if got := sentAt(sink.all()); !slices.Equal(got, want) {
 			t.Errorf("polled at %v, want %v", got, want)
 		}
-		if w := sink.all()[7].Warnings; len(w) != 1 || w[0].Code != "scrape_share" || !strings.Contains(w[0].Text, "5.0 % of the interval; polling every 3s") {
+		if w := sink.all()[7].Warnings; len(w) != 1 || w[0].Code != "scrape_share" ||
+			!strings.Contains(w[0].Text, "5.0 % of the interval; polling every 3s") {
 			t.Errorf("warnings %v", w)
 		}
-		sink = run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: 10}, 20500*time.Millisecond, slow(50*time.Millisecond))
+		sink = run(t, scrape.Options{Interval: time.Second, MaxScrapeShare: 10}, 20500*time.Millisecond,
+			slow(50*time.Millisecond))
 		if n := len(sink.all()); n != 22 {
 			t.Errorf("%d polls with a share of 10 %%, want 22", n)
 		}
@@ -108,12 +113,13 @@ func TestScrapeShare(t *testing.T) {
 func TestScrapeShareWhileFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down, up := time.Now().Add(20*time.Second), time.Now().Add(100*time.Second)
-		sink := run(t, scrape.Options{Interval: time.Second}, 120500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if now := time.Now(); now.After(down) && now.Before(up) {
-				return respond(r, 503, ""), nil
-			}
-			return slow(180 * time.Millisecond)(r) // 18 %: each ninth tick
-		})
+		sink := run(t, scrape.Options{Interval: time.Second}, 120500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if now := time.Now(); now.After(down) && now.Before(up) {
+					return respond(r, 503, ""), nil
+				}
+				return slow(180 * time.Millisecond)(r) // 18 %: each ninth tick
+			})
 		want := []float64{0, 1, 2, 3, 4, 5, 6, 7, 16, 25, 34, 43, 52, 61, 70, 79, 88, 97, 106, 115}
 		if got := sentAt(sink.all()); !slices.Equal(got, want) {
 			t.Errorf("polled at %v, want %v", got, want)
@@ -147,12 +153,13 @@ func TestSlowTargetsDoNotDelayOthers(t *testing.T) {
 func TestScrapeShareEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quick := time.Now().Add(60 * time.Second)
-		sink := run(t, scrape.Options{Interval: time.Second}, 240500*time.Millisecond, func(r *http.Request) (*http.Response, error) {
-			if time.Now().Before(quick) {
-				return slow(100 * time.Millisecond)(r)
-			}
-			return slow(time.Millisecond)(r)
-		})
+		sink := run(t, scrape.Options{Interval: time.Second}, 240500*time.Millisecond,
+			func(r *http.Request) (*http.Response, error) {
+				if time.Now().Before(quick) {
+					return slow(100 * time.Millisecond)(r)
+				}
+				return slow(time.Millisecond)(r)
+			})
 		at, said := sentAt(sink.all()), 0
 		for _, s := range sink.all() {
 			for _, w := range s.Warnings {
@@ -197,7 +204,8 @@ func TestNoHerdOfNewcomers(t *testing.T) {
 		stop, done := make(chan struct{}), make(chan error, 1)
 		go func() { done <- c.Run(t.Context(), stop) }()
 		for i := range targets {
-			if err := c.Add(t.Context(), i, scrape.Target{URL: "http://fake:1/metrics", RoundTripper: fake(steady)}); err != nil {
+			if err := c.Add(t.Context(), i, scrape.Target{URL: "http://fake:1/metrics",
+				RoundTripper: fake(steady)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -38,7 +38,8 @@ func TestPanicCostsItsPoll(t *testing.T) {
 				if s.Outcome != metric.NotPrometheus || !strings.HasPrefix(s.Err, metric.InternalError+": ") {
 					t.Fatalf("got %v %q, want an internal error", s.Outcome, s.Err)
 				}
-				if !s.DictDelta.Empty() || len(s.Delta.Slots) > 0 || s.Lines != 0 || s.Drops != nil || s.Exemplars != nil || s.Duplicate {
+				if !s.DictDelta.Empty() || len(s.Delta.Slots) > 0 || s.Lines != 0 || s.Drops != nil || s.Exemplars != nil ||
+					s.Duplicate {
 					t.Fatalf("a poll that panicked delivers %+v", s)
 				}
 			}
@@ -56,7 +57,8 @@ func TestPanicCostsItsPoll(t *testing.T) {
 // TestParserPanic: a panic of a parser of Prometheus costs what was being read, and
 // is named in a warning of the poll.
 func TestParserPanic(t *testing.T) {
-	for contentType, body := range map[string]string{classic: "a 1\n", protobuf: delimited("\x0a\x01a\x18\x01\x22\x0b\x12\x09\x09\x00\x00\x00\x00\x00\x00\xf0\x3f")} {
+	for contentType, body := range map[string]string{classic: "a 1\n",
+		protobuf: delimited("\x0a\x01a\x18\x01\x22\x0b\x12\x09\x09\x00\x00\x00\x00\x00\x00\xf0\x3f")} {
 		d := newDecoder(t, scrape.Options{})
 		if d.PanicInParser() {
 			t.Fatal("a parser without a body read something")

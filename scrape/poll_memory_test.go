@@ -45,7 +45,8 @@ func perPoll(t *testing.T, ring [][]byte) (size, mallocs float64) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {classic}}, Request: r,
 				ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})}
-		runFor(t, []scrape.Target{target}, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, m, 420500*time.Millisecond)
+		runFor(t, []scrape.Target{target}, scrape.Options{Interval: time.Second, MaxScrapeShare: -1}, m,
+			420500*time.Millisecond)
 	})
 	n := float64(m.to - m.from)
 	return float64(m.after.TotalAlloc-m.before.TotalAlloc) / n, float64(m.after.Mallocs-m.before.Mallocs) / n
@@ -57,7 +58,8 @@ func TestPollsReuseMemory(t *testing.T) {
 	small, large := bodies(64), withSeries(64, 4000)
 	size, mallocs := perPoll(t, small)
 	largeSize, largeMallocs := perPoll(t, large)
-	t.Logf("a body of %d bytes: %.0f bytes, %.1f allocations; of %d bytes: %.0f and %.1f", len(small[0]), size, mallocs, len(large[0]), largeSize, largeMallocs)
+	t.Logf("a body of %d bytes: %.0f bytes, %.1f allocations; of %d bytes: %.0f and %.1f", len(small[0]), size,
+		mallocs, len(large[0]), largeSize, largeMallocs)
 	if most := float64(len(small[0])) / 4; size > most || largeSize > most {
 		t.Errorf("a poll takes %.0f and %.0f bytes, want at most %.0f: buffers are not used again", size, largeSize, most)
 	}
@@ -104,7 +106,8 @@ func TestDecodesAreBounded(t *testing.T) {
 					return name, l, true
 				}})
 		}
-		runFor(t, targets, scrape.Options{Interval: 10 * time.Second, Timeout: 9 * time.Second, MaxScrapeShare: -1}, newRecording(t, len(targets)), 8*time.Second)
+		runFor(t, targets, scrape.Options{Interval: 10 * time.Second, Timeout: 9 * time.Second, MaxScrapeShare: -1},
+			newRecording(t, len(targets)), 8*time.Second)
 		if most != runtime.GOMAXPROCS(0) {
 			t.Errorf("%d bodies were decoded at the same time, want %d", most, runtime.GOMAXPROCS(0))
 		}

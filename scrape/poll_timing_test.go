@@ -40,7 +40,8 @@ func BenchmarkPoll(b *testing.B) {
 	answer := fake(func(r *http.Request) (*http.Response, error) {
 		i++
 		body := ring[i%len(ring)]
-		return &http.Response{StatusCode: 200, Header: header, Request: r, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}, nil
+		return &http.Response{StatusCode: 200, Header: header, Request: r, ContentLength: int64(len(body)),
+			Body: io.NopCloser(bytes.NewReader(body))}, nil
 	})
 	sink := &counting{left: b.N, stop: make(chan struct{})}
 	target := scrape.Target{URL: "http://fake/metrics", RoundTripper: answer}

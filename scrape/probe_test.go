@@ -45,7 +45,8 @@ func TestProber(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	p, err := scrape.NewProber(scrape.Target{URL: strings.Replace(srv.URL, "//", "//me:secret@", 1) + "/metrics"}, scrape.Options{})
+	p, err := scrape.NewProber(scrape.Target{URL: strings.Replace(srv.URL, "//", "//me:secret@", 1) + "/metrics"},
+		scrape.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,19 +60,22 @@ func TestProber(t *testing.T) {
 		return r
 	}
 	r := ask(scrape.ProbeRequest{}, metric.OK, 200, 2)
-	if len(r.DictDelta.Families) != 2 || len(r.Delta.Slots) != 2 || r.Format != "text" || r.Wire != r.BodyBytes || r.Date.Year() != 2015 || r.Duration <= 0 || r.Distance <= 0 {
+	if len(r.DictDelta.Families) != 2 || len(r.Delta.Slots) != 2 || r.Format != "text" || r.Wire != r.BodyBytes ||
+		r.Date.Year() != 2015 || r.Duration <= 0 || r.Distance <= 0 {
 		t.Errorf("reply %+v", r)
 	}
 	if r := ask(scrape.ProbeRequest{Protocols: []string{"openmetrics"}}, metric.OK, 200, 1); r.Format != "openmetrics" {
 		t.Errorf("format %s", r.Format)
 	}
-	if r := ask(scrape.ProbeRequest{Compress: true}, metric.OK, 200, 1); r.Encoding != "gzip" || r.Wire <= 0 || r.Wire >= r.BodyBytes {
+	if r := ask(scrape.ProbeRequest{Compress: true}, metric.OK, 200, 1); r.Encoding != "gzip" || r.Wire <= 0 ||
+		r.Wire >= r.BodyBytes {
 		t.Errorf("encoding %q, %d of %d bytes", r.Encoding, r.Wire, r.BodyBytes)
 	}
 	if r := ask(scrape.ProbeRequest{Path: "/version", Raw: true}, metric.OK, 200, 0); string(r.Said) != `{"version":"1"}` {
 		t.Errorf("said %q", r.Said)
 	}
-	if r := ask(scrape.ProbeRequest{Path: "/teapot"}, metric.HTTPError, 418, 0); !strings.HasPrefix(p.Text(r.Said), "short and stout, not xxxxx") {
+	if r := ask(scrape.ProbeRequest{Path: "/teapot"}, metric.HTTPError, 418, 0); !strings.HasPrefix(p.Text(r.Said),
+		"short and stout, not xxxxx") {
 		t.Errorf("said %q", p.Text(r.Said))
 	}
 	ask(scrape.ProbeRequest{Protocols: []string{"morse"}}, metric.NotPrometheus, 0, 0)
@@ -88,7 +92,10 @@ func TestProberOfSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "a 1\n") })}}
+	srv := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		io.WriteString(w, "a 1\n")
+	})}}
 	srv.Start()
 	defer srv.Close()
 	p, err := scrape.NewProber(scrape.Target{URL: "unix://" + path}, scrape.Options{Timeout: time.Minute})

@@ -52,7 +52,8 @@ func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
 		lines = l.message(d, b.Bytes[m.start:m.end], int32(i+1), lines)
 		if lines > d.limits.Samples {
 			s.Outcome, s.Lines = metric.TooLarge, lines
-			s.Err = fmt.Sprintf("body has more than %d samples; raise --max-samples or choose families with --keep", d.limits.Samples)
+			s.Err = fmt.Sprintf("body has more than %d samples; raise --max-samples or choose families with --keep",
+				d.limits.Samples)
 			s.Drops = []metric.Drop{{Reason: reasonWords[sampleLimit], Lines: lines, First: reasonTexts[sampleLimit]}}
 			return
 		}
@@ -154,7 +155,8 @@ func (l *slowDecoder) messageType(e messageEntry, number int32) {
 	x := l.page.words.add(e.key)
 	typ := e.typ
 	if x.typed && x.typ != typ {
-		l.page.note("type_conflict", "message "+itoa(number)+": "+quote(x.name, 100)+" has two different types; the family is stored as unknown")
+		l.page.note("type_conflict", "message "+itoa(number)+": "+quote(x.name,
+			100)+" has two different types; the family is stored as unknown")
 		typ = metric.Unknown
 	}
 	x.typed, x.typ, x.line = true, typ, number

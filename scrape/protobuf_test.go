@@ -49,7 +49,8 @@ func native(scale uint64) *dto.Histogram {
 	return &dto.Histogram{
 		SampleCount: new(5 * scale), SampleSum: new(20.0 * float64(scale)),
 		Schema: new(int32(0)), ZeroThreshold: new(0.001), ZeroCount: new(2 * scale),
-		PositiveSpan:  []*dto.BucketSpan{{Offset: new(int32(1)), Length: new(uint32(1))}, {Offset: new(int32(1)), Length: new(uint32(1))}},
+		PositiveSpan: []*dto.BucketSpan{{Offset: new(int32(1)), Length: new(uint32(1))},
+			{Offset: new(int32(1)), Length: new(uint32(1))}},
 		PositiveDelta: []int64{int64(scale), 0},
 		NegativeSpan:  []*dto.BucketSpan{{Offset: new(int32(1)), Length: new(uint32(1))}},
 		NegativeDelta: []int64{int64(scale)},
@@ -62,27 +63,35 @@ func bounds(c *consumer) map[string]float64 {
 	for slot, bits := range c.values {
 		s := c.dict.Slots[slot]
 		f := c.dict.FamilyOf(s.Series)
-		out[fmt.Sprintf("%s %s%s %s %v %v", f.Type, f.Name, c.dict.Series[s.Series].Labels, s.Role, s.Lower, s.Bound)] = math.Float64frombits(bits)
+		out[fmt.Sprintf("%s %s%s %s %v %v", f.Type, f.Name, c.dict.Series[s.Series].Labels, s.Role, s.Lower,
+			s.Bound)] = math.Float64frombits(bits)
 	}
 	return out
 }
 
 func TestProtobufTypes(t *testing.T) {
-	started := &dto.MetricFamily{Name: new("c_total"), Type: dto.MetricType_COUNTER.Enum(), Unit: new("requests"), Help: new("c")}
+	started := &dto.MetricFamily{Name: new("c_total"), Type: dto.MetricType_COUNTER.Enum(), Unit: new("requests"),
+		Help: new("c")}
 	counter := &dto.Counter{Value: new(5.0)}
 	started.Metric = []*dto.Metric{{Label: engine("0"), Counter: counter}}
 	check(t, protobuf, encode(t, started), metric.OK, `counter c{engine="0"} = 5`)
-	check(t, protobuf, encode(t, family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(-1.5)}})), metric.OK, `gauge g = -1.5`)
-	check(t, protobuf, encode(t, family("u", dto.MetricType_UNTYPED, &dto.Metric{Untyped: &dto.Untyped{Value: new(3.0)}})), metric.OK, `unknown u = 3`)
-	check(t, protobuf, encode(t, family("my.metric", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(3.0)}})), metric.OK, `gauge my.metric = 3`)
-	check(t, protobuf, encode(t, family("s", dto.MetricType_SUMMARY, &dto.Metric{Summary: &dto.Summary{SampleCount: new(uint64(4)), SampleSum: new(2.0),
-		Quantile: []*dto.Quantile{{Quantile: new(0.5), Value: new(math.NaN())}}}})), metric.OK,
+	check(t, protobuf, encode(t, family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(-1.5)}})),
+		metric.OK, `gauge g = -1.5`)
+	check(t, protobuf, encode(t, family("u", dto.MetricType_UNTYPED,
+		&dto.Metric{Untyped: &dto.Untyped{Value: new(3.0)}})), metric.OK, `unknown u = 3`)
+	check(t, protobuf, encode(t, family("my.metric", dto.MetricType_GAUGE,
+		&dto.Metric{Gauge: &dto.Gauge{Value: new(3.0)}})), metric.OK, `gauge my.metric = 3`)
+	check(t, protobuf, encode(t, family("s", dto.MetricType_SUMMARY,
+		&dto.Metric{Summary: &dto.Summary{SampleCount: new(uint64(4)), SampleSum: new(2.0),
+			Quantile: []*dto.Quantile{{Quantile: new(0.5), Value: new(math.NaN())}}}})), metric.OK,
 		"summary s quantile[0.5] = NaN\nsummary s sum = 2\nsummary s count = 4")
-	classic := &dto.Histogram{SampleCount: new(uint64(3)), SampleSum: new(4.0), Bucket: []*dto.Bucket{{UpperBound: new(1.0), CumulativeCount: new(uint64(2))}}}
+	classic := &dto.Histogram{SampleCount: new(uint64(3)), SampleSum: new(4.0),
+		Bucket: []*dto.Bucket{{UpperBound: new(1.0), CumulativeCount: new(uint64(2))}}}
 	check(t, protobuf, encode(t, family("h", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: classic})), metric.OK,
 		"histogram h bucket[1.0] = 2\nhistogram h bucket[+Inf] = 3\nhistogram h sum = 4\nhistogram h count = 3")
 	check(t, protobuf, encode(t, family("gh", dto.MetricType_GAUGE_HISTOGRAM, &dto.Metric{Histogram: classic})), metric.OK,
-		"gaugehistogram gh bucket[1.0] = 2\ngaugehistogram gh bucket[+Inf] = 3\ngaugehistogram gh sum = 4\ngaugehistogram gh count = 3")
+		"gaugehistogram gh bucket[1.0] = 2\ngaugehistogram gh bucket[+Inf] = 3\ngaugehistogram gh sum = 4\ngaugehistogram "+
+			"gh count = 3")
 }
 
 func TestProtobufMetadata(t *testing.T) {
@@ -101,7 +110,8 @@ func TestNativeHistogram(t *testing.T) {
 		c := new(consumer)
 		for scale := uint64(1); scale <= 3; scale++ {
 			var s metric.Snapshot
-			d.Decode(&s, scrape.Body{Bytes: []byte(encode(t, family("n", typ, &dto.Metric{Label: engine("0"), Histogram: native(scale)}))), ContentType: protobuf})
+			d.Decode(&s, scrape.Body{Bytes: []byte(encode(t,
+				family("n", typ, &dto.Metric{Label: engine("0"), Histogram: native(scale)}))), ContentType: protobuf})
 			c.apply(t, &s)
 			if s.Outcome != metric.OK || s.Delta.Full != (scale == 1) {
 				t.Fatalf("got %v %q, full frame %v", s.Outcome, s.Err, s.Delta.Full)
@@ -127,11 +137,14 @@ func TestNativeHistogram(t *testing.T) {
 }
 
 func TestFloatHistogram(t *testing.T) {
-	h := &dto.Histogram{SampleCountFloat: new(2.5), SampleSum: new(4.0), Schema: new(int32(-1)), ZeroThreshold: new(0.0), ZeroCountFloat: new(0.5),
+	h := &dto.Histogram{SampleCountFloat: new(2.5), SampleSum: new(4.0), Schema: new(int32(-1)),
+		ZeroThreshold: new(0.0), ZeroCountFloat: new(0.5),
 		PositiveSpan: []*dto.BucketSpan{{Offset: new(int32(1)), Length: new(uint32(1))}}, PositiveCount: []float64{2}}
-	c, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h})))
+	c, s := decodeOne(t, scrape.Options{}, protobuf,
+		encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h})))
 	got := bounds(c)
-	if s.Outcome != metric.OK || got["histogram n count 0 0"] != 2.5 || got["histogram n native_bucket 1 4"] != 2 || got["histogram n native_bucket 0 0"] != 0.5 {
+	if s.Outcome != metric.OK || got["histogram n count 0 0"] != 2.5 || got["histogram n native_bucket 1 4"] != 2 ||
+		got["histogram n native_bucket 0 0"] != 0.5 {
 		t.Errorf("got %v %q: %v", s.Outcome, s.Err, got)
 	}
 }
@@ -144,7 +157,8 @@ func TestBadProtobuf(t *testing.T) {
 	huge.PositiveSpan[0].Length = new(uint32(math.MaxUint32))
 	body := encode(t, good, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: huge}), last)
 	s := check(t, protobuf, body, metric.Partial, "gauge g = 1\ngauge z = 2")
-	if s.Err == "" || len(s.Drops) != 1 || s.Drops[0].Lines != 1 || !strings.Contains(s.Drops[0].First, "n: no exposition line") {
+	if s.Err == "" || len(s.Drops) != 1 || s.Drops[0].Lines != 1 ||
+		!strings.Contains(s.Drops[0].First, "n: no exposition line") {
 		t.Errorf("got %q, drops %+v", s.Err, s.Drops)
 	}
 	whole := encode(t, good, last)
@@ -172,15 +186,17 @@ func TestNativeBounds(t *testing.T) {
 	for _, threshold := range []float64{math.NaN(), -1} {
 		h := native(1)
 		h.ZeroThreshold = new(threshold)
-		_, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}),
-			family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(1.0)}})))
+		_, s := decodeOne(t, scrape.Options{}, protobuf,
+			encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}),
+				family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: new(1.0)}})))
 		if s.Outcome != metric.Partial || s.Dropped() != s.Lines-1 || len(s.Drops) != 1 {
 			t.Errorf("threshold %v: got %v, %d lines, drops %+v", threshold, s.Outcome, s.Lines, s.Drops)
 		}
 	}
 	h := native(1)
 	h.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(2000)), Length: new(uint32(2))}}
-	c, s := decodeOne(t, scrape.Options{}, protobuf, encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h})))
+	c, s := decodeOne(t, scrape.Options{}, protobuf,
+		encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h})))
 	if got := bounds(c)["histogram n native_bucket +Inf +Inf"]; got != 2 || s.Lines != 5 || s.Dropped() != 0 {
 		t.Errorf("got %v observations beyond all numbers, %d lines, drops %+v of %v", got, s.Lines, s.Drops, bounds(c))
 	}
@@ -190,7 +206,8 @@ func TestNativeBucketLimit(t *testing.T) {
 	h := native(1)
 	body := encode(t, family("n", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: h}))
 	_, s := decodeOne(t, scrape.Options{Limits: scrape.Limits{NativeBuckets: 2}}, protobuf, body)
-	if s.Outcome != metric.Partial || len(s.Drops) != 1 || s.Drops[0].Reason != "native_bucket_limit" || s.Drops[0].Lines != s.Lines {
+	if s.Outcome != metric.Partial || len(s.Drops) != 1 || s.Drops[0].Reason != "native_bucket_limit" ||
+		s.Drops[0].Lines != s.Lines {
 		t.Errorf("got %v, %d lines, drops %+v", s.Outcome, s.Lines, s.Drops)
 	}
 	_, s = decodeOne(t, scrape.Options{Limits: scrape.Limits{Samples: 2}}, protobuf, body)
@@ -212,11 +229,13 @@ func TestFormatChanges(t *testing.T) {
 	if !s.DictDelta.Empty() || len(s.Warnings) != 1 || s.Warnings[0].Code != "format_changed" {
 		t.Errorf("the family did not go on: growth %+v, warnings %+v", s.DictDelta, s.Warnings)
 	}
-	s = step(protobuf, encode(t, family("c_total", dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: new(7.0)}})))
+	s = step(protobuf, encode(t, family("c_total", dto.MetricType_COUNTER,
+		&dto.Metric{Counter: &dto.Counter{Value: new(7.0)}})))
 	if !s.DictDelta.Empty() || s.Outcome != metric.OK || c.values[0] != math.Float64bits(7) {
 		t.Errorf("the family did not go on: %v, growth %+v, values %v", s.Outcome, s.DictDelta, c.values)
 	}
-	if s = step(classic, "# TYPE c_total counter\nc_total 8\n"); !s.DictDelta.Empty() || c.values[0] != math.Float64bits(8) {
+	if s = step(classic, "# TYPE c_total counter\nc_total 8\n"); !s.DictDelta.Empty() ||
+		c.values[0] != math.Float64bits(8) {
 		t.Errorf("the family did not go on: growth %+v, values %v", s.DictDelta, c.values)
 	}
 }
@@ -232,7 +251,8 @@ func TestExemplars(t *testing.T) {
 		}
 		return s.Exemplars
 	}
-	const text = "# TYPE h histogram\nh_bucket{le=\"1.0\"} 1 # {trace_id=\"%s\"} 0.5 1700000000.25\nh_bucket{le=\"+Inf\"} 1\nh_count 1\nh_sum 0.5\n# EOF\n"
+	const text = "# TYPE h histogram\nh_bucket{le=\"1.0\"} 1 # {trace_id=\"%s\"} 0.5 " +
+		"1700000000.25\nh_bucket{le=\"+Inf\"} 1\nh_count 1\nh_sum 0.5\n# EOF\n"
 	got := step(openMetrics, fmt.Sprintf(text, "abc"))
 	if len(got) != 1 || got[0].Slot != 0 || got[0].Value != 0.5 || got[0].AtNS != 1700000000250e6 || got[0].SeenNS != 99 ||
 		got[0].Labels.String() != `{trace_id="abc"}` {
@@ -282,7 +302,8 @@ var hostileFamilies = []string{
 	// Deltas and no spans.
 	delimited("\x0a\x01h\x18\x04\x22\x08\x3a\x06\x08\x04\x28\x06\x68\x02"),
 	// A span of 2^32-1 buckets, at an offset of -2^31.
-	delimited("\x0a\x01h\x18\x04\x22\x16\x3a\x14\x08\x04\x28\x06\x62\x0c\x08\xff\xff\xff\xff\x0f\x10\xff\xff\xff\xff\x0f\x68\x02"),
+	delimited("\x0a\x01h\x18\x04\x22\x16\x3a\x14\x08\x04\x28\x06\x62\x0c" +
+		"\x08\xff\xff\xff\xff\x0f\x10\xff\xff\xff\xff\x0f\x68\x02"),
 	// A schema of 2^30, and one of -2^31.
 	delimited("\x0a\x01h\x18\x04\x22\x12\x3a\x10\x08\x04\x28\x80\x80\x80\x80\x08\x62\x04\x08\x00\x10\x01\x68\x02"),
 	delimited("\x0a\x01h\x18\x04\x22\x12\x3a\x10\x08\x04\x28\xff\xff\xff\xff\x0f\x62\x04\x08\x00\x10\x01\x68\x02"),

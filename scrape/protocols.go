@@ -65,7 +65,8 @@ func AcceptHeader(protocols []string) (string, error) {
 			for _, p := range known {
 				names = append(names, p.name)
 			}
-			return "", fmt.Errorf("choose protocols: %q is not known, want some of %s", metric.Clean(name, 40), strings.Join(names, ", "))
+			return "", fmt.Errorf("choose protocols: %q is not known, want some of %s", metric.Clean(name, 40),
+				strings.Join(names, ", "))
 		}
 		if slices.Contains(protocols[:i], name) {
 			return "", fmt.Errorf("choose protocols: %s is named twice", name)

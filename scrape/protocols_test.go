@@ -23,9 +23,11 @@ func TestAccept(t *testing.T) {
 	const text = "text/plain;version=0.0.4,*/*;q=0.1"
 	check(text)
 	check(text, "text", "openmetrics")
-	check("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8,application/openmetrics-text;version=0.0.1;q=0.9,"+
+	check("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8,"+
+		"application/openmetrics-text;version=0.0.1;q=0.9,"+
 		"text/plain;version=0.0.4;q=0.8,*/*;q=0.1", "openmetrics", "text", "protobuf")
-	check("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.9,*/*;q=0.1",
+	check("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,"+
+		"text/plain;version=0.0.4;q=0.9,*/*;q=0.1",
 		"PrometheusProto", "PrometheusText0.0.4")
 	fail := func(want string, protocols ...string) {
 		t.Helper()
@@ -65,12 +67,14 @@ func TestOneFormatPerRun(t *testing.T) {
 			t.Errorf("asked for %q, want %q, then %q", asked, first, then)
 		}
 	}
-	text, open, proto := "text/plain;version=0.0.4", "application/openmetrics-text;version=1.0.0", "application/vnd.google.protobuf"
+	text, open, proto := "text/plain;version=0.0.4", "application/openmetrics-text;version=1.0.0",
+		"application/vnd.google.protobuf"
 	check(scrape.Target{}, scrape.Options{}, text, open)
 	check(scrape.Target{}, scrape.Options{Protocols: []string{"protobuf", "text"}}, proto, proto)
 	check(scrape.Target{Protocols: []string{"protobuf"}}, scrape.Options{Protocols: []string{"text"}}, proto, proto)
 	check(scrape.Target{Header: http.Header{"Accept": {"own"}}}, scrape.Options{}, "own", "own")
-	_, err := scrape.New([]scrape.Target{{URL: "http://a/metrics", Protocols: []string{"json"}}}, scrape.Options{}, newRecording(t, 1))
+	_, err := scrape.New([]scrape.Target{{URL: "http://a/metrics", Protocols: []string{"json"}}}, scrape.Options{},
+		newRecording(t, 1))
 	if err == nil || !strings.Contains(err.Error(), `"json" is not known`) {
 		t.Errorf("got error %v", err)
 	}

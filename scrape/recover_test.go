@@ -40,7 +40,8 @@ func TestBadLinesCostOneLine(t *testing.T) {
 			t.Errorf("%q: drops %q, want %q", line, drops(s), dropped)
 		}
 		for _, d := range s.Drops {
-			if len(d.First) > 200 || !strings.HasPrefix(d.First, "line ") || strings.ContainsFunc(d.First, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(d.First) > 200 || !strings.HasPrefix(d.First, "line ") ||
+				strings.ContainsFunc(d.First, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q: first case is told as %q", line, d.First)
 			}
 		}
@@ -105,16 +106,19 @@ func TestTolerated(t *testing.T) {
 	good(`b{x="}\",\\\n=\"",y="é"} 3`, `unknown b{x="}\",\\\n=\"",y="é"} = 3`, "")
 	good("b{x=\"\x00\"} 3", `unknown b{x="\x00"} = 3`, "")
 	check(t, classic, "\xef\xbb\xbf# TYPE a gauge\na 1\n", metric.OK, "gauge a = 1")
-	check(t, openMetrics, "a 1 # {x=\"\x01\"} 1\nb -nan\nc 1 -5\n# EOF\n", metric.OK, "unknown a = 1\nunknown b = NaN\nunknown c = 1")
+	check(t, openMetrics, "a 1 # {x=\"\x01\"} 1\nb -nan\nc 1 -5\n# EOF\n", metric.OK,
+		"unknown a = 1\nunknown b = NaN\nunknown c = 1")
 }
 
 func TestDuplicates(t *testing.T) {
-	s := check(t, classic, "a{x=\"1\",y=\"2\"} 1\nb 2\na{y=\"2\",x=\"1\"} 3\na{x=\"1\",y=\"2\"} 4\n", metric.Partial, "unknown a{x=\"1\",y=\"2\"} = 4\nunknown b = 2")
+	s := check(t, classic, "a{x=\"1\",y=\"2\"} 1\nb 2\na{y=\"2\",x=\"1\"} 3\na{x=\"1\",y=\"2\"} 4\n", metric.Partial,
+		"unknown a{x=\"1\",y=\"2\"} = 4\nunknown b = 2")
 	if drops(s) != "duplicate_series 2" {
 		t.Errorf("drops %q", drops(s))
 	}
 	// Spellings of one bound share a slot, whose text is the first.
-	s = check(t, classic, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"1.0\"} 2\nh_bucket{le=\"1e0\"} 3\n", metric.Partial, "histogram h bucket[1] = 3")
+	s = check(t, classic, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"1.0\"} 2\nh_bucket{le=\"1e0\"} "+
+		"3\n", metric.Partial, "histogram h bucket[1] = 3")
 	if drops(s) != "duplicate_series 2" {
 		t.Errorf("drops %q", drops(s))
 	}
@@ -131,7 +135,8 @@ func TestLimits(t *testing.T) {
 		t.Errorf("samples, exactly the limit: %v %s", s.Outcome, s.Err)
 	}
 	_, s = decodeOne(t, scrape.Options{Limits: scrape.Limits{Series: 2}}, classic, body)
-	if drops(s) != "series_limit 2" || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0].Text, `label "x" has the most values (2)`) ||
+	if drops(s) != "series_limit 2" || len(s.Warnings) != 1 ||
+		!strings.Contains(s.Warnings[0].Text, `label "x" has the most values (2)`) ||
 		!strings.Contains(s.Warnings[0].Text, "--max-series") {
 		t.Errorf("series: drops %v, warnings %v", s.Drops, s.Warnings)
 	}
@@ -143,7 +148,8 @@ func TestLimits(t *testing.T) {
 }
 
 func TestKeepAndDrop(t *testing.T) {
-	body := "# TYPE a_total counter\na_total 1\n# TYPE a_created gauge\na_created 5\n# TYPE h histogram\nh_sum 1\nh_count 2\nb 3\n"
+	body := "# TYPE a_total counter\na_total 1\n# TYPE a_created gauge\na_created 5\n# TYPE h histogram\nh_sum " +
+		"1\nh_count 2\nb 3\n"
 	filter := func(keep, drop, want string, filtered int) {
 		t.Helper()
 		var o scrape.Options
@@ -154,7 +160,8 @@ func TestKeepAndDrop(t *testing.T) {
 			o.Drop = regexp.MustCompile(drop)
 		}
 		c, s := decodeOne(t, o, classic, body)
-		if got := strings.Join(c.samples(), "; "); got != want || s.Outcome != metric.OK || s.Dropped() != filtered || len(s.Warnings) > 0 {
+		if got := strings.Join(c.samples(), "; "); got != want || s.Outcome != metric.OK || s.Dropped() != filtered ||
+			len(s.Warnings) > 0 {
 			t.Errorf("keep %q drop %q: %v, got %s, drops %v, warnings %v", keep, drop, s.Outcome, got, s.Drops, s.Warnings)
 		}
 	}
@@ -169,7 +176,8 @@ func TestDeclaredWithoutSamples(t *testing.T) {
 		t.Errorf("a TYPE line that was cut off declares %v", s.DictDelta.Families)
 	}
 	s := check(t, classic, "# HELP g Text.\n# TYPE g gauge\n", metric.OK, "")
-	if len(s.DictDelta.Families) != 1 || s.DictDelta.Families[0] != (metric.Family{Name: "g", Type: metric.Gauge, Help: "Text."}) {
+	if len(s.DictDelta.Families) != 1 || s.DictDelta.Families[0] != (metric.Family{Name: "g", Type: metric.Gauge,
+		Help: "Text."}) {
 		t.Errorf("families %v", s.DictDelta.Families)
 	}
 }

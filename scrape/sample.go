@@ -17,7 +17,8 @@ func (l *slowDecoder) sample(d *Decoder, body []byte, x line, n int, value float
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
 		start++
 	}
-	p := place{start: x.start + int32(start), end: x.start + int32(tokenEnd(text, start)), series: x.start, length: int32(n)}
+	p := place{start: x.start + int32(start), end: x.start + int32(tokenEnd(text, start)), series: x.start,
+		length: int32(n)}
 	p.slot, p.why, p.source = l.slotOf(d, text[:n])
 	if p.why == stored {
 		if k := len(d.dict.slots); k > d.watched { // slots are made in order

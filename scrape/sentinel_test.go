@@ -10,12 +10,17 @@ import (
 )
 
 func TestSentinels(t *testing.T) {
-	s := check(t, classic, "# TYPE DCGM_FI_DEV_FB_USED gauge\nDCGM_FI_DEV_FB_USED{gpu=\"0\"} 9223372036854775794\nDCGM_FI_DEV_FB_USED{gpu=\"1\"} 2147483632\n"+
-		"DCGM_FI_DEV_FB_USED{gpu=\"2\"} 140737488355328.0\nDCGM_FI_DEV_FB_USED{gpu=\"3\"} 5\n# TYPE vllm:gpu_prefix_cache_hit_rate gauge\n"+
+	s := check(t, classic, "# TYPE DCGM_FI_DEV_FB_USED gauge\nDCGM_FI_DEV_FB_USED{gpu=\"0\"} "+
+		"9223372036854775794\nDCGM_FI_DEV_FB_USED{gpu=\"1\"} 2147483632\n"+
+		"DCGM_FI_DEV_FB_USED{gpu=\"2\"} 140737488355328.0\nDCGM_FI_DEV_FB_USED{gpu=\"3\"} 5\n# TYPE "+
+		"vllm:gpu_prefix_cache_hit_rate gauge\n"+
 		"vllm:gpu_prefix_cache_hit_rate -1.0\n# TYPE other gauge\nother{a=\"1\"} 2147483632\nother{a=\"2\"} -1\n", metric.OK,
-		"gauge DCGM_FI_DEV_FB_USED{gpu=\"0\"} = NaN\ngauge DCGM_FI_DEV_FB_USED{gpu=\"1\"} = NaN\ngauge DCGM_FI_DEV_FB_USED{gpu=\"2\"} = NaN\n"+
-			"gauge DCGM_FI_DEV_FB_USED{gpu=\"3\"} = 5\ngauge vllm:gpu_prefix_cache_hit_rate = NaN\ngauge other{a=\"1\"} = 2.147483632e+09\ngauge other{a=\"2\"} = -1")
-	if w := s.Warnings; len(w) != 1 || w[0].Code != "sentinel" || !strings.HasPrefix(w[0].Text, "4 values") { // a blank is no rounded integer
+		"gauge DCGM_FI_DEV_FB_USED{gpu=\"0\"} = NaN\ngauge DCGM_FI_DEV_FB_USED{gpu=\"1\"} = NaN\ngauge "+
+			"DCGM_FI_DEV_FB_USED{gpu=\"2\"} = NaN\n"+
+			"gauge DCGM_FI_DEV_FB_USED{gpu=\"3\"} = 5\ngauge vllm:gpu_prefix_cache_hit_rate = NaN\ngauge other{a=\"1\"} = "+
+			"2.147483632e+09\ngauge other{a=\"2\"} = -1")
+	// a blank is no rounded integer
+	if w := s.Warnings; len(w) != 1 || w[0].Code != "sentinel" || !strings.HasPrefix(w[0].Text, "4 values") {
 		t.Errorf("got warnings %+v", w)
 	}
 }

@@ -94,7 +94,8 @@ func (l *slowDecoder) run(d *Decoder, b Body) {
 		l.places = make([]place, 0, len(lines))
 	}
 	if len(lines) > cap(l.seen) {
-		l.seen, l.bits, l.place = slices.Grow(l.seen, len(lines)), slices.Grow(l.bits, len(lines)), slices.Grow(l.place, len(lines))
+		l.seen, l.bits, l.place = slices.Grow(l.seen, len(lines)), slices.Grow(l.bits, len(lines)),
+			slices.Grow(l.place, len(lines))
 	}
 	d.dict.reserve(len(lines))
 	for len(lines) > 0 {

@@ -15,7 +15,8 @@ const (
 
 	jsonText = "body is JSON, not Prometheus text; TensorRT-LLM has its metrics at /prometheus/metrics, " +
 		"TorchServe's management API is on another port than its metrics"
-	htmlText = "body looks like HTML, a login or error page; check the path, and authentication (--header, --bearer-token-file, --basic-auth-file)"
+	htmlText = "body looks like HTML, a login or error page; check the path, and authentication (--header, " +
+		"--bearer-token-file, --basic-auth-file)"
 	gzipText = "body is gzip although its headers do not say so"
 
 	protobufMedia = "application/vnd.google.protobuf"
@@ -94,11 +95,13 @@ func (d *Decoder) contentWarning(s *metric.Snapshot, b Body, f format) {
 	switch mediaType(b.ContentType) {
 	case "text/plain", "application/openmetrics-text":
 		if f == formatProtobuf {
-			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+", and the body is protobuf; it was read as protobuf")
+			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType,
+				100)+", and the body is protobuf; it was read as protobuf")
 		}
 	case protobufMedia:
 		if f != formatProtobuf {
-			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+", and the body is text; it was read as Prometheus text")
+			d.once(s, "content_type", "Content-Type is "+quote(b.ContentType,
+				100)+", and the body is text; it was read as Prometheus text")
 		}
 	default:
 		d.once(s, "content_type", "Content-Type is "+quote(b.ContentType, 100)+"; the body was read as Prometheus text")

@@ -86,11 +86,13 @@ func ParseTarget(arg string, kinds ...source.Kind) (Target, error) {
 	}
 	switch scheme, _, ok := strings.Cut(address, "://"); {
 	case address == "":
-		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock", metric.Clean(arg, 80))
+		return Target{}, fmt.Errorf("parse target %q: address is empty, want [NAME=]host:port, a URL, or unix:///path.sock",
+			metric.Clean(arg, 80))
 	case ok && strings.EqualFold(scheme, "unix"):
 		t.URL, err = unixURL(address)
 	case ok && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
-		return Target{}, fmt.Errorf("parse target: scheme %q is not known, want http, https or unix", metric.Clean(scheme, 40))
+		return Target{}, fmt.Errorf("parse target: scheme %q is not known, want http, https or unix",
+			metric.Clean(scheme, 40))
 	case ok:
 		t.URL, err = httpURL(address)
 	default:
@@ -123,7 +125,8 @@ func cutName(arg string) (name, address string, err error) {
 		return "", arg, nil
 	}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "", "", fmt.Errorf("parse target: name %q before '=' is empty, too long or not printable", metric.Clean(name, 80))
+		return "", "", fmt.Errorf("parse target: name %q before '=' is empty, too long or not printable",
+			metric.Clean(name, 80))
 	}
 	return name, strings.TrimSpace(address), nil
 }

@@ -156,7 +156,8 @@ func TestStatic(t *testing.T) {
 // TestRelabelHook relabels, renames and drops series, in text and across polls:
 // a histogram keeps all its buckets.
 func TestRelabelHook(t *testing.T) {
-	body := "# TYPE h histogram\nh_bucket{a=\"1\",le=\"1\"} 1\nh_bucket{a=\"1\",le=\"+Inf\"} 2\nh_sum{a=\"1\"} 3\nh_count{a=\"1\"} 2\n" +
+	body := "# TYPE h histogram\nh_bucket{a=\"1\",le=\"1\"} 1\nh_bucket{a=\"1\",le=\"+Inf\"} 2\nh_sum{a=\"1\"} " +
+		"3\nh_count{a=\"1\"} 2\n" +
 		"# TYPE c_total counter\nc_total{a=\"1\"} 5\n# TYPE d gauge\nd 1\nd{a=\"x\"} 2\n"
 	calls := 0
 	hook := func(name string, l metric.Labels) (string, metric.Labels, bool) {
@@ -195,7 +196,8 @@ func TestRelabelHook(t *testing.T) {
 		fmt.Fprint(w, body, "# poll ", n, "\n")
 	}))
 	defer srv.Close()
-	c, err := scrape.New([]scrape.Target{{URL: srv.URL + "/metrics", Relabel: hook}}, scrape.Options{Interval: 5 * time.Millisecond, MaxScrapeShare: -1}, sink)
+	c, err := scrape.New([]scrape.Target{{URL: srv.URL + "/metrics", Relabel: hook}},
+		scrape.Options{Interval: 5 * time.Millisecond, MaxScrapeShare: -1}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +216,8 @@ func TestRelabelHook(t *testing.T) {
 		f := families[series[s.Series].Family]
 		got = append(got, fmt.Sprintf("%s %s%s %d %s", f.Type, f.Name, series[s.Series].Labels, s.Role, s.Text))
 	}
-	want := []string{"histogram new_h 3 1", "histogram new_h 3 +Inf", "histogram new_h 1 ", "histogram new_h 2 ", "counter new_c 0 "}
+	want := []string{"histogram new_h 3 1", "histogram new_h 3 +Inf", "histogram new_h 1 ", "histogram new_h 2 ",
+		"counter new_c 0 "}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

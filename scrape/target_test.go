@@ -43,7 +43,8 @@ func TestParseTarget(t *testing.T) {
 	check("s=unix:///run/a=b.sock", "s", "unix:///run/a=b.sock", "")
 	check("http://me:p%40ss@h/metrics", "", "http://me:p%40ss@h/metrics", "http://h/metrics")
 	check("me:p=x@h:80", "", "http://me:p=x@h:80/metrics", "http://h:80/metrics")
-	check("h?token=abc&a=1&X-API-KEY=2", "", "http://h/metrics?token=abc&a=1&X-API-KEY=2", "http://h/metrics?token=xxxxx&a=1&X-API-KEY=xxxxx")
+	check("h?token=abc&a=1&X-API-KEY=2", "", "http://h/metrics?token=abc&a=1&X-API-KEY=2",
+		"http://h/metrics?token=xxxxx&a=1&X-API-KEY=xxxxx")
 	check("h/a%2Fb", "", "http://h/a%2Fb/metrics", "")
 	check(" h:1 ", "", "http://h:1/metrics", "")
 }
@@ -51,7 +52,8 @@ func TestParseTarget(t *testing.T) {
 // kinds are two kinds of targets: one of URLs, one of paths.
 var kinds = []source.Kind{
 	{Name: "triton", Prefixes: []string{"triton+", "tritons+"}},
-	{Name: "torchserve-log", Prefixes: []string{"torchserve-log:"}, Show: func(address string) string { return metric.Clean(address, 1024) },
+	{Name: "torchserve-log", Prefixes: []string{"torchserve-log:"},
+		Show: func(address string) string { return metric.Clean(address, 1024) },
 		Check: func(address string) error {
 			if address == "torchserve-log:" {
 				return errors.New("wants a file")
@@ -68,7 +70,8 @@ func TestParseTargetKinds(t *testing.T) {
 		if p := got.Public(); err != nil || got.Name != name || got.Kind != kind || p.Source != kind || p.URL != public {
 			t.Errorf("%q: got %+v, public %+v, %v", arg, got, p, err)
 		}
-		if _, err := scrape.New([]scrape.Target{got}, scrape.Options{}, discard{}); err == nil || !strings.Contains(err.Error(), "no source of kind "+kind) {
+		if _, err := scrape.New([]scrape.Target{got}, scrape.Options{}, discard{}); err == nil ||
+			!strings.Contains(err.Error(), "no source of kind "+kind) {
 			t.Errorf("%q without a source: got error %v", arg, err)
 		}
 	}
@@ -115,7 +118,8 @@ func TestParseTargetErrors(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, s := range []string{"h:1", "n=http://h/x?y=z", "unix:///a", "[::1]:1", "http://u:p@h", "triton+http://h", "%", "a=b=c", "http://h/%2F/"} {
+	for _, s := range []string{"h:1", "n=http://h/x?y=z", "unix:///a", "[::1]:1", "http://u:p@h", "triton+http://h",
+		"%", "a=b=c", "http://h/%2F/"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {

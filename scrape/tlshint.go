@@ -34,7 +34,8 @@ func TLSHint(err error, prefix string) string {
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "; the server speaks plain HTTP at this port: use http://"
 	case fromPeer || strings.Contains(err.Error(), "remote error: tls:"):
-		return "; the server refused the handshake: it may want a client certificate of an authority it knows, see --" + prefix + "tls-cert and --" + prefix + "tls-key"
+		return "; the server refused the handshake: it may want a client certificate of an authority it knows, see --" +
+			prefix + "tls-cert and --" + prefix + "tls-key"
 	case errors.As(err, &pathErr):
 		return "; make the file readable"
 	}

@@ -24,7 +24,8 @@ func TestTorchServeUUID(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head = "# TYPE ts_inference_requests_total counter\nts_inference_requests_total{uuid=\""
-	s := decodeText(t, d, head+"a\",model_name=\"m\",model_version=\"default\",} 7\nnv_gpu_utilization{uuid=\"GPU-1\"} 1\n")
+	s := decodeText(t, d, head+"a\",model_name=\"m\",model_version=\"default\",} 7\nnv_gpu_utilization{uuid=\"GPU-1\"} "+
+		"1\n")
 	if got := s.DictDelta.Series[0].Labels.String(); got != `{model_name="m",model_version="default"}` {
 		t.Errorf("labels %s", got)
 	}
@@ -76,6 +77,7 @@ func TestTorchServeBodies(t *testing.T) {
 			t.Errorf("%s: not seen: %v", name, want)
 		}
 	}
-	check("prometheus_mode_0.12.0.txt", 37, 25, map[string]float64{"EchoHist count": 4, "EchoHist sum": 1, "ts_inference_latency_microseconds value": 121967.01100000001})
+	check("prometheus_mode_0.12.0.txt", 37, 25, map[string]float64{"EchoHist count": 4, "EchoHist sum": 1,
+		"ts_inference_latency_microseconds value": 121967.01100000001})
 	check("legacy_mode_0.12.0.txt", 3, 3, nil)
 }
