@@ -200,8 +200,10 @@ func TestAccuracyTables(t *testing.T) {
 
 // writeTables writes all tables and returns the goals of the test split.
 func writeTables(w io.Writer, results []result) []goal {
-	fmt.Fprintf(w, "# The accuracy suite: all tables\n\nMade by `go test ./histest -run TestAccuracyTables -accuracy.cases %d -accuracy.seed %d -timeout 3h -v`, which also\n"+
-		"checks the goals; [percentiles.md](../percentiles.md) explains the suite. %d cases. All errors in percent: **linear / polynomial / refined**.\n",
+	fmt.Fprintf(w, "# The accuracy suite: all tables\n\nMade by `go test ./histest -run TestAccuracyTables "+
+		"-accuracy.cases %d -accuracy.seed %d -timeout 3h -v`, which also\n"+
+		"checks the goals; [percentiles.md](../percentiles.md) explains the suite. %d cases. All errors in percent: "+
+		"**linear / polynomial / refined**.\n",
 		*accuracyCases, *accuracySeed, len(results))
 	test := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.c.tuning() })
 	var met []goal

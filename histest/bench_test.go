@@ -14,7 +14,8 @@ import (
 var vllmE2E = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960}
 
 // lognormalRun simulates intervals of rate observations on average.
-func lognormalRun(bounds []float64, intervals int, rate, median, sigma float64) (gains []*histest.Delta, total *histest.Delta) {
+func lognormalRun(bounds []float64, intervals int, rate, median, sigma float64) (gains []*histest.Delta,
+	total *histest.Delta) {
 	r := rand.New(rand.NewPCG(7, 11))
 	total = &histest.Delta{Bounds: bounds, Cum: make([]float64, len(bounds)), HasInf: true}
 	for range intervals {

@@ -83,7 +83,8 @@ func teach(r *rand.Rand, bounds []float64, i int) []*histest.Delta {
 	return out
 }
 
-var closedFormCases = flag.Int("closedform.cases", 20_000, "`n` random histograms for the closed form of the polynomial estimator")
+var closedFormCases = flag.Int("closedform.cases", 20_000,
+	"`n` random histograms for the closed form of the polynomial estimator")
 
 // TestPolynomialClosedForm compares the closed form with an array of
 // observations. A case may differ where the two sums fall on different sides of

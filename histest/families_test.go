@@ -43,7 +43,8 @@ var families = []familySpec{
 		return func(float64, int) float64 { return d.exponential(d.m / math.Ln2) }
 	}},
 	{name: "bimodal_70_8", law: "70 %: m/8·exp(0.25·Z), else m·exp(0.4·Z)", tuning: true, make: bimodal(0.7, 8, 0.25)},
-	{name: "onebucket", law: "normal, sd 0.06 w, around a fixed place between 0.15 and 0.85 of the bucket (width w) that holds m, kept within it", tuning: true, make: oneBucket},
+	{name: "onebucket", law: "normal, sd 0.06 w, around a fixed place between 0.15 and 0.85 of the bucket (width w) " +
+		"that holds m, kept within it", tuning: true, make: oneBucket},
 	{name: "drift_ln0.4_x3", law: "m·exp(0.4·Z)·3^(t-0.5)", tuning: true, make: func(d *draw) generator {
 		return func(t float64, _ int) float64 { return d.lognormal(d.m, 0.4) * math.Pow(3, t-0.5) }
 	}},
@@ -65,7 +66,8 @@ var families = []familySpec{
 		return func(float64, int) float64 { return 0.6*d.m + d.exponential(0.5*d.m) }
 	}},
 	{name: "pareto1.2", law: "m·2^(-1/1.2)·(1-U)^(-1/1.2)", make: pareto(1.2)},
-	{name: "nearbound", law: "70 %: upper·(1+|0.02·Z|), else lower·(0.97+0.02·U), bounds of the bucket that holds m, not the first", make: nearBound},
+	{name: "nearbound", law: "70 %: upper·(1+|0.02·Z|), else lower·(0.97+0.02·U), bounds of the bucket that holds m, " +
+		"not the first", make: nearBound},
 	{name: "uniform", law: "m·(0.5+U)", make: func(d *draw) generator {
 		return func(float64, int) float64 { return d.m * (0.5 + d.Float64()) }
 	}},
@@ -91,15 +93,16 @@ var families = []familySpec{
 		p := 1 / max(1.5, d.m/math.Ln2)
 		return func(float64, int) float64 { return math.Floor(math.Log(1-d.Float64())/math.Log1p(-p)) + 1 }
 	}},
-	{name: "tok_fixed", law: "M = max(2, round(m)); 70 %: M, else max(1, round(M·U))", tokens: true, make: func(d *draw) generator {
-		most := max(2, math.RoundToEven(d.m))
-		return func(float64, int) float64 {
-			if d.Float64() < 0.7 {
-				return most
+	{name: "tok_fixed", law: "M = max(2, round(m)); 70 %: M, else max(1, round(M·U))", tokens: true,
+		make: func(d *draw) generator {
+			most := max(2, math.RoundToEven(d.m))
+			return func(float64, int) float64 {
+				if d.Float64() < 0.7 {
+					return most
+				}
+				return max(1, math.RoundToEven(most*d.Float64()))
 			}
-			return max(1, math.RoundToEven(most*d.Float64()))
-		}
-	}},
+		}},
 	{name: "tiny_gamma2", law: "Gamma(shape 2, mean 2m/(2-0.3333))", tiny: true, make: gamma(2)},
 
 	{name: "dev_zero", law: "60 %: 0, else Exp(mean m)", design: true, make: func(d *draw) generator {

@@ -172,7 +172,8 @@ func TestMergeSigned(t *testing.T) {
 	got, ok := m.Quantiles(nil, grid)
 	for i, e := range got {
 		truth := histest.Quantile(all, grid[i])
-		if margin := 1e-7 * math.Abs(truth); !ok || e.Low > truth+margin || e.High < truth-margin || math.Abs(e.Value-truth) > 0.3 {
+		if margin := 1e-7 * math.Abs(truth); !ok || e.Low > truth+margin || e.High < truth-margin ||
+			math.Abs(e.Value-truth) > 0.3 {
 			t.Errorf("q %v: got %+v %v, want %v", grid[i], e, ok, truth)
 		}
 	}
@@ -307,9 +308,12 @@ func TestMergeRefuses(t *testing.T) {
 	check("other bound", histest.ErrBounds, gainOf(t, "refined", []float64{1, 3}, nil))
 	check("more bounds", histest.ErrBounds, gainOf(t, "refined", []float64{1, 2, 3}, nil))
 	check("other estimator", histest.ErrEstimators, gainOf(t, "linear", bounds, nil))
-	check("sum too large", histest.ErrContradiction, gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 5, 1, 2, 2)}))
-	check("sum without count", histest.ErrContradiction, gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 5, 0, 0, 0)}))
-	check("falling counts", histest.ErrContradiction, gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 3, 2, 1, 2)}))
+	check("sum too large", histest.ErrContradiction,
+		gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 5, 1, 2, 2)}))
+	check("sum without count", histest.ErrContradiction,
+		gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 5, 0, 0, 0)}))
+	check("falling counts", histest.ErrContradiction,
+		gainOf(t, "refined", bounds, []*histest.Delta{hist(bounds, 3, 2, 1, 2)}))
 	check("idle", nil, gainOf(t, "refined", bounds, nil))
 	if _, err := histest.Merge(); err == nil {
 		t.Error("a merge of nothing succeeded")

@@ -40,7 +40,8 @@ func exponential(schema int, least, most float64, both bool) []float64 {
 }
 
 // signedRun simulates observations around a mean, of which some are zero.
-func signedRun(bounds []float64, intervals int, rate, mean, sd float64) (gains []*histest.Delta, total *histest.Delta, sorted []float64) {
+func signedRun(bounds []float64, intervals int, rate, mean, sd float64) (gains []*histest.Delta,
+	total *histest.Delta, sorted []float64) {
 	r := rand.New(rand.NewPCG(5, 13))
 	total = emptyDelta(bounds)
 	for range intervals {
@@ -62,7 +63,8 @@ func signedRun(bounds []float64, intervals int, rate, mean, sd float64) (gains [
 
 // checkNative checks that bounds hold the truth and that estimates are as good
 // as half a bucket, or as tolerance times the spread.
-func checkNative(t *testing.T, what string, bounds []float64, gains []*histest.Delta, total *histest.Delta, sorted []float64, tolerance float64, names ...string) {
+func checkNative(t *testing.T, what string, bounds []float64, gains []*histest.Delta, total *histest.Delta,
+	sorted []float64, tolerance float64, names ...string) {
 	t.Helper()
 	spread := histest.Quantile(sorted, 0.95) - histest.Quantile(sorted, 0.05)
 	for _, name := range names {

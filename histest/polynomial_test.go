@@ -93,7 +93,8 @@ func TestPolynomialCases(t *testing.T) {
 		total, at := hist(two, 5, 0, 4, 4), hist(two, 5, 0, 4, 4)
 		checkPolynomial(t, total, repeat(at, 2), adjusted(5, 1, 1.125, 1.375, 1.625)...)
 		checkPolynomial(t, total, repeat(at, 5), adjusted(5, 1, 1.125, 1.375, 1.625)...)
-		checkPolynomial(t, total, append(repeat(at, 4), hist(two, 5.0001, 0, 4, 4)), adjusted(5, 1.250005, 1.250005, 1.250005, 1.250005)...)
+		checkPolynomial(t, total, append(repeat(at, 4), hist(two, 5.0001, 0, 4, 4)),
+			adjusted(5, 1.250005, 1.250005, 1.250005, 1.250005)...)
 	})
 	t.Run("48 per bucket", func(t *testing.T) {
 		// With bounds below 0 the first bucket reaches from 0 down to -10: all of

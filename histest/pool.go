@@ -56,8 +56,10 @@ func (r *refined) pool(parts []pooledPart, counts []float64) *ordered {
 	for i := range parts {
 		integer = integer && wholeNumbers(r.bounds, &parts[i].rows)
 	}
-	out := &ordered{lower: make([]float64, len(counts)), upTo: cumulate(counts), buckets: make([]orderedBucket, len(counts)),
-		ready: make([]bool, len(counts)), placed: placed{make([][]float64, len(counts)), make([][]component, len(counts))}, rounding: integer}
+	out := &ordered{lower: make([]float64, len(counts)), upTo: cumulate(counts),
+		buckets: make([]orderedBucket, len(counts)),
+		ready:   make([]bool, len(counts)), placed: placed{make([][]float64, len(counts)),
+			make([][]component, len(counts))}, rounding: integer}
 	copy(out.lower[1:], r.bounds)
 	for i := range parts {
 		p := &parts[i]

@@ -57,7 +57,8 @@ func drawCase(t *rapid.T) (intervals []*histest.Delta, total *histest.Delta) {
 	return intervals, total
 }
 
-func estimate(t testing.TB, name string, intervals []*histest.Delta, total *histest.Delta, qs []float64) ([]histest.Estimate, bool) {
+func estimate(t testing.TB, name string, intervals []*histest.Delta, total *histest.Delta,
+	qs []float64) ([]histest.Estimate, bool) {
 	e := newEstimator(t, name, total.Bounds)
 	for _, d := range intervals {
 		e.Interval(d)

@@ -63,7 +63,8 @@ func checkEstimate(t *testing.T, d *histest.Delta, q, low, high float64, flags h
 		}
 		g := got[0]
 		if !same(g.Low, low) || !same(g.High, high) || g.Flags != flags {
-			t.Errorf("%s: q %v of %+v: got [%v, %v] flags %b, want [%v, %v] flags %b", name, q, d, g.Low, g.High, g.Flags, low, high, flags)
+			t.Errorf("%s: q %v of %+v: got [%v, %v] flags %b, want [%v, %v] flags %b", name, q, d, g.Low, g.High, g.Flags,
+				low, high, flags)
 		}
 	}
 }

@@ -176,7 +176,8 @@ func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, 
 
 // fit runs the steps up to the shapes, for observations moved by so much; ok is
 // false where numbers are too large. It takes over the rows.
-func (r *refined) fit(l layout, merged rows, integer bool, counts []float64, sum float64) (f *fit, by float64, ok bool) {
+func (r *refined) fit(l layout, merged rows, integer bool, counts []float64, sum float64) (f *fit, by float64,
+	ok bool) {
 	if isSigned(r.bounds, counts, sum) {
 		integer = false
 		if l, merged, by, ok = moved(r.bounds, merged, counts); !ok {

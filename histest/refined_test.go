@@ -97,7 +97,8 @@ func TestOrderOfIntervals(t *testing.T) {
 func TestOrderOfManyIntervals(t *testing.T) {
 	intervals, total := lognormalRun(vllmE2E, 360, 3, 3, 0.6)
 	want, _ := estimate(t, "refined", intervals, total, grid)
-	rand.New(rand.NewPCG(1, 1)).Shuffle(len(intervals), func(i, j int) { intervals[i], intervals[j] = intervals[j], intervals[i] })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(intervals),
+		func(i, j int) { intervals[i], intervals[j] = intervals[j], intervals[i] })
 	got, _ := estimate(t, "refined", intervals, total, grid)
 	for i := range want {
 		if !near(got[i].Value, want[i].Value, 1e-6) {
@@ -158,7 +159,8 @@ func TestIntervalsAfterTheWindow(t *testing.T) {
 				tolerance = 0.03
 			}
 			if !ok || !near(got[i].Value, want[i].Value, tolerance) {
-				t.Errorf("%d intervals: %s is %v, with more after the window %v %v", n, nineKeys[i], want[i].Value, got[i].Value, ok)
+				t.Errorf("%d intervals: %s is %v, with more after the window %v %v", n, nineKeys[i], want[i].Value,
+					got[i].Value, ok)
 			}
 		}
 	}

@@ -59,7 +59,8 @@ func TestRefinedVectors(t *testing.T) {
 			clamped := math.Min(math.Max(c.Evidence[i], g.Low), g.High)
 			if !near(g.Value, clamped, 1e-3) {
 				differ++
-				t.Logf("%s: %s is %v, want %v (true %v) in [%v, %v]", c.Name, nineKeys[i], g.Value, c.Evidence[i], c.True[i], g.Low, g.High)
+				t.Logf("%s: %s is %v, want %v (true %v) in [%v, %v]", c.Name, nineKeys[i], g.Value, c.Evidence[i], c.True[i],
+					g.Low, g.High)
 			}
 			if margin := 1e-7 * math.Abs(c.True[i]); c.True[i] < g.Low-margin || c.True[i] > g.High+margin {
 				t.Errorf("%s: %s: truth %v outside [%v, %v]", c.Name, nineKeys[i], c.True[i], g.Low, g.High)

@@ -25,21 +25,27 @@ type layoutSpec struct {
 }
 
 var layouts = []layoutSpec{
-	{"vllm_e2e", true, false, []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}},
-	{"vllm_ttft", true, false, []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}},
-	{"vllm_itl", true, false, []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}},
+	{"vllm_e2e", true, false, []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480,
+		960, 1920, 7680}},
+	{"vllm_ttft", true, false, []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5,
+		7.5, 10, 20, 40, 80, 160, 640, 2560}},
+	{"vllm_itl", true, false, []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5,
+		10, 20, 40, 80}},
 	{"dynamo_ttft", true, false, dynamoBounds(0.001, 480, 18)},
-	{"sglang_e2e", true, false, []float64{0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 1200, 1800, 2400}},
+	{"sglang_e2e", true, false, []float64{0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400,
+		600, 1200, 1800, 2400}},
 	{"omni_seconds", true, false, []float64{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300}},
 	{"prom_default", true, false, []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}},
 	{"vllm_tokens", true, true, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000}},
 	{"omni_fast", false, false, []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60}},
 	{"omni_rtf", false, false, []float64{0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.25, 1.5, 2, 5, 10}},
 	{"triton_ms", false, false, []float64{100, 500, 2000, 5000}},
-	{"trtllm_prefill", false, false, []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 640, 2560}},
+	{"trtllm_prefill", false, false, []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40,
+		80, 160, 640, 2560}},
 	{"dynamo_itl", false, false, dynamoBounds(0.001, 2, 13)},
 	{"dynamo_duration", false, false, dynamoBounds(1, 256, 10)},
-	{"sglang_itl", false, false, []float64{0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.06, 0.08, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8}},
+	{"sglang_itl", false, false, []float64{0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04,
+		0.06, 0.08, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8}},
 	{"otel_ms", false, false, []float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}},
 	{"iter_tokens", false, true, []float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}},
 }
@@ -82,7 +88,8 @@ func (c *suiteCase) split() string {
 func (c *suiteCase) expected() float64 { return c.rate*float64(c.intervals) + float64(c.size) }
 
 func (c *suiteCase) String() string {
-	return fmt.Sprintf("%s %s p=%v rate=%v n=%d T=%d seed=%d", c.layout.name, c.family.name, c.place, c.rate, c.size, c.intervals, c.seed)
+	return fmt.Sprintf("%s %s p=%v rate=%v n=%d T=%d seed=%d", c.layout.name, c.family.name, c.place, c.rate, c.size,
+		c.intervals, c.seed)
 }
 
 // The places, rates and lengths of the suite.

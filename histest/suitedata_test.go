@@ -16,7 +16,8 @@ import (
 
 var (
 	updateSuite = flag.Bool("update", false, "write testdata/suite.json anew")
-	suiteWrite  = flag.String("suite.write", "", "`file` to write cases of the suite to, one JSON object per line (see -suite.cases)")
+	suiteWrite  = flag.String("suite.write", "", "`file` to write cases of the suite to, one JSON object per line (see "+
+		"-suite.cases)")
 	suiteWanted = flag.Int("suite.cases", 100, "`n` cases to write, in random order; 30000 is all, a gigabyte")
 )
 
@@ -75,10 +76,14 @@ type caseData struct {
 	Estimates map[string][]float64 `json:"estimates"`
 }
 
-const suiteNote = "A case has as many intervals as it says, each with Poisson(rate) observations, or that many observations dealt to the intervals at random " +
-	"where rate is 0; at least one in all. Observations follow the law of the family with scale m, where m lies at place*(k-1) + even(-0.5, 0.5) on the " +
-	"logarithms of the k positive bounds, and fall into the first bucket whose bound they do not exceed. truth: linear interpolation between the order statistics at " +
-	"(n-1)q. The error of an estimate is |estimate - truth| / max(|truth|, 0.01 sum/n). Constants were tuned on cases whose layout and family both say " +
+const suiteNote = "A case has as many intervals as it says, each with Poisson(rate) observations, or that many " +
+	"observations dealt to the intervals at random " +
+	"where rate is 0; at least one in all. Observations follow the law of the family with scale m, where m lies at " +
+	"place*(k-1) + even(-0.5, 0.5) on the " +
+	"logarithms of the k positive bounds, and fall into the first bucket whose bound they do not exceed. truth: linear " +
+	"interpolation between the order statistics at " +
+	"(n-1)q. The error of an estimate is |estimate - truth| / max(|truth|, 0.01 sum/n). Constants were tuned on cases " +
+	"whose layout and family both say " +
 	"tuning; all others test. Design families served to find weaknesses and are in no table."
 
 func splitName(tuning, design bool) string {
@@ -93,8 +98,9 @@ func splitName(tuning, design bool) string {
 
 // newSuiteData describes the suite, without cases.
 func newSuiteData() *suiteData {
-	d := &suiteData{Format: 1, Note: suiteNote, Interval: 0.333, Quantiles: nine, Places: suitePlaces, Rates: suiteRates, Intervals: suiteIntervals,
-		TinySizes: tinySizes, TinyIntervals: tinyIntervals, Seeds: map[string]int{"short form": 5, "tables": 21, "cases of this file": 1}}
+	d := &suiteData{Format: 1, Note: suiteNote, Interval: 0.333, Quantiles: nine, Places: suitePlaces,
+		Rates: suiteRates, Intervals: suiteIntervals, TinySizes: tinySizes, TinyIntervals: tinyIntervals,
+		Seeds: map[string]int{"short form": 5, "tables": 21, "cases of this file": 1}}
 	for _, l := range layouts {
 		d.Layouts = append(d.Layouts, layoutData{l.name, splitName(l.tuning, false), l.tokens, l.bounds})
 	}
@@ -133,8 +139,8 @@ func sampleCases() []suiteCase {
 // data simulates the case.
 func (c *suiteCase) data(t testing.TB) caseData {
 	s := c.simulate()
-	d := caseData{Layout: c.layout.name, Family: c.family.name, Split: c.split(), Place: c.place, Rate: c.rate, Size: c.size,
-		Intervals: c.intervals, Seed: c.seed, Scale: s.scale, Estimates: map[string][]float64{}}
+	d := caseData{Layout: c.layout.name, Family: c.family.name, Split: c.split(), Place: c.place, Rate: c.rate,
+		Size: c.size, Intervals: c.intervals, Seed: c.seed, Scale: s.scale, Estimates: map[string][]float64{}}
 	for _, iv := range s.intervals {
 		row, before := []int{}, 0.0
 		for b := range len(iv.Cum) + 1 {
@@ -258,10 +264,12 @@ func sameCase(t *testing.T, got, want *caseData) {
 	near := func(a, b []float64, tolerance float64) bool {
 		return slices.EqualFunc(a, b, func(x, y float64) bool { return near(x, y, tolerance) })
 	}
-	if name != want.Layout+" "+want.Family || got.Place != want.Place || got.Rate != want.Rate || got.Size != want.Size || got.Seed != want.Seed {
+	if name != want.Layout+" "+want.Family || got.Place != want.Place || got.Rate != want.Rate ||
+		got.Size != want.Size || got.Seed != want.Seed {
 		t.Errorf("%s is another case than %s %s", name, want.Layout, want.Family)
 	}
-	if !slices.EqualFunc(got.Counts, want.Counts, slices.Equal) || !near(got.Sums, want.Sums, 1e-12) || !near(got.Truth, want.Truth, 1e-12) {
+	if !slices.EqualFunc(got.Counts, want.Counts, slices.Equal) || !near(got.Sums, want.Sums, 1e-12) ||
+		!near(got.Truth, want.Truth, 1e-12) {
 		t.Errorf("%s: simulated anew, counts, sums or truth differ", name)
 	}
 	for _, estimator := range compared {
@@ -294,7 +302,8 @@ func TestSuiteFromData(t *testing.T) {
 			for k, g := range got {
 				truth := c.Truth[k]
 				if !ok || !near(g.Value, c.Estimates[name][k], 1e-6) {
-					t.Errorf("case %d (%s %s): %s %v is %v, in the file %v", i, c.Layout, c.Family, name, d.Quantiles[k], g.Value, c.Estimates[name][k])
+					t.Errorf("case %d (%s %s): %s %v is %v, in the file %v", i, c.Layout, c.Family, name, d.Quantiles[k], g.Value,
+						c.Estimates[name][k])
 				}
 				if margin := 1e-7 * math.Abs(truth); truth < g.Low-margin || truth > g.High+margin {
 					t.Errorf("case %d (%s %s): %s: truth %v outside [%v, %v]", i, c.Layout, c.Family, name, truth, g.Low, g.High)

@@ -46,7 +46,8 @@ type dual struct {
 }
 
 func newDual(s *shape, mean, variance float64) *dual {
-	d := &dual{meanOnly: variance <= 0, u: make([]float64, len(s.p)), q: make([]float64, len(s.p)), logP: make([]float64, len(s.p))}
+	d := &dual{meanOnly: variance <= 0, u: make([]float64, len(s.p)), q: make([]float64, len(s.p)),
+		logP: make([]float64, len(s.p))}
 	if d.meanOnly {
 		_, variance = s.moments()
 		variance = max(variance, 1e-300)

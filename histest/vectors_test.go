@@ -203,7 +203,8 @@ func fromMap(buckets map[string]float64, sum, count float64) *histest.Delta {
 // within makes an interval of n observations of the given mean, all in bucket le.
 func within(h *histest.Delta, le string, mean, n float64) *histest.Delta {
 	upper, _ := strconv.ParseFloat(le, 64)
-	d := &histest.Delta{Bounds: h.Bounds, Cum: make([]float64, len(h.Bounds)), Inf: n, HasInf: true, Sum: mean * n, Count: n}
+	d := &histest.Delta{Bounds: h.Bounds, Cum: make([]float64, len(h.Bounds)), Inf: n, HasInf: true, Sum: mean * n,
+		Count: n}
 	for i, b := range h.Bounds {
 		if b >= upper {
 			d.Cum[i] = n
