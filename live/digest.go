@@ -158,8 +158,8 @@ func (d *digester) derived() []summary.Derived {
 }
 
 // questionOrder is the order of quantities.
-var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation, catalog.TimeSpent, catalog.Cache, catalog.Errors,
-	catalog.Efficiency, catalog.Check, catalog.Other}
+var questionOrder = [...]catalog.Category{catalog.Throughput, catalog.Latency, catalog.Saturation,
+	catalog.TimeSpent, catalog.Cache, catalog.Errors, catalog.Efficiency, catalog.Check, catalog.Other}
 
 // group is an engine while its rows are gathered.
 type group struct {
@@ -283,7 +283,8 @@ func (d *digester) levels(g *group) []row {
 	var out []row
 	for _, m := range d.metrics() {
 		f, ok := d.run.Options.Catalog.Family(m.Name)
-		if !ok || f.Canonical == "" || f.Engine != g.id || f.Moves == "start" || catalog.Configuration(f.Name) || m.Type == metric.Counter {
+		if !ok || f.Canonical == "" || f.Engine != g.id || f.Moves == "start" || catalog.Configuration(f.Name) ||
+			m.Type == metric.Counter {
 			continue
 		}
 		fam := d.family(m, "level"+g.title)

@@ -37,14 +37,18 @@ type fake struct {
 }
 
 func newFake() *fake {
-	f := &fake{board: live.NewBoard([]metric.Target{{Name: "a", URL: "http://10.0.0.1:8000/metrics"}, {URL: "http://10.0.0.2:8000/metrics"}, {Name: hostile, URL: "http://x"}})}
+	f := &fake{board: live.NewBoard([]metric.Target{{Name: "a", URL: "http://10.0.0.1:8000/metrics"},
+		{URL: "http://10.0.0.2:8000/metrics"}, {Name: hostile, URL: "http://x"}})}
 	for i := range 20 {
 		at := int64(i) * 1e9
-		f.board.Record(&metric.Snapshot{Target: 0, DueNS: at, SentNS: at + 2e6, FirstByteNS: at + 3e6, Duration: time.Duration(i+1) * time.Millisecond, Outcome: metric.OK, Lines: 1000})
-		s := metric.Snapshot{Target: 1, DueNS: at, SentNS: at + 1e6, FirstByteNS: at + 2e6, Duration: 4 * time.Millisecond, Outcome: metric.Partial, Lines: 10,
+		f.board.Record(&metric.Snapshot{Target: 0, DueNS: at, SentNS: at + 2e6, FirstByteNS: at + 3e6,
+			Duration: time.Duration(i+1) * time.Millisecond, Outcome: metric.OK, Lines: 1000})
+		s := metric.Snapshot{Target: 1, DueNS: at, SentNS: at + 1e6, FirstByteNS: at + 2e6,
+			Duration: 4 * time.Millisecond, Outcome: metric.Partial, Lines: 10,
 			Drops: []metric.Drop{{Reason: "bad_syntax", Lines: 1}}}
 		if i >= 17 {
-			s = metric.Snapshot{Target: 1, DueNS: at, SentNS: at, Outcome: metric.ConnectError, Err: "connection refused " + hostile}
+			s = metric.Snapshot{Target: 1, DueNS: at, SentNS: at, Outcome: metric.ConnectError,
+				Err: "connection refused " + hostile}
 		}
 		f.board.Record(&s)
 	}
@@ -57,7 +61,8 @@ func (f *fake) options() live.Options {
 		Board: f.board, Result: f.result, Quit: func() { f.quits++ }, In: strings.NewReader(""), Out: &bytes.Buffer{},
 		Now: func() time.Time { return time.Unix(1000, 0) },
 		Status: func() live.Status {
-			return live.Status{Run: "runs/one", Phase: "profiling", Elapsed: 63 * time.Second, Remaining: 4 * time.Minute, News: []string{"target b came: " + hostile}}
+			return live.Status{Run: "runs/one", Phase: "profiling", Elapsed: 63 * time.Second, Remaining: 4 * time.Minute,
+				News: []string{"target b came: " + hostile}}
 		},
 	}
 }
@@ -70,18 +75,22 @@ func (f *fake) result() (*summary.Run, error) {
 		return nil, err
 	}
 	run := &summary.Run{Options: summary.Options{Catalog: cat, Quantiles: []float64{0.5, 0.9, 0.99}},
-		Endpoints: []summary.Endpoint{{Target: metric.Target{Name: "a"}}, {Target: metric.Target{URL: "http://10.0.0.2:8000/metrics"}}, {Target: metric.Target{Name: hostile}}}}
+		Endpoints: []summary.Endpoint{{Target: metric.Target{Name: "a"}},
+			{Target: metric.Target{URL: "http://10.0.0.2:8000/metrics"}}, {Target: metric.Target{Name: hostile}}}}
 	if f.none {
 		run.Warnings = []metric.Warning{{Code: "x", Text: "the window has not begun"}}
 		return run, nil
 	}
 	labels := metric.NewLabels(metric.Label{Name: "model_name", Value: "m" + hostile})
-	derived := func(endpoint int, pack, name, unit string, q catalog.Category, num, den float64, l metric.Labels) summary.Derived {
-		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: pack, Name: name, Unit: unit, Labels: l, Value: num / den, Shown: num / den, Numerator: num, Denominator: den,
+	derived := func(endpoint int, pack, name, unit string, q catalog.Category, num, den float64,
+		l metric.Labels) summary.Derived {
+		return summary.Derived{Endpoint: endpoint, Derived: catalog.Derived{Pack: pack, Name: name, Unit: unit,
+			Labels: l, Value: num / den, Shown: num / den, Numerator: num, Denominator: den,
 			HasParts: true, Headline: true, Category: q, Families: []string{"vllm:generation_tokens"}}}
 	}
 	for endpoint := range 2 {
-		run.Derived = append(run.Derived, derived(endpoint, catalog.VLLMPack, "output_tok_s", "tokens/s", catalog.Throughput, n*n*100, n, labels))
+		run.Derived = append(run.Derived, derived(endpoint, catalog.VLLMPack, "output_tok_s", "tokens/s",
+			catalog.Throughput, n*n*100, n, labels))
 	}
 	missing := derived(-1, catalog.VLLMPack, "goodput", "requests/s", catalog.Latency, 0, 1, labels)
 	missing.Status = catalog.Missing
@@ -92,15 +101,21 @@ func (f *fake) result() (*summary.Run, error) {
 		derived(-1, catalog.SGLangPack, "request_rate", "requests/s", catalog.Throughput, n*3, n, metric.Labels{}),
 	}}}
 	series := func(endpoint int, last float64) summary.Series {
-		return summary.Series{Endpoint: endpoint, Labels: labels, Series: normalize.Series{Gauge: &normalize.Gauge{N: 1, Last: last}, LastNS: int64(n * 1e9)}}
+		return summary.Series{Endpoint: endpoint, Labels: labels,
+			Series: normalize.Series{Gauge: &normalize.Gauge{N: 1, Last: last}, LastNS: int64(n * 1e9)}}
 	}
 	run.Metrics = []summary.Metric{
-		{Name: "e2e", Type: metric.Histogram, Unit: "seconds", Series: []summary.Series{{Series: normalize.Series{Histogram: &normalize.Histogram{Count: int64(n * 10), Sum: n * n}}}}},
-		{Name: "jobs", Type: metric.Counter, Help: "Jobs" + hostile, Series: []summary.Series{{Labels: labels, Series: normalize.Series{Counter: &normalize.Counter{Defined: true, Total: n * 7}, LastNS: int64(n * 1e9)}}}},
+		{Name: "e2e", Type: metric.Histogram, Unit: "seconds",
+			Series: []summary.Series{{Series: normalize.Series{Histogram: &normalize.Histogram{Count: int64(n * 10),
+				Sum: n * n}}}}},
+		{Name: "jobs", Type: metric.Counter, Help: "Jobs" + hostile,
+			Series: []summary.Series{{Labels: labels, Series: normalize.Series{Counter: &normalize.Counter{Defined: true,
+				Total: n * 7}, LastNS: int64(n * 1e9)}}}},
 		{Name: "vllm:num_requests_running", Type: metric.Gauge, Series: []summary.Series{series(0, n), series(1, 2*n)}},
 	}
-	run.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Metric: 0, Labels: labels,
-		Histogram: &normalize.Histogram{Count: int64(n * 10), Sum: n * n, Avg: n / 10}}}}
+	run.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm",
+		Aggregate: summary.Aggregate{Metric: 0, Labels: labels,
+			Histogram: &normalize.Histogram{Count: int64(n * 10), Sum: n * n, Avg: n / 10}}}}
 	return run, nil
 }
 
@@ -163,7 +178,8 @@ func TestScreens(t *testing.T) {
 func TestKeys(t *testing.T) {
 	check := func(want string, keys ...string) {
 		t.Helper()
-		if got := live.RenderText(newFake().options(), 100, 19, append([]string{live.Wait}, keys...)...); !strings.Contains(got, want) {
+		if got := live.RenderText(newFake().options(), 100, 19,
+			append([]string{live.Wait}, keys...)...); !strings.Contains(got, want) {
 			t.Errorf("%q: want %q in\n%s", keys, want, got)
 		}
 	}
@@ -219,7 +235,8 @@ func TestKeys(t *testing.T) {
 func TestTrends(t *testing.T) {
 	screen := live.RenderText(newFake().options(), 100, 30, live.Wait, live.Wait)
 	// Tokens are 200 n² in n seconds: in the third one 200 (9 - 4).
-	for _, want := range []string{"output_tok_s  600 tokens/s  1,000 tokens/s  ▅█", "running                                  9  ▃▆█"} {
+	for _, want := range []string{"output_tok_s  600 tokens/s  1,000 tokens/s  ▅█",
+		"running                                  9  ▃▆█"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("want %q in\n%s", want, screen)
 		}
@@ -244,7 +261,9 @@ func TestTrouble(t *testing.T) {
 	})
 	check("no analysis; press 2", func(_ *fake, o *live.Options) { o.Result = nil })
 	check("no keys: stdin is no terminal", func(_ *fake, o *live.Options) { o.In = nil })
-	check("could not follow", func(_ *fake, o *live.Options) { o.Status = func() live.Status { return live.Status{Behind: true} } })
+	check("could not follow", func(_ *fake, o *live.Options) {
+		o.Status = func() live.Status { return live.Status{Behind: true} }
+	})
 	check("until the command ends", func(_ *fake, o *live.Options) {
 		o.Status = func() live.Status { return live.Status{Remaining: -1, Until: "until the command ends"} }
 	})
@@ -266,7 +285,8 @@ func TestManyTargets(t *testing.T) {
 	f.board.Record(&metric.Snapshot{Target: 400, SentNS: 1, Outcome: metric.Timeout, Err: "too slow"})
 	first := live.RenderText(f.options(), 100, 30, "2")
 	last := live.RenderText(f.options(), 100, 30, "2", "end")
-	if !strings.Contains(first, "FAILED  t400") || strings.Contains(first, "t499") || !strings.Contains(last, "t499") || !strings.Contains(last, "all 500") {
+	if !strings.Contains(first, "FAILED  t400") || strings.Contains(first, "t499") ||
+		!strings.Contains(last, "t499") || !strings.Contains(last, "all 500") {
 		t.Errorf("first\n%slast\n%s", first, last)
 	}
 	if got := live.RenderText(f.options(), 100, 30); !strings.Contains(got, "more: press 2") {
@@ -291,7 +311,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("error: %v", err)
 		}
 		const enter, leave, cursor = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
-		if s := out.String(); strings.Count(s, enter) != 1 || strings.LastIndex(s, leave) < strings.Index(s, enter) || strings.LastIndex(s, cursor) < strings.LastIndex(s, enter) {
+		if s := out.String(); strings.Count(s, enter) != 1 || strings.LastIndex(s, leave) < strings.Index(s, enter) ||
+			strings.LastIndex(s, cursor) < strings.LastIndex(s, enter) {
 			t.Errorf("the screen is not left: %q", s)
 		}
 		return out.String()

@@ -78,7 +78,8 @@ type model struct {
 }
 
 func newModel(o Options) *model {
-	m := &model{o: o, now: o.Now, history: newHistory(), styles: newStyles(), target: all, width: 80, height: 24, digests: map[int]*digest{}}
+	m := &model{o: o, now: o.Now, history: newHistory(), styles: newStyles(), target: all, width: 80, height: 24,
+		digests: map[int]*digest{}}
 	if m.now == nil {
 		m.now = time.Now
 	}
@@ -197,7 +198,8 @@ func (m *model) enter() {
 
 // move moves the cursor of the view.
 func (m *model) move(key string) {
-	by, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -pageLines, "pgdown": pageLines, "home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30}[key]
+	by, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -pageLines, "pgdown": pageLines,
+		"home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30}[key]
 	if ok {
 		m.cursor[m.view] = min(max(0, m.cursor[m.view]+by), max(0, m.length()-1))
 	}

@@ -37,7 +37,8 @@ type Options struct {
 // not concerned.
 func Run(ctx context.Context, o Options) error {
 	options := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(10), tea.WithWindowSize(o.Width, o.Height),
+		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(10),
+		tea.WithWindowSize(o.Width, o.Height),
 	}
 	if o.Env != nil {
 		// Marked as remote, it asks the terminal no questions: an answer that comes

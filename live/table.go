@@ -15,7 +15,8 @@ type styles struct {
 
 func newStyles() styles {
 	s := lipgloss.NewStyle()
-	return styles{title: s.Bold(true), dim: s.Faint(true), good: s.Foreground(lipgloss.Color("2")), bad: s.Foreground(lipgloss.Color("1")).Bold(true),
+	return styles{title: s.Bold(true), dim: s.Faint(true), good: s.Foreground(lipgloss.Color("2")),
+		bad:  s.Foreground(lipgloss.Color("1")).Bold(true),
 		warn: s.Foreground(lipgloss.Color("3")), chosen: s.Reverse(true), trend: s.Foreground(lipgloss.Color("6")), plain: s}
 }
 

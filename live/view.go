@@ -61,7 +61,8 @@ func (m *model) head() []string {
 	t := m.totals()
 	lines := []string{
 		m.styles.title.Render(fitting(w, phase, clock(s.Elapsed), left, s.Run)),
-		fitting(w, fmt.Sprint(t.polls, " scrapes"), failures(t), "lost "+count(t.lost, "line"), fmt.Sprint(units.Format(float64(t.lines), "")+" samples"), t.cost(s.Elapsed, len(m.health))),
+		fitting(w, fmt.Sprint(t.polls, " scrapes"), failures(t), "lost "+count(t.lost, "line"),
+			fmt.Sprint(units.Format(float64(t.lines), "")+" samples"), t.cost(s.Elapsed, len(m.health))),
 	}
 	if t.failed+t.lost > 0 {
 		lines[1] = m.styles.warn.Render(lines[1])
@@ -174,17 +175,21 @@ func (m *model) foot() string {
 	if m.width < narrow {
 		return m.styles.dim.Render(fitting(m.width, quit, "? help"))
 	}
-	return m.styles.dim.Render(fitting(m.width, quit, "? help", "tab view", "e engine", "t target", "f family", "up/down move", "enter open", "esc back"))
+	return m.styles.dim.Render(fitting(m.width, quit, "? help", "tab view", "e engine", "t target", "f family",
+		"up/down move", "enter open", "esc back"))
 }
 
 // helpLines explain the keys and the columns.
 func (m *model) helpLines() []string {
 	g := grid{columns: []column{{}, {least: 8}}, chosen: -1}
 	for _, k := range [][2]string{
-		{"q, ctrl+c", "end the run: final scrapes, exports, summary"}, {"again", "abort at once; the recording stays readable"},
-		{"tab, 1 2 3", "view: engine, targets, families"}, {"e, E", "next, previous engine"}, {"t, T", "next, previous target; all of them first"},
-		{"f, F", "next, previous family"}, {"up, down", "move; also k j, pgup pgdn, home end"}, {"enter", "open the target or family at the cursor"},
-		{"esc", "back; all targets again"}, {"?, h", "this help"}, {"", ""},
+		{"q, ctrl+c", "end the run: final scrapes, exports, summary"},
+		{"again", "abort at once; the recording stays readable"}, {"tab, 1 2 3", "view: engine, targets, families"},
+		{"e, E", "next, previous engine"},
+		{"t, T", "next, previous target; all of them first"}, {"f, F", "next, previous family"},
+		{"up, down", "move; also k j, pgup pgdn, home end"},
+		{"enter", "open the target or family at the cursor"}, {"esc", "back; all targets again"}, {"?, h", "this help"},
+		{"", ""},
 		{"SO FAR", "in the window, as the summary will have it"}, {"NOW", "since the last look, some seconds ago"},
 		{"TREND", "of NOW, from 0 to its highest; a gap: unknown"}, {"LATE", "how far behind schedule the last scrape was"},
 		{"BUSY", "part of its time a target spent on answering"}, {"LOST", "sample lines that were not stored"},
@@ -228,7 +233,9 @@ func (m *model) engineLines(width int) []string {
 	}
 	lines := []string{m.styles.title.Render(fitting(width, title, e.scope))}
 	bar := min(max(6, width/5), trendPoints)
-	g := grid{chosen: -1, columns: []column{{head: "QUANTITY", least: 6}, {head: "SO FAR", right: true, drop: 2}, {head: "NOW", right: true}, {head: "TREND", drop: 1}, {head: "OF", least: 8, drop: 3}, {head: "NOTE", least: 6, drop: 4}}}
+	g := grid{chosen: -1, columns: []column{{head: "QUANTITY", least: 6}, {head: "SO FAR", right: true, drop: 2},
+		{head: "NOW", right: true}, {head: "TREND", drop: 1}, {head: "OF", least: 8, drop: 3},
+		{head: "NOTE", least: 6, drop: 4}}}
 	scope := ""
 	for i := range e.rows {
 		r := &e.rows[i]
@@ -243,13 +250,15 @@ func (m *model) engineLines(width int) []string {
 			}
 			now = brief(now)
 		}
-		g.rows = append(g.rows, []cell{{r.name, m.styles.plain}, {r.sofar, m.styles.plain}, {now, m.styles.title}, {spark(r.trend, bar), m.styles.trend}, {r.labels, m.styles.dim}, {r.note, m.styles.warn}})
+		g.rows = append(g.rows, []cell{{r.name, m.styles.plain}, {r.sofar, m.styles.plain}, {now, m.styles.title},
+			{spark(r.trend, bar), m.styles.trend}, {r.labels, m.styles.dim}, {r.note, m.styles.warn}})
 	}
 	lines = append(lines, g.lines(width, &m.styles)...)
 	if len(e.latencies) == 0 {
 		return lines
 	}
-	g = grid{chosen: -1, columns: []column{{head: "LATENCY", least: 6}, {head: "COUNT", right: true, drop: 5}, {head: "MEAN", right: true, drop: 3}, {head: "P50", right: true, drop: 2}, {head: "P90", right: true, drop: 4},
+	g = grid{chosen: -1, columns: []column{{head: "LATENCY", least: 6}, {head: "COUNT", right: true, drop: 5},
+		{head: "MEAN", right: true, drop: 3}, {head: "P50", right: true, drop: 2}, {head: "P90", right: true, drop: 4},
 		{head: "P99", right: true}, {head: "TREND OF MEAN", drop: 6}, {head: "OF", least: 8, drop: 7}}}
 	for i := range e.latencies {
 		l := &e.latencies[i]
@@ -257,7 +266,9 @@ func (m *model) engineLines(width int) []string {
 		if of == e.scope {
 			of = ""
 		}
-		g.rows = append(g.rows, []cell{{l.name, m.styles.plain}, {fmt.Sprint(l.count), m.styles.plain}, {l.mean, m.styles.plain}, {l.p50, m.styles.plain}, {l.p90, m.styles.plain}, {l.p99, m.styles.title}, {spark(l.trend, bar), m.styles.trend}, {of, m.styles.dim}})
+		g.rows = append(g.rows, []cell{{l.name, m.styles.plain}, {fmt.Sprint(l.count), m.styles.plain},
+			{l.mean, m.styles.plain}, {l.p50, m.styles.plain}, {l.p90, m.styles.plain}, {l.p99, m.styles.title},
+			{spark(l.trend, bar), m.styles.trend}, {of, m.styles.dim}})
 	}
 	return append(append(lines, ""), g.lines(width, &m.styles)...)
 }
@@ -338,8 +349,11 @@ func (m *model) targetLines(room int, full bool) []string {
 		from = min(max(0, m.at()-visible+1), max(0, len(order)-visible))
 		chosen = m.at() - from
 	}
-	g := grid{chosen: chosen, columns: []column{{head: "STATE"}, {head: "TARGET", least: 6}, {head: "OK", right: true, drop: 7}, {head: "FAIL", right: true, drop: 1}, {head: "SKIP", right: true, drop: 8},
-		{head: "TOOK", right: true, drop: 2}, {head: "MAX", right: true, drop: 9}, {head: "LATE", right: true, drop: 4}, {head: "LOST", right: true, drop: 5}, {head: "BUSY", right: true, drop: 6}, {head: "TREND", drop: 10}, {head: "LAST ERROR", least: 12, drop: 3}}}
+	g := grid{chosen: chosen, columns: []column{{head: "STATE"}, {head: "TARGET", least: 6},
+		{head: "OK", right: true, drop: 7}, {head: "FAIL", right: true, drop: 1}, {head: "SKIP", right: true, drop: 8},
+		{head: "TOOK", right: true, drop: 2}, {head: "MAX", right: true, drop: 9}, {head: "LATE", right: true, drop: 4},
+		{head: "LOST", right: true, drop: 5}, {head: "BUSY", right: true, drop: 6}, {head: "TREND", drop: 10},
+		{head: "LAST ERROR", least: 12, drop: 3}}}
 	for _, i := range order[from:min(len(order), from+visible)] {
 		h := &m.health[i]
 		plain := func(v ...any) cell { return cell{fmt.Sprint(v...), m.styles.plain} }
@@ -354,12 +368,14 @@ func (m *model) targetLines(room int, full bool) []string {
 		if m.status.Elapsed > 0 {
 			busy = perCent(float64(h.Busy) / float64(m.status.Elapsed))
 		}
-		g.rows = append(g.rows, []cell{m.state(h), plain(name(h)), plain(h.Stored), failed, plain(h.Skipped), plain(seconds(h.Took)), plain(seconds(h.MaxTook)), plain(seconds(h.Late)), lost, plain(busy),
+		g.rows = append(g.rows, []cell{m.state(h), plain(name(h)), plain(h.Stored), failed, plain(h.Skipped),
+			plain(seconds(h.Took)), plain(seconds(h.MaxTook)), plain(seconds(h.Late)), lost, plain(busy),
 			{spark(h.Trend, 12), m.styles.trend}, {h.LastError, m.styles.bad}})
 	}
 	lines := g.lines(m.width, &m.styles)
 	if hidden := len(order) - from - visible; hidden > 0 && !full && len(lines) > 1 {
-		lines[0] += m.styles.dim.Render(texttab.Truncate(fmt.Sprintf("  %d more: press 2", hidden), max(0, m.width-lipgloss.Width(lines[0]))))
+		lines[0] += m.styles.dim.Render(texttab.Truncate(fmt.Sprintf("  %d more: press 2", hidden),
+			max(0, m.width-lipgloss.Width(lines[0]))))
 	}
 	return lines
 }
@@ -379,20 +395,26 @@ func (m *model) familyLines(room int) []string {
 	}
 	visible := max(1, room-1-len(detail))
 	from := min(max(0, at-visible+1), max(0, len(families)-visible))
-	g := grid{chosen: at - from, columns: []column{{head: "FAMILY", least: 8}, {head: "TYPE", drop: 3}, {head: "SERIES", right: true, drop: 4}, {head: "SO FAR", right: true, drop: 2}, {head: "NOW", right: true, drop: 1}, {head: "TREND", drop: 5}}}
+	g := grid{chosen: at - from, columns: []column{{head: "FAMILY", least: 8}, {head: "TYPE", drop: 3},
+		{head: "SERIES", right: true, drop: 4}, {head: "SO FAR", right: true, drop: 2},
+		{head: "NOW", right: true, drop: 1}, {head: "TREND", drop: 5}}}
 	for _, f := range families[from:min(len(families), from+visible)] {
 		if m.width < narrow {
 			f.now = brief(f.now)
 		}
-		g.rows = append(g.rows, []cell{{f.name, m.styles.plain}, {f.typ, m.styles.dim}, {fmt.Sprint(f.series), m.styles.plain}, {f.sofar, m.styles.plain}, {f.now, m.styles.title}, {spark(f.trend, max(6, m.width/6)), m.styles.trend}})
+		g.rows = append(g.rows, []cell{{f.name, m.styles.plain}, {f.typ, m.styles.dim},
+			{fmt.Sprint(f.series), m.styles.plain}, {f.sofar, m.styles.plain}, {f.now, m.styles.title},
+			{spark(f.trend, max(6, m.width/6)), m.styles.trend}})
 	}
 	return append(g.lines(m.width, &m.styles), detail...)
 }
 
 // familyDetail is what a family is, and its series.
 func (m *model) familyDetail(f *family, room int) []string {
-	lines := []string{"", m.styles.title.Render(fitting(m.width, f.name, f.typ, f.unit)), m.styles.dim.Render(texttab.Truncate(texttab.Escape(f.help), m.width))}
-	g := grid{chosen: -1, columns: []column{{head: "VALUE", right: true}, {head: "SERIES", least: 8}, {head: "TARGET", least: 6, drop: 1}}}
+	lines := []string{"", m.styles.title.Render(fitting(m.width, f.name, f.typ, f.unit)),
+		m.styles.dim.Render(texttab.Truncate(texttab.Escape(f.help), m.width))}
+	g := grid{chosen: -1, columns: []column{{head: "VALUE", right: true}, {head: "SERIES", least: 8},
+		{head: "TARGET", least: 6, drop: 1}}}
 	for _, s := range f.top {
 		g.rows = append(g.rows, []cell{{s.value, m.styles.title}, {s.labels, m.styles.plain}, {s.target, m.styles.dim}})
 	}
