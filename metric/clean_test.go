@@ -34,7 +34,8 @@ func FuzzClean(f *testing.F) {
 			return
 		}
 		got := metric.Clean(s, n)
-		if len(got) > n || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if len(got) > n || !utf8.ValidString(got) || strings.ContainsFunc(got,
+			func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q in %d bytes: %q", s, n, got)
 		}
 	})

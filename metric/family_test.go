@@ -136,7 +136,8 @@ func TestDictRefuses(t *testing.T) {
 }
 
 func dictDiff(want, got *metric.Schema) string {
-	return cmp.Diff(want, got, cmp.AllowUnexported(metric.Schema{}), cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
+	return cmp.Diff(want, got, cmp.AllowUnexported(metric.Schema{}),
+		cmp.Comparer(func(a, b metric.Labels) bool { return a == b }),
 		cmpopts.EquateEmpty())
 }
 

@@ -153,7 +153,8 @@ func (g *SnapshotBuilder) Finish(s *Snapshot) {
 		}
 		g.sent[i] = g.bits[i]
 	}
-	s.DictDelta = DictDelta{Families: g.families[g.told.families:], Series: g.series[g.told.series:], Slots: g.slots[g.told.slots:]}
+	s.DictDelta = DictDelta{Families: g.families[g.told.families:], Series: g.series[g.told.series:],
+		Slots: g.slots[g.told.slots:]}
 	s.Delta, s.Lines = g.frame, lines
 	g.any = true
 	g.told.families, g.told.series, g.told.slots = len(g.families), len(g.series), len(g.slots)

@@ -59,7 +59,8 @@ func TestKinds(t *testing.T) {
 
 // TestFrameFloat checks that values keep every bit.
 func TestFrameFloat(t *testing.T) {
-	for _, bits := range []uint64{0, 1 << 63, math.Float64bits(1.5), math.Float64bits(math.Inf(-1)), 0x7ff8000000000001, 0x7ff0000000000002} {
+	for _, bits := range []uint64{0, 1 << 63, math.Float64bits(1.5), math.Float64bits(math.Inf(-1)),
+		0x7ff8000000000001, 0x7ff0000000000002} {
 		f := metric.Delta{Slots: []uint32{3}, Bits: []uint64{bits}}
 		if got := math.Float64bits(f.Float(0)); got != bits {
 			t.Errorf("got bits %#x, want %#x", got, bits)

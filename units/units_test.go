@@ -182,7 +182,8 @@ func TestOwn(t *testing.T) {
 		check("x_us", "", "two words", "microseconds")
 		for declared, want := range map[string]string{"s": "seconds", "Millisecond": "milliseconds",
 			"nanosecond": "nanoseconds",
-			"byte":       "bytes", "kib": "kibibytes", "gib": "gibibytes", "tib": "tebibytes", "joules": "joule", "watts": "watt"} {
+			"byte":       "bytes", "kib": "kibibytes", "gib": "gibibytes", "tib": "tebibytes", "joules": "joule",
+			"watts": "watt"} {
 			check("x", "", declared, want)
 		}
 	})
