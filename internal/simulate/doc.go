@@ -2,10 +2,10 @@
 // demos, documentation and tests.
 //
 // A [Server] is a queueing model behind the exposition of a real engine: the
-// families, types, HELP texts, labels and buckets are those of the engine, the
-// text is written as its own client library writes it, and the numbers obey the
-// identities that hold in the engine, because they come from requests that
-// really queue, prefill, decode and finish in the model.
+// families, types, labels and buckets are those of the engine, the help texts name its
+// units, the text is written as its own client library writes it, and the numbers obey
+// the identities that hold in the engine, because they come from requests that really
+// queue, prefill, decode and finish in the model.
 //
 //	s, err := simulate.New("vllm", simulate.Options{Rate: 8, Seed: 1})
 //	...

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	_ "embed" // the table of families
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func (w *world) table(section string, v variant) *table {
 		if need := d.words["if"]; name == "" || need != "" && !slices.Contains(v.with, need) {
 			continue
 		}
-		f := &family{name: name, help: d.help, typ: d.typ, scale: scale, group: d.group}
+		f := &family{name: name, help: d.describe(name), typ: d.typ, scale: scale, group: d.group}
 		f.labels = slices.Concat(v.labels[d.group], d.labels)
 		f.plain = d.typ == metric.Gauge || d.words["plain"] != ""
 		f.bounds = v.layouts[d.words["bounds"]]
@@ -74,6 +75,12 @@ func (w *world) table(section string, v variant) *table {
 		t.lines = append(t.lines, d)
 	}
 	return t
+}
+
+// describe returns the help text of a family of that name.
+func (d *declaration) describe(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == ':' })
+	return strings.Replace(cmp.Or(d.help, "*"), "*", d.typ.String()+" "+strings.Join(words, " "), 1)
 }
 
 // panel is the series of a table with the same values of the common labels of a
