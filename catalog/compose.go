@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -40,9 +41,7 @@ func lastOf(family string, where ...string) []Term   { return one(Value, family,
 func times(factor float64, terms []Term) []Term {
 	out := slices.Clone(terms)
 	for i := range out {
-		if out[i].Factor == 0 {
-			out[i].Factor = 1
-		}
+		out[i].Factor = cmp.Or(out[i].Factor, 1)
 		out[i].Factor *= factor
 	}
 	return out

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -65,10 +66,7 @@ func convert(v float64, from, to string) (float64, error) {
 		strings.HasSuffix(f.of, "/time"):
 		return v * f.factor / t.factor, nil // 100 req/s of a thing that has no unit
 	}
-	shown := to
-	if shown == "" {
-		shown = "no unit"
-	}
+	shown := cmp.Or(to, "no unit")
 	return 0, fmt.Errorf("the limit is in %s, the metric in %s", from, shown)
 }
 

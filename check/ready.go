@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,9 +189,7 @@ func each(e *Evidence, id, what string, d Assertion) []Outcome {
 			return noData("%v", err)
 		}
 		for _, o := range a.Outcomes {
-			if o.Note == "" {
-				o.Note = name
-			}
+			o.Note = cmp.Or(o.Note, name)
 			out = append(out, o)
 		}
 	}
@@ -202,10 +201,7 @@ func noPreemptions(_ Ready, e *Evidence) []Outcome {
 }
 
 func kvCeiling(r Ready, e *Evidence) []Outcome {
-	unit := r.unit
-	if unit == "" {
-		unit = "ratio"
-	}
+	unit := cmp.Or(r.unit, "ratio")
 	return each(e, "kv_usage", "how full its KV cache was",
 		Assertion{Stat: Stat{Name: "max"}, Op: AtMost, Want: Limit{Value: r.arg, Unit: unit}})
 }
@@ -242,10 +238,7 @@ func concurrency(r Ready, e *Evidence) []Outcome {
 
 func counts(_ Ready, e *Evidence) []Outcome {
 	if e.Joined == nil {
-		why := e.NoJoin
-		if why == "" {
-			why = "the run has no request events"
-		}
+		why := cmp.Or(e.NoJoin, "the run has no request events")
 		return noData("%s", why)
 	}
 	var out []Outcome

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,10 +90,7 @@ func (o *Outcome) margin100() string {
 
 // remark says why there is no number, or what is to be known of it.
 func (o *Outcome) remark() string {
-	if o.Why != "" {
-		return o.Why
-	}
-	return o.Note
+	return cmp.Or(o.Why, o.Note)
 }
 
 // counts is the last line of all outputs.

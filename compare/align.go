@@ -291,8 +291,7 @@ func (c *comparer) whole(key string, first *familyEntry, hold []*familyEntry, re
 func (c *comparer) draft(key string, first *familyEntry, hold []*familyEntry, at place, stat string) *draft {
 	f := first.facts
 	d := &draft{key: key, facts: f, Row: Row{Kind: first.kind, Family: first.name, Type: first.typ, Stat: stat,
-		Labels: at.labels,
-		Target: at.target, Unit: first.unit, Headline: f.headline, Meaning: cmp.Or(f.meaning, first.help),
+		Labels: at.labels, Target: at.target, Unit: first.unit, Headline: f.headline, Meaning: cmp.Or(f.meaning, first.help),
 		Cells: make([]Cell, len(c.sides)), Against: make([]Comparison, len(c.sides))}}
 	if f.question != 0 {
 		d.Question = f.question.String()

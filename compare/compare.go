@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -62,12 +63,8 @@ const (
 
 // check fills in the defaults and refuses what cannot be meant.
 func (o *Options) check() error {
-	if o.Alpha == 0 {
-		o.Alpha = DefaultAlpha
-	}
-	if o.MinEffect == 0 {
-		o.MinEffect = DefaultMinEffect
-	}
+	o.Alpha = cmp.Or(o.Alpha, DefaultAlpha)
+	o.MinEffect = cmp.Or(o.MinEffect, DefaultMinEffect)
 	o.MinEffect = max(0, o.MinEffect)
 	if !(o.Alpha > 0 && o.Alpha < 0.5) {
 		return fmt.Errorf("check options: alpha is %v, want more than 0 and less than 0.5", o.Alpha)
@@ -154,9 +151,7 @@ func (c *comparer) describe(in *Input) RunInfo {
 	r := in.Run
 	info := RunInfo{Path: in.Path, ID: r.ID, Version: r.Version, Format: in.Format, Interval: in.Interval,
 		Seconds: float64(r.Window.EndNS-r.Window.StartNS) / 1e9, Targets: len(r.Endpoints)}
-	if info.Format == "" {
-		info.Format = FormatRun
-	}
+	info.Format = cmp.Or(info.Format, FormatRun)
 	for i := range r.Endpoints {
 		if f := &r.Endpoints[i].Fetches; info.Interval == 0 && f.HasMedian {
 			info.Interval = f.MedianUpdateIntervalMS / 1000

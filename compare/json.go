@@ -17,9 +17,8 @@ const schemaVersion = 1
 // null. The same result gives the same bytes.
 func JSON(w io.Writer, r *Result) error {
 	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile,
-		Tested: r.Tested, Caveats: r.Caveats, Left: r.Left,
-		Counts: map[string]int{}, Sides: r.Sides, Differences: append([]Difference{}, r.Differences...),
-		Rows: make([]jsonRow, len(r.Rows))}
+		Tested: r.Tested, Caveats: r.Caveats, Left: r.Left, Counts: map[string]int{}, Sides: r.Sides,
+		Differences: append([]Difference{}, r.Differences...), Rows: make([]jsonRow, len(r.Rows))}
 	for v := range Verdicts {
 		doc.Counts[strings.ReplaceAll(Verdict(v).String(), " ", "_")] = 0
 	}
@@ -114,17 +113,15 @@ func finite(v float64) *float64 {
 
 func newJSONRow(r *Row, sides []Side) jsonRow {
 	out := jsonRow{Kind: r.Kind.String(), Family: r.Family, Names: r.Names, Stat: r.Stat, Labels: r.Labels.Map(),
-		Target: r.Target, Series: r.Series,
-		Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline, Question: r.Question, Meaning: r.Meaning,
-		Verdict: r.Verdict().String(), Notes: r.Notes}
+		Target: r.Target, Series: r.Series, Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline,
+		Question: r.Question, Meaning: r.Meaning, Verdict: r.Verdict().String(), Notes: r.Notes}
 	if r.Kind == FamilyRow {
 		out.Type = r.Type.String()
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		cell := jsonCell{Side: sides[i].Name, Value: finite(c.Value), Values: c.Values, Low: finite(c.Low),
-			High: finite(c.High),
-			From: finite(c.BoundLow), To: finite(c.BoundHigh), Missing: c.Missing}
+			High: finite(c.High), From: finite(c.BoundLow), To: finite(c.BoundHigh), Missing: c.Missing}
 		if i > 0 {
 			cell.Against = newJSONAgainst(&r.Against[i])
 		}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -95,9 +96,7 @@ func (c *comparer) fill(d *draft, i int, h *familyEntry, at place, m *measure) {
 		d.note(n)
 	}
 	if m.missing != "" {
-		if cell.Missing == "" {
-			cell.Missing = m.missing
-		}
+		cell.Missing = cmp.Or(cell.Missing, m.missing)
 		return
 	}
 	cell.Values = append(cell.Values, m.value)
@@ -168,9 +167,7 @@ func (c *comparer) cells(d *draft) {
 		cell.Value, cell.Low, cell.High, cell.BoundLow, cell.BoundHigh = nan, nan, nan, nan, nan
 		n := len(cell.Values)
 		if n == 0 {
-			if cell.Missing == "" {
-				cell.Missing = "no such family"
-			}
+			cell.Missing = cmp.Or(cell.Missing, "no such family")
 			continue
 		}
 		cell.Missing = ""

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -71,9 +72,7 @@ func (d *Detail) apply(r *Request) {
 	setCount(&r.chunks, d.Chunks)
 	if d.OSL != nil {
 		r.Source = d.TokenSource
-		if r.Source == "" {
-			r.Source = TokensUsage
-		}
+		r.Source = cmp.Or(r.Source, TokensUsage)
 	}
 	setText(&r.Finish, d.Finish)
 	setText(&r.RequestID, d.RequestID)

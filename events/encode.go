@@ -31,12 +31,6 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		}
 		return &v
 	}
-	count := func(n int) *int {
-		if n < 0 {
-			return nil
-		}
-		return &n
-	}
 	out := struct {
 		Schema      string           `json:"schema_version"`
 		Summary     string           `json:"summary,omitempty"`

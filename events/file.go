@@ -3,6 +3,7 @@ package events
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,15 +65,9 @@ type FileOptions struct {
 }
 
 func (o *FileOptions) defaults() {
-	if o.MaxLine == 0 {
-		o.MaxLine = 64 << 20
-	}
-	if o.MaxSize == 0 {
-		o.MaxSize = 2 << 30
-	}
-	if o.MaxRequests == 0 {
-		o.MaxRequests = defaultMaxRequests
-	}
+	o.MaxLine = cmp.Or(o.MaxLine, 64<<20)
+	o.MaxSize = cmp.Or(o.MaxSize, 2<<30)
+	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
 }
 
 // File is a recording of another tool. It is read once, by one goroutine.
@@ -155,22 +150,13 @@ func sniff(head []byte) (string, error) {
 }
 
 // topKeys lists the keys of the object a file begins with, as far as head goes.
-func topKeys(head []byte) []string {
+func topKeys(head []byte) (keys []string) {
 	dec := json.NewDecoder(bytes.NewReader(head))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	var keys []string
-	for dec.More() {
-		t, err := dec.Token()
-		key, ok := t.(string)
-		if err != nil || !ok {
-			break
-		}
-		keys = append(keys, key)
-		if skipValue(dec) != nil {
-			break
-		}
+	if open(dec) == nil {
+		_ = eachField(dec, func(name string) error { // the head ends anywhere
+			keys = append(keys, name)
+			return skipValue(dec)
+		})
 	}
 	return keys
 }
@@ -314,18 +300,10 @@ func (f *File) readDB(ctx context.Context) error {
 // readLines calls one for every line that is not empty. A line that is too long is read over and counted.
 func (f *File) readLines(ctx context.Context, one func(n int, line []byte) bool) error {
 	var line []byte
-	tooLong := false
-	for n := 1; ; {
-		part, err := f.in.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > f.o.MaxLine; tooLong {
-			line = line[:0]
-		} else {
-			line = append(line, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+	for n := 1; ; n++ {
+		var tooLong bool
+		var err error
+		if line, tooLong, err = readLine(f.in, line[:0], f.o.MaxLine); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if tooLong {
@@ -339,7 +317,6 @@ func (f *File) readLines(ctx context.Context, one func(n int, line []byte) bool)
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		line, tooLong, n = line[:0], false, n+1
 	}
 }
 

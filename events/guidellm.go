@@ -79,23 +79,16 @@ func (f *File) guideRequests(dec *json.Decoder, phase string) error {
 				f.bad("%s, %s request %q: no time of start", phase, status, g.ID)
 				return nil
 			}
-			f.sendRequest(&q)
-			return f.stopped()
+			if !f.sendRequest(&q) {
+				return errStopped
+			}
+			return nil
 		})
 	})
 }
 
-// stoppedError ends reading when nobody wants more.
-type stoppedError struct{}
-
-func (stoppedError) Error() string { return "stopped" }
-
-func (f *File) stopped() error {
-	if f.stop {
-		return stoppedError{}
-	}
-	return nil
-}
+// errStopped ends reading when nobody wants more.
+var errStopped = errors.New("stopped")
 
 // open reads the beginning of an object.
 func open(dec *json.Decoder) error {

@@ -137,8 +137,7 @@ func (f *File) aiperfLine(n int, line []byte) bool {
 		return true
 	}
 	q := Request{ID: idOf(m.RequestID, "aiperf-"+strconv.Itoa(n)), IssuedNS: *m.Start, RequestID: m.RequestID,
-		Phase:        m.Phase,
-		Conversation: cut(m.Conversation), Turn: m.Turn, Source: TokensLoad, AfterFirst: -1,
+		Phase: m.Phase, Conversation: cut(m.Conversation), Turn: m.Turn, Source: TokensLoad, AfterFirst: -1,
 		Input: rec.Metrics["input_sequence_length"].tokens(), Output: rec.Metrics["output_sequence_length"].tokens()}
 	if q.Input < 0 {
 		q.Input = rec.Metrics["error_isl"].tokens()

@@ -3,6 +3,7 @@ package events
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,16 +69,13 @@ func ReadLines(ctx context.Context, in io.Reader, o LineOptions, to func(metric.
 	for number := 1; ctx.Err() == nil; number++ {
 		var tooLong bool
 		var err error
-		line, tooLong, err = readLine(r, line[:0])
+		line, tooLong, err = readLine(r, line[:0], maxLine)
 		if text := bytes.TrimSpace(line); tooLong || len(text) > 0 {
 			l.Lines++
-			switch {
-			case tooLong:
+			if tooLong {
 				l.bad(number, errors.New("longer than 16 MiB"))
-			default:
-				if why := l.line(text); why != nil {
-					l.bad(number, why)
-				}
+			} else if why := l.line(text); why != nil {
+				l.bad(number, why)
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -90,15 +88,13 @@ func ReadLines(ctx context.Context, in io.Reader, o LineOptions, to func(metric.
 	return l.LineStats, ctx.Err()
 }
 
-// readLine reads a line into buf. What is beyond maxLine of it is passed over.
-func readLine(r *bufio.Reader, buf []byte) (line []byte, tooLong bool, err error) {
+// readLine reads a line into buf, which stays empty for one of more than so many bytes.
+func readLine(r *bufio.Reader, buf []byte, most int) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(buf)+len(part) > maxLine {
-			tooLong = true
+		if tooLong = tooLong || len(buf)+len(part) > most; tooLong {
 			buf = buf[:0]
-		}
-		if !tooLong {
+		} else {
 			buf = append(buf, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
@@ -157,9 +153,8 @@ func (l *lineReader) event(f *lineFields) error {
 
 func (l *lineReader) request(f *lineFields) error {
 	q := Request{Conversation: f.text("conversation_id"), RequestID: f.text("x_request_id"), Model: f.text("model"),
-		Endpoint: f.text("endpoint"),
-		Finish:   f.text("finish_reason"), Phase: f.text("phase"), Source: f.text("token_source"), Input: -1, Output: -1,
-		AfterFirst: -1}
+		Endpoint: f.text("endpoint"), Finish: f.text("finish_reason"), Phase: f.text("phase"),
+		Source: f.text("token_source"), Input: -1, Output: -1, AfterFirst: -1}
 	for _, name := range []string{"id", "sample_uuid", "request_id"} {
 		if id := f.text(name); q.ID == "" {
 			q.ID = id
@@ -334,8 +329,6 @@ func (f *lineFields) outcome(q *Request) {
 	said := Detail{Status: status, HTTPStatus: q.HTTPStatus, ErrorType: q.Error}
 	if told || said.failed() {
 		q.Status = Failed
-		if q.Error == "" {
-			q.Error = status
-		}
+		q.Error = cmp.Or(q.Error, status)
 	}
 }

@@ -101,9 +101,7 @@ type shard struct {
 // NewRecorder opens the run in the existing directory dir for events, also one that another process records into. It
 // fails with [rundb.ErrEventWriter] when somebody else does so already. The caller must Close the Recorder.
 func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder, error) {
-	if o.Source == "" {
-		o.Source = "recorder"
-	}
+	o.Source = cmp.Or(o.Source, "recorder")
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 256 << 20
 	}

@@ -76,15 +76,9 @@ type Count struct {
 }
 
 func (o *ReportOptions) validate() error {
-	if o.Method == "" {
-		o.Method = Linear
-	}
-	if o.TPOT == "" {
-		o.TPOT = PerNMinus1
-	}
-	if o.Weight == "" {
-		o.Weight = WeightBoth
-	}
+	o.Method = cmp.Or(o.Method, Linear)
+	o.TPOT = cmp.Or(o.TPOT, PerNMinus1)
+	o.Weight = cmp.Or(o.Weight, WeightBoth)
 	if !slices.Contains(Weights, o.Weight) {
 		return fmt.Errorf("report requests: unknown weighting %q (known: %s)", o.Weight, strings.Join(Weights, ", "))
 	}
@@ -108,8 +102,7 @@ func Summarise(s *Session, o ReportOptions) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Window: sp.window.Name, FromNS: sp.from, ToNS: sp.to, Duration: sp.duration, PerToken: o.TPOT,
-		Weight: o.Weight,
-		Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests),
+		Weight: o.Weight, Issued: len(sp.requests), Outside: len(s.Requests) - len(sp.requests),
 		Warnings: append([]metric.Warning{}, s.Warnings...)}
 	r.count(sp)
 	r.distributions(sp.requests, o)

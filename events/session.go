@@ -75,9 +75,7 @@ func Assemble(stream Stream, rules Rules) (*Session, error) {
 	if err := checkTokenizer(rules.Tokenizer); err != nil {
 		return nil, err
 	}
-	if rules.MaxRequests == 0 {
-		rules.MaxRequests = defaultMaxRequests
-	}
+	rules.MaxRequests = cmp.Or(rules.MaxRequests, defaultMaxRequests)
 	a := &assembly{rules: rules, rows: map[string]int{}, open: -1}
 	for ev, err := range stream {
 		if err != nil {
@@ -326,10 +324,7 @@ func (a *assembly) progress(name string, ev *metric.Event) error {
 
 // detail applies what a source counted, unless text is to be counted.
 func (a *assembly) detail(r *Request, d *Detail) {
-	counted := d.TokenSource
-	if counted == "" {
-		counted = TokensUsage
-	}
+	counted := cmp.Or(d.TokenSource, TokensUsage)
 	if want := a.rules.Tokenizer; want != "" && want != counted {
 		d.ISL, d.OSL, d.AfterFirst = nil, nil, nil
 	}

@@ -11,12 +11,10 @@ import (
 // Row returns a request as the table requests has it.
 func (q *Request) Row() rundb.Request {
 	row := rundb.Request{ID: q.ID, IssuedNS: q.IssuedNS, UpstreamNS: q.UpstreamNS, ByteNS: q.ByteNS, FirstNS: q.FirstNS,
-		LastNS:     q.LastNS,
-		CompleteNS: q.CompleteNS, Status: q.Status.String(), Error: q.Error, Input: q.Input, Output: q.Output,
-		AfterFirst:  q.AfterFirst,
-		TokenSource: q.Source, Finish: q.Finish, HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint,
-		Model: q.Model,
-		Phase: q.Phase, Block: -1, Conversation: q.Conversation, Turn: -1}
+		LastNS: q.LastNS, CompleteNS: q.CompleteNS, Status: q.Status.String(), Error: q.Error, Input: q.Input,
+		Output: q.Output, AfterFirst: q.AfterFirst, TokenSource: q.Source, Finish: q.Finish, HTTPStatus: q.HTTPStatus,
+		RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model, Phase: q.Phase, Block: -1,
+		Conversation: q.Conversation, Turn: -1}
 	if q.Tracked {
 		row.Block = q.Block
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -203,9 +204,7 @@ func (s *Session) loadgen(sp *span) {
 // steady crops the ends of the time in which requests were issued.
 func (s *Session) steady(sp *span) {
 	all := s.pick(tracked)
-	if sp.window.Crop == 0 {
-		sp.window.Crop = 0.1
-	}
+	sp.window.Crop = cmp.Or(sp.window.Crop, 0.1)
 	if len(all) < 2 {
 		sp.duration = unknown("fewer than two requests were tracked")
 		return

@@ -12,6 +12,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -97,10 +98,7 @@ func (t *pageBuilder) build() {
 // head are the first lines of a page for people.
 func (t *pageBuilder) head() []string {
 	win := t.run.Window
-	name := win.Phase
-	if name == "" {
-		name = "window"
-	}
+	name := cmp.Or(win.Phase, "window")
 	line := name + " " + seconds(win.EndNS-win.StartNS) + " from " +
 		time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z")
 	if n := len(t.run.Phases); n > 1 {

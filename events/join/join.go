@@ -13,6 +13,7 @@
 package join
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -28,9 +29,8 @@ import (
 )
 
 // ErrNoClock is why requests without an anchor in real time are not joined.
-var ErrNoClock = errors.New("the request events have no clock anchor: their times cannot be put beside those of the " +
-	"server; " +
-	"record them into the run, or import them with an anchor")
+var ErrNoClock = errors.New("the request events have no clock anchor: their times cannot be put beside those of " +
+	"the server; record them into the run, or import them with an anchor")
 
 // ErrNoServer is why there is nothing to join with.
 var ErrNoServer = errors.New("no family is known that has the latency of requests")
@@ -170,9 +170,7 @@ func (o *Options) check(s *events.Session) (err error) {
 	if bad > 0 {
 		return fmt.Errorf("%d of %d requests: %w", bad, len(s.Requests), ErrNoClock)
 	}
-	if o.Tolerance == 0 {
-		o.Tolerance = 0.01
-	}
+	o.Tolerance = cmp.Or(o.Tolerance, 0.01)
 	if o.Catalog == nil {
 		o.Catalog, err = catalog.New()
 	}

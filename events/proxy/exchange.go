@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,9 +115,7 @@ func (x *exchange) wrote(atNS int64) {
 func (x *exchange) fail(kind string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.kind == "" {
-		x.kind = kind
-	}
+	x.kind = cmp.Or(x.kind, kind)
 }
 
 // headers notes what the head of the answer says.

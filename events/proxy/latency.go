@@ -46,9 +46,8 @@ type Delay struct {
 func (p *Proxy) Stats() Stats {
 	c := &p.counts
 	s := Stats{Requests: c.requests.Load(), Passed: c.passed.Load(), Refused: c.refused.Load(),
-		Unscanned: c.unscanned.Load(),
-		Oversized: c.oversized.Load(), Unreadable: c.unreadable.Load(), MaxHeld: p.held.most.Load(), Sent: p.sent.sum(),
-		Added: p.added.sum()}
+		Unscanned: c.unscanned.Load(), Oversized: c.oversized.Load(), Unreadable: c.unreadable.Load(),
+		MaxHeld: p.held.most.Load(), Sent: p.sent.sum(), Added: p.added.sum()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Null = c.null

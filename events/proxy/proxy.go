@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -91,12 +92,8 @@ func New(o Options) (*Proxy, error) {
 			*d.to = d.zero
 		}
 	}
-	if o.MaxScan == 0 {
-		o.MaxScan = 1 << 20
-	}
-	if o.MaxStreams == 0 {
-		o.MaxStreams = 4096
-	}
+	o.MaxScan = cmp.Or(o.MaxScan, 1<<20)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 4096)
 	if o.MaxRequest < 0 || o.MaxScan < 0 || o.MaxScanTotal < 0 || o.MaxStreams < 0 {
 		return nil, errors.New("make proxy: a limit is negative")
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -25,18 +26,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxShare == 0 {
-		o.MaxShare = 2
-	}
-	if o.Interval == 0 {
-		o.Interval = 333 * time.Millisecond
-	}
-	if o.Scrapes == 0 {
-		o.Scrapes = 5
-	}
-	if o.Pause == 0 {
-		o.Pause = 200 * time.Millisecond
-	}
+	o.MaxShare = cmp.Or(o.MaxShare, 2)
+	o.Interval = cmp.Or(o.Interval, 333*time.Millisecond)
+	o.Scrapes = cmp.Or(o.Scrapes, 5)
+	o.Pause = cmp.Or(o.Pause, 200*time.Millisecond)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -92,10 +93,7 @@ func windowText(r *summary.Run) string {
 	if w.EndNS <= w.StartNS {
 		return "nothing yet"
 	}
-	name := w.Phase
-	if name == "" {
-		name = "window"
-	}
+	name := cmp.Or(w.Phase, "window")
 	return fmt.Sprintf("%s, %s from %s", clip(name, 60), short(w.EndNS-w.StartNS),
 		time.Unix(0, w.StartNS).UTC().Format("15:04:05.000 UTC"))
 }
