@@ -23,7 +23,7 @@ type scraper struct {
 const forever = time.Hour
 
 func collectArgs(bin, out string, every, length time.Duration) []string {
-	return []string{bin, "collect", "--quiet", "--formats=", "--settle=0", "--max-scrape-share=0",
+	return []string{bin, "collect", "--quiet", "--formats=", "--settle=0", "--scrape-budget=0",
 		"--interval", every.String(), "--duration", length.String(), "--out", out}
 }
 

@@ -203,7 +203,7 @@ func (o Options) validate() error {
 	case o.FinalTimeout < 0:
 		return fmt.Errorf("check options: final timeout is %v, want more than 0", o.FinalTimeout)
 	case math.IsNaN(o.MaxScrapeShare) || o.MaxScrapeShare > 100:
-		return errors.New("check options: --max-scrape-share is above 100 percent")
+		return errors.New("check options: --scrape-budget is above 100 percent")
 	}
 	if _, err := AcceptHeader(o.Protocols); err != nil {
 		return fmt.Errorf("check options: --protocols: %w", err)

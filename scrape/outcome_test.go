@@ -364,7 +364,7 @@ func TestBadOptions(t *testing.T) {
 	check("nothing", scrape.Options{}, "not usable")
 	check(good, scrape.Options{Interval: time.Microsecond}, "--interval")
 	check(good, scrape.Options{Timeout: time.Hour}, "--timeout")
-	check(good, scrape.Options{MaxScrapeShare: 101}, "--max-scrape-share")
+	check(good, scrape.Options{MaxScrapeShare: 101}, "--scrape-budget")
 	check(good, scrape.Options{Limits: scrape.Limits{Body: 2 << 30}}, "--max-body")
 	check(good, scrape.Options{Limits: scrape.Limits{Series: -1}}, "--max-series")
 	if _, err := scrape.New(nil, scrape.Options{}, newRecording(t, 1)); err == nil {

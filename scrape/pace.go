@@ -93,7 +93,7 @@ func (p *pace) answered(took time.Duration) *metric.Warning {
 		return nil
 	}
 	return &metric.Warning{Code: "scrape_share", Text: fmt.Sprintf(
-		"an answer takes %v, %.1f %% of the interval; polling every %v to stay below %.3g %% (--max-scrape-share)",
+		"an answer takes %v, %.1f %% of the interval; polling every %v to stay below %.3g %% (--scrape-budget)",
 		best.Round(10*time.Microsecond), 100*float64(best)/float64(p.interval), time.Duration(p.stretch)*p.interval,
 		100*p.share)}
 }

@@ -79,7 +79,7 @@ func newCheckCmd(std stdio) *cobra.Command {
 	f.StringArrayVar(&o.targets, "target", nil, "`target` on requests as requests validate takes it: qps=100, 'ttft_p99_ms<=450' (repeatable)")
 	f.StringSliceVar(&o.ready, "ready", nil, "ready-made `checks`, see above")
 	f.StringVar(&o.baseline, "baseline", "", "`run` that limits of the form baseline + 5% are made of")
-	f.BoolVar(&o.provable, "provable", false, "let an estimated percentile pass only when all of its interval keeps the limit")
+	f.BoolVar(&o.provable, "require-bounds", false, "let an estimated percentile pass only when all of its interval keeps the limit")
 	f.StringVar(&o.junit, "junit", "", "also write JUnit XML to this `file`")
 	f.StringVar(&o.format, "format", "text", "`format` of the output: "+strings.Join(checkFormats, ", "))
 	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")

@@ -124,7 +124,7 @@ func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
 	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
 	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
 	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
-	f.Float64Var(&o.maxShare, "max-scrape-share", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
+	f.Float64Var(&o.maxShare, "scrape-budget", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
 	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
 }
@@ -192,7 +192,7 @@ func (o *collectOptions) validate() error {
 		return err
 	}
 	if o.maxShare < 0 {
-		return usagef("--max-scrape-share %v is negative", o.maxShare)
+		return usagef("--scrape-budget %v is negative", o.maxShare)
 	}
 	if _, err := scrape.AcceptHeader(o.protocols); err != nil {
 		return usagef("--protocols: %w", err)

@@ -143,7 +143,7 @@ func TestFilesChange(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(t.Context(), []string{"collect", "--config", config, "-o", out, "--interval", "20ms", "--settle", "0s", "--discovery-interval", "30ms",
-			"--max-scrape-share", "0"}, stdio{strings.NewReader(""), &said, &said})
+			"--scrape-budget", "0"}, stdio{strings.NewReader(""), &said, &said})
 	}()
 	if !waitForPolls(out, 3) {
 		t.Fatal("the first target is not polled")

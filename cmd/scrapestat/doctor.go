@@ -51,7 +51,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 				return usagef("--format %q is unknown, want text or json", o.format)
 			}
 			if o.exam.MaxShare <= 0 || o.exam.MaxShare > 100 {
-				return usagef("--max-scrape-share %v is outside 0 to 100", o.exam.MaxShare)
+				return usagef("--scrape-budget %v is outside 0 to 100", o.exam.MaxShare)
 			}
 			if o.collect.timeout <= 0 || o.collect.timeout > time.Minute {
 				return usagef("--timeout %v is outside 0 to 1m", o.collect.timeout)
@@ -62,7 +62,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 	f := cmd.Flags()
 	o.collect.interval = 333 * time.Millisecond // as that of collect, for relabelling and logs
 	f.StringVar(&o.format, "format", "text", "`text` or json")
-	f.Float64Var(&o.exam.MaxShare, "max-scrape-share", 2, "`percent` of its time that a target may spend on answering scrapes")
+	f.Float64Var(&o.exam.MaxShare, "scrape-budget", 2, "`percent` of its time that a target may spend on answering scrapes")
 	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
 	o.collect.access.register(f)
 	o.collect.kinds.register(cmd, false)

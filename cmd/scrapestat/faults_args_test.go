@@ -30,7 +30,7 @@ import (
 )
 
 // quickRun are flags for a short run without a pause.
-var quickRun = []string{"--duration", "120ms", "--interval", "20ms", "--settle", "0s", "--max-scrape-share", "0"}
+var quickRun = []string{"--duration", "120ms", "--interval", "20ms", "--settle", "0s", "--scrape-budget", "0"}
 
 // serveBad starts a server with a script of package badserver.
 func serveBad(t *testing.T, script string) *badserver.Server {

@@ -280,7 +280,7 @@ func (k killing) rules(t *testing.T, dir string, formats ...string) {
 
 func (k killing) collect(t *testing.T, dir string) {
 	t.Helper()
-	k.kill(t, dir, "collect", k.url, "-o", dir, "--interval", "10ms", "--max-scrape-share", "0", "--quiet", "--duration", "300ms", "--settle", "0s")
+	k.kill(t, dir, "collect", k.url, "-o", dir, "--interval", "10ms", "--scrape-budget", "0", "--quiet", "--duration", "300ms", "--settle", "0s")
 	if !k.begun(t, dir) {
 		return
 	}

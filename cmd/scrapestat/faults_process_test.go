@@ -43,7 +43,7 @@ func ends(t *testing.T, cmd *exec.Cmd, code int, talk *lockedBuffer) {
 }
 
 // endless are flags for a run that goes on until somebody ends it.
-var endless = []string{"--interval", "20ms", "--max-scrape-share", "0", "--settle", "0s"}
+var endless = []string{"--interval", "20ms", "--scrape-budget", "0", "--settle", "0s"}
 
 // TestCatalogueProcess has the cases D01 to D11, S12 and S13 but the kills and
 // the full disks, which have tests of their own.
@@ -155,7 +155,7 @@ func commands(t *testing.T) {
 	check := func(code int, want string, command ...string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "run")
-		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s", "--max-scrape-share", "0", "--"}, command...)
+		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s", "--scrape-budget", "0", "--"}, command...)
 		try(t, code, want, args...)
 		if _, err := os.Stat(dir); err == nil {
 			checkFaultyRun(t, dir, "json")

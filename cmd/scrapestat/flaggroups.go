@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,5 +48,26 @@ func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 		}
 		_, err := fmt.Fprint(c.OutOrStderr(), b.String())
 		return err
+	})
+}
+
+// renamedFlags are the old names of flags, which are taken for one release and not
+// shown.
+var renamedFlags = map[string]string{
+	"torchserve-double":      "torchserve-keep-duplicates",
+	"torchserve-raw-backend": "torchserve-worker-lines",
+	"provable":               "require-bounds",
+	"pa-compat":              "perf-analyzer",
+	"flags-off":              "metrics-disabled",
+	"tear":                   "inconsistent-stats",
+	"max-scrape-share":       "scrape-budget",
+	"null-requests":          "calibration-requests",
+	"proxy-null-requests":    "proxy-calibration-requests",
+}
+
+// takeOldNames lets all commands below root take flags by their old names.
+func takeOldNames(root *cobra.Command) {
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(cmp.Or(renamedFlags[name], name))
 	})
 }

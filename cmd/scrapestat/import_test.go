@@ -30,7 +30,7 @@ func TestImportOwnJSONL(t *testing.T) {
 	}
 	run1, run2 := t.TempDir(), t.TempDir()
 	args = append(args, "-o", run1, "--duration", "1500ms", "--warmup", "300ms", "--settle", "0s", "--interval", "100ms",
-		"--max-scrape-share", "0", "--slice-duration", "300ms", "--formats", "json,jsonl", "--quiet")
+		"--scrape-budget", "0", "--slice-duration", "300ms", "--formats", "json,jsonl", "--quiet")
 	runOK(t, args...)
 	runOK(t, "import", "aiperf-jsonl", run1+"/server_metrics_export.jsonl", "-o", run2, "--slice-duration", "300ms", "--quiet")
 	runOK(t, "export", run2, "--formats", "json", "--quiet")

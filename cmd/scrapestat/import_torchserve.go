@@ -73,7 +73,7 @@ func importTorchServe(ctx context.Context, paths []string, o torchserve.Options,
 			got.notes = append(got.notes, metric.Warning{Code: code, Text: fmt.Sprintf(format, append([]any{n}, args...)...)})
 		}
 	}
-	note(read.Double, "double_feed", "%d lines stand in two of the files and were counted once (--torchserve-double counts them again)")
+	note(read.Double, "double_feed", "%d lines stand in two of the files and were counted once (--torchserve-keep-duplicates counts them again)")
 	note(read.Bad, "bad_lines", "%d lines could not be read, the first of them: %s", strings.Join(read.FirstBad, "; "))
 	return got, err
 }

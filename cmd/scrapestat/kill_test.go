@@ -80,7 +80,7 @@ func killMany(t *testing.T, seed uint64, kills int) {
 // passed, kills it and returns when.
 func killCollect(t *testing.T, url, dir string, delay time.Duration) time.Time {
 	t.Helper()
-	cmd := exec.Command("scrapestat", "collect", url, "-o", dir, "--interval", "20ms", "--max-scrape-share", "0", "--quiet")
+	cmd := exec.Command("scrapestat", "collect", url, "-o", dir, "--interval", "20ms", "--scrape-budget", "0", "--quiet")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func deaf(t *testing.T) string {
 func peakOfCollect(t *testing.T, want string, args ...string) int64 {
 	t.Helper()
 	return peakOf(t, want, append([]string{"collect", "-o", filepath.Join(t.TempDir(), "run"), "--formats", "json", "--interval", "100ms",
-		"--duration", "300ms", "--settle", "0s", "--max-scrape-share", "0"}, args...)...)
+		"--duration", "300ms", "--settle", "0s", "--scrape-budget", "0"}, args...)...)
 }
 
 // peakOf runs scrapestat in a process of its own and returns the largest resident
@@ -209,7 +209,7 @@ func TestCatalogueMemory(t *testing.T) {
 // all exports, without a limit that the runtime of Go would keep by itself.
 func nominalLoad(t *testing.T, most int64) {
 	args := []string{"collect", "-o", filepath.Join(t.TempDir(), "run"), "--formats", "json,csv,jsonl,parquet",
-		"--interval", "333ms", "--max-scrape-share", "0", "--duration", "3s", "--settle", "0s"}
+		"--interval", "333ms", "--scrape-budget", "0", "--duration", "3s", "--settle", "0s"}
 	for i := range 10 {
 		sim, err := simulate.New("vllm", simulate.Options{Rate: 28, Seed: uint64(i), ExtraSeries: 800})
 		if err != nil {

@@ -114,7 +114,7 @@ func TestNativeHistograms(t *testing.T) {
 		s := newNativeServer()
 		server := httptest.NewServer(s)
 		dir := t.TempDir()
-		runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "1s", "--interval", "80ms", "--settle", "0s", "--max-scrape-share", "0",
+		runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "1s", "--interval", "80ms", "--settle", "0s", "--scrape-budget", "0",
 			"--protocols", "protobuf,text", "--estimator", estimator, "--formats", "json,csv,jsonl,parquet", "--quiet")
 		server.Close()
 		data, err := os.ReadFile(filepath.Join(dir, "server_metrics_export.json"))

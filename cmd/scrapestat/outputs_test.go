@@ -38,7 +38,7 @@ func TestRemoteWriteReal(t *testing.T) {
 	for _, version := range []string{"1", "auto"} {
 		run1, run2 := t.TempDir(), t.TempDir()
 		start := time.Now()
-		runOK(t, "collect", "engine="+engine.URL, "-o", run1, "--duration", "1500ms", "--settle", "0s", "--interval", "100ms", "--max-scrape-share", "0",
+		runOK(t, "collect", "engine="+engine.URL, "-o", run1, "--duration", "1500ms", "--settle", "0s", "--interval", "100ms", "--scrape-budget", "0",
 			"--formats", "json", "--quiet", "--remote-write", "http://"+addr+"/api/v1/write", "--remote-write-version", version, "--remote-write-label", "run=v"+version)
 		if w := warningsOf(t, run1); w != "" {
 			t.Errorf("version %s: warnings %s", version, w)
@@ -132,7 +132,7 @@ func TestRemoteWriteBroken(t *testing.T) {
 		var out, talk bytes.Buffer
 		began := time.Now()
 		code := run(context.Background(), []string{"collect", engine.URL, "-o", dir, "--duration", "300ms", "--settle", "0s", "--interval", "50ms",
-			"--max-scrape-share", "0", "--formats", "json", "--remote-write", strings.Replace(srv.URL, "://", "://u:hunter3@", 1) + "/write?key=hunter4",
+			"--scrape-budget", "0", "--formats", "json", "--remote-write", strings.Replace(srv.URL, "://", "://u:hunter3@", 1) + "/write?key=hunter4",
 			"--remote-write-bearer-token-file", token, "--remote-write-header", "X-Key: hunter5"}, stdio{nil, &out, &talk})
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: the run took %v", name, took)
@@ -203,7 +203,7 @@ func TestListen(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		done <- run(context.Background(), []string{"collect", "a=" + engine.URL, "-o", dir, "--listen", "0", "--interval", "50ms", "--settle", "0s",
-			"--max-scrape-share", "0", "--formats", "json"}, stdio{nil, io.Discard, talk})
+			"--scrape-budget", "0", "--formats", "json"}, stdio{nil, io.Discard, talk})
 	}()
 	if !waitForPolls(dir, 5) {
 		t.Fatal("nothing was recorded")

@@ -22,7 +22,7 @@ func TestProxyStrict(t *testing.T) {
 		var talk bytes.Buffer
 		code := make(chan int, 1)
 		go func() {
-			args := append([]string{"requests", "proxy", "--listen", front, "--upstream", server.URL, "--null-requests", "0", "-o", t.TempDir()}, flags...)
+			args := append([]string{"requests", "proxy", "--listen", front, "--upstream", server.URL, "--calibration-requests", "0", "-o", t.TempDir()}, flags...)
 			code <- run(ctx, args, stdio{nil, &talk, &talk})
 		}()
 		if !waitForListener(ctx, front) {

@@ -41,7 +41,7 @@ func TestRealServers(t *testing.T) {
 	dir := t.TempDir()
 	proxies := []*bodyProxy{newBodyProxy(t, nodeAddr), newBodyProxy(t, promAddr)}
 	args := []string{"collect", proxies[0].url, proxies[1].url, "-o", dir, "--duration", "3s", "--settle", "0s",
-		"--formats", "json,csv,jsonl,parquet", "--interval", "250ms", "--quiet", "--max-scrape-share", "0"}
+		"--formats", "json,csv,jsonl,parquet", "--interval", "250ms", "--quiet", "--scrape-budget", "0"}
 	var out, talk bytes.Buffer
 	if code := run(context.Background(), args, stdio{nil, &out, &talk}); code != exitDone {
 		t.Fatalf("collect: exit code %d\n%s", code, talk.String())

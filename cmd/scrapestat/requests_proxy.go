@@ -34,12 +34,12 @@ func (p *proxyFlags) register(f *pflag.FlagSet, prefix string) {
 	f.BoolVar(&p.options.ForceUsage, prefix+"force-usage", false, "ask for usage in streaming requests that do not; the client gets one more chunk")
 	f.Int64Var(&p.options.MaxRequest, prefix+"max-request", 64<<20, "largest request that passes, in `bytes`")
 	f.IntVar(&p.options.MaxStreams, prefix+"max-streams", 4096, "most requests at the same time; more are answered with 503")
-	f.IntVar(&p.options.Calibration, prefix+"null-requests", 100, "requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 disables")
+	f.IntVar(&p.options.Calibration, prefix+"calibration-requests", 100, "requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 disables")
 }
 
 func (p *proxyFlags) validate() error {
 	if p.options.MaxRequest < 1 || p.options.MaxStreams < 1 || p.options.Calibration < 0 || p.options.Calibration > 100_000 {
-		return usagef("--max-request and --max-streams want at least 1, --null-requests 0 to 100000")
+		return usagef("--max-request and --max-streams want at least 1, --calibration-requests 0 to 100000")
 	}
 	return nil
 }

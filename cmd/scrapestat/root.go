@@ -51,6 +51,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newVersionCmd(std),
 	)
 	root.AddCommand(releaseCommands()...)
+	takeOldNames(root)
 	if err := addCompletions(root); err != nil {
 		panic(err) // a flag of ours has two completions
 	}

@@ -130,7 +130,7 @@ func TestOneAccess(t *testing.T) {
 	l := startLocked(t)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 1\n") }))
 	defer plain.Close()
-	short := []string{"--duration", "100ms", "--interval", "30ms", "--settle", "0s", "--max-scrape-share", "0", "--formats", "json,csv,jsonl,parquet"}
+	short := []string{"--duration", "100ms", "--interval", "30ms", "--settle", "0s", "--scrape-budget", "0", "--formats", "json,csv,jsonl,parquet"}
 	for n, c := range []struct {
 		name, prefix string
 		args         []string

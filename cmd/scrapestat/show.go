@@ -58,7 +58,7 @@ func newShowCmd(std stdio) *cobra.Command {
 	cmd.Flags().BoolVar(&o.all, "all", false, "list everything: also series that did not change, and all targets")
 	cmd.Flags().BoolVar(&o.derived, "derived", false, "list every derived quantity with its status, by target and over all")
 	cmd.Flags().StringVar(&o.format, "format", report.FormatText, "`format`: "+strings.Join(report.Formats(), ", "))
-	cmd.Flags().BoolVar(&o.paCompat, "pa-compat", false, "also print the whole microseconds that Triton's perf_analyzer prints")
+	cmd.Flags().BoolVar(&o.paCompat, "perf-analyzer", false, "also print the whole microseconds that Triton's perf_analyzer prints")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)

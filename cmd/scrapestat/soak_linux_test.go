@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 	var targets []*soakTarget
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"collect", "-o", dir, "--quiet", "--interval", soakInterval.String(), "--timeout", "1s", "--duration", p.length.String(),
-		"--settle", "0s", "--max-scrape-share", "0", "--formats", "json,csv"}
+		"--settle", "0s", "--scrape-budget", "0", "--formats", "json,csv"}
 	for i := range soakTargets {
 		x := newSoakTarget(t, uint64(i+1), p.share)
 		targets, args = append(targets, x), append(args, "http://"+x.srv.Addr+"/metrics")

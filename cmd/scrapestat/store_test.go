@@ -43,7 +43,7 @@ func TestImportPrometheus(t *testing.T) {
 		defer close(done)
 		var out, talk bytes.Buffer
 		code := run(context.Background(), []string{"collect", engine.url, "-o", run1, "--duration", "5s", "--settle", "0s",
-			"--interval", "200ms", "--max-scrape-share", "0", "--formats", "json", "--quiet"}, stdio{nil, &out, &talk})
+			"--interval", "200ms", "--scrape-budget", "0", "--formats", "json", "--quiet"}, stdio{nil, &out, &talk})
 		if code != exitDone {
 			t.Errorf("collect: exit code %d\n%s", code, talk.String())
 		}

@@ -129,7 +129,7 @@ func TestEveryTypeFormatExport(t *testing.T) {
 			server := httptest.NewServer(s)
 			defer server.Close()
 			dir := t.TempDir()
-			runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "600ms", "--interval", "100ms", "--settle", "0s", "--max-scrape-share", "0",
+			runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "600ms", "--interval", "100ms", "--settle", "0s", "--scrape-budget", "0",
 				"--protocols", protocols, "--slice-duration", "200ms", "--formats", "json,csv,jsonl,parquet", "--quiet")
 			runOK(t, "export", dir, "-o", dir, "--parquet-layout", "tidy", "--formats", "parquet")
 			m := matrix{t: t, dir: dir, gain: float64(10 * (s.n - referenceScrape(t, dir))), last: float64(10 * s.n), open: format == "openmetrics", proto: format == "protobuf"}

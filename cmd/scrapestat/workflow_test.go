@@ -248,7 +248,7 @@ func TestWorkflow(t *testing.T) {
 	job := func(branch string, inputs map[string]string) *runner {
 		t.Helper()
 		all := map[string]string{"targets": "vllm=" + strings.TrimPrefix(server.URL, "http://"), "command": "sleep 0.3", "warmup": "0s",
-			"collect-flags": "--settle 0s --interval 100ms --max-scrape-share 0", "slo": "slo.yaml", "ready": "resets"} // complete is for a machine that has time
+			"collect-flags": "--settle 0s --interval 100ms --scrape-budget 0", "slo": "slo.yaml", "ready": "resets"} // complete is for a machine that has time
 		for name, in := range w.On.Call.Inputs {
 			if _, given := all[name]; !given && in.Default != nil {
 				all[name] = fmt.Sprint(in.Default)
