@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -135,13 +137,10 @@ func file(path string) config.SecretReader {
 }
 
 func headerNames(h *config.Headers) []string {
-	var names []string
-	if h != nil {
-		for n := range h.Headers {
-			names = append(names, n)
-		}
+	if h == nil {
+		return nil
 	}
-	return names
+	return slices.Collect(maps.Keys(h.Headers))
 }
 
 // authenticate wraps a transport in what adds credentials to requests.

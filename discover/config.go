@@ -27,17 +27,10 @@ const maxMessage = 500
 const maxConfig = 4 << 20
 
 // fileConfig is what of a Prometheus configuration is understood.
-type fileConfig struct {
-	Global            defaults    `yaml:"global"`
-	ScrapeConfigFiles []string    `yaml:"scrape_config_files"`
-	ScrapeConfigs     []yaml.Node `yaml:"scrape_configs"`
-}
-
-// strictConfig has the same keys, to find those that are not understood.
-type strictConfig struct {
-	Global            defaults    `yaml:"global"`
-	ScrapeConfigFiles []string    `yaml:"scrape_config_files"`
-	ScrapeConfigs     []jobConfig `yaml:"scrape_configs"`
+type fileConfig[Job any] struct {
+	Global            defaults `yaml:"global"`
+	ScrapeConfigFiles []string `yaml:"scrape_config_files"`
+	ScrapeConfigs     []Job    `yaml:"scrape_configs"`
 }
 
 // defaults are the settings of a job that the section global may give.
@@ -212,7 +205,7 @@ func parseConfig(path string) (*parsed, error) {
 // paths in it are relative to.
 func parse(path string, data []byte, include bool) (*parsed, error) {
 	p := &parsed{warnings: WarnWorldWritable(path)}
-	var f fileConfig
+	var f fileConfig[yaml.Node]
 	if err := yaml.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("read configuration %s: %s", path, yamlText(err))
 	}
@@ -292,7 +285,7 @@ const maxUnknown = 100
 func (p *parsed) listUnknown(path string, data []byte) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
-	var f strictConfig
+	var f fileConfig[jobConfig]
 	var all *yaml.TypeError
 	if !errors.As(d.Decode(&f), &all) {
 		return

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,18 +110,16 @@ func (d *Discoverer) newKubernetesSource(j *job, c *kubernetesSD) (*source, erro
 		if k.namespace == "" {
 			return nil, errors.New("own_namespace: the own namespace is not known outside a pod; give names")
 		}
-		namespaces = append(namespaces[:len(namespaces):len(namespaces)], k.namespace)
+		namespaces = append(slices.Clone(namespaces), k.namespace)
 	}
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	selector := func(role string) kubeSelector {
-		for _, s := range c.Selectors {
-			if s.Role == role {
-				return s
-			}
+	selector := func(role string) (found kubeSelector) {
+		if i := slices.IndexFunc(c.Selectors, func(s kubeSelector) bool { return s.Role == role }); i >= 0 {
+			found = c.Selectors[i]
 		}
-		return kubeSelector{}
+		return found
 	}
 	return &source{kind: "kubernetes_sd", guarded: true, every: defaultRefresh, client: k.client,
 		poll: func(ctx context.Context) ([]group, error) {
@@ -205,13 +205,12 @@ func podLabels(p *pod) map[string]string {
 // without one.
 func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 	const prefix = kubePrefix + "pod_container_"
-	all := append(p.Spec.Containers[:len(p.Spec.Containers):len(p.Spec.Containers)], p.Spec.InitContainers...)
+	all := slices.Concat(p.Spec.Containers, p.Spec.InitContainers)
 	for i, c := range all {
 		isInit := i >= len(p.Spec.Containers)
-		base := map[string]string{prefix + "name": c.Name, prefix + "image": c.Image, prefix +
-			"init": strconv.FormatBool(isInit)}
-		for _, s := range append(p.Status.Containers[:len(p.Status.Containers):len(p.Status.Containers)],
-			p.Status.InitContainers...) {
+		base := map[string]string{prefix + "name": c.Name, prefix + "image": c.Image,
+			prefix + "init": strconv.FormatBool(isInit)}
+		for _, s := range slices.Concat(p.Status.Containers, p.Status.InitContainers) {
 			if s.Name == c.Name {
 				base[prefix+"id"] = s.ID
 			}
@@ -222,9 +221,7 @@ func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 		for _, port := range c.Ports {
 			l := map[string]string{prefix + "port_name": port.Name, prefix + "port_number": strconv.Itoa(port.Port),
 				prefix + "port_protocol": cmp.Or(port.Protocol, "TCP")}
-			for k, v := range base {
-				l[k] = v
-			}
+			maps.Copy(l, base)
 			f(port, l)
 		}
 	}
@@ -373,9 +370,7 @@ func (m *endpointGroup) otherPorts() {
 			if port.Port == 0 || m.bound[p][port.Port] || !m.room.take(len(m.labels)+p.size()) {
 				return
 			}
-			for k, v := range podLabels(p) {
-				l[k] = v
-			}
+			maps.Copy(l, podLabels(p))
 			l[model.AddressLabel] = hostPort(p.Status.PodIP, port.Port)
 			m.targets = append(m.targets, l)
 		})
@@ -387,10 +382,7 @@ func (p *pod) ports() (n int) {
 	if p == nil {
 		return 0
 	}
-	for _, c := range p.Spec.Containers {
-		n += len(c.Ports)
-	}
-	for _, c := range p.Spec.InitContainers {
+	for _, c := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
 		n += len(c.Ports)
 	}
 	return n
@@ -421,14 +413,10 @@ func endpointLabels(a *endpointAddress, ready bool) map[string]string {
 
 // addPod adds the labels of a pod and of the container that has the port.
 func addPod(l map[string]string, p *pod, number int) {
-	for k, v := range podLabels(p) {
-		l[k] = v
-	}
+	maps.Copy(l, podLabels(p))
 	p.eachPort(func(port containerPort, labels map[string]string) {
 		if port.Port == number {
-			for k, v := range labels {
-				l[k] = v
-			}
+			maps.Copy(l, labels)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -63,10 +64,8 @@ func (v *vault) add(text string) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, s := range v.seen {
-		if s == text {
-			return
-		}
+	if slices.Contains(v.seen, text) {
+		return
 	}
 	v.seen = append([]string{text}, v.seen[:min(len(v.seen), maxSecrets-1)]...)
 }
