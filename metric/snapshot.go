@@ -94,6 +94,18 @@ type Drop struct {
 	First  string // the first case: line number and series, sanitised, at most 200 bytes
 }
 
+// AddDrop counts lines of a reason in drops, where each reason has one entry. first
+// is called for a new one.
+func AddDrop(drops []Drop, reason string, lines int, first func() string) []Drop {
+	for i := range drops {
+		if drops[i].Reason == reason {
+			drops[i].Lines += lines
+			return drops
+		}
+	}
+	return append(drops, Drop{Reason: reason, Lines: lines, First: first()})
+}
+
 // Snapshot is one poll of one target. All times are nanoseconds since 1970 on
 // the run's axis: one origin plus the monotonic clock.
 //

@@ -12,7 +12,7 @@ var layers = map[string][]string{
 	"source/triton":       {"metric", "source"},
 	"source/torchserve":   {"metric", "source"},
 	"source/promstore":    {"metric", "internal/timeline"},
-	"source/aiperf":       {"metric"},
+	"source/aiperf":       {"metric", "internal/timeline"},
 	"source/openmetrics":  {"metric", "internal/timeline"},
 	"discover":            {"metric", "scrape"},
 	"rundb":               {"metric", "internal/atomicfile"},

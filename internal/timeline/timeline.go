@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,7 @@ func New(o Options, sink Sink) *Timeline {
 // have no effect.
 func (t *Timeline) Describe(name string, m Meta) {
 	if _, known := t.meta[name]; !known && len(name) <= t.o.Limits.NameLength && len(t.meta) < t.o.Limits.Series {
-		m.Help, m.Unit = clean(m.Help, 4096), clean(m.Unit, 128)
+		m.Help, m.Unit = Clean(m.Help, 4096), Clean(m.Unit, 128)
 		t.meta[name] = m
 	}
 }
@@ -253,12 +254,7 @@ func (t *Timeline) Series(name string, labels []metric.Label) *Series {
 }
 
 func (t *Timeline) identifies(label string) bool {
-	for _, l := range t.o.TargetLabels {
-		if l == label {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.o.TargetLabels, label)
 }
 
 // target returns the target of that identity. Beyond the limit of targets all
@@ -282,7 +278,7 @@ func (t *Timeline) target(id metric.Labels) *target {
 func (t *Timeline) refused(g *target, reason, name string) *Series {
 	s, ok := g.refused[reason]
 	if !ok {
-		s = &Series{t: t, target: g, reason: reason, name: clean(name, 150)}
+		s = &Series{t: t, target: g, reason: reason, name: Clean(name, 150)}
 		g.refused[reason] = s
 	}
 	return s
@@ -313,13 +309,7 @@ func (t *Timeline) drop(g *target, reason, what string) {
 	if reason != metric.DropFiltered {
 		t.stats.Dropped++
 	}
-	for i := range g.drops {
-		if g.drops[i].Reason == reason {
-			g.drops[i].Lines++
-			return
-		}
-	}
-	g.drops = append(g.drops, metric.Drop{Reason: reason, Lines: 1, First: clean(what, 200)})
+	g.drops = metric.AddDrop(g.drops, reason, 1, func() string { return Clean(what, 200) })
 }
 
 // describe makes the public form of a target.
@@ -328,16 +318,16 @@ func (t *Timeline) describe(id metric.Labels) metric.Target {
 	var parts []string
 	for _, name := range t.o.TargetLabels {
 		if v, ok := id.Get(name); ok {
-			parts = append(parts, withoutUserinfo(clean(v, 200)))
+			parts = append(parts, withoutUserinfo(Clean(v, 200)))
 		}
 	}
 	g.Name = strings.Join(parts, "/")
 	instance, ok := id.Get("instance")
 	switch {
 	case ok && strings.Contains(instance, "://"):
-		g.URL = withoutUserinfo(clean(instance, 500))
+		g.URL = withoutUserinfo(Clean(instance, 500))
 	case ok:
-		g.URL = withoutUserinfo(clean("http://"+instance+"/metrics", 500))
+		g.URL = withoutUserinfo(Clean("http://"+instance+"/metrics", 500))
 	default:
 		g.URL = t.o.Address
 	}
@@ -366,8 +356,8 @@ func withoutUserinfo(address string) string {
 	return address[at+1:]
 }
 
-// clean makes text of a store fit for one line of output.
-func clean(s string, limit int) string {
+// Clean makes text of others fit for one line of output.
+func Clean(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

@@ -13,18 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/timeline"
 	"github.com/scrapestat/scrapestat/metric"
 )
-
-// Sink receives the targets and polls of an import.
-type Sink interface {
-	// Begin is called once, before all else, with the time of the first line.
-	Begin(firstNS int64) error
-	// AddTarget adds a target and returns its index.
-	AddTarget(metric.Target) (int, error)
-	// Record takes one poll, which is valid during the call only.
-	Record(*metric.Snapshot) error
-}
 
 // Options adjusts an import. The zero value is usable.
 type Options struct {
@@ -127,7 +118,7 @@ type series struct {
 // Import reads a JSONL file to its end and gives its polls to sink. When reading
 // breaks off, what was read is given to sink all the same and the error says
 // where it broke.
-func Import(ctx context.Context, r io.Reader, o Options, sink Sink) (Stats, error) {
+func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (Stats, error) {
 	orDefault := func(p *int, n int) {
 		if *p <= 0 {
 			*p = n
@@ -152,7 +143,7 @@ func Import(ctx context.Context, r io.Reader, o Options, sink Sink) (Stats, erro
 
 type reader struct {
 	o         Options
-	sink      Sink
+	sink      timeline.Sink
 	stats     Stats
 	begun     bool
 	endpoints map[string]*endpoint
@@ -269,20 +260,15 @@ func (i *reader) drain(ctx context.Context) error {
 
 // refuse counts a line of which nothing is stored.
 func (i *reader) refuse(reason string, text []byte) {
-	for k := range i.stats.Refused {
-		if d := &i.stats.Refused[k]; d.Reason == reason {
-			d.Lines++
-			return
-		}
-	}
-	i.stats.Refused = append(i.stats.Refused, metric.Drop{Reason: reason, Lines: 1,
-		First: fmt.Sprintf("line %d: %.120q", i.stats.Lines, text[:min(len(text), 120)])})
+	i.stats.Refused = metric.AddDrop(i.stats.Refused, reason, 1, func() string {
+		return fmt.Sprintf("line %d: %.120q", i.stats.Lines, text[:min(len(text), 120)])
+	})
 }
 
 // public makes an address of the file fit for outputs: AIPerf has redacted it
 // already, others may not have.
 func public(address string) string {
-	address = clean(address, 500)
+	address = timeline.Clean(address, 500)
 	scheme := strings.Index(address, "://")
 	end := len(address)
 	if scheme >= 0 {
@@ -294,18 +280,4 @@ func public(address string) string {
 		}
 	}
 	return address
-}
-
-// clean makes text of the file fit for one line of output.
-func clean(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "")
-	}
-	return strings.Clone(s)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/timeline"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -180,7 +181,7 @@ func (i *reader) family(name string, x *series) metric.Family {
 // store gives the values of one series to the gatherer.
 func (i *reader) store(e *endpoint, name string, x *series) {
 	f := i.family(name, x)
-	f.Name, f.Help = name, clean(f.Help, 4096)
+	f.Name, f.Help = name, timeline.Clean(f.Help, 4096)
 	g := &e.gatherer
 	s, ok := e.seriesOf(f, metric.LabelsFromMap(x.Labels), x.lines(), i.o.Limits.Series)
 	if !ok {
@@ -240,11 +241,5 @@ func (i *reader) drop(e *endpoint, reason, name string, lines int) {
 	if reason != metric.DropFiltered {
 		i.stats.Dropped += int64(lines)
 	}
-	for k := range e.drops {
-		if e.drops[k].Reason == reason {
-			e.drops[k].Lines += lines
-			return
-		}
-	}
-	e.drops = append(e.drops, metric.Drop{Reason: reason, Lines: lines, First: clean(name, 200)})
+	e.drops = metric.AddDrop(e.drops, reason, lines, func() string { return timeline.Clean(name, 200) })
 }

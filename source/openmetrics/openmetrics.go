@@ -200,12 +200,7 @@ var helpText = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\"`, `"`)
 
 // refuse counts a line whose series is not known.
 func (i *reader) refuse(reason string, line []byte) {
-	for k := range i.stats.Refused {
-		if d := &i.stats.Refused[k]; d.Reason == reason {
-			d.Lines++
-			return
-		}
-	}
-	i.stats.Refused = append(i.stats.Refused, metric.Drop{Reason: reason, Lines: 1,
-		First: fmt.Sprintf("line %d: %.120q", i.number, line[:min(len(line), 120)])})
+	i.stats.Refused = metric.AddDrop(i.stats.Refused, reason, 1, func() string {
+		return fmt.Sprintf("line %d: %.120q", i.number, line[:min(len(line), 120)])
+	})
 }

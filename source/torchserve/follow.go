@@ -98,11 +98,7 @@ func (f *follower) expand(skip bool) error {
 		return fmt.Errorf("follow %s: %w", f.pattern, err)
 	}
 	for _, p := range paths {
-		known := strings.HasSuffix(p, ".gz")
-		for _, t := range f.tails {
-			known = known || t.path == p
-		}
-		if known {
+		if strings.HasSuffix(p, ".gz") || slices.ContainsFunc(f.tails, func(t *tail) bool { return t.path == p }) {
 			continue
 		}
 		if len(f.tails) >= maxFiles {
@@ -246,11 +242,8 @@ func (f *follower) missed(path string, left, now os.FileInfo) {
 			info.Size() == 0 || info.ModTime().Before(left.ModTime()) || os.SameFile(info, left) || os.SameFile(info, now) {
 			continue
 		}
-		known := slices.ContainsFunc(f.past, func(s seen) bool { return os.SameFile(s.info, info) })
-		for _, t := range f.tails {
-			known = known || t.file != nil && os.SameFile(t.info, info)
-		}
-		if !known {
+		if !slices.ContainsFunc(f.past, func(s seen) bool { return os.SameFile(s.info, info) }) &&
+			!slices.ContainsFunc(f.tails, func(t *tail) bool { return t.file != nil && os.SameFile(t.info, info) }) {
 			f.notes = append(f.notes, fmt.Sprintf("%s was replaced twice between two reads: %s was not read; scrapestat "+
 				"import torchserve-log reads it", path, e.Name()))
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"strconv"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -61,16 +61,10 @@ func NewDecoder(o Options) (*Decoder, error) {
 	if err := o.Limits.check(); err != nil {
 		return nil, fmt.Errorf("make decoder: %w", err)
 	}
-	return &Decoder{limits: o.Limits.withDefaults(), keep: o.Keep, ensembles: cloneLists(o.Ensembles),
-		known: map[seriesKey]*slots{}, models: map[modelKey]*model{}}, nil
-}
-
-func cloneLists(m map[string][]string) map[string][]string {
-	out := make(map[string][]string, len(m))
-	for k, v := range m {
-		out[k] = slices.Clone(v)
-	}
-	return out
+	d := &Decoder{limits: o.Limits.withDefaults(), keep: o.Keep, ensembles: map[string][]string{},
+		known: map[seriesKey]*slots{}, models: map[modelKey]*model{}}
+	maps.Copy(d.ensembles, o.Ensembles)
+	return d, nil
 }
 
 // JSON decodes a JSON answer into s, whose times are set: outcome, lines, drops,

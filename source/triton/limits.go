@@ -56,13 +56,7 @@ const (
 type losses struct{ drops []metric.Drop }
 
 func (l *losses) add(reason string, n int, first string) {
-	for i := range l.drops {
-		if l.drops[i].Reason == reason {
-			l.drops[i].Lines += n
-			return
-		}
-	}
-	l.drops = append(l.drops, metric.Drop{Reason: reason, Lines: n, First: metric.Clean(first, 200)})
+	l.drops = metric.AddDrop(l.drops, reason, n, func() string { return metric.Clean(first, 200) })
 }
 
 func (l *losses) total() int {
