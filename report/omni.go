@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
 )
@@ -14,7 +13,7 @@ import (
 // omniView finds the quantities of a vLLM-Omni pipeline by name and labels.
 type omniView struct {
 	engine string
-	all    []*summary.Derived
+	summary.DerivedList
 }
 
 // omniTables tell where the time of a pipeline went: stages, the split of the end-to-end time as a bar, edges, and the
@@ -23,30 +22,15 @@ func omniTables(e *engine) []*table {
 	o := omniView{engine: e.title}
 	for i := range e.fleet {
 		if e.fleet[i].Pack == catalog.OmniPack {
-			o.all = append(o.all, &e.fleet[i])
+			o.DerivedList = append(o.DerivedList, &e.fleet[i])
 		}
 	}
 	return []*table{o.stages(), o.edges(), o.audio()}
 }
 
-// get returns a quantity, nil when there is none. Labels are names and values in turn.
-func (o *omniView) get(name string, labels ...string) *summary.Derived {
-	want := map[string]string{}
-	for i := 0; i+1 < len(labels); i += 2 {
-		want[labels[i]] = labels[i+1]
-	}
-	l := metric.LabelsFromMap(want)
-	for _, d := range o.all {
-		if d.Name == name && d.Labels == l {
-			return d
-		}
-	}
-	return nil
-}
-
 // cell is a quantity in a table; a dash where there is no number.
 func (o *omniView) cell(name string, labels ...string) cell {
-	return derivedOrDash(o.get(name, labels...))
+	return derivedOrDash(o.Get(name, labels...))
 }
 
 func derivedOrDash(d *summary.Derived) cell {
@@ -58,22 +42,11 @@ func derivedOrDash(d *summary.Derived) cell {
 
 // bare is a quantity whose unit the head of the column has.
 func (o *omniView) bare(name string, labels ...string) cell {
-	d := o.get(name, labels...)
+	d := o.Get(name, labels...)
 	if d == nil || !d.Status.Defined() {
 		return cell{Text: "-"}
 	}
 	return in(d.Shown, true, "")
-}
-
-// values are the values of a label of a quantity, in its order.
-func (o *omniView) values(name, label string) []string {
-	var out []string
-	for _, d := range o.all {
-		if value, ok := d.Labels.Get(label); ok && d.Name == name && !slices.Contains(out, value) {
-			out = append(out, value)
-		}
-	}
-	return out
 }
 
 // stages is a row for each stage, with the split of the end-to-end time below.
@@ -82,7 +55,7 @@ func (o *omniView) stages() *table {
 		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"),
 		number("output_tok_s", "TOK/S"), number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"),
 		number("skew", "SKEW"), words("note", "NOTE"))
-	for _, s := range o.values("stage_time_mean", "stage") {
+	for _, s := range o.Values("stage_time_mean", "stage") {
 		at := []string{"stage", s}
 		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...),
 			o.cell("stage_queue_mean", at...), o.cell("stage_share_of_e2e", at...), o.bare("stage_output_tok_s", at...),
@@ -98,10 +71,10 @@ func (o *omniView) stages() *table {
 // stageNote says what is special about a stage.
 func (o *omniView) stageNote(stage string) string {
 	var words []string
-	if o.get("bottleneck_stage", "stage", stage) != nil {
+	if o.Get("bottleneck_stage", "stage", stage) != nil {
 		words = append(words, "bottleneck")
 	}
-	switch d := o.get("stage_time_mean", "stage", stage); {
+	switch d := o.Get("stage_time_mean", "stage", stage); {
 	case d == nil:
 	case !d.Status.Defined():
 		words = append(words, "no family has its time")
@@ -121,7 +94,7 @@ type piece struct {
 
 // split tells the end-to-end time as a bar of its parts, and as numbers.
 func (o *omniView) split() []string {
-	e2e := o.get("omni_e2e_mean")
+	e2e := o.Get("omni_e2e_mean")
 	if e2e == nil || !e2e.Status.Defined() {
 		return nil
 	}
@@ -131,13 +104,13 @@ func (o *omniView) split() []string {
 			pieces = append(pieces, piece{mark, name, d.Shown})
 		}
 	}
-	add("q", "queue (q)", o.get("omni_queue_mean"))
-	for _, s := range o.values("stage_time_mean", "stage") {
-		add(s[len(s)-1:], "stage "+s, o.get("stage_time_mean", "stage", s))
+	add("q", "queue (q)", o.Get("omni_queue_mean"))
+	for _, s := range o.Values("stage_time_mean", "stage") {
+		add(s[len(s)-1:], "stage "+s, o.Get("stage_time_mean", "stage", s))
 	}
-	add("h", "hops (h)", o.get("omni_hops_mean"))
-	residual := o.get("omni_residual_mean")
-	overlap := o.get("omni_overlap_mean")
+	add("h", "hops (h)", o.Get("omni_hops_mean"))
+	residual := o.Get("omni_residual_mean")
+	overlap := o.Get("omni_overlap_mean")
 	overlapped := overlap != nil && overlap.Status.Defined() && overlap.Value > 0
 	if !overlapped {
 		add("r", "rest (r)", residual)
@@ -182,7 +155,7 @@ func (o *omniView) edges() *table {
 		number("hop_mean_s", "HOP"), number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"),
 		number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"), number("in_flight_mean_s", "IN FLIGHT"),
 		number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
-	for _, d := range o.all {
+	for _, d := range o.DerivedList {
 		if d.Name != "edge_hop_mean" {
 			continue
 		}
@@ -216,15 +189,15 @@ func (o *omniView) audio() *table {
 			tab.row(raw(o.engine), str(stage), str(says), derivedCell(d), both(derivedNote(d), d.Status.String()))
 		}
 	}
-	for _, stage := range o.values("audio_mean_duration", "stage") {
+	for _, stage := range o.Values("audio_mean_duration", "stage") {
 		for _, g := range audioGoals {
-			add(stage, g.says, o.get(g.name, g.label, g.value, "stage", stage))
+			add(stage, g.says, o.Get(g.name, g.label, g.value, "stage", stage))
 		}
-		lower, upper := o.get("audio_goodput_ratio", "bound", "lower", "stage", stage),
-			o.get("audio_goodput_ratio", "bound", "upper", "stage", stage)
+		lower, upper := o.Get("audio_goodput_ratio", "bound", "lower", "stage", stage),
+			o.Get("audio_goodput_ratio", "bound", "upper", "stage", stage)
 		add(stage, "all of real time, first packet and gaps: at least", lower)
 		add(stage, "all of real time, first packet and gaps: at most", upper)
-		if d := o.get("silent_loss_ratio", "stage", stage); d != nil && d.Status.Defined() {
+		if d := o.Get("silent_loss_ratio", "stage", stage); d != nil && d.Status.Defined() {
 			add(stage, "lost: ended without audio", d)
 		}
 	}

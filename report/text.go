@@ -167,16 +167,11 @@ func (t *pageBuilder) losses() {
 	t.limit(tab, 3*firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
-		for o, n := range e.Ledger.Outcomes {
-			if n > 0 && metric.Outcome(o) != metric.OK {
-				tab.row(str(e.Shown()), tally(n), str(metric.Outcome(o).String()), opt(e.Ledger.FirstOf[o].Text))
+		for _, x := range e.Ledger.Losses() {
+			if x.Lines {
+				x.What = "lines: " + x.What
 			}
-		}
-		for _, d := range e.Ledger.Dropped {
-			if d.Reason == metric.DropFiltered {
-				continue // as asked
-			}
-			tab.row(str(e.Shown()), tally(d.Lines), str("lines: "+d.Reason), opt(d.First))
+			tab.row(str(e.Shown()), tally(x.N), str(x.What), opt(x.First))
 		}
 	}
 	t.add(tab)

@@ -25,6 +25,34 @@ type DerivedSlice struct {
 	Numerator, Denominator float64
 }
 
+// DerivedList is derived quantities, of one pack and endpoint say, to be looked up.
+type DerivedList []*Derived
+
+// Get returns the quantity with exactly these labels, given as names and values in turn; nil for none.
+func (l DerivedList) Get(name string, labels ...string) *Derived {
+	var pairs []metric.Label
+	for i := 0; i+1 < len(labels); i += 2 {
+		pairs = append(pairs, metric.Label{Name: labels[i], Value: labels[i+1]})
+	}
+	want := metric.NewLabels(pairs...)
+	for _, d := range l {
+		if d.Name == name && d.Labels == want {
+			return d
+		}
+	}
+	return nil
+}
+
+// Values returns the values of a label of a quantity, in their order.
+func (l DerivedList) Values(name, label string) (out []string) {
+	for _, d := range l {
+		if v, ok := d.Labels.Get(label); ok && d.Name == name && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // source is the series of an endpoint that quantities are made of.
 type source struct {
 	endpoint int

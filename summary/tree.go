@@ -137,6 +137,29 @@ type Ledger struct {
 // StoredPolls is the number of polls that delivered samples, whole or in part.
 func (l *Ledger) StoredPolls() int { return l.Outcomes[metric.OK] + l.Outcomes[metric.Partial] }
 
+// Loss is what did not arrive: polls of an outcome, or lines dropped for a reason.
+type Loss struct {
+	Lines bool // not polls
+	N     int
+	What  string // the outcome or reason
+	First string // the first case
+}
+
+// Losses returns polls that were not OK by outcome, then lines dropped by reason but for those filtered as asked.
+func (l *Ledger) Losses() (out []Loss) {
+	for o, n := range l.Outcomes {
+		if n > 0 && metric.Outcome(o) != metric.OK {
+			out = append(out, Loss{N: n, What: metric.Outcome(o).String(), First: l.FirstOf[o].Text})
+		}
+	}
+	for _, d := range l.Dropped {
+		if d.Reason != metric.DropFiltered {
+			out = append(out, Loss{Lines: true, N: d.Lines, What: d.Reason, First: d.First})
+		}
+	}
+	return out
+}
+
 // PollError is a failed poll.
 type PollError struct {
 	AtNS    int64

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -51,10 +50,10 @@ func (p *page) pipelines() {
 			o := omni{}
 			for i := range in.Run.Derived {
 				if d := &in.Run.Derived[i]; d.Endpoint == e && d.Pack == catalog.OmniPack {
-					o = append(o, d)
+					o.DerivedList = append(o.DerivedList, d)
 				}
 			}
-			if len(o.values("stage_time_mean", "stage")) == 0 || len(p.Pipelines) == maxPipelines {
+			if len(o.Values("stage_time_mean", "stage")) == 0 || len(p.Pipelines) == maxPipelines {
 				continue
 			}
 			v := o.pipeline()
@@ -66,19 +65,12 @@ func (p *page) pipelines() {
 }
 
 // omni is the quantities of a pipeline.
-type omni []*summary.Derived
+type omni struct{ summary.DerivedList }
 
-// get returns a quantity with exactly these labels, given as names and values in turn; nil where there is no value.
+// get returns a quantity that has a value, else nil.
 func (o omni) get(name string, labels ...string) *summary.Derived {
-	var pairs []metric.Label
-	for i := 0; i+1 < len(labels); i += 2 {
-		pairs = append(pairs, metric.Label{Name: labels[i], Value: labels[i+1]})
-	}
-	want := metric.NewLabels(pairs...)
-	for _, d := range o {
-		if d.Name == name && d.Labels == want && d.Status.Defined() {
-			return d
-		}
+	if d := o.Get(name, labels...); d != nil && d.Status.Defined() {
+		return d
 	}
 	return nil
 }
@@ -90,23 +82,12 @@ func (o omni) text(name string, labels ...string) string {
 	return "–"
 }
 
-// values are those of a label of a quantity, in its order.
-func (o omni) values(name, label string) []string {
-	var out []string
-	for _, d := range o {
-		if v, ok := d.Labels.Get(label); ok && d.Name == name && !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 func (o omni) pipeline() pipeline {
 	v := pipeline{Height: pictureTop + boxHeight + 12}
-	names := o.values("stage_time_mean", "stage")
+	names := o.Values("stage_time_mean", "stage")
 	v.Left = max(len(names)-maxStages, 0)
 	names = names[:len(names)-v.Left]
-	busiest := o.values("bottleneck_stage", "stage")
+	busiest := o.Values("bottleneck_stage", "stage")
 	var spoken []string
 	for i, name := range names {
 		s := stage{X: float64(i) * (boxWidth + hopWidth), Y: pictureTop, Name: "stage " + clip(name, 18),
@@ -124,7 +105,7 @@ func (o omni) pipeline() pipeline {
 		spoken = append(spoken, s.Name+" "+s.Time)
 		v.Width = s.X + boxWidth
 	}
-	for _, d := range o {
+	for _, d := range o.DerivedList {
 		from, _ := d.Labels.Get("from_stage")
 		to, _ := d.Labels.Get("to_stage")
 		a, b := slices.Index(names, from), slices.Index(names, to)

@@ -207,9 +207,9 @@ func (p *page) chips() []chip {
 			}
 			scrapes += l.Scheduled
 			failed += l.Scheduled - l.StoredPolls()
-			for _, d := range l.Dropped {
-				if d.Reason != metric.DropFiltered {
-					lost += int64(d.Lines)
+			for _, x := range l.Losses() {
+				if x.Lines {
+					lost += int64(x.N)
 				}
 			}
 		}
@@ -244,23 +244,14 @@ const maxRows = 100
 
 func (p *page) losses(run int) {
 	r := p.ins[run].Run
-	add := func(e int, n int, what, first string) {
-		if len(p.Losses) < maxRows*len(p.ins) {
-			p.Losses = append(p.Losses, loss{p.runName(run), endpointLabel(r, e), grouped(int64(n)), clip(what, 80),
-				clip(first, 240)})
-		}
-	}
 	for i := range r.Endpoints {
-		l := &r.Endpoints[i].Ledger
-		for o, n := range l.Outcomes {
-			if n > 0 && metric.Outcome(o) != metric.OK {
-				add(i, n, "scrapes: "+metric.Outcome(o).String(), l.FirstOf[o].Text)
+		for _, x := range r.Endpoints[i].Ledger.Losses() {
+			if len(p.Losses) == maxRows*len(p.ins) {
+				return
 			}
-		}
-		for _, d := range l.Dropped {
-			if d.Reason != metric.DropFiltered {
-				add(i, d.Lines, "lines: "+d.Reason, d.First)
-			}
+			what := map[bool]string{false: "scrapes: ", true: "lines: "}[x.Lines] + x.What
+			p.Losses = append(p.Losses, loss{p.runName(run), endpointLabel(r, i), grouped(int64(x.N)), clip(what, 80),
+				clip(x.First, 240)})
 		}
 	}
 }
