@@ -94,7 +94,7 @@ func newLayout(bounds []float64, integer bool) layout {
 	return l
 }
 
-// wholeNumbers says whether the observations are whole numbers, as far as one
+// wholeNumbers reports whether the observations are whole numbers, as far as one
 // can see: all bounds are, and the sums of at least three intervals.
 func wholeNumbers(bounds []float64, r *rows) bool {
 	for _, b := range bounds {

@@ -55,7 +55,7 @@ func (f *fit) group(never bool) {
 	}
 }
 
-// dispersion says how the mean logarithm of the observations varies.
+// dispersion is how the mean logarithm of the observations varies.
 type dispersion struct {
 	between       float64 // between intervals, 1 for independent observations
 	blocks        float64 // between blocks of time, 1 likewise

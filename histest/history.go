@@ -145,7 +145,7 @@ func (h *history) upTo(counts []float64, sum float64) rows {
 	return out
 }
 
-// covers says whether rest has room for the cells.
+// covers reports whether rest has room for the cells.
 func (h *history) covers(rest []float64, from, to int) bool {
 	for k := from; k < to; k++ {
 		if float64(h.count[k]) > rest[h.bucket[k]] {
@@ -155,7 +155,7 @@ func (h *history) covers(rest []float64, from, to int) bool {
 	return true
 }
 
-// contains says whether interval i could have the counts rest as a part.
+// contains reports whether interval i could have the counts rest as a part.
 func (h *history) contains(i int, rest []float64) bool {
 	from, to := h.cells(i)
 	have := make([]float64, len(rest))

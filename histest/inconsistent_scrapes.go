@@ -8,7 +8,7 @@ type layout struct {
 	points       int // leading buckets with an upper bound of 0 or less: points at that bound
 }
 
-// fits says whether a sum is possible for n observations in a row: between all
+// fits reports whether a sum is possible for n observations in a row: between all
 // of them at the lower and all at the upper bounds of their buckets.
 func (l *layout) fits(bucket []int, count []float64, sum float64) bool {
 	low, high, n := 0.0, 0.0, 0.0

@@ -119,7 +119,7 @@ func Merge(gains ...*Gain) (*Gain, error) {
 	return out, nil
 }
 
-// sameKind says whether two estimators are the same one of this package.
+// sameKind reports whether two estimators are the same one of this package.
 func sameKind(a, b Estimator) bool {
 	var ok bool
 	switch a.(type) {
@@ -133,13 +133,13 @@ func sameKind(a, b Estimator) bool {
 	return ok
 }
 
-// empty says that d is a gain of nothing.
+// empty reports whether d is a gain of nothing.
 func (d *Delta) empty() bool {
 	nonZero := func(c float64) bool { return c != 0 }
 	return d.Count == 0 && d.Sum == 0 && d.Inf == 0 && !slices.ContainsFunc(d.Cum, nonZero)
 }
 
-// sound says that counts and sum can belong together.
+// sound reports whether counts and sum can belong together.
 func (d *Delta) sound() bool {
 	if !d.usable(d.Bounds) {
 		return false

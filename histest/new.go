@@ -38,7 +38,7 @@ func New(name string, bounds []float64) (Estimator, error) {
 // to it are exact.
 const maxCount = 1 << 53
 
-// usable says whether d can be answered for bounds at all: it has their layout,
+// usable reports whether d can be answered for bounds at all: it has their layout,
 // at least one observation, exact counts and a finite sum, which is negative
 // only if a bound is.
 func (d *Delta) usable(bounds []float64) bool {

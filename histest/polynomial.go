@@ -205,7 +205,7 @@ func (p *polynomial) placeFinite(target float64) bool {
 	return apart(average, p.lower(dominant)) && apart(average, p.bounds[dominant])
 }
 
-// apart says that a and b are more than rounding away from each other.
+// apart reports whether a and b are more than rounding away from each other.
 func apart(a, b float64) bool { return math.Abs(a-b) > 1e-9*math.Abs(b) }
 
 func (p *polynomial) sumCounts() float64 {

@@ -21,7 +21,7 @@ type pooledPart struct {
 	sum    float64
 }
 
-// poolable says whether parts are to be fitted one by one.
+// poolable reports whether parts are to be fitted one by one.
 func poolable(parts []pooledPart) bool {
 	if len(parts) < 2 || len(parts) > aloneAtMost {
 		return false
@@ -36,7 +36,7 @@ func poolable(parts []pooledPart) bool {
 	return observations >= aloneAtLeast*float64(len(parts)) && squares <= maxSquares
 }
 
-// adds says whether parts make up a total of these counts.
+// adds reports whether parts make up a total of these counts.
 func adds(parts []pooledPart, counts []float64) bool {
 	for b, n := range counts {
 		for i := range parts {

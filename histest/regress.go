@@ -120,7 +120,7 @@ func (g *ridge) solveWithin(sd []float64, lower, upper, start []float64) []float
 	return x
 }
 
-// within says whether every x lies between its limits.
+// within reports whether every x lies between its limits.
 func within(x, lower, upper []float64) bool {
 	for i, v := range x {
 		if !(v >= lower[i]) || !(v <= upper[i]) {

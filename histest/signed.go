@@ -10,7 +10,7 @@ import "math"
 // native histogram has them, the smooth curve is as good in the one place as in
 // the other.
 
-// isSigned says whether there are negative observations for certain.
+// isSigned reports whether there are negative observations for certain.
 func isSigned(bounds, counts []float64, sum float64) bool {
 	if len(bounds) == 0 || bounds[0] >= 0 {
 		return false

@@ -83,7 +83,7 @@ func (b *Board) AddTarget(t metric.Target) {
 	b.accounts = append(b.accounts, &account{health: Health{Target: t}})
 }
 
-// Gone says that a target went, or that it is back.
+// Gone notes that a target went, or is back.
 func (b *Board) Gone(target int, gone bool) {
 	if c := b.account(target); c != nil {
 		c.mu.Lock()

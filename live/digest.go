@@ -238,13 +238,13 @@ func (d *digester) finish(g *group) engine {
 	return g.engine
 }
 
-// repeats says that a row is the mean of a latency that has a row of its own.
+// repeats reports whether a row is the mean of a latency that has a row of its own.
 func (e *engine) repeats(r row) bool {
 	id, mean := strings.CutSuffix(r.canonical, "_mean_s")
 	return mean && slices.ContainsFunc(e.latencies, func(l latency) bool { return l.name == id+"_s" })
 }
 
-// quantity is the row of a quantity; several says that there is more than one
+// quantity is the row of a quantity; several is set when there is more than one
 // scope.
 func (d *digester) quantity(q *summary.Derived, scope []string, several bool) row {
 	r := row{name: q.Name, canonical: q.Canonical, labels: text(q.Labels.Without(scope...)), sofar: "-", now: "-"}

@@ -113,7 +113,7 @@ func (d *digester) level(f *family, key string, rule catalog.Aggregate, levels [
 	f.now, f.trend = units.Format(v, f.unit), d.trend(key, v)
 }
 
-// whole says that a series is not a part of what another one says already.
+// whole reports whether a series is not a part of what another one says already.
 func whole(f *catalog.Family, c *catalog.Catalog, l metric.Labels) bool {
 	if len(f.Only) == 0 {
 		return true

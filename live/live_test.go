@@ -243,7 +243,7 @@ func TestTrends(t *testing.T) {
 	}
 }
 
-// TestTrouble says what is wrong where numbers would be.
+// TestTrouble checks that trouble is named where numbers would be.
 func TestTrouble(t *testing.T) {
 	check := func(want string, change func(*fake, *live.Options)) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// Options says what a view shows and where.
+// Options is what a view shows and where.
 type Options struct {
 	Board *Board
 	// Status is asked for twice a second, Result when it is due (see the package

@@ -20,7 +20,7 @@ func newStyles() styles {
 		warn: s.Foreground(lipgloss.Color("3")), chosen: s.Reverse(true), trend: s.Foreground(lipgloss.Color("6")), plain: s}
 }
 
-// column says how a column is laid out.
+// column is how a column is laid out.
 type column struct {
 	head  string
 	right bool

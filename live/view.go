@@ -47,7 +47,7 @@ func (m *model) screen() []string {
 	return append(lines, m.foot())[:max(0, min(m.height, len(lines)+1))]
 }
 
-// head says how the run goes.
+// head returns the lines on how the run goes.
 func (m *model) head() []string {
 	s, w := &m.status, m.width
 	phase := cmp.Or(s.Phase, "baseline")
@@ -281,7 +281,7 @@ func brief(value string) string {
 	return value
 }
 
-// noEngine says why there is nothing to see.
+// noEngine returns why there is nothing to see.
 func (m *model) noEngine(d *digest) string {
 	switch {
 	case m.o.Result == nil || m.err != nil:

@@ -60,7 +60,7 @@ type Series struct {
 	Labels Labels
 }
 
-// Role says what a slot holds of its series.
+// Role is what a slot holds of its series.
 type Role uint8
 
 // The roles. A counter, gauge or unknown series has one Value slot; a histogram
@@ -88,8 +88,8 @@ const (
 // Roles is the number of roles: valid ones are below it.
 const Roles = RoleSampleTime + 1
 
-// Metadata says that a slot with this role is about its series, and no number of
-// it that is measured.
+// Metadata reports whether a slot with this role describes its series and measures
+// nothing of it.
 func (r Role) Metadata() bool { return r == RoleCreated || r == RoleSampleTime }
 
 var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created", "native_bucket", "sample_time"}
@@ -115,7 +115,7 @@ type SampleID struct {
 	Lower float64
 	// Text is the bound as the server first wrote it ("0.5", "1", "+Inf").
 	Text string
-	// Integer says that the bits of this slot are an unsigned 64-bit integer
+	// Integer is set when the bits of this slot are an unsigned 64-bit integer
 	// instead of a float64, exact over the whole range.
 	Integer bool
 }
@@ -128,7 +128,7 @@ type DictDelta struct {
 	Slots    []SampleID
 }
 
-// Empty says that nothing is new.
+// Empty reports whether nothing is new.
 func (g *DictDelta) Empty() bool {
 	return len(g.Families)+len(g.Series)+len(g.Slots) == 0
 }

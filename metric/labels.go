@@ -176,7 +176,7 @@ func (l Labels) String() string {
 	return string(append(b, '}'))
 }
 
-// isLegacyName says that a name is of the letters, digits and underscores that
+// isLegacyName reports whether a name is of the letters, digits and underscores that
 // expositions write without quotes.
 func isLegacyName(name string) bool {
 	for i := range len(name) {

@@ -3,6 +3,7 @@ package metric
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -58,4 +59,9 @@ const (
 type Warning struct {
 	Code string // a stable word: "counter_reset", "buckets_changed", ...
 	Text string // one sentence for a person, sanitised
+}
+
+// Warnf makes a warning whose text is formatted as by fmt.Sprintf.
+func Warnf(code, format string, args ...any) Warning {
+	return Warning{Code: code, Text: fmt.Sprintf(format, args...)}
 }

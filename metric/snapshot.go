@@ -43,7 +43,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// Stored says that the poll delivered samples (possibly none: an empty body is OK).
+// Stored reports whether the poll delivered samples (possibly none: an empty body is OK).
 func (o Outcome) Stored() bool { return o == OK || o == Partial }
 
 // Kind is why a poll was made.
@@ -69,7 +69,7 @@ func (k Kind) String() string {
 
 // Delta is the samples of one poll in terms of the slots of its target.
 type Delta struct {
-	// Full says that Slots lists every slot the poll saw, so a slot that is not
+	// Full is set when Slots lists every slot the poll saw, so a slot that is not
 	// listed has vanished. Otherwise the set of slots is that of the previous
 	// stored poll and only those whose bits changed are listed.
 	Full bool
@@ -127,7 +127,7 @@ type Snapshot struct {
 
 	BodyBytes int64
 	Body      []byte // the body, decompressed; nil when none was read
-	// Duplicate says that the body equals that of the previous stored poll byte
+	// Duplicate is set when the body equals that of the previous stored poll byte
 	// for byte.
 	Duplicate bool
 	Lines     int    // sample lines in the body

@@ -97,7 +97,7 @@ func (g *SnapshotBuilder) Slot(series int, s SampleID) int {
 	return i
 }
 
-// Known says whether the series has a slot of that role and bounds, so that
+// Known reports whether the series has a slot of that role and bounds, so that
 // SampleID would not add one.
 func (g *SnapshotBuilder) Known(series int, s SampleID) bool {
 	_, ok := g.slotOf[keyOf(series, s)]

@@ -10,7 +10,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Options says which statistics a [Accumulator] makes.
+// Options are the statistics that an [Accumulator] makes.
 type Options struct {
 	// StartNS and EndNS are the window, inclusive at both ends. EndNS 0 leaves it
 	// open: everything from StartNS on counts.
@@ -278,7 +278,7 @@ func (f *Accumulator) vanish(fr *metric.Delta, n int32) {
 	}
 }
 
-// isFinite says whether the bits of a float64 are neither infinite nor NaN.
+// isFinite reports whether the bits of a float64 are neither infinite nor NaN.
 func isFinite(bits uint64) bool { return bits>>52&0x7ff != 0x7ff }
 
 // finite brings a computed value into the range of float64: a difference or sum

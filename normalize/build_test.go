@@ -167,7 +167,7 @@ func (h hist) lines() []changeLog {
 
 func histLines(h hist) []changeLog { return h.lines() }
 
-// near says whether two numbers agree to 1e-9, relative.
+// near reports whether two numbers agree to 1e-9, relative.
 func near(a, b float64) bool {
 	return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) || math.IsNaN(a) && math.IsNaN(b)
 }

@@ -10,7 +10,7 @@
 //	result := fold.Result(0)
 //
 // The same fold serves the live view and the recorded run: Result may be asked
-// for at any time, does not disturb the fold, and says what it would say had the
+// for at any time, does not disturb the fold, and gives what it would give had the
 // stream ended there.
 //
 // # Window
@@ -19,7 +19,7 @@
 // reference of a series is its last sample strictly before the window; what a
 // counter or histogram gained is counted from there, or from its first sample in
 // the window where there is none. A counter of 64-bit integers, which only sources
-// that are no exposition have, counts from zero when its creation time says that
+// that are no exposition have, counts from zero when its creation time shows that
 // it did not exist at the poll before its first sample. A sample is what a series showed in one stored
 // poll: a slot that a changed-only frame does not list was seen unchanged. A
 // failed poll has no samples and breaks nothing. Values that are not finite are

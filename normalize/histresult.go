@@ -1,7 +1,6 @@
 package normalize
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -74,7 +73,7 @@ func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warnin
 	return out, warnings, t
 }
 
-// inexact says that counts are so large that their differences are not those of
+// inexact reports whether counts are so large that their differences are not those of
 // the server: up to 2^53 a float64 holds every whole number.
 func (h *histogram) inexact(last []float64) bool {
 	for p, v := range last {
@@ -109,7 +108,7 @@ func (h *histogram) last() []float64 {
 	return out
 }
 
-// usesCount says whether the number of observations is known.
+// usesCount reports whether the number of observations is known.
 func (h *histogram) usesCount() bool { return h.common[h.counter()] }
 
 // layoutOf returns the common bounds.
@@ -272,7 +271,7 @@ func truncate(v float64) int64 {
 func (h *histogram) doubts(gained []float64, resets ResetMode) []metric.Warning {
 	var out []metric.Warning
 	warn := func(code, format string, args ...any) {
-		out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+		out = append(out, metric.Warnf(code, format, args...))
 	}
 	if h.segments > 1 {
 		text := "counts are those of the common bounds"

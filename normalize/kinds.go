@@ -59,7 +59,7 @@ type StateSlice struct {
 	Share float64
 }
 
-// Info says that a series was there. Its value, 1 by convention, means nothing.
+// Info is a series that was there. Its value, 1 by convention, means nothing.
 type Info struct {
 	Slices []InfoSlice
 }
@@ -86,7 +86,7 @@ type GaugeHistogram struct {
 	Slices []HistogramSlice
 }
 
-// histogramMode says what the values of a histogram mean.
+// histogramMode is what the values of a histogram mean.
 type histogramMode uint8
 
 const (

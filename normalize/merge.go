@@ -17,7 +17,7 @@ var ErrBounds = errors.New("bucket bounds differ")
 // replicas of a server: counts, sums, rates and buckets add up, and the quantiles
 // are those of all observations together, of the histograms' Gain and never of
 // their quantiles. Those need Options.Mergeable; where they cannot be had a
-// warning says why. The result has no slices.
+// warning has the reason. The result has no slices.
 //
 // Histograms of different bounds are taken together at the finite bounds that all
 // of them have, as what was counted between the bounds of one is unknown in the
@@ -163,7 +163,7 @@ func (out *Histogram) pool(hs []*Histogram, quantiles []float64) *metric.Warning
 	return nil
 }
 
-// idle says that nothing was observed, and that this is certain.
+// idle reports whether nothing was observed, and that this is certain.
 func (h *Histogram) idle() bool {
 	observed := func(b Bucket) bool { return b.Count != 0 }
 	return h.Count == 0 && h.Buckets != nil && !slices.ContainsFunc(h.Buckets, observed)

@@ -1,7 +1,6 @@
 package normalize
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -219,7 +218,7 @@ func (h *native) current(f *Accumulator) NativeSample {
 	return v
 }
 
-// advance takes a sample; counts says that it is inside the window.
+// advance takes a sample; counts is set inside the window.
 func (h *native) advance(f *Accumulator, cur NativeSample, counts bool) {
 	seen := h.seen
 	gained := h.gain.Take(cur, h.created.Moved, counts)
@@ -277,9 +276,9 @@ func (h *native) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, 
 	}
 	var warnings []metric.Warning
 	if total := value.Spans.total(); total != value.Count {
-		warnings = append(warnings, metric.Warning{Code: "count_mismatch",
-			Text: fmt.Sprintf("count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once",
-				value.Count, total)})
+		warnings = append(warnings, metric.Warnf("count_mismatch",
+			"count gained %v, the buckets %v: NaN is in no bucket, or the server does not count at once",
+			value.Count, total))
 	}
 	return out, warnings, t
 }

@@ -13,7 +13,7 @@ import (
 // The oracle keeps every sample and computes each statistic as the definition
 // says, without any state between polls.
 
-// point is a sample of a counter or gauge; restart says that the creation time
+// point is a sample of a counter or gauge; restart is set when the creation time
 // changed since the sample before, born that the counter was zero at the poll
 // before, at since.
 type point struct {
@@ -86,7 +86,7 @@ func spreadOf(x []float64) normalize.Spread {
 }
 
 // adjust replaces the values of consecutive samples by the running sum of their
-// increases. A fall or a restart counts the new value in full; signed says that
+// increases. A fall or a restart counts the new value in full; signed is set when
 // the new value may be negative.
 func adjust(values []float64, fell func(i int) bool, signed bool) []float64 {
 	out := slices.Clone(values)

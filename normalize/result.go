@@ -157,7 +157,7 @@ type HistogramSlice struct {
 	Quantiles []histest.Estimate // nil unless asked for
 }
 
-// ResetMode says what a counter that falls means.
+// ResetMode is what a counter that falls means.
 type ResetMode uint8
 
 // The modes: ResetAdjust, the default, sums the increases and counts a fall as

@@ -6,7 +6,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// kind says who keeps a slot.
+// kind is who keeps a slot.
 type kind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	kindQuantile // of a summary
 )
 
-// slot says what a slot of the dictionary is and how it was last seen; its bits
+// slot is what a slot of the dictionary is and how it was last seen; its bits
 // are in Accumulator.bits. It is small because every changed value goes through it.
 type slot struct {
 	owner   int32 // index among the counters, integers, gauges or histograms
@@ -43,10 +43,10 @@ func (s *slot) value(bits uint64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// finite says whether bits are a finite value of this slot.
+// finite reports whether bits are a finite value of this slot.
 func (s *slot) finite(bits uint64) bool { return s.integer || isFinite(bits) }
 
-// holder says which state keeps a series; kindNone when nothing was needed yet.
+// holder is the state that keeps a series; kindNone when nothing was needed yet.
 type holder struct {
 	kind  kind
 	index int32

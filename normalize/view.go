@@ -1,8 +1,6 @@
 package normalize
 
 import (
-	"fmt"
-
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -113,8 +111,8 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	dict := f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
 	if v.sliced && !v.cut(f.o.StartNS, end, f.width) {
-		out.Warnings = append(out.Warnings, metric.Warning{Code: "too_many_slices",
-			Text: fmt.Sprintf("slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices)})
+		out.Warnings = append(out.Warnings, metric.Warnf("too_many_slices",
+			"slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices))
 	}
 	hollow, first := 0, 0
 	ready := make([]estimated, len(f.histograms))
@@ -134,13 +132,13 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 		}
 	}
 	if hollow > 0 {
-		out.Warnings = append(out.Warnings, metric.Warning{Code: "only_non_finite",
-			Text: fmt.Sprintf("series without statistics, as all their samples are NaN or infinite: %d; the first is %s%s",
-				hollow, dict.FamilyOf(first).Name, dict.Series[first].Labels)})
+		out.Warnings = append(out.Warnings, metric.Warnf("only_non_finite",
+			"series without statistics, as all their samples are NaN or infinite: %d; the first is %s%s",
+			hollow, dict.FamilyOf(first).Name, dict.Series[first].Labels))
 	}
 	if f.unkept > 0 {
-		out.Warnings = append(out.Warnings, metric.Warning{Code: "observation_limit",
-			Text: fmt.Sprintf("%d logged events beyond the first %d are not in the distributions", f.unkept, maxObserved)})
+		out.Warnings = append(out.Warnings, metric.Warnf("observation_limit",
+			"%d logged events beyond the first %d are not in the distributions", f.unkept, maxObserved))
 	}
 	return out
 }
@@ -217,7 +215,7 @@ func (f *Accumulator) createdNS(h holder) int64 {
 	return created.NS()
 }
 
-// empty says that there are no statistics.
+// empty reports whether there are no statistics.
 func (s *Series) empty() bool {
 	return s.Counter == nil && s.Gauge == nil && s.Histogram == nil && s.Summary == nil && s.Info == nil &&
 		s.State == nil && s.GaugeHistogram == nil
@@ -255,7 +253,7 @@ func (f *Accumulator) histogramAs(s *Series, h *histogram, r *Histogram, warning
 func (s *Series) doubts(resets ResetMode) []metric.Warning {
 	var out []metric.Warning
 	warn := func(code, format string, args ...any) {
-		out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+		out = append(out, metric.Warnf(code, format, args...))
 	}
 	if s.Resets > 0 {
 		text := "counted from zero after each"

@@ -219,7 +219,7 @@ func (w *Writer) settle(b batch, number int64, err error) {
 	w.changed.Broadcast()
 }
 
-// remedy says what a person can do about a write error.
+// remedy returns what a person can do about a write error.
 func remedy(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "full"), strings.Contains(text, "too large"):
@@ -254,7 +254,7 @@ func (w *Writer) write(c *conn, b batch, number int64) error {
 }
 
 // checkpoint makes a checkpoint when it is time. One that fails costs no poll: the
-// log has them all, and the recording says that it failed.
+// log has them all, and the recording has a warning.
 func (c *conn) checkpoint(bytes int) error {
 	if err := c.log.after(context.Background(), c.c, bytes); err != nil {
 		return c.failed.add(c, "sync_failed", atRisk(err))

@@ -8,5 +8,5 @@ const EventLockName = "events.lock"
 // lockEvents does nothing here: the lock row alone keeps a second writer out.
 func lockEvents(string) (unlock func() error, err error) { return func() error { return nil }, nil }
 
-// fileLocks says that lockEvents excludes other writers of this machine.
+// fileLocks is set where lockEvents excludes other writers of this machine.
 const fileLocks = false

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// EventLockName is a file beside run.db whose lock says that somebody records
+// EventLockName is a file beside run.db whose lock is held while somebody records
 // events into it. The kernel drops the lock when the process ends, however it ends.
 const EventLockName = "events.lock"
 
-// fileLocks says that lockEvents excludes other writers of this machine.
+// fileLocks is set where lockEvents excludes other writers of this machine.
 const fileLocks = true
 
 // lockEvents takes the lock; unlock drops it and removes the file.

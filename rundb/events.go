@@ -22,7 +22,7 @@ func (r *Run) loadEvents(ctx context.Context, tx *sql.Tx) error {
 	return tx.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM events").Scan(&r.events)
 }
 
-// HasEvents says that the recording had request events when it was opened.
+// HasEvents reports whether the recording had request events when it was opened.
 func (r *Run) HasEvents() bool { return r.events > 0 }
 
 // Events returns the request events in the order in which they were recorded,

@@ -27,7 +27,7 @@ type EventWriterOptions struct {
 	Create *Meta
 }
 
-// EventStats says how recording went. All are counts of events; MaxQueue is how
+// EventStats is how recording went. All are counts of events; MaxQueue is how
 // many waited in memory at most.
 type EventStats struct {
 	Source                                          string // of the writer; Write sets it

@@ -123,7 +123,7 @@ func TestEvents(t *testing.T) {
 	}, nil)
 }
 
-// TestOneEventWriter says who may write events into a run.
+// TestOneEventWriter checks who may write events into a run.
 func TestOneEventWriter(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := rundb.OpenEvents(t.Context(), dir, rundb.EventWriterOptions{}); err == nil ||

@@ -33,7 +33,7 @@ type bodyRow struct {
 	packed []byte
 }
 
-// wants says whether the body of a poll is worth keeping.
+// wants reports whether the body of a poll is worth keeping.
 func (t *targetState) wants(s *metric.Snapshot) bool {
 	good := s.Outcome == metric.OK && !t.good
 	bad := (s.Outcome == metric.Partial || s.Outcome == metric.NotPrometheus) && t.bodies < badBodies
@@ -54,7 +54,7 @@ func (w *Writer) packBody(s *metric.Snapshot) []byte {
 	return w.packer.EncodeAll(s.Body, make([]byte, 0, len(s.Body)/8))
 }
 
-// countedWarning is a warning about the run whose text says how often it was.
+// countedWarning is a warning about the run whose text has how often it was.
 type countedWarning struct {
 	n   int
 	row int64
@@ -90,7 +90,7 @@ func (c *conn) keepBody(r bodyRow) error {
 }
 
 // noteIncident queues the row of a poll that was not plainly OK, and its body
-// if that is kept. It says whether there is a row.
+// if that is kept. It reports whether there is a row.
 func (w *Writer) noteIncident(t *targetState, s *metric.Snapshot, body []byte) bool {
 	id := key(s.Target, t.polls)
 	if body != nil {

@@ -104,7 +104,7 @@ func failSync(n int64) (syncs *atomic.Int64, err error) {
 	return syncs, nil
 }
 
-// unsupported is what a child says that may not filter its system calls.
+// unsupported is what a child prints that may not filter its system calls.
 const unsupported = "no filter:"
 
 // syncFaultVar tells a child of TestCatalogueSync which sync is to fail.

@@ -30,7 +30,7 @@ func TestAIPerfCases(t *testing.T) {
 	})
 	t.Run("55 OpenMetrics without EOF", func(t *testing.T) {
 		// AIPerf parses it again as classic text and loses the type; it is kept
-		// here, and the outcome tells that the body may have been cut.
+		// here, and the outcome shows that the body may have been cut.
 		check(t, openMetrics, "# TYPE foo counter\nfoo_total 5\n", metric.Partial, "counter foo = 5")
 	})
 	t.Run("56 incompatible", func(t *testing.T) {

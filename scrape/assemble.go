@@ -9,7 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// kind says what a sample is within its family.
+// kind is what a sample is within its family.
 type kind uint8
 
 const (
@@ -159,7 +159,7 @@ func (a *assembler) owner(name string) (*word, kind, bool) {
 	return d, k, ok
 }
 
-// partOf says which part of a family a suffix means.
+// partOf returns the part of a family that a suffix means.
 func partOf(t metric.Type, suffix string, f format) (kind, bool) {
 	switch {
 	case suffix == "_bucket":

@@ -20,7 +20,7 @@ func (b *sibling) set(raw []byte, src owner, series int32, text string) {
 	if at < len(boundLabel)+1 || raw[at-len(boundLabel)-1] != '{' && raw[at-len(boundLabel)-1] != ',' {
 		return
 	}
-	// That the parser found the same text tells that this really is the label,
+	// The parser found the same text: this really is the label,
 	// not some letters within the value of another one.
 	end := at + len(text)
 	if text == "" || end >= len(raw) || string(raw[at:end]) != text || raw[end] != '"' {

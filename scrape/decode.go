@@ -25,7 +25,7 @@ type Decoder struct {
 	relabel func(name string, labels metric.Labels) (string, metric.Labels, bool)
 
 	proto     protoMemory
-	sentinels map[int32]sentinelRule    // slots whose values may mean that there is none
+	sentinels map[int32]sentinelRule    // slots that may hold sentinels
 	watched   int                       // slots that were looked at
 	blanks    int                       // such values so far
 	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
@@ -64,7 +64,7 @@ func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
 type Body struct {
 	Bytes       []byte
 	ContentType string
-	// Cut says that the body broke off before its announced end.
+	// Cut is set when the body broke off before its announced end.
 	Cut bool
 }
 
@@ -113,7 +113,7 @@ func (d *Decoder) failed(s *metric.Snapshot, p any) {
 	s.DictDelta, s.Delta, s.Exemplars = metric.DictDelta{}, metric.Delta{}, nil
 }
 
-// parserWarning says that a parser of Prometheus panicked at the body.
+// parserWarning warns of a parser of Prometheus that panicked at the body.
 func (d *Decoder) parserWarning(s *metric.Snapshot, c *caught) {
 	if text := c.take(); text != "" {
 		d.once(s, "parser_panic", "the parser of Prometheus panicked ("+text+"); what it was reading was dropped as no "+
@@ -235,7 +235,7 @@ func (d *Decoder) warnOfValues(s *metric.Snapshot) {
 	}
 }
 
-// warn says what is odd about a body, each thing once.
+// warn warns of what is odd about a body, each thing once.
 func (d *Decoder) warn(s *metric.Snapshot, l *slowDecoder) {
 	p := &l.page
 	for _, w := range p.notes {

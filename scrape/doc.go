@@ -33,7 +33,7 @@
 //
 // # Formats
 //
-// [Options.Protocols] says what a target is asked for; what it answered first it is
+// [Options.Protocols] is what a target is asked for; what it answered first it is
 // asked for until the run ends. The bytes of a body decide what it is. Protobuf is
 // cut into messages, and each parsed on its own; native histograms come that way
 // only, and have a slot for each populated bucket.

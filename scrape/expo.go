@@ -87,7 +87,7 @@ type ownTime struct {
 // lastOwnTime is the end of the year 9999.
 const lastOwnTime = 253402300799999
 
-// sound says that it is a time at all.
+// sound reports whether it is a time at all.
 func (t ownTime) sound() bool { return t.ms >= 0 && t.ms <= lastOwnTime }
 
 func ownTimeOf(ts *int64) (t ownTime) {
@@ -316,13 +316,13 @@ func (s *nativeSample) add(b nativeBucket) {
 	s.buckets = append(s.buckets, b)
 }
 
-// ordered says that every bucket has bounds, the lower one first. A server can send
+// ordered reports whether every bucket has bounds, the lower one first. A server can send
 // any bytes as the bounds of its own and as the threshold of zero; the validation lets NaN pass.
 func (s *nativeSample) ordered() bool {
 	return !slices.ContainsFunc(s.buckets, func(b nativeBucket) bool { return !(b.lower <= b.upper) })
 }
 
-// sound says that what a validation found does not forbid to use a histogram: a
+// sound reports whether a histogram is usable in spite of what a validation found: a
 // count that differs from its buckets, as a server that does not lock has it, is
 // left to the analysis to flag.
 func sound(err error) bool {

@@ -6,7 +6,7 @@ import "github.com/scrapestat/scrapestat/metric"
 // one, for comparison with replay.
 func (d *Decoder) Forget() { d.layout = layout{} }
 
-// Replays says whether the layout fits the last body without a new look.
+// Replays reports whether the layout fits the last body without a new look.
 func (d *Decoder) Replays(body []byte) bool {
 	return d.layout.ok && d.any && d.replay(body)
 }

@@ -134,7 +134,7 @@ func (f *fetcher) connected(_, _ string, err error) {
 	}
 }
 
-// address says which address is polled when the name has several.
+// address reports which address is polled when the name has several.
 func (f *fetcher) address() (text string, several bool) {
 	n, peer := f.addresses.Load(), f.peer.Load()
 	if n < 2 || peer == nil {
@@ -170,7 +170,7 @@ func originHost(u *url.URL) string {
 	return u.Host + ":80"
 }
 
-// answer is what a request brought: a body, or an outcome that says why not.
+// answer is what a request brought: a body, or an outcome without one.
 type answer struct {
 	body        []byte
 	contentType string
@@ -295,7 +295,7 @@ func newSecrets(t Target) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// statusHints says what a status usually means for an inference server.
+// statusHints is what a status usually means for an inference server.
 var statusHints = map[int]string{
 	http.StatusUnauthorized: "; give --header, --bearer-token-file or --basic-auth-file",
 	http.StatusForbidden:    "; give --header, --bearer-token-file or --basic-auth-file",

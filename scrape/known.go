@@ -13,7 +13,7 @@ type known struct {
 	why        reason
 }
 
-// replaced says that a later line of that body was of the same series: the slot
+// replaced reports whether a later line of that body was of the same series: the slot
 // of this one is not on record.
 func (k *known) replaced() bool { return k.why == stored && k.slot == noSlot }
 

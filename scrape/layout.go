@@ -98,7 +98,7 @@ func (y *layout) learn(b Body, l *slowDecoder) {
 	slices.SortFunc(y.order, func(a, b int32) int { return cmp.Compare(y.lines[a].slot, y.lines[b].slot) })
 }
 
-// apart says whether the value that begins there could not be read as the end of the
+// apart reports whether the value that begins there could not be read as the end of the
 // name before it. The parser takes "a+1 5" for the value +1 at the time 5; "a1 5"
 // is another series.
 func apart(body []byte, start int32) bool {

@@ -268,9 +268,9 @@ func (l *loop) skew(a answer) {
 	now := time.Unix(0, l.c.nowNS())
 	off := at.Sub(now).Round(time.Second)
 	if l.skewed = off.Abs() >= maxSkew; l.skewed {
-		l.snapshot.Warnings = append(l.snapshot.Warnings, metric.Warning{Code: "clock_skew", Text: fmt.Sprintf(
+		l.snapshot.Warnings = append(l.snapshot.Warnings, metric.Warnf("clock_skew",
 			"the server's clock says %s, that of this machine %s: %v apart; times here are of this machine",
-			at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), off)})
+			at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), off))
 	}
 }
 

@@ -158,7 +158,7 @@ func product(parts []*syntax.Regexp) ([]string, bool) {
 	return all, true
 }
 
-// use says whether the next request is to be a filtered one.
+// use reports whether the next request is to be a filtered one.
 func (f *nameFilter) use() bool { return f.query != "" && f.state != filterWaits }
 
 // url is u with the names.
@@ -185,7 +185,7 @@ func (f *nameFilter) judge(d *Decoder, a answer, s *metric.Snapshot) string {
 	return f.compare(d, a.body)
 }
 
-// compare says what a filtered body has too much or too little, against the last
+// compare returns what a filtered body has too much or too little, against the last
 // stored one.
 func (f *nameFilter) compare(d *Decoder, body []byte) string {
 	has := map[string]struct{}{}
@@ -212,7 +212,7 @@ func (f *nameFilter) compare(d *Decoder, body []byte) string {
 	return ""
 }
 
-// stored takes over a decoded poll: filtered says how it was asked for, before
+// stored takes over a decoded poll: filtered is how it was asked for, before
 // how many slots there had been.
 func (f *nameFilter) stored(d *Decoder, filtered bool, before int, s *metric.Snapshot) {
 	switch {
@@ -226,7 +226,7 @@ func (f *nameFilter) stored(d *Decoder, filtered bool, before int, s *metric.Sna
 	}
 }
 
-// filters says whether the last body had lines that --keep or --drop left out:
+// filters reports whether the last body had lines that --keep or --drop left out:
 // without any there is nothing to save.
 func (d *Decoder) filters() bool {
 	for i := range d.drops {
@@ -237,7 +237,7 @@ func (d *Decoder) filters() bool {
 	return false
 }
 
-// refuse ends asking that way and says why.
+// refuse ends asking that way, for a reason.
 func (f *nameFilter) refuse(why string) metric.Warning {
 	f.query = ""
 	return metric.Warning{Code: "name_filter", Text: "asked for the families of --keep only (name[]=), and " + why +

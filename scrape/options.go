@@ -41,14 +41,14 @@ type Options struct {
 	// Keep and Drop choose families by name, the declared or ours: those that
 	// match Keep (nil: all) and do not match Drop (nil: none).
 	Keep, Drop *regexp.Regexp
-	// Protocols are the formats asked for, the preferred one first; see [Accept].
+	// Protocols are the formats asked for, the preferred one first; see [AcceptHeader].
 	Protocols []string
 	Version   string // for the User-Agent; "" is "dev"
 	// OnAddress is told once of each target whose name has several addresses, and
 	// which of them is polled; nil is told nothing. It is called from goroutines of
 	// targets, one call for each target, and must return quickly.
 	OnAddress func(target int, text string)
-	// Dynamic says that targets come and go while Run runs: it goes on until stop
+	// Dynamic is set when targets come and go while Run runs: it goes on until stop
 	// then, also without a target.
 	Dynamic bool
 }

@@ -328,7 +328,7 @@ func delimited(message string) string {
 	return string(binary.AppendUvarint(nil, uint64(len(message)))) + message
 }
 
-// TestHostileProtobuf: the decoder says what is wrong with them, or counts, and a
+// TestHostileProtobuf: the decoder reports what is wrong with them, or counts, and a
 // length that is not there costs no memory.
 func TestHostileProtobuf(t *testing.T) {
 	for _, body := range append(hostileFamilies, "\xff\xff\xff\xff\x07", "\xff\xff\xff\xff\xff\xff\xff\xff\x7f") {

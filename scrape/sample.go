@@ -43,7 +43,7 @@ func (l *slowDecoder) store(slot int32, bits uint64, number int32, series []byte
 	l.place[slot] = int32(len(l.places))
 }
 
-// keep sets a slot and says whether this body had set it before.
+// keep sets a slot and reports whether this body had set it before.
 func (l *slowDecoder) keep(slot int32, bits uint64) (again bool) {
 	for int(slot) >= len(l.seen) {
 		l.seen, l.bits, l.place = append(l.seen, 0), append(l.bits, 0), append(l.place, 0)
@@ -130,7 +130,7 @@ func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, owner) {
 	return slot, why, src
 }
 
-// checkSeries says whether a series keeps the limits.
+// checkSeries reports whether a series keeps the limits.
 func checkSeries(lim Limits, name string, pairs []metric.Label, sound bool) reason {
 	switch {
 	case !sound:
@@ -157,7 +157,7 @@ func checkSeries(lim Limits, name string, pairs []metric.Label, sound bool) reas
 	return stored
 }
 
-// outcome says how the decoding of a body ended.
+// outcome returns how the decoding of a body ended.
 func (l *slowDecoder) outcome(b Body) (metric.Outcome, string) {
 	p := &l.page
 	first := ""

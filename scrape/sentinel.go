@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sentinelRule says which values of a family mean that there is none.
+// sentinelRule is the sentinel values of a family: those that mean "no data".
 type sentinelRule uint8
 
 const (
@@ -28,7 +28,7 @@ func sentinelOf(name string) sentinelRule {
 	return noSentinel
 }
 
-// blank says whether v is no measurement.
+// blank reports whether v is no measurement.
 func (r sentinelRule) blank(v float64) bool {
 	switch r {
 	case dcgmBlank:
@@ -65,7 +65,7 @@ func (d *Decoder) watch(slot int32) {
 	d.sentinels[slot] = rule
 }
 
-// inexact says whether a number, stored as bits, is a whole one that a float64 does
+// inexact reports whether a number, stored as bits, is a whole one that a float64 does
 // not hold.
 func inexact(token []byte, bits uint64) bool {
 	if len(token) < 16 || bits == math.Float64bits(math.NaN()) { // a sentinel

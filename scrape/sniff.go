@@ -22,7 +22,7 @@ const (
 	protobufMedia = "application/vnd.google.protobuf"
 )
 
-// sniff finds the format of a body, or says why it is none. The bytes decide;
+// sniff finds the format of a body, or why it is none. The bytes decide;
 // the content type only where they leave it open.
 func sniff(body []byte, contentType string) (f format, problem string) {
 	media := ""
@@ -47,7 +47,7 @@ func sniff(body []byte, contentType string) (f format, problem string) {
 	return formatText, ""
 }
 
-// isProtobuf says that a body begins like a delimited MetricFamily: a length,
+// isProtobuf reports whether a body begins like a delimited MetricFamily: a length,
 // then field 1, the name. No text does: its second or third byte would be a line
 // feed within the first name.
 func isProtobuf(body []byte) bool {

@@ -59,7 +59,7 @@ type Target struct {
 var secretKey = regexp.MustCompile(`(?i)token|key|secret|passw|pwd|auth|sig|credential|session|jwt`)
 
 // Source is a target that is no exposition, such as the statistics extension of
-// Triton. Poll makes one poll: it fills all of s that says how it went and what
+// Triton. Poll makes one poll: it fills in how it went and what
 // it brought, with times from now, which is the run's axis. It is called from
 // one goroutine, one poll after the other. It returns soon after ctx is done,
 // with the outcome Timeout when the error of ctx is its deadline and Cancelled

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// TLSHint says what to do about a request that failed before it was sent, "" when
+// TLSHint returns what to do about a request that failed before it was sent, "" when
 // that is not known. The names of the flags it names begin with prefix.
 func TLSHint(err error, prefix string) string {
 	var (

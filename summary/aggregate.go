@@ -2,7 +2,6 @@ package summary
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 
@@ -72,14 +71,14 @@ func (r *Run) aggregate() {
 		return nil
 	})
 	if len(never) > 0 {
-		r.Warnings = append(r.Warnings, metric.Warning{Code: "never_aggregated",
-			Text: fmt.Sprintf("%d metrics describe or date things, so that no number of several means anything (%s)",
-				len(never), someOf(never, 3))})
+		r.Warnings = append(r.Warnings, metric.Warnf("never_aggregated",
+			"%d metrics describe or date things, so that no number of several means anything (%s)",
+			len(never), someOf(never, 3)))
 	}
 	if len(unruled) > 0 {
-		r.Warnings = append(r.Warnings, metric.Warning{Code: "gauges_not_aggregated",
-			Text: fmt.Sprintf("%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest "+
-				"(%s)", len(unruled), someOf(unruled, 3))})
+		r.Warnings = append(r.Warnings, metric.Warnf("gauges_not_aggregated",
+			"%d gauge metrics have no aggregates, as the catalog does not say how: add up, mean or largest (%s)",
+			len(unruled), someOf(unruled, 3)))
 	}
 }
 
@@ -166,8 +165,8 @@ func (a *Aggregate) addUp(counters []*normalize.Counter) {
 	}
 	a.Counter = sum
 	if undefined > 0 {
-		a.Warnings = append(a.Warnings, metric.Warning{Code: "single_sample",
-			Text: fmt.Sprintf("%d of %d series have a single sample and are left out", undefined, len(counters))})
+		a.Warnings = append(a.Warnings, metric.Warnf("single_sample",
+			"%d of %d series have a single sample and are left out", undefined, len(counters)))
 	}
 }
 
@@ -231,8 +230,8 @@ func (a *Aggregate) takeGauges(series []*Series, rule catalog.Aggregate) {
 		g.TimeAvg /= weight
 	}
 	if n := len(series) - len(there); n > 0 {
-		a.Warnings = append(a.Warnings, metric.Warning{Code: "no_sample",
-			Text: fmt.Sprintf("%d of %d series have no finite sample and are left out", n, len(series))})
+		a.Warnings = append(a.Warnings, metric.Warnf("no_sample",
+			"%d of %d series have no finite sample and are left out", n, len(series)))
 	}
 	for _, v := range []float64{g.TimeAvg, g.Min, g.Max} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {

@@ -2,7 +2,6 @@ package summary
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -112,8 +111,8 @@ func assemble(pieces []piece, o *Options) *Run {
 func (r *Run) widen(p *piece) {
 	w := &p.plan.window
 	if diff := w.StartNS - r.Window.StartNS; diff > 1e9 || diff < -1e9 {
-		r.Warnings = append(r.Warnings, metric.Warning{Code: "windows_differ",
-			Text: fmt.Sprintf("the window of recording %q starts %.3f s from that of the first", p.meta.ID, float64(diff)/1e9)})
+		r.Warnings = append(r.Warnings, metric.Warnf("windows_differ",
+			"the window of recording %q starts %.3f s from that of the first", p.meta.ID, float64(diff)/1e9))
 	}
 	r.Window.StartNS = min(r.Window.StartNS, w.StartNS)
 	r.Window.EndNS = max(r.Window.EndNS, w.EndNS)
@@ -136,8 +135,8 @@ func (r *Run) warnTwins() {
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if first, ok := seen[e.URL]; ok {
-			e.Warnings = append(e.Warnings, metric.Warning{Code: "duplicate_endpoint",
-				Text: fmt.Sprintf("the same URL is also endpoint %d: its series occur twice", first)})
+			e.Warnings = append(e.Warnings,
+				metric.Warnf("duplicate_endpoint", "the same URL is also endpoint %d: its series occur twice", first))
 			continue
 		}
 		seen[e.URL] = i
@@ -154,9 +153,9 @@ func (r *Run) warnConflicts() {
 	}
 	for _, m := range r.Metrics {
 		if m.Conflict {
-			r.Warnings = append(r.Warnings, metric.Warning{Code: "type_conflict",
-				Text: fmt.Sprintf("%s is a %v at %s and elsewhere a %v: they are kept apart", m.Name, m.Type,
-					r.Endpoints[m.Series[0].Endpoint].URL, types[m.Name])})
+			r.Warnings = append(r.Warnings, metric.Warnf("type_conflict",
+				"%s is a %v at %s and elsewhere a %v: they are kept apart",
+				m.Name, m.Type, r.Endpoints[m.Series[0].Endpoint].URL, types[m.Name]))
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 	}
 	pc := piece{meta: &b.meta, plan: p, warnings: slices.Clone(rec.Warnings()),
 		results: make([]targetResult, len(b.targets))}
-	crew := newCrew(runtime.GOMAXPROCS(0))
+	crew := newWorkerPool(runtime.GOMAXPROCS(0))
 	crew.each(ctx, len(b.targets), func(i int) {
 		pc.results[i] = b.targets[i].result(&p, func(n int, f func(int)) { crew.each(ctx, n, f) })
 		if r, ok := rec.(interface {

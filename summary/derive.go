@@ -78,7 +78,7 @@ func (from *source) settle() {
 	}
 }
 
-// born says that a series that can gain appeared within the window.
+// born reports whether a series that can gain appeared within the window.
 func (from *source) born(s *normalize.Series) bool {
 	return s.Gauge == nil && s.Info == nil && !s.HasRef && s.FirstNS > from.begins
 }

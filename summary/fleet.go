@@ -92,7 +92,7 @@ func crowds(c *catalog.Catalog, packs []catalog.Pack, sources []source) []crowd 
 	return out
 }
 
-// read says that a pack reads some series of the source.
+// read reports whether a pack reads some series of the source.
 func (from *source) read(c *catalog.Catalog, p *catalog.Pack) bool {
 	last := ""
 	return slices.ContainsFunc(from.series, func(s *normalize.Series) bool {
@@ -153,7 +153,7 @@ func (r *Run) together(sources []source) []FleetResult {
 	return slices.DeleteFunc(out, func(t FleetResult) bool { return len(t.Derived) == 0 })
 }
 
-// tellsWhere says that a label names a place rather than a kind of thing.
+// tellsWhere reports whether a label names a place rather than a kind of thing.
 func (r *Run) tellsWhere(name string) bool {
 	if name == ByEndpoint || name == ByTarget || slices.Contains(replicaLabels(), name) {
 		return true
@@ -172,7 +172,7 @@ func (r *Run) tellsWhere(name string) bool {
 // derived-metrics.md that are distributions of times, in the order of a request.
 var latencyIDs = [...]string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s"}
 
-// isLatency says that the histogram of a family is one of them.
+// isLatency reports whether the histogram of a family is one of them.
 func isLatency(c *catalog.Catalog, family string) bool {
 	f, ok := c.Family(family)
 	return ok && slices.Contains(latencyIDs[:], f.Canonical)

@@ -98,7 +98,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleetOfOne says that one endpoint is its own fleet, and that a server
+// TestFleetOfOne checks that one endpoint is its own fleet, and that a server
 // unknown to the catalog has none.
 func TestFleetOfOne(t *testing.T) {
 	one := pods()

@@ -68,7 +68,7 @@ func (r *Run) family(m *Metric) *catalog.Family {
 	return f
 }
 
-// rule says how the series of a metric are taken together.
+// rule returns how the series of a metric are taken together.
 func (r *Run) rule(m *Metric) catalog.Aggregate {
 	f := r.family(m)
 	switch {

@@ -14,7 +14,7 @@ const (
 	frozenPolls = 10
 )
 
-// health tells what the order of the polls says that their sums do not: that a
+// health warns of what the order of the polls shows and their sums do not: that a
 // target came late, and that it stood still.
 func (l *ledger) health() (out []metric.Warning) {
 	failed, start := 0, int64(0)
@@ -29,9 +29,9 @@ func (l *ledger) health() (out []metric.Warning) {
 			continue
 		}
 		if failed == i && failed > 0 {
-			out = append(out, metric.Warning{Code: "late_start", Text: fmt.Sprintf(
-				"the first %d polls failed: metrics came %v after the first poll, and counters count from there", failed,
-				time.Duration(p.at-start).Round(time.Millisecond))})
+			out = append(out, metric.Warnf("late_start",
+				"the first %d polls failed: metrics came %v after the first poll, and counters count from there",
+				failed, time.Duration(p.at-start).Round(time.Millisecond)))
 		}
 		if !p.repeat {
 			since, same = p.at, 0
@@ -42,9 +42,9 @@ func (l *ledger) health() (out []metric.Warning) {
 		}
 	}
 	if longest >= int64(frozenFor) && most >= frozenPolls {
-		out = append(out, metric.Warning{Code: "stale_target", Text: fmt.Sprintf(
+		out = append(out, metric.Warnf("stale_target",
 			"the body stayed the same, byte for byte, for %v: the server was idle, or its metrics stand still",
-			time.Duration(longest).Round(time.Second))})
+			time.Duration(longest).Round(time.Second)))
 	}
 	return out
 }

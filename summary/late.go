@@ -17,7 +17,7 @@ const lateFor = 3 * time.Second
 type late struct {
 	fold  *normalize.Accumulator
 	until int64 // polls after it are not for the fold
-	// latency says whether a family has an observation for each request or token.
+	// latency reports whether a family has an observation for each request or token.
 	latency func(family string) bool
 }
 
@@ -43,7 +43,7 @@ func (l *late) add(s *metric.Snapshot) error {
 	return l.fold.Add(s)
 }
 
-// warning says how many observations of the window came at its beginning, of the
+// warning counts the observations of the window came at its beginning, of the
 // family of which that was the largest share; nil when there were none.
 func (l *late) warning(main *normalize.Result, each normalize.Each) *metric.Warning {
 	if l == nil || main == nil {

@@ -51,7 +51,7 @@ func lateRun(rng *rand.Rand, pause, start float64) *fakeRun {
 
 // TestLateObservations splits 100 runs whose server publishes up to 3 s late, as
 // in aiperf#1435, after the warm-up: the measured requests are counted exactly, or
-// the run says that the beginning is in doubt. With a pause of 3 s they are exact.
+// the run warns of its beginning. With a pause of 3 s they are exact.
 func TestLateObservations(t *testing.T) {
 	exact, wrong, silent := 0, 0, 0
 	for n := range 100 {

@@ -135,8 +135,7 @@ func (l *ledger) warn(w metric.Warning) {
 func (l *ledger) allWarnings() []metric.Warning {
 	out := slices.Clone(l.warnings)
 	if l.dropped > 0 {
-		out = append(out, metric.Warning{Code: "more_warnings",
-			Text: fmt.Sprintf("%d more warnings were not kept", l.dropped)})
+		out = append(out, metric.Warnf("more_warnings", "%d more warnings were not kept", l.dropped))
 	}
 	return out
 }

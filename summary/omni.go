@@ -13,7 +13,7 @@ import (
 // cache. Polled more often they seem to stand still.
 const omniThrottle = time.Second
 
-// hintOmni says what a vLLM-Omni server does not show, and what only looks
+// hintOmni warns of what a vLLM-Omni server does not show, and what only looks
 // strange: a server without --log-stats answers with names and no numbers.
 func (r *Run) hintOmni() {
 	type shown struct{ pipeline, engines bool }

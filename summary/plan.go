@@ -19,10 +19,10 @@ var ErrNoPhase = errors.New("no such phase in the run")
 // notEnded stands for the end of a run that is not known yet.
 const notEnded = math.MaxInt64
 
-// plan says which part of a run is analysed.
+// plan is the part of a run that is analysed.
 type plan struct {
 	window Window
-	// open says that the window goes on to the last update after PhaseEndNS.
+	// open is set when the window goes on to the last update after PhaseEndNS.
 	open bool
 	// last is the last instant whose polls count, but for open windows: 1 ns before
 	// the end where the next phase begins, so that no poll is in two phases.
@@ -184,7 +184,7 @@ func unknownPhase(name string, phases []Phase) error {
 	return fmt.Errorf("choose phase %q: %w (known: %s)", name, ErrNoPhase, strings.Join(known, ", "))
 }
 
-// warnings says what is doubtful about the window.
+// warnings returns the caveats of the window.
 func (p *plan) warnings(o *Options) []metric.Warning {
 	var out []metric.Warning
 	if p.empty {
@@ -198,8 +198,8 @@ func (p *plan) warnings(o *Options) []metric.Warning {
 		}
 	}
 	if n > 1 {
-		out = append(out, metric.Warning{Code: "phase_repeated",
-			Text: fmt.Sprintf("phase %q occurs %d times; the first one is analysed", o.Phase, n)})
+		out = append(out, metric.Warnf("phase_repeated",
+			"phase %q occurs %d times; the first one is analysed", o.Phase, n))
 	}
 	return out
 }

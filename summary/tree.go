@@ -69,7 +69,7 @@ type Metric struct {
 	// Unit is AIPerf's inference, "" when there is none; OwnUnit is ours where it
 	// knows more or other (microseconds), else "".
 	Unit, OwnUnit string
-	// Conflict says that a metric of the same name and another type exists, which
+	// Conflict is set when a metric of the same name and another type exists, which
 	// an earlier endpoint has, or which this endpoint showed first.
 	Conflict bool
 	Series   []Series // sorted by endpoint URL, then labels as Python prints them
@@ -185,7 +185,7 @@ type FetchStats struct {
 	HasMedian                   bool
 }
 
-// Options says how a result is made of a recording.
+// Options configures how a result is made of a recording.
 type Options struct {
 	// Phase picks a phase by name; "" is profiling. From and To cut the run at
 	// offsets from its start instead, if To > 0 or From > 0.

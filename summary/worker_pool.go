@@ -6,17 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// workerPool bounds how much of an analysis is done at a time, also where parallel
-// work has parallel work inside, such as targets with many histograms: the
-// goroutine that has the work does it itself, and is joined by as many as are
-// free, at the beginning and later on. So one large target is done as fast as
-// many small ones, and what is being worked on is never more than the crew.
+// workerPool is a worker pool that is safe to nest, such as histograms within
+// targets: the caller of each works itself, joined by as many workers as are free,
+// at the beginning and later on. So one large target is as fast as many small ones.
 type workerPool struct {
-	free chan struct{} // one for each who has nothing to do
+	free chan struct{} // one for each idle worker
 }
 
-// newCrew returns a crew of n, the caller of each among them.
-func newCrew(n int) *workerPool {
+// newWorkerPool returns a pool of n workers, the caller of each among them.
+func newWorkerPool(n int) *workerPool {
 	c := &workerPool{free: make(chan struct{}, n)}
 	for range n - 1 {
 		c.free <- struct{}{}

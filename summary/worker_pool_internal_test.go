@@ -15,7 +15,7 @@ import (
 func TestCrew(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, size := range []int{1, 2, 5} {
-		c := newCrew(size)
+		c := newWorkerPool(size)
 		var at, most, calls atomic.Int64
 		var done [7][40]atomic.Int32
 		c.each(context.Background(), len(done), func(i int) {
@@ -54,7 +54,7 @@ func TestCrew(t *testing.T) {
 
 // TestCrewJoins lets work within work join: one large piece is done by all.
 func TestCrewJoins(t *testing.T) {
-	c := newCrew(3)
+	c := newWorkerPool(3)
 	var begun atomic.Int64
 	all := make(chan struct{})
 	c.each(context.Background(), 1, func(int) {
@@ -70,7 +70,7 @@ func TestCrewJoins(t *testing.T) {
 func TestCrewStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	calls := 0
-	newCrew(1).each(ctx, 100, func(i int) {
+	newWorkerPool(1).each(ctx, 100, func(i int) {
 		calls++
 		if i == 4 {
 			cancel()
