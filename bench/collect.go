@@ -93,7 +93,9 @@ func runCollect(ctx context.Context, b *bench) error {
 			if err := b.scrape(ctx, s, f, &runs[i]); err != nil {
 				return fmt.Errorf("run %s: %w", s.name, err)
 			}
-			b.say("  round %d, %s: %.4g (ms/scrape, MB, missed, due), load %s", round+1, s.name, runs[i], loadAverage())
+			r := runs[i]
+			b.say("  round %d, %s: %.3f ms/scrape, %.0f MB, %.0f of %.0f missed, load %s", round+1, s.name,
+				r.ms[round], r.mb[round], r.missed[round], r.due[round], loadAverage())
 		}
 	}
 	ours := runs[0]
@@ -134,12 +136,9 @@ func (b *bench) scrape(ctx context.Context, s scraper, f *fleet, to *scrapes) (e
 			p.kill()
 			return fmt.Errorf("it does not ask all targets: %s", p.tail())
 		}
-		err := pause(ctx, 100*time.Millisecond)
-		if err == nil {
-			n, err = f.count()
-		}
-		if err != nil {
-			return err
+		waited := pause(ctx, 100*time.Millisecond)
+		if n, err = f.count(); errors.Join(waited, err) != nil {
+			return errors.Join(waited, err)
 		}
 	}
 	return b.window(ctx, p, f, len(urls), to)
