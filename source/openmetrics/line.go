@@ -93,8 +93,11 @@ func (p *cursor) take(c byte) bool {
 }
 
 // token returns the bytes up to the next blank.
-func (p *cursor) token() string {
-	n := bytes.IndexAny(p.rest, " \t")
+func (p *cursor) token() string { return p.until(" \t") }
+
+// until returns the bytes up to the next of some delimiters.
+func (p *cursor) until(delimiters string) string {
+	n := bytes.IndexAny(p.rest, delimiters)
 	if n < 0 {
 		n = len(p.rest)
 	}
@@ -106,12 +109,7 @@ func (p *cursor) token() string {
 // word returns a bare name: letters, digits, underscores and colons, and
 // whatever else is no delimiter, as stores hold such names.
 func (p *cursor) word() string {
-	n := bytes.IndexAny(p.rest, " \t{}=,\"")
-	if n < 0 {
-		n = len(p.rest)
-	}
-	text := string(p.rest[:n])
-	p.rest = p.rest[n:]
+	text := p.until(" \t{}=,\"")
 	if !utf8.ValidString(text) {
 		return ""
 	}

@@ -55,34 +55,31 @@ func ReadSpecs(r io.Reader) ([]Spec, error) {
 
 // group is one half of a metrics.yaml.
 type group struct {
-	Counter, Gauge, Histogram []struct {
-		Name, Unit string
-		Dimensions []string
-	}
+	Counter, Gauge, Histogram []entry
+}
+
+type entry struct {
+	Name, Unit string
+	Dimensions []string
 }
 
 func (g *group) specs(out []Spec, host string) ([]Spec, error) {
-	add := func(t metric.Type, name, unit string, dimensions []string) error {
-		if name == "" || unit == "" {
-			return fmt.Errorf("read metrics.yaml: metric %q has unit %q: neither may be empty, TorchServe refuses such a file",
-				name, unit)
-		}
-		if host != "" {
-			dimensions = append(slices.Clone(dimensions), host)
-		}
-		out = append(out, Spec{name, unit, t, dimensions})
-		return nil
-	}
 	var errs []error
-	for _, m := range g.Counter {
-		errs = append(errs, add(metric.Counter, m.Name, m.Unit, m.Dimensions))
+	add := func(t metric.Type, list []entry) {
+		for _, m := range list {
+			if m.Name == "" || m.Unit == "" {
+				errs = append(errs, fmt.Errorf("read metrics.yaml: metric %q has unit %q: neither may be empty, "+
+					"TorchServe refuses such a file", m.Name, m.Unit))
+			}
+			if host != "" {
+				m.Dimensions = append(slices.Clone(m.Dimensions), host)
+			}
+			out = append(out, Spec{m.Name, m.Unit, t, m.Dimensions})
+		}
 	}
-	for _, m := range g.Gauge {
-		errs = append(errs, add(metric.Gauge, m.Name, m.Unit, m.Dimensions))
-	}
-	for _, m := range g.Histogram {
-		errs = append(errs, add(metric.Histogram, m.Name, m.Unit, m.Dimensions))
-	}
+	add(metric.Counter, g.Counter)
+	add(metric.Gauge, g.Gauge)
+	add(metric.Histogram, g.Histogram)
 	return out, errors.Join(errs...)
 }
 
