@@ -52,7 +52,8 @@ func TestVLLMBody(t *testing.T) {
 	d.want("decode_batch_mean", "estimate", (9600.0-200)/6883)
 	d.want("http_overhead_mean", "estimate", 0.002722538130273051)
 	for _, name := range []string{"inference", "decode", "requests", "step_tokens"} {
-		if got := d.one("self_check_" + name); got == nil || got.Status != catalog.OK || len(got.Flags) > 0 || math.Abs(got.Value) > 1e-9 {
+		if got := d.one("self_check_" + name); got == nil || got.Status != catalog.OK || len(got.Flags) > 0 ||
+			math.Abs(got.Value) > 1e-9 {
 			t.Errorf("self_check_%s: %+v", name, got)
 		}
 	}

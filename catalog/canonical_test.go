@@ -14,7 +14,8 @@ func TestComparability(t *testing.T) {
 		t.Helper()
 		for _, pair := range [][2]string{{a, b}, {b, a}} {
 			got := ""
-			for _, n := range catalog.Comparability(catalog.Quantity{ID: id, Engine: pair[0]}, catalog.Quantity{ID: id, Engine: pair[1]}) {
+			for _, n := range catalog.Comparability(catalog.Quantity{ID: id, Engine: pair[0]},
+				catalog.Quantity{ID: id, Engine: pair[1]}) {
 				got += n.Letter
 				if !strings.HasSuffix(n.Text, ".") {
 					t.Errorf("note %s: %q", n.Letter, n.Text)

@@ -58,7 +58,8 @@ func New(extra ...io.Reader) (*Catalog, error) {
 	if err != nil || len(extra) == 0 {
 		return ours, err
 	}
-	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName), relabel: maps.Clone(ours.relabel), packs: ours.packs}
+	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName),
+		relabel: maps.Clone(ours.relabel), packs: ours.packs}
 	for i, r := range extra {
 		name := strconv.Itoa(i + 1)
 		if f, ok := r.(interface{ Name() string }); ok {

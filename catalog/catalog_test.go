@@ -55,12 +55,14 @@ inputs:
 
 // A user's table adds families, replaces ours and tells what a server cannot.
 func TestUserTable(t *testing.T) {
-	c, err := catalog.New(strings.NewReader(userTable), strings.NewReader("engine: vllm\nfamilies: [{name: 'vllm:num_requests_running', meaning: Mine., better: higher}]"))
+	c, err := catalog.New(strings.NewReader(userTable), strings.NewReader(
+		"engine: vllm\nfamilies: [{name: 'vllm:num_requests_running', meaning: Mine., better: higher}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f, ok := c.Family("old_wait_ms")
-	if !ok || f.Name != "my_wait_s" || f.Scales["old_wait_ms"] != 0.001 || f.Better != catalog.LowerBetter || f.Staleness != 2e9 ||
+	if !ok || f.Name != "my_wait_s" || f.Scales["old_wait_ms"] != 0.001 || f.Better != catalog.LowerBetter ||
+		f.Staleness != 2e9 ||
 		f.Aggregate != catalog.AggregateMerge || f.Canonical != "queue_s" || f.Identity[0] != "stage" || f.Moves != "finish" {
 		t.Fatalf("got %+v", f)
 	}
@@ -100,7 +102,8 @@ func TestBadTables(t *testing.T) {
 	check(one("name: a, meaning: M., staleness: soon"), "no duration")
 	check(one("name: a, meaning: M., canonical: ttft"), "unknown id")
 	check(one("name: 'a b', meaning: M."), "no name of a family")
-	check(one("name: a, meaning: M., aliases: ['vllm:num_requests_waiting']"), "belongs to vllm:num_requests_waiting of vllm")
+	check(one("name: a, meaning: M., aliases: ['vllm:num_requests_waiting']"),
+		"belongs to vllm:num_requests_waiting of vllm")
 	check(one("name: a, meaning: M., scales: {b: 2}"), "factor of an alias")
 	check(one("name: a, meaning: M., implied: {b: {c: d}}"), "no alias")
 	check("inputs: {slo: {ttft: 1}}", "slo ttft")

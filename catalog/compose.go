@@ -193,8 +193,9 @@ func (a *Amount) note(resets int, born bool) {
 // overflow is the share of the observations above the largest finite bound: above 1-q of it the quantile q cannot be
 // known.
 func overflow(name, family string) Rule {
-	return Rule{Name: name, Unit: "ratio", Category: Check, Better: LowerBetter, Formula: "1 - largest finite bucket / count of " + family,
-		Help: "Share above the largest bound; the quantiles within it cannot be known.",
+	return Rule{Name: name, Unit: "ratio", Category: Check, Better: LowerBetter,
+		Formula: "1 - largest finite bucket / count of " + family,
+		Help:    "Share above the largest bound; the quantiles within it cannot be known.",
 		Make: func(v *View) []Derived {
 			var above, all float64
 			var counters Amount
@@ -221,7 +222,8 @@ func identity(name, help string, a, b []Term) Rule {
 
 // skew is the largest of the sums by a label by their mean: 1 is an even load. A single value has none.
 func skew(name, help, label string, p Part, family string) Rule {
-	return Rule{Name: name, Help: help, Category: Saturation, Better: LowerBetter, Formula: "largest / mean of " + family + " by " + label,
+	return Rule{Name: name, Help: help, Category: Saturation, Better: LowerBetter, Formula: "largest / mean of " +
+		family + " by " + label,
 		Make: func(v *View) []Derived {
 			all := v.part(metric.Labels{})
 			all.byName[family] = v.Series(family)
@@ -242,7 +244,8 @@ func skew(name, help, label string, p Part, family string) Rule {
 // perGPU is a speed that a server estimates of one GPU, of several the mean. When it is zero while tokens come out the
 // estimate is not switched on.
 func perGPU(name, u, help string, factor float64, tokens []Term, families ...string) Rule {
-	return Rule{Name: name, Unit: u, Help: help, Category: Efficiency, Better: HigherBetter, Formula: strings.Join(families, " + ") + " / time",
+	return Rule{Name: name, Unit: u, Help: help, Category: Efficiency, Better: HigherBetter,
+		Formula: strings.Join(families, " + ") + " / time",
 		Make: func(v *View) []Derived {
 			sum, series, counters := 0.0, 0, Amount{}
 			for _, f := range families {

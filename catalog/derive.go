@@ -25,7 +25,8 @@ const (
 	Missing // part of the input does not exist
 )
 
-var statusNames = [...]string{"ok", "reset_corrected", "born_in_window", "partial", "estimate", "bound", "zero_denominator", "missing"}
+var statusNames = [...]string{"ok", "reset_corrected", "born_in_window", "partial", "estimate", "bound",
+	"zero_denominator", "missing"}
 
 // String returns the name of the status as exports spell it.
 func (s Status) String() string {
@@ -129,8 +130,9 @@ const (
 // Packs returns all packs, in the order in which Derive applies them: one or more of each engine, in files of their
 // names.
 func Packs() []Pack {
-	return slices.Concat(genericPacks(), vllmPacks(), omniPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(), tritonServerPacks(), torchservePacks(),
-		tgiPacks(), llamaPacks(), rayPacks(), lmcachePacks(), dcgmPacks(), tritonPacks())
+	return slices.Concat(genericPacks(), vllmPacks(), omniPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(),
+		tritonServerPacks(), torchservePacks(), tgiPacks(), llamaPacks(), rayPacks(), lmcachePacks(), dcgmPacks(),
+		tritonPacks())
 }
 
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
@@ -163,7 +165,8 @@ func (p *Pack) apply(v *View, r *Rule) []Derived {
 		d := &out[i]
 		d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
 		d.Labels = join(v.Scope, d.Labels)
-		d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline, r.Canonical
+		d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline,
+			r.Canonical
 		d.atBest(r.Status)
 		d.settle()
 		if p.Check != nil && d.Status.Defined() {
@@ -234,7 +237,8 @@ func (v *View) divide(n, d []Term) (out Derived, any bool) {
 	if d != nil {
 		den = v.sum(d)
 	}
-	out = Derived{Families: append(num.families, den.families...), Numerator: num.sum, Denominator: den.sum, HasParts: true}
+	out = Derived{Families: append(num.families, den.families...), Numerator: num.sum, Denominator: den.sum,
+		HasParts: true}
 	switch {
 	case num.missing || den.missing:
 		out.Status, out.HasParts, out.Numerator, out.Denominator = Missing, false, 0, 0

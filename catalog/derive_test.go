@@ -17,7 +17,8 @@ func stats(model string, counts, ns map[string]uint64) []catalog.Gain {
 		out = append(out, catalog.Gain{Family: family, Type: metric.Counter, Total: float64(v), Exact: v, HasExact: true,
 			Labels: metric.LabelsFromMap(map[string]string{"model": model, "version": "1", "stat": stat})})
 	}
-	for _, stat := range []string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"} {
+	for _, stat := range []string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output",
+		"cache_hit", "cache_miss"} {
 		if v, ok := counts[stat]; ok {
 			add("triton_stats_requests_total", stat, v)
 		}
@@ -71,7 +72,8 @@ func TestStatuses(t *testing.T) {
 	check(full, 1, "triton_derived_avg_queue_seconds", "absent")
 	check(full, 1, "triton_derived_failure_ratio", "ok")
 	check(full, 0, "triton_derived_request_rate", "zero_denominator")
-	check(stats("m", map[string]uint64{"success": 0}, map[string]uint64{"success": 0}), 1, "triton_derived_avg_request_seconds", "zero_denominator")
+	check(stats("m", map[string]uint64{"success": 0}, map[string]uint64{"success": 0}), 1,
+		"triton_derived_avg_request_seconds", "zero_denominator")
 	check(stats("m", map[string]uint64{"success": 2}, nil), 1, "triton_derived_avg_request_seconds", "missing")
 	check(stats("m", map[string]uint64{"success": 2}, nil), 1, "triton_derived_failure_ratio", "missing")
 	check(nil, 1, "triton_derived_avg_request_seconds", "absent")
@@ -82,7 +84,8 @@ func TestStatuses(t *testing.T) {
 // Slices leave out what makes sense over the window only.
 func TestSpans(t *testing.T) {
 	s := catalog.Interval{Seconds: 1, Gains: stats("m", map[string]uint64{"success": 2}, map[string]uint64{"success": 8})}
-	if find(known(t).Derive(s, catalog.Window), "triton_pa_request_us", "m") == nil || find(known(t).Derive(s, catalog.Slice), "triton_pa_request_us", "m") != nil {
+	if find(known(t).Derive(s, catalog.Window), "triton_pa_request_us", "m") == nil ||
+		find(known(t).Derive(s, catalog.Slice), "triton_pa_request_us", "m") != nil {
 		t.Error("perf_analyzer's numbers are those of the window, and only those")
 	}
 	if !known(t).Reads("triton_stats_requests_total") || known(t).Reads("node_load1") {
@@ -99,7 +102,8 @@ func TestQuotients(t *testing.T) {
 		var gains []catalog.Gain
 		for _, m := range []string{"a", "b"} {
 			counts, ns := map[string]uint64{}, map[string]uint64{}
-			for _, stat := range []string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"} {
+			for _, stat := range []string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output",
+				"cache_hit", "cache_miss"} {
 				if rapid.IntRange(0, 4).Draw(t, "there") > 0 {
 					counts[stat] = number.Draw(t, "count")
 				}

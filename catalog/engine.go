@@ -37,19 +37,22 @@ type labelAt struct{ prefix, name string }
 func engines() []known {
 	const second = time.Second
 	return []known{
-		{Engine: Engine{ID: "vllm-omni", Name: "vLLM-Omni", Refresh: second, Refreshed: "scheduler gauges and prefix counters"},
+		{Engine: Engine{ID: "vllm-omni", Name: "vLLM-Omni", Refresh: second,
+			Refreshed: "scheduler gauges and prefix counters"},
 			prefixes: []string{"vllm_omni:", "vllm:omni_"}},
 		{Engine: Engine{ID: "sglang", Name: "SGLang"}, prefixes: []string{"sglang:"}},
 		{Engine: Engine{ID: "trtllm", Name: "TensorRT-LLM"}, prefixes: []string{"trtllm_", "trtllm:"}},
 		{Engine: Engine{ID: "dynamo", Name: "NVIDIA Dynamo"}, prefixes: []string{"dynamo_", "nv_llm_http_service_"}},
 		{Engine: Engine{ID: "triton", Name: "Triton", Refresh: 2 * second, Refreshed: "GPU and CPU gauges"},
-			prefixes: []string{"nv_inference_", "nv_gpu_", "nv_trt_llm_", "nv_cache_", "nv_cpu_", "nv_energy_consumption", "triton_stats_"}},
+			prefixes: []string{"nv_inference_", "nv_gpu_", "nv_trt_llm_", "nv_cache_", "nv_cpu_", "nv_energy_consumption",
+				"triton_stats_"}},
 		{Engine: Engine{ID: "torchserve", Name: "TorchServe", Refresh: 60 * second, Refreshed: "host and GPU gauges"},
 			prefixes: []string{"ts_inference_", "ts_queue_latency_"}},
 		{Engine: Engine{ID: "tgi", Name: "Text Generation Inference"}, prefixes: []string{"tgi_"}},
 		{Engine: Engine{ID: "llamacpp", Name: "llama.cpp server"}, prefixes: []string{"llamacpp:"}},
 		{Engine: Engine{ID: "vllm", Name: "vLLM"}, prefixes: []string{"vllm:", "ray_vllm:", "ray_vllm_"}},
-		{Engine: Engine{ID: "ray", Name: "Ray Serve", Host: true}, prefixes: []string{"ray_"}, versions: []labelAt{{"ray_", "Version"}}},
+		{Engine: Engine{ID: "ray", Name: "Ray Serve", Host: true}, prefixes: []string{"ray_"},
+			versions: []labelAt{{"ray_", "Version"}}},
 		{Engine: Engine{ID: "lmcache", Name: "LMCache", Host: true}, prefixes: []string{"lmcache:", "lmcache_"}},
 		{Engine: Engine{ID: "dcgm", Name: "DCGM exporter", Refresh: 30 * second, Host: true}, prefixes: []string{"DCGM_FI_"}},
 	}

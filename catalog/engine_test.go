@@ -18,7 +18,8 @@ func dictOf(t *testing.T, families ...string) *metric.Schema {
 		if k, v, ok := strings.Cut(pair, "="); ok {
 			labels = append(labels, metric.Label{Name: k, Value: v})
 		}
-		g := metric.DictDelta{Families: []metric.Family{{Name: name}}, Series: []metric.Series{{Family: i, Labels: metric.NewLabels(labels...)}}}
+		g := metric.DictDelta{Families: []metric.Family{{Name: name}},
+			Series: []metric.Series{{Family: i, Labels: metric.NewLabels(labels...)}}}
 		if err := d.Grow(&g); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,8 @@ func TestEngines(t *testing.T) {
 	check("vllm, ray 2.32", "ray_vllm:num_requests_running Version=2.32")
 	check("vllm, lmcache", "vllm:prompt_tokens", "lmcache:num_hit_tokens")
 	check("dcgm", "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DRIVER_VERSION=570")
-	host := metric.Schema{Families: []metric.Family{{Name: "Requests2XX", Help: "Torchserve prometheus counter metric with unit: Count"}}}
+	host := metric.Schema{Families: []metric.Family{{Name: "Requests2XX",
+		Help: "Torchserve prometheus counter metric with unit: Count"}}}
 	if e := catalog.Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh == 0 || e[0].Refreshed == "" {
 		t.Errorf("a TorchServe without requests: %+v", e)
 	}

@@ -196,9 +196,11 @@ func TestSGLang(t *testing.T) {
 	d.want("spec_mean_acceptance_length", "estimate", 2.5)
 	inTenSeconds(t, without(sglangLines, "effective")).want("prefix_hit_ratio", "ok", 0.3)
 	inTenSeconds(t, without(sglangLines, "effective", "realtime")).want("prefix_hit_ratio", "ok", 0.25)
-	inTenSeconds(t, without(sglangLines, "effective", "realtime")+`counter sglang:cached_tokens_total{model_name="m",cache_source="device"} 100`).
+	inTenSeconds(t, without(sglangLines, "effective",
+		"realtime")+`counter sglang:cached_tokens_total{model_name="m",cache_source="device"} 100`).
 		want("prefix_hit_ratio", "ok", 0.25)
-	inTenSeconds(t, strings.ReplaceAll(without(sglangLines, "effective", "realtime"), `cache_source="total"`, `cache_source="device"`)).
+	inTenSeconds(t, strings.ReplaceAll(without(sglangLines, "effective", "realtime"), `cache_source="total"`,
+		`cache_source="device"`)).
 		want("prefix_hit_ratio", "ok", 0.25)
 	d = inTenSeconds(t, without(sglangLines, "effective", "realtime", "cached_tokens"))
 	d.want("prefix_hit_ratio", "missing", 0) // never the gauge
@@ -208,12 +210,15 @@ func TestSGLang(t *testing.T) {
 	d.absent("retraction_per_request")
 	d.want("retracted_input_share", "missing", 0)
 	// Counts of TTFT and latency that differ, a little and more.
-	d = inTenSeconds(t, strings.Replace(sglangLines, "seconds{model_name=\"m\"} 20 8", "seconds{model_name=\"m\"} 21 8", 1))
+	d = inTenSeconds(t, strings.Replace(sglangLines, "seconds{model_name=\"m\"} 20 8", "seconds{model_name=\"m\"} 21 8",
+		1))
 	d.want("tpot_mean_request", "estimate", 0.08)
-	d = inTenSeconds(t, strings.Replace(sglangLines, "seconds{model_name=\"m\"} 20 8", "seconds{model_name=\"m\"} 23 8", 1))
+	d = inTenSeconds(t, strings.Replace(sglangLines, "seconds{model_name=\"m\"} 20 8", "seconds{model_name=\"m\"} 23 8",
+		1))
 	d.want("tpot_mean_request", "missing", 0)
 	// Estimates that are not switched on, transfers of the older form.
-	d = inTenSeconds(t, strings.NewReplacer("5e13", "0", "histogram sglang:kv_transfer_total_mb{model_name=\"m\",tp_rank=\"0\"} 4", "gauge sglang:kv_transfer_total_mb{}").
+	d = inTenSeconds(t, strings.NewReplacer("5e13", "0",
+		"histogram sglang:kv_transfer_total_mb{model_name=\"m\",tp_rank=\"0\"} 4", "gauge sglang:kv_transfer_total_mb{}").
 		Replace(sglangLines))
 	d.want("tflops_per_gpu", "missing", 0)
 	d.want("kv_transfer_gb_s", "missing", 0)

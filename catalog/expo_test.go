@@ -177,7 +177,8 @@ const warmup = 60 * time.Second
 // every Go or Python program.
 func unknown(c *catalog.Catalog, s catalog.Interval) (out []string) {
 	for _, g := range s.Gains {
-		general := strings.HasPrefix(g.Family, "go_") || strings.HasPrefix(g.Family, "python_") || strings.HasPrefix(g.Family, "process_")
+		general := strings.HasPrefix(g.Family, "go_") || strings.HasPrefix(g.Family, "python_") ||
+			strings.HasPrefix(g.Family, "process_")
 		if _, ok := c.Family(g.Family); !ok && !general {
 			out = append(out, g.Family)
 		}
@@ -187,7 +188,8 @@ func unknown(c *catalog.Catalog, s catalog.Interval) (out []string) {
 
 // simulated watches a simulated server from one minute after its start, and tells
 // what really happened meanwhile.
-func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Interval, simulate.Totals, simulate.Truth) {
+func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Interval,
+	simulate.Totals, simulate.Truth) {
 	t.Helper()
 	start := time.Unix(1_800_000_000, 0)
 	now := start

@@ -56,7 +56,8 @@ func exposed(t tester, text string) []catalog.Gain {
 					g.Buckets = append(g.Buckets, catalog.Bucket{Upper: b.GetUpperBound(), Count: float64(b.GetCumulativeCount())})
 				}
 			case m.GetSummary() != nil:
-				g.Type, g.Count, g.Sum, g.HasSum = metric.Summary, float64(m.GetSummary().GetSampleCount()), m.GetSummary().GetSampleSum(), true
+				g.Type, g.Count, g.Sum, g.HasSum = metric.Summary, float64(m.GetSummary().GetSampleCount()),
+					m.GetSummary().GetSampleSum(), true
 			default:
 				v := m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 				g.Type, g.TimeAvg, g.Min, g.Max, g.First, g.Last = metric.Gauge, v, v, v, v, v

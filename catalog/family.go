@@ -39,7 +39,8 @@ const (
 	Check
 )
 
-var questionNames = [...]string{"other", "throughput", "latency", "saturation", "time_spent", "cache", "errors", "efficiency", "check"}
+var questionNames = [...]string{"other", "throughput", "latency", "saturation", "time_spent", "cache", "errors",
+	"efficiency", "check"}
 
 // String returns the question as exports spell it: "time_spent".
 func (q Category) String() string { return wordOf(questionNames[:], int(q)) }

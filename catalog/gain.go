@@ -137,7 +137,8 @@ func (v *View) Inputs() Inputs { return v.catalog.Inputs() }
 
 // part is an empty view of the same stretch.
 func (v *View) part(scope metric.Labels) *View {
-	return &View{Seconds: v.Seconds, EndNS: v.EndNS, SliceSeconds: v.SliceSeconds, Scope: scope, catalog: v.catalog, byName: map[string][]*Gain{}}
+	return &View{Seconds: v.Seconds, EndNS: v.EndNS, SliceSeconds: v.SliceSeconds, Scope: scope, catalog: v.catalog,
+		byName: map[string][]*Gain{}}
 }
 
 // Series returns the series of a family that have the labels, in their order.

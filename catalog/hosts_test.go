@@ -187,7 +187,8 @@ func TestDCGM(t *testing.T) {
 	}
 	derive(t, c, 10, exposed(t, exposition(dcgmLines))).want("dram_gb_s", "estimate", 1800)
 	// Another error than at the beginning, and the same: the same again is not seen.
-	gains := []catalog.Gain{{Family: "DCGM_FI_DEV_XID_ERRORS", Type: metric.Gauge, Labels: metric.LabelsFromMap(map[string]string{"gpu": "0"}), First: 0, Max: 31, Last: 31}}
+	gains := []catalog.Gain{{Family: "DCGM_FI_DEV_XID_ERRORS", Type: metric.Gauge,
+		Labels: metric.LabelsFromMap(map[string]string{"gpu": "0"}), First: 0, Max: 31, Last: 31}}
 	derive(t, c, 10, gains).want("xid_changed", "bound", 1)
 }
 
@@ -200,15 +201,19 @@ func TestEnergy(t *testing.T) {
 		t.Errorf("flags %v", got.Flags)
 	}
 	within(t, 1000, without(dcgmLines, "ENERGY")+sglangLines).want("j_per_output_token", "estimate", 380*1000.0/500)
-	within(t, 1000, strings.Replace(dcgmLines, " 4000000", " 0", 1)+sglangLines).want("j_per_output_token", "estimate", 380*1000.0/500)
+	within(t, 1000, strings.Replace(dcgmLines, " 4000000", " 0", 1)+sglangLines).want("j_per_output_token", "estimate",
+		380*1000.0/500)
 	within(t, 10, dcgmLines+sglangLines).want("j_per_output_token", "estimate", 8) // of less than a reading
 	within(t, 1000, tritonLines+"counter vllm:generation_tokens_total 800\n").want("j_per_output_token", "ok", 5)
-	within(t, 1000, dcgmLines+dynamoLines+"counter vllm:generation_tokens_total 799\n").want("j_per_output_token", "ok", 5) // not counted twice
-	within(t, 1000, dcgmLines+sglangLines+"counter vllm:generation_tokens_total 300\n").want("j_per_output_token", "ok", 5) // of two engines
+	// not counted twice
+	within(t, 1000, dcgmLines+dynamoLines+"counter vllm:generation_tokens_total 799\n").want("j_per_output_token", "ok", 5)
+	// of two engines
+	within(t, 1000, dcgmLines+sglangLines+"counter vllm:generation_tokens_total 300\n").want("j_per_output_token", "ok", 5)
 	d = within(t, 1000, dcgmLines+"histogram vllm_omni:audio_duration_s 5 20\ncounter vllm_omni:image_count_total 8\n")
 	d.want("j_per_audio_second", "ok", 200)
 	d.want("j_per_image", "ok", 500)
-	within(t, 1000, dcgmLines+strings.Replace(trtllmLines, " 840", " 0", 1)).want("j_per_output_token", "zero_denominator", 0)
+	within(t, 1000, dcgmLines+strings.Replace(trtllmLines, " 840", " 0", 1)).want("j_per_output_token",
+		"zero_denominator", 0)
 	within(t, 1000, dcgmLines+trtllmLines).want("j_per_output_token", "ok", 4000.0/840)
 	within(t, 1000, dcgmLines+tgiLines).want("j_per_output_token", "ok", 4000.0/1120)
 	within(t, 1000, dcgmLines+llamaLines).want("j_per_output_token", "ok", 4000.0/600)
@@ -262,7 +267,8 @@ func TestNothingMadeUp(t *testing.T) {
 			}
 		}
 	}
-	for _, lines := range []string{sglangLines, trtllmLines, dynamoLines, workerLines, dynamoLines + workerLines, tritonLines, torchserveLines, tgiLines, llamaLines,
+	for _, lines := range []string{sglangLines, trtllmLines, dynamoLines, workerLines, dynamoLines + workerLines,
+		tritonLines, torchserveLines, tgiLines, llamaLines,
 		rayLines, lmcacheLines, dcgmLines, dcgmLines + sglangLines} {
 		check(lines)
 	}
@@ -270,19 +276,22 @@ func TestNothingMadeUp(t *testing.T) {
 
 // Each formula is among those that the tests have numbers for.
 func TestEveryFormulaHasNumbers(t *testing.T) {
-	mine := []string{catalog.SGLangPack, catalog.TRTLLMPack, catalog.DynamoPack, catalog.DynamoWorkerPack, catalog.DynamoPathPack, catalog.TritonServerPack,
-		catalog.TritonHostPack, catalog.TorchServePack, catalog.TorchServeHostPack, catalog.TGIPack, catalog.LlamaPack, catalog.RayPack, catalog.RayProxyPack,
+	mine := []string{catalog.SGLangPack, catalog.TRTLLMPack, catalog.DynamoPack, catalog.DynamoWorkerPack,
+		catalog.DynamoPathPack, catalog.TritonServerPack, catalog.TritonHostPack, catalog.TorchServePack,
+		catalog.TorchServeHostPack, catalog.TGIPack, catalog.LlamaPack, catalog.RayPack, catalog.RayProxyPack,
 		catalog.LMCachePack, catalog.DCGMPack, catalog.EnergyPack}
 	var parts strings.Builder // summaries that differ from the one in the lines by their name only
 	for _, of := range []string{"request", "compute_input", "compute_infer", "compute_output"} {
 		parts.WriteString("summary nv_inference_" + of + "_summary_us{model=\"m\",version=\"1\"} 100 500000\n")
 	}
-	c, err := catalog.New(strings.NewReader("inputs: {peak_gb_s: 3000, peak_tflops: 20, slo: {ttft_s: 1, itl_s: 1, tpot_s: 1, e2e_s: 1, queue_s: 1}}"))
+	c, err := catalog.New(strings.NewReader("inputs: {peak_gb_s: 3000, peak_tflops: 20, slo: {ttft_s: 1, itl_s: 1, " +
+		"tpot_s: 1, e2e_s: 1, queue_s: 1}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := derive(t, c, 10, exposed(t, exposition(sglangLines+trtllmLines+dynamoLines+workerLines+tritonLines+torchserveLines+tgiLines+llamaLines+rayLines+lmcacheLines+dcgmLines+
-		"histogram vllm_omni:audio_duration_s 5 20\ncounter vllm_omni:image_count_total 8\n"+parts.String())))
+	d := derive(t, c, 10, exposed(t, exposition(
+		sglangLines+trtllmLines+dynamoLines+workerLines+tritonLines+torchserveLines+tgiLines+llamaLines+rayLines+lmcacheLines+dcgmLines+
+			"histogram vllm_omni:audio_duration_s 5 20\ncounter vllm_omni:image_count_total 8\n"+parts.String())))
 	for _, p := range catalog.Packs() {
 		if !slices.Contains(mine, p.Name) {
 			continue
@@ -293,7 +302,10 @@ func TestEveryFormulaHasNumbers(t *testing.T) {
 				t.Errorf("%s %s: no help, no question, or twice", p.Name, r.Name)
 			}
 			names[r.Name] = true
-			if !slices.ContainsFunc(d.list, func(x catalog.Derived) bool { return x.Pack == p.Name && x.Name == r.Name && x.Status.Defined() }) {
+			if !slices.ContainsFunc(d.list, func(x catalog.Derived) bool {
+				return x.Pack == p.Name && x.Name == r.Name &&
+					x.Status.Defined()
+			}) {
 				t.Errorf("%s %s has no numbers", p.Name, r.Name)
 			}
 		}
@@ -301,7 +313,10 @@ func TestEveryFormulaHasNumbers(t *testing.T) {
 }
 
 func same(list []catalog.Derived, d catalog.Derived) *catalog.Derived {
-	i := slices.IndexFunc(list, func(o catalog.Derived) bool { return o.Pack == d.Pack && o.Name == d.Name && o.Labels == d.Labels })
+	i := slices.IndexFunc(list, func(o catalog.Derived) bool {
+		return o.Pack == d.Pack && o.Name == d.Name &&
+			o.Labels == d.Labels
+	})
 	if i < 0 {
 		return nil
 	}

@@ -79,7 +79,8 @@ func (f *familyIn) UnmarshalYAML(n *yaml.Node) error {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(familyKeys, key.Value) {
-			return fmt.Errorf("line %d: unknown key %q of a family (known: %s)", key.Line, key.Value, strings.Join(familyKeys, ", "))
+			return fmt.Errorf("line %d: unknown key %q of a family (known: %s)", key.Line, key.Value,
+				strings.Join(familyKeys, ", "))
 		}
 	}
 	*f = familyIn(p)
@@ -88,7 +89,8 @@ func (f *familyIn) UnmarshalYAML(n *yaml.Node) error {
 }
 
 var (
-	familyKeys = []string{"name", "type", "aliases", "scales", "implied", "meaning", "unit", "better", "moves", "staleness", "aggregate",
+	familyKeys = []string{"name", "type", "aliases", "scales", "implied", "meaning", "unit", "better", "moves",
+		"staleness", "aggregate",
 		"only", "identity", "volatile", "canonical", "above"}
 	moves      = []string{"", "arrival", "step", "token", "finish", "poll", "start"}
 	familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
@@ -119,7 +121,8 @@ func readTable(name string, r io.Reader) (*table, error) {
 	}
 	for id, v := range t.Inputs.SLO {
 		if !slices.Contains(sloIDs(), id) || !finite(v) || v <= 0 {
-			return nil, fmt.Errorf("read catalog %s: inputs: slo %s of %v is none (positive seconds of %s)", name, id, v, strings.Join(sloIDs(), ", "))
+			return nil, fmt.Errorf("read catalog %s: inputs: slo %s of %v is none (positive seconds of %s)", name, id, v,
+				strings.Join(sloIDs(), ", "))
 		}
 	}
 	return &t, nil
@@ -198,7 +201,8 @@ func (in *familyIn) family(t *table) (*Family, error) {
 		better = 0
 	}
 	if better < 0 || aggregate < 0 {
-		return nil, fmt.Errorf("better: %q must be higher, lower or neutral, aggregate: %q one of%s", in.Better, in.Aggregate, strings.Join(aggregateNames[:], " "))
+		return nil, fmt.Errorf("better: %q must be higher, lower or neutral, aggregate: %q one of%s", in.Better,
+			in.Aggregate, strings.Join(aggregateNames[:], " "))
 	}
 	f.Better, f.Aggregate = Direction(better), Aggregate(aggregate)
 	if !slices.Contains(moves, in.Moves) {

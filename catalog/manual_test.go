@@ -50,7 +50,8 @@ func manual(c *catalog.Catalog) string {
 			continue // docs/triton.md
 		}
 		if heading != title {
-			fmt.Fprintf(&b, "\n### %s (`%s`)\n\n| quantity | unit | answers | better | made of | meaning |\n|---|---|---|---|---|---|\n", heading, p.Name)
+			fmt.Fprintf(&b, "\n### %s (`%s`)\n\n| quantity | unit | answers | better | made of | meaning "+
+				"|\n|---|---|---|---|---|---|\n", heading, p.Name)
 			title = heading
 		}
 		for i := range p.Rules {
@@ -72,7 +73,8 @@ func manual(c *catalog.Catalog) string {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.Category, r.Better, made, cell(r.Help))
 		}
 	}
-	b.WriteString("\n## The same quantity of different engines\n\n| id | meaning | engine: family, or derived quantity | notes |\n|---|---|---|---|\n")
+	b.WriteString("\n## The same quantity of different engines\n\n| id | meaning | engine: family, or derived quantity " +
+		"| notes |\n|---|---|---|---|\n")
 	for _, id := range catalog.Canonicals() {
 		var of, letters []string
 		engines := map[string]bool{}
@@ -92,21 +94,24 @@ func manual(c *catalog.Catalog) string {
 		}
 		for a := range engines {
 			for e := range engines {
-				for _, n := range catalog.Comparability(catalog.Quantity{ID: id.ID, Engine: a}, catalog.Quantity{ID: id.ID, Engine: e}) {
+				for _, n := range catalog.Comparability(catalog.Quantity{ID: id.ID, Engine: a},
+					catalog.Quantity{ID: id.ID, Engine: e}) {
 					letters = append(letters, n.Letter)
 				}
 			}
 		}
 		slices.Sort(letters)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", id.ID, id.Meaning, strings.Join(of, "<br>"), strings.Join(slices.Compact(letters), " "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", id.ID, id.Meaning, strings.Join(of, "<br>"),
+			strings.Join(slices.Compact(letters), " "))
 	}
 	b.WriteString("\nThe notes apply between two engines that mean different things:\n\n")
 	for _, n := range catalog.AllCaveats() {
 		fmt.Fprintf(&b, "- (%s) %s\n", n.Letter, n.Text)
 	}
 	list := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
-	fmt.Fprintf(&b, "\n## Labels\n\n- Replicas of a server, aggregated over unless asked for: %s.\n- Kept: %s.\n- Left out when series of two runs are matched: %s, and all labels of `*_info`.\n",
-		list(catalog.ReplicaLabels()), list(catalog.KeptLabels()), list(catalog.VolatileLabels()))
+	fmt.Fprintf(&b, "\n## Labels\n\n- Replicas of a server, aggregated over unless asked for: %s.\n- Kept: %s.\n- Left "+
+		"out when series of two runs are matched: %s, and all labels of `*_info`.\n", list(catalog.ReplicaLabels()),
+		list(catalog.KeptLabels()), list(catalog.VolatileLabels()))
 	return b.String()
 }
 
@@ -125,7 +130,8 @@ func TestManualExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, ok := c.Family("my_wait_ms"); !ok || f.Name != "my:wait_seconds" || f.Canonical != "queue_s" || len(c.Inputs().SLO) != 2 {
+	if f, ok := c.Family("my_wait_ms"); !ok || f.Name != "my:wait_seconds" || f.Canonical != "queue_s" ||
+		len(c.Inputs().SLO) != 2 {
 		t.Errorf("the example says %+v, %+v", f, c.Inputs())
 	}
 }

@@ -25,36 +25,52 @@ const (
 
 // omniPacks are the rules of section 4 of the design document derived-metrics.md.
 func omniPacks() []Pack {
-	return []Pack{{Name: OmniPack, Title: "vLLM-Omni", Prefixes: []string{omniPrefix, vllmE2E, vllmQueue, vllmGenerated, vllmPrompt},
-		Rules: slices.Concat(omniPipeline(), omniSplitRules(), omniStageRules(), omniEdgeRules(), omniAudioRules(), omniDiffusionRules(),
-			omniDuplexRules(), omniChecks())}}
+	return []Pack{{Name: OmniPack, Title: "vLLM-Omni", Prefixes: []string{omniPrefix, vllmE2E, vllmQueue, vllmGenerated,
+		vllmPrompt},
+		Rules: slices.Concat(omniPipeline(), omniSplitRules(), omniStageRules(), omniEdgeRules(), omniAudioRules(),
+			omniDiffusionRules(), omniDuplexRules(), omniChecks())}}
 }
 
 // omniPipeline are the rules of the pipeline as a whole.
 func omniPipeline() []Rule {
 	return []Rule{
-		{Name: "omni_request_rate", Unit: "requests/s", Help: "Requests that left the pipeline, aborted ones among them.", Category: Throughput,
-			Better: HigherBetter, Headline: true, Canonical: "request_rate", Num: increase(omniSuccess)},
-		{Name: "omni_output_tok_s", Unit: "tokens/s", Help: "Tokens that all stages generated; codec tokens are most of them.", Category: Throughput,
-			Better: HigherBetter, Canonical: "output_tok_s", Num: increase(omniPrefix + "generation_tokens"),
-			Make: omniOnly(&Rule{Num: increase(omniPrefix + "generation_tokens"), Else: []Fallback{{Num: increase(vllmGenerated)}}})},
+		{Name: "omni_request_rate", Unit: "requests/s", Help: "Requests that left the pipeline, aborted ones among them.",
+			Category: Throughput,
+			Better:   HigherBetter, Headline: true, Canonical: "request_rate", Num: increase(omniSuccess)},
+		{Name: "omni_output_tok_s", Unit: "tokens/s",
+			Help:     "Tokens that all stages generated; codec tokens are most of them.",
+			Category: Throughput,
+			Better:   HigherBetter, Canonical: "output_tok_s", Num: increase(omniPrefix + "generation_tokens"),
+			Make: omniOnly(&Rule{Num: increase(omniPrefix + "generation_tokens"),
+				Else: []Fallback{{Num: increase(vllmGenerated)}}})},
 		{Name: "omni_input_tok_s", Unit: "tokens/s", Help: "Prompt tokens of all stages.", Category: Throughput,
 			Better: HigherBetter, Canonical: "input_tok_s", Num: increase(omniPrefix + "prompt_tokens"),
 			Make: omniOnly(&Rule{Num: increase(omniPrefix + "prompt_tokens"), Else: []Fallback{{Num: increase(vllmPrompt)}}})},
-		ratio("omni_finished_share", "Requests that left the pipeline, by reason.", increase(omniSuccess), increase(omniSuccess)).
+		ratio("omni_finished_share", "Requests that left the pipeline, by reason.", increase(omniSuccess),
+			increase(omniSuccess)).
 			category(Errors, Neutral).shares("finished_reason"),
-		{Name: "omni_failed_share", Unit: "ratio", Help: "Requests that failed, of all that ended.", Category: Errors, Better: LowerBetter,
+		{Name: "omni_failed_share", Unit: "ratio", Help: "Requests that failed, of all that ended.", Category: Errors,
+			Better:   LowerBetter,
 			Headline: true, Canonical: "error_ratio", Num: increase(omniFailed), Den: omniEnded(), Make: failedShare},
-		{Name: "omni_failure_ratio", Unit: "ratio", Help: "Requests that failed, of all that ended, by reason.", Category: Errors, Better: LowerBetter, By: []string{"reason"},
+		{Name: "omni_failure_ratio", Unit: "ratio", Help: "Requests that failed, of all that ended, by reason.",
+			Category: Errors, Better: LowerBetter, By: []string{"reason"},
 			Num: increase(omniFailed), Den: omniEnded(), Make: failedByReason},
-		{Name: "omni_running_mean", Unit: "requests", Help: "Requests in the pipeline, by a gauge that moves when one ends.", Category: Saturation,
-			Status: Estimate, Canonical: "running", Num: []Term{{Family: omniPrefix + "num_requests_running", Part: Integral}}},
-		{Name: "omni_waiting_mean", Unit: "requests", Help: "Requests not yet admitted, by a gauge that moves when one ends.", Category: Saturation,
-			Better: LowerBetter, Status: Estimate, Canonical: "waiting", Num: []Term{{Family: omniPrefix + "num_requests_waiting", Part: Integral}}},
-		{Name: "omni_concurrency", Unit: "requests", Help: "Mean number of requests that are being answered, by Little's law.", Category: Saturation,
-			Num: []Term{{Family: omniE2E, Part: Sum}}},
-		{Name: "kv_wait_mean", Unit: "seconds", Help: "Wait for the transfer of a KV cache.", Category: TimeSpent, Better: LowerBetter,
-			By: []string{"connector_type"}, Num: []Term{{Family: omniPrefix + "kv_wait_s", Part: Sum}}, Den: []Term{{Family: omniPrefix + "kv_wait_s", Part: Count}}},
+		{Name: "omni_running_mean", Unit: "requests", Help: "Requests in the pipeline, by a gauge that moves when one ends.",
+			Category: Saturation,
+			Status:   Estimate, Canonical: "running", Num: []Term{{Family: omniPrefix + "num_requests_running",
+				Part: Integral}}},
+		{Name: "omni_waiting_mean", Unit: "requests", Help: "Requests not yet admitted, by a gauge that moves when one ends.",
+			Category: Saturation,
+			Better:   LowerBetter, Status: Estimate, Canonical: "waiting",
+			Num: []Term{{Family: omniPrefix + "num_requests_waiting", Part: Integral}}},
+		{Name: "omni_concurrency", Unit: "requests",
+			Help:     "Mean number of requests that are being answered, by Little's law.",
+			Category: Saturation,
+			Num:      []Term{{Family: omniE2E, Part: Sum}}},
+		{Name: "kv_wait_mean", Unit: "seconds", Help: "Wait for the transfer of a KV cache.", Category: TimeSpent,
+			Better: LowerBetter,
+			By:     []string{"connector_type"}, Num: []Term{{Family: omniPrefix + "kv_wait_s", Part: Sum}},
+			Den: []Term{{Family: omniPrefix + "kv_wait_s", Part: Count}}},
 	}
 }
 

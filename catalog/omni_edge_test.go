@@ -117,8 +117,10 @@ histogram vllm_omni:transfer_rx_s{from_stage="0",to_stage="1"} 4 0.4`)
 // have work.
 func TestOmniNothingEnded(t *testing.T) {
 	d := omni(t, speechLines, "e2e_request_latency_s 20 60", "e2e_request_latency_s 0 0")
-	for _, name := range []string{"omni_e2e_mean", "omni_queue_mean", "omni_stages_mean", "omni_slack_mean", "omni_overlap_mean", "omni_residual_mean",
-		"omni_hops_mean", "stage_time_mean", "stage_share_of_e2e", "stage_queue_mean", "fan_out", "edge_hop_mean", "edge_chunks_per_request",
+	for _, name := range []string{"omni_e2e_mean", "omni_queue_mean", "omni_stages_mean", "omni_slack_mean",
+		"omni_overlap_mean", "omni_residual_mean",
+		"omni_hops_mean", "stage_time_mean", "stage_share_of_e2e", "stage_queue_mean", "fan_out", "edge_hop_mean",
+		"edge_chunks_per_request",
 		"edge_share_of_e2e", "edges_share_of_e2e", "queue_wait_share"} {
 		d.want(name, "zero_denominator", 0)
 	}
@@ -138,7 +140,8 @@ func TestOmniFailures(t *testing.T) {
 		}
 		return omniOf(inTenSeconds(t, lines.String()))
 	}
-	stop, aborted, both, failed := `success_total{finished_reason="stop"} 6`, `success_total{finished_reason="abort"} 2`, `failed_total{reason="abort"} 2`, `failed_total{reason="error"} 4`
+	stop, aborted, both, failed := `success_total{finished_reason="stop"} 6`, `success_total{finished_reason="abort"} 2`,
+		`failed_total{reason="abort"} 2`, `failed_total{reason="error"} 4`
 	ended(stop, aborted, both, failed).want("omni_failed_share", "ok", 0.5)
 	ended(stop, aborted, both).want("omni_failure_ratio", "ok", 0.25, "reason", "abort")
 	d := ended(aborted, both)
@@ -152,7 +155,8 @@ func TestOmniFailures(t *testing.T) {
 	d.want("omni_failed_share", "missing", 0)
 	d.absent("omni_failure_ratio")
 	// Somebody succeeded, so that the family of successes was not recorded.
-	d = omniOf(inTenSeconds(t, "counter vllm_omni:requests_failed_total{reason=\"error\"} 4\nhistogram vllm_omni:e2e_request_latency_s 6 6\n"))
+	d = omniOf(inTenSeconds(t, "counter vllm_omni:requests_failed_total{reason=\"error\"} 4\nhistogram "+
+		"vllm_omni:e2e_request_latency_s 6 6\n"))
 	d.want("omni_failed_share", "missing", 0)
 	d.want("omni_failure_ratio", "missing", 0)
 	d = omni(t, speechLines, `reason="stop"} 11`, `reason="stop"} 10`)
@@ -168,7 +172,8 @@ func TestOmniGoals(t *testing.T) {
 		d.want(name, "bound", lower, "slo", slo, "bound", "lower")
 		d.want(name, "bound", upper, "slo", slo, "bound", "upper")
 	}
-	d := omni(t, speechLines, "0.5:8 0.75:12 0.9:13 1.0:14", "0.25:2 0.75:12 1.25:15", "0.001:5 0.05:6 0.1:8 0.2:9", "0.002:4 0.1:8")
+	d := omni(t, speechLines, "0.5:8 0.75:12 0.9:13 1.0:14", "0.25:2 0.75:12 1.25:15", "0.001:5 0.05:6 0.1:8 0.2:9",
+		"0.002:4 0.1:8")
 	check(d, "rtf_slo_attainment", "0.5", (2.0+10*0.5)/16, 2.0/16, 12.0/16)
 	d.want("rtf_slo_attainment", "ok", 0.75, "slo", "0.75")
 	check(d, "rtf_slo_attainment", "1", (12.0+3*0.5)/16, 12.0/16, 15.0/16)
@@ -207,7 +212,8 @@ func TestOmniGoals(t *testing.T) {
 		gains[i].Buckets = nil
 	}
 	d = omniOf(derive(t, known(t), 10, gains))
-	for _, name := range []string{"rtf_slo_attainment", "ttfp_slo", "underrun_slo", "underrun_free_ratio", "audio_goodput", "audio_goodput_ratio"} {
+	for _, name := range []string{"rtf_slo_attainment", "ttfp_slo", "underrun_slo", "underrun_free_ratio",
+		"audio_goodput", "audio_goodput_ratio"} {
 		d.want(name, "missing", 0)
 	}
 	d.absent("check_continuity")
@@ -237,12 +243,15 @@ func TestOmniGoodputBounds(t *testing.T) {
 	for m := range least {
 		one := func(family string, count, within int) catalog.Gain {
 			n := float64(count)
-			return catalog.Gain{Family: "vllm_omni:" + family, Type: metric.Histogram, Labels: metric.LabelsFromMap(map[string]string{"stage": "0"}), Count: n,
-				Buckets: []catalog.Bucket{{Upper: 0.1, Count: 0}, {Upper: 1, Count: float64(within)}, {Upper: math.Inf(1), Count: n}}}
+			return catalog.Gain{Family: "vllm_omni:" + family, Type: metric.Histogram,
+				Labels: metric.LabelsFromMap(map[string]string{"stage": "0"}), Count: n,
+				Buckets: []catalog.Bucket{{Upper: 0.1, Count: 0}, {Upper: 1, Count: float64(within)},
+					{Upper: math.Inf(1), Count: n}}}
 		}
 		dry := one("audio_underrun_s", streams, m.underrun)
 		dry.Buckets[0].Count = float64(m.underrun)
-		d := omniOf(derive(t, c, 2, []catalog.Gain{one("audio_rtf", streams+1, m.rtf), one("audio_ttfp_s", streams, m.ttfp), dry}))
+		d := omniOf(derive(t, c, 2, []catalog.Gain{one("audio_rtf", streams+1, m.rtf), one("audio_ttfp_s", streams, m.ttfp),
+			dry}))
 		d.want("audio_goodput_ratio", "bound", float64(least[m])/streams, "bound", "lower")
 		d.want("audio_goodput_ratio", "bound", float64(most[m])/streams, "bound", "upper")
 		d.want("audio_goodput", "bound", float64(least[m])/2, "bound", "lower")
@@ -273,7 +282,8 @@ func TestOmniAudio(t *testing.T) {
 	d = omni(t, speechLines, " 1920000", " 960000")
 	d.flagged("audio_sample_rate", "ok", 12000, 12000, []string{"unusual"})
 	d = omniOf(inTenSeconds(t, without(speechLines, "audio")))
-	for _, name := range []string{"rtf_mean", "rtf_slo_attainment", "ttfp_slo", "silent_loss_ratio", "audio_goodput", "stream_share", "images_s"} {
+	for _, name := range []string{"rtf_mean", "rtf_slo_attainment", "ttfp_slo", "silent_loss_ratio", "audio_goodput",
+		"stream_share", "images_s"} {
 		d.absent(name) // a pipeline without sound does not miss it
 	}
 }
@@ -281,7 +291,8 @@ func TestOmniAudio(t *testing.T) {
 // Replicas: one that served nothing counts, one that nobody names is not known,
 // and those of several servers are not the same.
 func TestOmniReplicas(t *testing.T) {
-	idle := without(speechLines, `latency_seconds{stage="1",replica="1"}`, `tokens_total{stage="1",replica="1"}`, `time_seconds{stage="1",replica="1"}`)
+	idle := without(speechLines, `latency_seconds{stage="1",replica="1"}`, `tokens_total{stage="1",replica="1"}`,
+		`time_seconds{stage="1",replica="1"}`)
 	d := omniOf(inTenSeconds(t, idle))
 	d.want("stage_replicas", "ok", 2, "stage", "1")
 	d.want("replica_skew", "ok", 2, "stage", "1", "of", "requests")
@@ -315,9 +326,12 @@ func TestOmniReplicas(t *testing.T) {
 // older spells the pipeline as servers did at first: other names and labels,
 // transfers in milliseconds.
 func older(lines string) string {
-	names := strings.NewReplacer("vllm_omni:e2e_request_latency_s", "vllm:omni_e2e_request_latency_seconds", "vllm_omni:request_queue_wait_s", "vllm:omni_request_queue_time_seconds",
-		"vllm_omni:transfer_tx_s", "vllm:omni_transfer_tx_time_ms", "vllm_omni:transfer_in_flight_s", "vllm:omni_transfer_in_flight_time_ms",
-		"vllm_omni:transfer_rx_s", "vllm:omni_transfer_rx_decode_time_ms", "vllm_omni:", "vllm:omni_", "{stage=", "{stage_id=", ",replica=", ",replica_id=")
+	names := strings.NewReplacer("vllm_omni:e2e_request_latency_s", "vllm:omni_e2e_request_latency_seconds",
+		"vllm_omni:request_queue_wait_s", "vllm:omni_request_queue_time_seconds",
+		"vllm_omni:transfer_tx_s", "vllm:omni_transfer_tx_time_ms", "vllm_omni:transfer_in_flight_s",
+		"vllm:omni_transfer_in_flight_time_ms",
+		"vllm_omni:transfer_rx_s", "vllm:omni_transfer_rx_decode_time_ms", "vllm_omni:", "vllm:omni_", "{stage=",
+		"{stage_id=", ",replica=", ",replica_id=")
 	var b strings.Builder
 	for line := range strings.Lines(lines) {
 		if f := strings.Fields(names.Replace(line)); len(f) > 0 && strings.Contains(line, "vllm_omni:") {
@@ -335,9 +349,12 @@ func older(lines string) string {
 // same numbers; a server of vLLM alone is no pipeline.
 func TestOmniGenerations(t *testing.T) {
 	vllm := func(stage, replica int) string { return fmt.Sprintf(`{stage="%d",replica="%d"}`, stage, replica) }
-	numbered := strings.NewReplacer("seconds"+vllm(0, 0), `seconds{engine="0"}`, "seconds"+vllm(1, 0), `seconds{engine="1"}`, "seconds"+vllm(1, 1), `seconds{engine="2"}`,
-		"generation_tokens_total"+vllm(0, 0), `generation_tokens_total{engine="0"}`, "generation_tokens_total"+vllm(1, 0), `generation_tokens_total{engine="1"}`,
-		"generation_tokens_total"+vllm(1, 1), `generation_tokens_total{engine="2"}`, "prompt_tokens_total"+vllm(0, 0), `prompt_tokens_total{engine="0"}`).Replace(speechLines)
+	numbered := strings.NewReplacer("seconds"+vllm(0, 0), `seconds{engine="0"}`, "seconds"+vllm(1, 0),
+		`seconds{engine="1"}`, "seconds"+vllm(1, 1), `seconds{engine="2"}`,
+		"generation_tokens_total"+vllm(0, 0), `generation_tokens_total{engine="0"}`, "generation_tokens_total"+vllm(1, 0),
+		`generation_tokens_total{engine="1"}`,
+		"generation_tokens_total"+vllm(1, 1), `generation_tokens_total{engine="2"}`, "prompt_tokens_total"+vllm(0, 0),
+		`prompt_tokens_total{engine="0"}`).Replace(speechLines)
 	check := func(lines string) {
 		t.Helper()
 		gains := exposed(t, exposition(lines))
@@ -397,10 +414,12 @@ histogram vllm:e2e_request_latency_seconds{engine="1"} 15 16
 func TestOmniDuplex(t *testing.T) {
 	d := omniOf(inTenSeconds(t, without(speechLines, "deduplicated")))
 	d.want("duplex_append_success_ratio", "ok", 30.0/34)
-	d = omni(t, speechLines, `outcome="success"} 3`+"\n", `outcome="success"} 0`+"\n", `outcome="failed"} 1`, `outcome="failed"} 0`)
+	d = omni(t, speechLines, `outcome="success"} 3`+"\n", `outcome="success"} 0`+"\n", `outcome="failed"} 1`,
+		`outcome="failed"} 0`)
 	d.want("duplex_rebuild_ratio", "zero_denominator", 0)
 	d = omniOf(inTenSeconds(t, without(speechLines, "duplex", "kv_wait")))
-	for _, name := range []string{"duplex_append_success_ratio", "duplex_rebuild_ratio", "duplex_append_mean", "duplex_control_wait_mean", "kv_wait_mean"} {
+	for _, name := range []string{"duplex_append_success_ratio", "duplex_rebuild_ratio", "duplex_append_mean",
+		"duplex_control_wait_mean", "kv_wait_mean"} {
 		d.absent(name)
 	}
 	d = omniOf(inTenSeconds(t, without(imageLines, "vae", "forward", "preprocess", "postprocess")))

@@ -108,17 +108,19 @@ func speechWants() []omniWant {
 	}
 	return slices.Concat([]omniWant{
 		// 22 left; of the 20 that succeeded and the 5 that failed, 2 of which were aborted and are in both.
-		w("omni_request_rate", 2.2), w("omni_finished_share", 0.5, "finished_reason", "stop"), w("omni_finished_share", 2.0/22, "finished_reason", "abort"),
-		w("omni_failed_share", 5.0/25), w("omni_failure_ratio", 3.0/25, "reason", "error"), w("omni_failure_ratio", 2.0/25, "reason", "abort"),
-		w("omni_output_tok_s", 500), w("omni_input_tok_s", 80), as("estimate", "omni_running_mean", 4), as("estimate", "omni_waiting_mean", 1),
-		w("omni_concurrency", 6), w("kv_wait_mean", 0.05, "connector_type", "shm"), w("kv_wait_mean", 0.2, "connector_type", "tcp"),
+		w("omni_request_rate", 2.2), w("omni_finished_share", 0.5, "finished_reason", "stop"),
+		w("omni_finished_share", 2.0/22, "finished_reason", "abort"), w("omni_failed_share", 5.0/25),
+		w("omni_failure_ratio", 3.0/25, "reason", "error"), w("omni_failure_ratio", 2.0/25, "reason", "abort"),
+		w("omni_output_tok_s", 500), w("omni_input_tok_s", 80), as("estimate", "omni_running_mean", 4),
+		as("estimate", "omni_waiting_mean", 1), w("omni_concurrency", 6), w("kv_wait_mean", 0.05, "connector_type", "shm"),
+		w("kv_wait_mean", 0.2, "connector_type", "tcp"),
 		// 3 = 0.9 + 1.2 + 0.4 in the stages, 0.1 + 0.2 on the hops, 0.1 in the queue, 0.1 left.
-		w("omni_e2e_mean", 3), w("omni_queue_mean", 0.1), w("queue_wait_share", 2.0/60), w("omni_stages_mean", 2.5), w("omni_hops_mean", 0.3),
-		w("omni_slack_mean", 0.5), w("omni_residual_mean", 0.1), w("omni_overlap_mean", 0),
+		w("omni_e2e_mean", 3), w("omni_queue_mean", 0.1), w("queue_wait_share", 2.0/60), w("omni_stages_mean", 2.5),
+		w("omni_hops_mean", 0.3), w("omni_slack_mean", 0.5), w("omni_residual_mean", 0.1), w("omni_overlap_mean", 0),
 		w("check_success_count", 0), w("check_stage_time_missing", 0), w("check_continuity", 0),
 	}, stageWants(), edgeWants(), audioWants(), []omniWant{
-		w("duplex_append_success_ratio", 0.9), w("duplex_rebuild_ratio", 0.75), w("duplex_append_mean", 0.02, "outcome", "success"),
-		w("duplex_control_wait_mean", 0.1, "operation", "close"),
+		w("duplex_append_success_ratio", 0.9), w("duplex_rebuild_ratio", 0.75),
+		w("duplex_append_mean", 0.02, "outcome", "success"), w("duplex_control_wait_mean", 0.1, "operation", "close"),
 	})
 }
 
@@ -150,7 +152,8 @@ func stageWants() []omniWant {
 func edgeWants() []omniWant {
 	var out []omniWant
 	both := func(name string, first, second float64) {
-		out = append(out, omniWant{name, "ok", first, []string{"from_stage", "0", "to_stage", "1"}}, omniWant{name, "ok", second, []string{"from_stage", "1", "to_stage", "2"}})
+		out = append(out, omniWant{name, "ok", first, []string{"from_stage", "0", "to_stage", "1"}},
+			omniWant{name, "ok", second, []string{"from_stage", "1", "to_stage", "2"}})
 	}
 	both("edge_hop_mean", (1+0.5+0.5)/20, (2.0+1+1)/20)
 	both("edge_chunks_per_request", 1, 4)
@@ -195,7 +198,8 @@ func audioWants() []omniWant {
 	// at least 5 are good, and at most the 8 that did not run dry.
 	for i, bound := range []string{"lower", "upper"} {
 		good := []float64{5, 8}[i]
-		out = append(out, omniWant{"audio_goodput_ratio", "bound", good / 10, []string{"bound", bound}}, omniWant{"audio_goodput", "bound", good / 10, []string{"bound", bound}})
+		out = append(out, omniWant{"audio_goodput_ratio", "bound", good / 10, []string{"bound", bound}},
+			omniWant{"audio_goodput", "bound", good / 10, []string{"bound", bound}})
 	}
 	return out
 }
@@ -208,14 +212,19 @@ func imageWants() []omniWant {
 		// No failure was ever counted, nor is there a queue.
 		{"omni_failed_share", "missing", 0, nil}, {"queue_wait_share", "missing", 0, nil},
 		w("images_s", 1.6), w("megapixels_s", 1.6), w("mean_pixels", 1e6), w("steps_mean", 50),
-		w("diffusion_step_mean", 32.0/400), w("diffusion_step_mean_by_request", 0.1, "stage", "0"), w("denoise_step_mean", 0.075, "stage", "0"),
-		w("diffusion_exec_mean", 4, "stage", "0"), w("image_ttfp_mean", 4, "stage", "0"),
-		w("image_ttfp_slo", 0, "slo", "1"), w("image_ttfp_slo", 0.25, "slo", "2"), w("image_ttfp_slo", 0.75, "slo", "5"), w("image_ttfp_slo", 1, "slo", "10"),
-		w("diffusion_share", 0.05, "part", "preprocess"), w("diffusion_share", 0.025, "part", "postprocess"), w("diffusion_share", 0.1, "part", "vae_decode"),
-		w("diffusion_share", 0.01, "part", "kv_load"), w("diffusion_share", 0.75, "part", "forward"), w("peak_memory", 24000, "stage", "0"),
+		w("diffusion_step_mean", 32.0/400), w("diffusion_step_mean_by_request", 0.1, "stage", "0"),
+		w("denoise_step_mean", 0.075, "stage", "0"), w("diffusion_exec_mean", 4, "stage", "0"),
+		w("image_ttfp_mean", 4, "stage", "0"), w("image_ttfp_slo", 0, "slo", "1"), w("image_ttfp_slo", 0.25, "slo", "2"),
+		w("image_ttfp_slo", 0.75, "slo", "5"), w("image_ttfp_slo", 1, "slo", "10"),
+		w("diffusion_share", 0.05, "part", "preprocess"), w("diffusion_share", 0.025, "part", "postprocess"),
+		w("diffusion_share", 0.1, "part", "vae_decode"), w("diffusion_share", 0.01, "part", "kv_load"),
+		w("diffusion_share", 0.75, "part", "forward"), w("peak_memory", 24000, "stage", "0"),
 		// 5 = 4.5 in the stage and 0.5 that nothing explains.
-		w("omni_e2e_mean", 5), w("stage_time_mean", 4.5), w("omni_slack_mean", 0.5), {"omni_residual_mean", "partial", 0.5, nil}, // no queue family
-		w("in_queue_share", 4.0/36), w("stage_utilization", 1.8), w("replica_skew", 6.0/4, "of", "requests"), w("replica_requests", 2, "replica", "1"),
+		// no queue family
+		w("omni_e2e_mean", 5), w("stage_time_mean", 4.5), w("omni_slack_mean", 0.5),
+		{"omni_residual_mean", "partial", 0.5, nil}, w("in_queue_share", 4.0/36), w("stage_utilization", 1.8),
+		w("replica_skew", 6.0/4, "of", "requests"),
+		w("replica_requests", 2, "replica", "1"),
 	}
 }
 
@@ -254,7 +263,8 @@ func TestOmniFormulas(t *testing.T) {
 	if got := d.one("stage_time_mean", "stage", "2"); got == nil || !slices.Equal(got.Flags, []string{"count_differs"}) {
 		t.Errorf("30 visits of 20 requests: %+v", got)
 	}
-	for _, name := range []string{"audio_sample_rate", "omni_residual_mean", "bottleneck_stage", "edge_hop_mean", "edge_bandwidth", "stage_utilization"} {
+	for _, name := range []string{"audio_sample_rate", "omni_residual_mean", "bottleneck_stage", "edge_hop_mean",
+		"edge_bandwidth", "stage_utilization"} {
 		if got := d.one(name); got == nil || len(got.Flags) > 0 {
 			t.Errorf("%s: %+v, want no flag", name, got)
 		}
@@ -286,7 +296,8 @@ func TestOmniMissing(t *testing.T) {
 					t.Errorf("without %s: %s is %s with a value or parts", g.Family, d.Name, d.Status)
 				case d.Status.Defined() && slices.Contains(d.Families, g.Family):
 					t.Errorf("without %s: %s is %s %v, of it", g.Family, d.Name, d.Status, d.Value)
-				case d.Status < catalog.Partial && d.Category != catalog.Check && !slices.Contains(others, d.Name) && was != nil && was.Status < catalog.Partial && !close(d.Value, was.Value):
+				case d.Status < catalog.Partial && d.Category != catalog.Check && !slices.Contains(others, d.Name) && was != nil &&
+					was.Status < catalog.Partial && !close(d.Value, was.Value):
 					t.Errorf("without %s: %s %v is %s %v, was %v", g.Family, d.Name, d.Labels, d.Status, d.Value, was.Value)
 				}
 			}
@@ -317,7 +328,8 @@ func TestOmniIdle(t *testing.T) {
 			case slices.Contains(counts, d.Name):
 			case d.Value != 0 || d.Shown != 0 || d.Status == catalog.Missing && !isMissing(whole, d):
 				t.Errorf("%s of nothing is %s %v", d.Name, d.Status, d.Value)
-			case d.Status.Defined() && (d.HasParts && d.Denominator == 0 || d.Unit == "ratio" || strings.HasSuffix(d.Name, "_mean") && d.Unit == "seconds"):
+			case d.Status.Defined() && (d.HasParts && d.Denominator == 0 || d.Unit == "ratio" ||
+				strings.HasSuffix(d.Name, "_mean") && d.Unit == "seconds"):
 				t.Errorf("%s divides by nothing: %+v", d.Name, d)
 			}
 		}

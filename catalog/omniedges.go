@@ -61,25 +61,29 @@ func (o *omniRun) part(e edge, family string, p Part) total {
 
 // omniEdgeRules are the rules of each pair of stages, over all pairs of their replicas.
 func omniEdgeRules() []Rule {
-	per := func(name, unit, help string, q Category, better Direction, formula string, of func(*omniRun, edge) []Derived) Rule {
-		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perRun(func(o *omniRun) []Derived {
-			var out []Derived
-			for _, e := range o.edges() {
-				out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
-			}
-			return out
-		})}
+	per := func(name, unit, help string, q Category, better Direction, formula string,
+		of func(*omniRun, edge) []Derived) Rule {
+		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula,
+			Make: perRun(func(o *omniRun) []Derived {
+				var out []Derived
+				for _, e := range o.edges() {
+					out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
+				}
+				return out
+			})}
 	}
 	chunk := func(name, family, help string) Rule {
-		return per(name, "seconds", help+", for one chunk.", TimeSpent, LowerBetter, "d(sum) / d(count)", func(o *omniRun, e edge) []Derived {
-			return o.part(e, family, Sum).some(o.part(e, family, Count))
-		})
+		return per(name, "seconds", help+", for one chunk.", TimeSpent, LowerBetter, "d(sum) / d(count)",
+			func(o *omniRun, e edge) []Derived {
+				return o.part(e, family, Sum).some(o.part(e, family, Count))
+			})
 	}
 	return []Rule{
-		per("edge_hop_mean", "seconds", "Time of all chunks of a request on the hop, one after the other.", TimeSpent, LowerBetter,
+		per("edge_hop_mean", "seconds", "Time of all chunks of a request on the hop, one after the other.", TimeSpent,
+			LowerBetter,
 			"d(tx_sum + in_flight_sum + rx_sum) / N", (*omniRun).hopMean),
-		per("edge_chunks_per_request", "chunks", "Chunks that a request sends over the hop.", Throughput, Neutral, "d(transfer_tx_s_count) / N",
-			func(o *omniRun, e edge) []Derived { return o.part(e, omniTx, Count).some(o.n) }),
+		per("edge_chunks_per_request", "chunks", "Chunks that a request sends over the hop.", Throughput, Neutral,
+			"d(transfer_tx_s_count) / N", func(o *omniRun, e edge) []Derived { return o.part(e, omniTx, Count).some(o.n) }),
 		chunk("edge_tx_mean", omniTx, "Serialise and submit"),
 		chunk("edge_in_flight_mean", omniInFlight, "On the way"),
 		chunk("edge_rx_mean", omniRx, "Receive and deserialise"),
@@ -87,14 +91,16 @@ func omniEdgeRules() []Rule {
 			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.part(e, omniSize, Count)) }),
 		per("edge_throughput", "bytes/s", "What goes over the hop.", Throughput, Neutral, "d(size_sum) / T",
 			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.v.seconds()) }),
-		per("edge_bandwidth", "bytes/s", "Bytes by their time on the way.", Efficiency, HigherBetter, "d(size_sum) / d(in_flight_sum)",
-			func(o *omniRun, e edge) []Derived { return o.rate(e, omniInFlight) }),
-		per("edge_serialisation_rate", "bytes/s", "Bytes by the time of the sender.", Efficiency, HigherBetter, "d(size_sum) / d(tx_sum)",
-			func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
-		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter, "hop sum / d(e2e_sum)",
-			func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) }),
-		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Category: TimeSpent, Better: LowerBetter,
-			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(func(o *omniRun) []Derived { return o.whole(o.hops().some(o.e2e), o.edges()...) })},
+		per("edge_bandwidth", "bytes/s", "Bytes by their time on the way.", Efficiency, HigherBetter,
+			"d(size_sum) / d(in_flight_sum)", func(o *omniRun, e edge) []Derived { return o.rate(e, omniInFlight) }),
+		per("edge_serialisation_rate", "bytes/s", "Bytes by the time of the sender.", Efficiency, HigherBetter,
+			"d(size_sum) / d(tx_sum)", func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
+		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter,
+			"hop sum / d(e2e_sum)", func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) }),
+		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Category: TimeSpent,
+			Better:  LowerBetter,
+			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(
+				func(o *omniRun) []Derived { return o.whole(o.hops().some(o.e2e), o.edges()...) })},
 	}
 }
 

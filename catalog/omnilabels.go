@@ -31,7 +31,8 @@ func (p *Plan) numberStages(v *View) {
 			if !known {
 				to = [2]string{"engine" + engine, "0"}
 			}
-			gains[i] = p.rename(g, join(g.Labels.Without("engine"), metric.NewLabels(metric.Label{Name: "stage", Value: to[0]}, metric.Label{Name: "replica", Value: to[1]})), 0)
+			gains[i] = p.rename(g, join(g.Labels.Without("engine"), metric.NewLabels(metric.Label{Name: "stage", Value: to[0]},
+				metric.Label{Name: "replica", Value: to[1]})), 0)
 		}
 	}
 }

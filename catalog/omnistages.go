@@ -105,7 +105,8 @@ func (o *omniRun) stage(name string) *omniStage {
 }
 
 // replicaCounts are the families that count the requests of each replica.
-var replicaCounts = [...]string{vllmE2E, omniPrefix + "diffusion_exec_s", omniPrefix + "audio_duration_s", omniPrefix + "audio_rtf"}
+var replicaCounts = [...]string{vllmE2E, omniPrefix + "diffusion_exec_s", omniPrefix + "audio_duration_s",
+	omniPrefix + "audio_rtf"}
 
 // replicasOf finds the replicas of a stage: those that any of its series, or an edge to or from it, names.
 func (o *omniRun) replicasOf(s *omniStage, where []metric.Label) {
@@ -150,15 +151,22 @@ func (o *omniRun) eachReplica(family string, where []metric.Label, add func(*rep
 
 // omniStageRules are the rules of each stage, and of its replicas.
 func omniStageRules() []Rule {
-	per := func(name, unit, help string, q Category, better Direction, formula string, of func(*omniRun, *omniStage) []Derived) Rule {
+	per := func(name, unit, help string, q Category, better Direction, formula string,
+		of func(*omniRun, *omniStage) []Derived) Rule {
 		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perStage(of)}
 	}
 	return []Rule{
-		per("stage_time_mean", "seconds", "Time of a request in the stage, its queue included, for each request of the pipeline.", TimeSpent, LowerBetter,
-			"d(stage time sum) / N", func(o *omniRun, s *omniStage) []Derived { return single(o.checkCount(s, s.time.by(o.n))) }),
-		per("stage_share_of_e2e", "ratio", "Time in the stage by the end-to-end time; with overlap the shares add up to more than 1.", TimeSpent, Neutral,
+		per("stage_time_mean", "seconds", "Time of a request in the stage, its queue included, for each request of the "+
+			"pipeline.", TimeSpent, LowerBetter,
+			"d(stage time sum) / N", func(o *omniRun, s *omniStage) []Derived {
+				return single(o.checkCount(s,
+					s.time.by(o.n)))
+			}),
+		per("stage_share_of_e2e", "ratio", "Time in the stage by the end-to-end time; with overlap the shares add up to "+
+			"more than 1.", TimeSpent, Neutral,
 			"d(stage time sum) / d(e2e_sum)", func(o *omniRun, s *omniStage) []Derived { return single(s.time.by(o.e2e)) }),
-		per("stage_queue_mean", "seconds", "Part of the time in the stage before its scheduler took the request.", TimeSpent, LowerBetter,
+		per("stage_queue_mean", "seconds", "Part of the time in the stage before its scheduler took the request.", TimeSpent,
+			LowerBetter,
 			"d(stage queue sum) / N", func(o *omniRun, s *omniStage) []Derived { return s.queue.some(o.n) }),
 		per("in_queue_share", "ratio", "Queue of the stage by the time in it.", TimeSpent, LowerBetter,
 			"d(stage queue sum) / d(stage time sum)", func(_ *omniRun, s *omniStage) []Derived { return s.queue.some(s.time) }),
@@ -170,18 +178,23 @@ func omniStageRules() []Rule {
 			}),
 		per("fan_out", "", "Visits to the stage for each request of the pipeline.", Check, Neutral,
 			"d(stage count) / N", func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.n) }),
-		per("stage_replicas", "replicas", "Replicas of the stage that any series names.", Other, Neutral, "distinct values of replica, at both ends of the edges too", (*omniRun).replicaN),
-		per("stage_utilization", "requests", "Mean number of requests in each replica of the stage, by Little's law.", Saturation, Neutral,
+		per("stage_replicas", "replicas", "Replicas of the stage that any series names.", Other, Neutral,
+			"distinct values of replica, at both ends of the edges too", (*omniRun).replicaN),
+		per("stage_utilization", "requests", "Mean number of requests in each replica of the stage, by Little's law.",
+			Saturation, Neutral,
 			"d(stage time sum) / (T * replicas)", func(o *omniRun, s *omniStage) []Derived {
 				if !s.timed {
 					return nil
 				}
 				return single(o.utilization(s))
 			}),
-		{Name: "bottleneck_stage", Unit: "requests", Help: "The stage with most requests in each replica.", Category: Saturation, Headline: true,
+		{Name: "bottleneck_stage", Unit: "requests", Help: "The stage with most requests in each replica.",
+			Category: Saturation, Headline: true,
 			Formula: "the largest stage_utilization", Make: omniBottleneck},
-		per("replica_requests", "requests", "Requests that a replica served.", Saturation, Neutral, "d(stage count{replica})", (*omniRun).replicaRequests),
-		per("replica_skew", "", "The busiest replica by the mean of all, in requests and in tokens; 1 is even.", Saturation, LowerBetter,
+		per("replica_requests", "requests", "Requests that a replica served.", Saturation, Neutral,
+			"d(stage count{replica})", (*omniRun).replicaRequests),
+		per("replica_skew", "", "The busiest replica by the mean of all, in requests and in tokens; 1 is even.", Saturation,
+			LowerBetter,
 			"max over replicas / mean over replicas", (*omniRun).skew),
 	}
 }

@@ -32,11 +32,17 @@ func TestPlanEqualsDerive(t *testing.T) {
 		}
 		// Old spellings, also in other units, of engines that are stages.
 		s.Gains = append(s.Gains,
-			catalog.Gain{Family: "vllm:gpu_cache_usage_perc", Type: metric.Gauge, Labels: labels("model_name", "m", "engine", "7"), TimeAvg: 0.5, Last: 0.25, Max: 1},
-			catalog.Gain{Family: "vllm_omni:e2e_request_latency_s", Type: metric.Histogram, Labels: labels("model_name", "m"), Count: 2, Sum: 3, HasSum: true},
-			catalog.Gain{Family: "vllm_omni:transfer_tx_time_ms", Type: metric.Histogram, Labels: labels("model_name", "m", "from_stage", "0", "to_stage", "1"), Count: 2, Sum: 3, HasSum: true, Buckets: []catalog.Bucket{{Upper: 1, Count: 1}, {Upper: 2, Count: 2}}},
-			catalog.Gain{Family: "vllm:num_requests_running", Type: metric.Gauge, Labels: labels("model_name", "m", "engine", "0"), TimeAvg: 0.5, Last: 3, Max: 4},
-			catalog.Gain{Family: "vllm:time_per_output_token_seconds", Type: metric.Histogram, Labels: labels("model_name", "m", "engine", "7"), Count: 2, Sum: 3, HasSum: true, Buckets: []catalog.Bucket{{Upper: 1, Count: 1}, {Upper: 2, Count: 2}}})
+			catalog.Gain{Family: "vllm:gpu_cache_usage_perc", Type: metric.Gauge,
+				Labels: labels("model_name", "m", "engine", "7"), TimeAvg: 0.5, Last: 0.25, Max: 1},
+			catalog.Gain{Family: "vllm_omni:e2e_request_latency_s", Type: metric.Histogram, Labels: labels("model_name", "m"),
+				Count: 2, Sum: 3, HasSum: true}, catalog.Gain{Family: "vllm_omni:transfer_tx_time_ms", Type: metric.Histogram,
+				Labels: labels("model_name", "m", "from_stage", "0", "to_stage", "1"), Count: 2, Sum: 3, HasSum: true,
+				Buckets: []catalog.Bucket{{Upper: 1, Count: 1}, {Upper: 2, Count: 2}}},
+			catalog.Gain{Family: "vllm:num_requests_running", Type: metric.Gauge,
+				Labels: labels("model_name", "m", "engine", "0"), TimeAvg: 0.5, Last: 3, Max: 4},
+			catalog.Gain{Family: "vllm:time_per_output_token_seconds", Type: metric.Histogram,
+				Labels: labels("model_name", "m", "engine", "7"), Count: 2, Sum: 3, HasSum: true,
+				Buckets: []catalog.Bucket{{Upper: 1, Count: 1}, {Upper: 2, Count: 2}}})
 		rnd := rand.New(rand.NewPCG(1, 2))
 		plan := c.Plan()
 		some := 0

@@ -75,7 +75,8 @@ func TestDynamo(t *testing.T) {
 	inTenSeconds(t, without(dynamoLines, `status="success"`)).want("error_ratio", "ok", 1)
 	inTenSeconds(t, without(dynamoLines, "requests_total")).want("migrations_per_request", "missing", 0)
 	// NVIDIA NIM has a prefix of its own.
-	inTenSeconds(t, strings.ReplaceAll(dynamoLines, "dynamo_frontend_request", "nv_llm_http_service_request")).want("request_rate", "ok", 4)
+	inTenSeconds(t, strings.ReplaceAll(dynamoLines, "dynamo_frontend_request",
+		"nv_llm_http_service_request")).want("request_rate", "ok", 4)
 
 	d = inTenSeconds(t, workerLines)
 	d.want("request_rate", "ok", 4)
@@ -99,7 +100,8 @@ func TestDynamo(t *testing.T) {
 	d.want("frontend_share", "ok", 0.25)
 	// A request in two workers at a time leaves less than nothing.
 	d = inTenSeconds(t, dynamoLines+strings.Replace(workerLines, "40 60", "40 100", 1))
-	if got := d.one("frontend_overhead"); got == nil || got.Value != -0.5 || got.Shown != 0 || len(got.Flags) != 1 || got.Flags[0] != "negative" {
+	if got := d.one("frontend_overhead"); got == nil || got.Value != -0.5 || got.Shown != 0 || len(got.Flags) != 1 ||
+		got.Flags[0] != "negative" {
 		t.Errorf("negative overhead: %+v", got)
 	}
 }
@@ -193,7 +195,8 @@ func TestTriton(t *testing.T) {
 	d.want("avg_power", "estimate", 390)
 	d.want("j_per_inference", "missing", 0)
 	d.want("kv_usage_mean", "ok", 0.3)
-	d = inTenSeconds(t, strings.Replace(tritonLines, "num_hits_per_model{model=\"m\",version=\"1\"} 20", "num_hits_per_model{model=\"m\",version=\"1\"} 100", 1))
+	d = inTenSeconds(t, strings.Replace(tritonLines, "num_hits_per_model{model=\"m\",version=\"1\"} 20",
+		"num_hits_per_model{model=\"m\",version=\"1\"} 100", 1))
 	d.want("avg_compute_infer", "zero_denominator", 0) // all from the cache
 	d.want("overhead", "zero_denominator", 0)
 	// The server cuts off microseconds.
@@ -359,5 +362,6 @@ func TestLlamaBusySlots(t *testing.T) {
 	check([2]float64{0, 5}, [2]float64{0, 400}, metric.Gauge, 0, "ok", 5)
 	check([2]float64{2, 2}, [2]float64{100, 100}, metric.Gauge, 0, "zero_denominator", 0)
 	check([2]float64{2, 5}, [2]float64{100, 40}, metric.Gauge, 1, "missing", 0)
-	derive(t, known(t), 10, []catalog.Gain{{Family: calls, Type: metric.Counter, Last: 4, Total: 4}}).want("busy_slots_mean", "missing", 0)
+	derive(t, known(t), 10, []catalog.Gain{{Family: calls, Type: metric.Counter, Last: 4,
+		Total: 4}}).want("busy_slots_mean", "missing", 0)
 }

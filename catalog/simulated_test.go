@@ -83,7 +83,8 @@ func TestSGLangSimulated(t *testing.T) {
 	e.is(p, "osl_mean", float64(e.truth.OutputTokens)/float64(e.truth.Served), exact)
 	e.is(p, "prefix_hit_ratio", float64(e.truth.CachedTokens)/float64(e.truth.PromptTokens), edges)
 	e.is(p, "concurrency_little", e.truth.E2E.Seconds()/e.seconds, exact)
-	e.is(p, "abort_ratio", float64(e.truth.Aborted+e.truth.Failed)/float64(e.truth.Served+e.truth.Aborted+e.truth.Failed), exact)
+	e.is(p, "abort_ratio", float64(e.truth.Aborted+e.truth.Failed)/float64(e.truth.Served+e.truth.Aborted+e.truth.Failed),
+		exact)
 	e.is(p, "tpot_mean_request", e.truth.Decode.Seconds()/float64(e.truth.OutputTokens-e.truth.Served), 2*edges)
 	// Ranks that all report, and priorities beside their total, change nothing.
 	o := loaded()

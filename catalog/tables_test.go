@@ -37,14 +37,16 @@ func TestTables(t *testing.T) {
 		switch histogram := f.Type == metric.Histogram; {
 		case f.Aggregate == catalog.AggregateMerge && !histogram && f.Type != metric.Unknown:
 			bad("merges, but is a", f.Type)
-		case histogram && f.Aggregate != catalog.AggregateMerge && f.Aggregate != catalog.AggregateNever && f.Aggregate != catalog.AggregateRank0:
+		case histogram && f.Aggregate != catalog.AggregateMerge && f.Aggregate != catalog.AggregateNever &&
+			f.Aggregate != catalog.AggregateRank0:
 			bad("a histogram that is aggregated by", f.Aggregate)
 		case f.Aggregate == catalog.AggregateByType && f.Type == metric.Gauge:
 			bad("a gauge without a rule of", "aggregation")
 		}
 		if id, ok := catalog.CanonicalOf(f.Canonical); f.Canonical != "" && !ok {
 			bad("unknown id", f.Canonical)
-		} else if ok && strings.HasSuffix(id.ID, "_s") && !slices.Contains([]string{"seconds", "milliseconds", "microseconds", "nanoseconds", "tokens/s"}, f.Unit) {
+		} else if ok && strings.HasSuffix(id.ID, "_s") && !slices.Contains([]string{"seconds", "milliseconds",
+			"microseconds", "nanoseconds", "tokens/s"}, f.Unit) {
 			bad(id.ID+" in", f.Unit)
 		}
 		for _, l := range f.Identity {
@@ -56,7 +58,8 @@ func TestTables(t *testing.T) {
 			bad("levels of a", f.Type)
 		}
 	}
-	for _, e := range []string{"vllm", "sglang", "trtllm", "dynamo", "triton", "torchserve", "tgi", "llamacpp", "ray", "lmcache", "dcgm", "generic"} {
+	for _, e := range []string{"vllm", "sglang", "trtllm", "dynamo", "triton", "torchserve", "tgi", "llamacpp", "ray",
+		"lmcache", "dcgm", "generic"} {
 		if engines[e] < 10 {
 			t.Errorf("%d families of %s", engines[e], e)
 		}

@@ -39,7 +39,8 @@ func requestTime(s string) Term {
 
 // average is the mean duration of a statistic.
 func average(name, s, help string) Rule {
-	return Rule{Name: tritonName + name, Unit: "seconds", Help: help, Num: []Term{requestTime(s)}, Den: []Term{requestCount(s)}}
+	return Rule{Name: tritonName + name, Unit: "seconds", Help: help, Num: []Term{requestTime(s)},
+		Den: []Term{requestCount(s)}}
 }
 
 func tritonPacks() []Pack {
@@ -47,7 +48,8 @@ func tritonPacks() []Pack {
 }
 
 func tritonPack() Pack {
-	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Scope: []string{"model", "version"}, Check: checkTriton,
+	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix},
+		Scope: []string{"model", "version"}, Check: checkTriton,
 		Rules: slices.Concat(tritonAverages(), tritonRates(), tritonResponseRules(), tritonSanity())}
 }
 
@@ -60,8 +62,10 @@ func tritonAverages() []Rule {
 		average("avg_compute_output_seconds", "compute_output", "Taking the output."),
 		average("avg_cache_hit_seconds", "cache_hit", "Looking up a cached answer."),
 		average("avg_cache_miss_seconds", "cache_miss", "Looking up in vain, and inserting."),
-		{Name: tritonName + "avg_combined_seconds", Unit: "seconds", Help: "Compute and cache together, over misses and hits.", Make: combined},
-		{Name: tritonName + "avg_overhead_seconds", Unit: "seconds", Help: "Request less queue and compute, or less queue and combined with a cache.", Make: overhead},
+		{Name: tritonName + "avg_combined_seconds", Unit: "seconds",
+			Help: "Compute and cache together, over misses and hits.", Make: combined},
+		{Name: tritonName + "avg_overhead_seconds", Unit: "seconds",
+			Help: "Request less queue and compute, or less queue and combined with a cache.", Make: overhead},
 		average("avg_failure_seconds", "fail", "Of failed requests."),
 	}
 }
@@ -72,8 +76,10 @@ func tritonRates() []Rule {
 		{Name: tritonName + "request_rate", Unit: "requests/s", Num: []Term{requestCount("success")}},
 		{Name: tritonName + "inference_rate", Unit: "inferences/s", Num: total(tritonInferences)},
 		{Name: tritonName + "execution_rate", Unit: "executions/s", Num: total(tritonExecutions)},
-		{Name: tritonName + "failure_ratio", Unit: "ratio", Num: []Term{requestCount("fail")}, Den: []Term{requestCount("fail"), requestCount("success")}},
-		{Name: tritonName + "cache_hit_ratio", Unit: "ratio", Num: []Term{requestCount("cache_hit")}, Den: []Term{requestCount("cache_hit"), requestCount("cache_miss")}},
+		{Name: tritonName + "failure_ratio", Unit: "ratio", Num: []Term{requestCount("fail")},
+			Den: []Term{requestCount("fail"), requestCount("success")}},
+		{Name: tritonName + "cache_hit_ratio", Unit: "ratio", Num: []Term{requestCount("cache_hit")},
+			Den: []Term{requestCount("cache_hit"), requestCount("cache_miss")}},
 		{Name: tritonName + "avg_batch_size", Unit: "inferences", Num: total(tritonInferences), Den: total(tritonExecutions)},
 		{Name: tritonName + "batch_size", Unit: "inferences", Make: batchPercentiles},
 		{Name: tritonName + "mean_inflight", Unit: "requests", Num: []Term{requestTime("success")}},
@@ -86,7 +92,8 @@ func tritonRates() []Rule {
 func tritonResponseRules() []Rule {
 	first := []metric.Label{{Name: "response", Value: "0"}, {Name: "stat", Value: "success"}}
 	return []Rule{
-		{Name: tritonName + "first_response_seconds", Unit: "seconds", Num: []Term{{Family: tritonResponseNS, Where: first, Factor: 1e-9}},
+		{Name: tritonName + "first_response_seconds", Unit: "seconds",
+			Num: []Term{{Family: tritonResponseNS, Where: first, Factor: 1e-9}},
 			Den: []Term{{Family: tritonResponses, Where: first}}},
 		{Name: tritonName + "next_response_seconds", Unit: "seconds", Make: nextResponse},
 		{Name: tritonName + "avg_response_seconds", Unit: "seconds", By: []string{"response", "stat"},
@@ -218,8 +225,10 @@ func scaling(v *View) []Derived {
 	sizes, _ := batchSizes(v)
 	var out []Derived
 	for _, s := range sizes {
-		d := Derived{Labels: metric.NewLabels(metric.Label{Name: "batch_size", Value: strconv.FormatFloat(s.size, 'f', -1, 64)}),
-			Numerator: s.inferNS * 1e-9, Denominator: s.size * s.executions, HasParts: true, Families: []string{tritonBatches, tritonBatchNS}}
+		d := Derived{Labels: metric.NewLabels(metric.Label{Name: "batch_size",
+			Value: strconv.FormatFloat(s.size, 'f', -1, 64)}),
+			Numerator: s.inferNS * 1e-9, Denominator: s.size * s.executions, HasParts: true,
+			Families: []string{tritonBatches, tritonBatchNS}}
 		if d.Denominator == 0 {
 			d.Status = ZeroDenominator
 		} else {

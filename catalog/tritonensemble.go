@@ -11,11 +11,13 @@ import (
 const TritonPerfAnalyzerPack = "perf_analyzer"
 
 func tritonEnsemblePack() Pack {
-	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Check: checkTriton, Rules: []Rule{{Unit: "seconds", Make: ensembles}}}
+	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Check: checkTriton,
+		Rules: []Rule{{Unit: "seconds", Make: ensembles}}}
 }
 
 func tritonPerfAnalyzerPack() Pack {
-	return Pack{Name: TritonPerfAnalyzerPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
+	return Pack{Name: TritonPerfAnalyzerPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix},
+		Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
 }
 
 // fleet is the models of one endpoint, each in the version that perf_analyzer would take.
@@ -99,9 +101,10 @@ func ensembles(v *View) []Derived {
 		leaves, complete := f.leaves(name)
 		for _, part := range ensembleParts {
 			for _, method := range []string{"exact", "pa_compat"} {
-				d := Derived{Name: tritonName + "ensemble_" + part + "_seconds", Families: []string{tritonRequests, tritonRequestNS, tritonSteps},
-					Labels: metric.NewLabels(metric.Label{Name: "model", Value: name}, metric.Label{Name: "version", Value: f.version[name]},
-						metric.Label{Name: "method", Value: method})}
+				d := Derived{Name: tritonName + "ensemble_" + part + "_seconds",
+					Families: []string{tritonRequests, tritonRequestNS, tritonSteps},
+					Labels: metric.NewLabels(metric.Label{Name: "model", Value: name},
+						metric.Label{Name: "version", Value: f.version[name]}, metric.Label{Name: "method", Value: method})}
 				there := f.ensemblePart(&d, name, leaves, part, method == "exact")
 				if !complete {
 					d.Status = Missing
@@ -157,7 +160,8 @@ func (f *fleet) ensemblePart(d *Derived, name string, leaves []string, part stri
 
 // paStats are the statistics that perf_analyzer prints, with its names.
 var paStats = [...]struct{ name, stat string }{
-	{"request_us", "success"}, {"queue_us", "queue"}, {"compute_input_us", "compute_input"}, {"compute_infer_us", "compute_infer"},
+	{"request_us", "success"}, {"queue_us", "queue"}, {"compute_input_us", "compute_input"},
+	{"compute_infer_us", "compute_infer"},
 	{"compute_output_us", "compute_output"}, {"cache_hit_us", "cache_hit"}, {"cache_miss_us", "cache_miss"},
 }
 
@@ -168,8 +172,10 @@ func perfAnalyzer(v *View) []Derived {
 	var out []Derived
 	for _, name := range f.names {
 		add := func(what string, us uint64) {
-			d := Derived{Name: "triton_pa_" + what, Value: float64(us), Shown: float64(us), Families: []string{tritonRequests, tritonRequestNS},
-				Labels: metric.NewLabels(metric.Label{Name: "model", Value: name}, metric.Label{Name: "version", Value: f.version[name]})}
+			d := Derived{Name: "triton_pa_" + what, Value: float64(us), Shown: float64(us),
+				Families: []string{tritonRequests, tritonRequestNS},
+				Labels: metric.NewLabels(metric.Label{Name: "model", Value: name},
+					metric.Label{Name: "version", Value: f.version[name]})}
 			if f.several[name] {
 				d.Flag("several_versions")
 			}

@@ -42,7 +42,8 @@ func TestVLLMGenerations(t *testing.T) {
 		}
 	}
 	old := strings.NewReplacer("kv_cache_usage_perc", "gpu_cache_usage_perc", ":prefix_cache", ":gpu_prefix_cache",
-		"inter_token_latency_seconds", "time_per_output_token_seconds", "request_queue_time_seconds", "time_in_queue_requests")
+		"inter_token_latency_seconds", "time_per_output_token_seconds", "request_queue_time_seconds",
+		"time_in_queue_requests")
 	retired := func(g *catalog.Gain) {
 		if g.Family != "vllm:request_time_per_output_token_seconds" {
 			g.Family = old.Replace(g.Family)
@@ -51,7 +52,11 @@ func TestVLLMGenerations(t *testing.T) {
 	check("retired names", retired)
 	check("Ray", func(g *catalog.Gain) { g.Family = strings.Replace(g.Family, "vllm:", "ray_vllm:", 1) })
 	check("Ray, sanitised", func(g *catalog.Gain) { g.Family = strings.Replace(g.Family, "vllm:", "ray_vllm_", 1) })
-	check("retired names in Ray", func(g *catalog.Gain) { retired(g); g.Family = strings.Replace(g.Family, "vllm:", "ray_vllm:", 1) })
+	check("retired names in Ray", func(g *catalog.Gain) {
+		retired(g)
+		g.Family = strings.Replace(g.Family, "vllm:",
+			"ray_vllm:", 1)
+	})
 	check("counters with _total", func(g *catalog.Gain) {
 		if g.Type == metric.Counter && strings.HasPrefix(g.Family, "vllm:") {
 			g.Family += "_total"
@@ -137,7 +142,8 @@ func TestVLLMScaling(t *testing.T) {
 		}
 		together := derived{t, c.Derive(catalog.Interval{Seconds: seconds, Gains: fleet}, catalog.Window)}
 		for _, d := range alone {
-			if d.Pack != catalog.VLLMPack || !d.HasParts || d.Category == catalog.Check || strings.HasSuffix(d.Name, "_per_gpu") || d.Name == "arithmetic_intensity" {
+			if d.Pack != catalog.VLLMPack || !d.HasParts || d.Category == catalog.Check ||
+				strings.HasSuffix(d.Name, "_per_gpu") || d.Name == "arithmetic_intensity" {
 				continue
 			}
 			labels := []string{}
@@ -150,7 +156,8 @@ func TestVLLMScaling(t *testing.T) {
 			}
 			same := func(what string, other derived, factor float64) {
 				got := other.one(d.Name, labels...)
-				if got == nil || d.Status == catalog.OK && got.Status != catalog.OK || math.Abs(got.Value-factor*d.Value) > 1e-9*math.Abs(factor*d.Value) {
+				if got == nil || d.Status == catalog.OK && got.Status != catalog.OK ||
+					math.Abs(got.Value-factor*d.Value) > 1e-9*math.Abs(factor*d.Value) {
 					t.Errorf("%s %v is %v; %s: %+v, want %v times as much", d.Name, d.Labels, d.Value, what, got, factor)
 				}
 			}
@@ -168,7 +175,8 @@ func TestVLLMSimulated(t *testing.T) {
 	check := func(seed uint64, rate float64) {
 		t.Helper()
 		now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		s, err := simulate.New("vllm", simulate.Options{Rate: rate, Seed: seed, KeepTruth: true, Now: func() time.Time { return now },
+		s, err := simulate.New("vllm", simulate.Options{Rate: rate, Seed: seed, KeepTruth: true,
+			Now:    func() time.Time { return now },
 			Prompt: simulate.Lengths{Mean: 200, CV: 0.5}, Output: simulate.Lengths{Mean: 60, CV: 0.5}})
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +202,8 @@ func TestVLLMSimulated(t *testing.T) {
 			d.want("preemptions_per_request", "ok", float64(all.Preemptions)/requests)
 		}
 		for _, q := range d.list {
-			if q.Category == catalog.Check && strings.HasPrefix(q.Name, "self_check") && (q.Status != catalog.OK || math.Abs(q.Value) > 1e-6 || len(q.Flags) > 0) {
+			if q.Category == catalog.Check && strings.HasPrefix(q.Name, "self_check") && (q.Status != catalog.OK ||
+				math.Abs(q.Value) > 1e-6 || len(q.Flags) > 0) {
 				t.Errorf("seed %d: %s: %s %v %v", seed, q.Name, q.Status, q.Value, q.Flags)
 			}
 		}

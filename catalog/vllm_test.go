@@ -137,36 +137,37 @@ func vllmWants() []vllmWant {
 		return vllmWant{name, "bound", value, labels}
 	}
 	return []vllmWant{
-		w("request_rate", 2), w("output_tok_s", 100), w("input_tok_s", 400), w("total_tok_s", 500), w("prefill_computed_tok_s", 300),
-		w("finished_share", 0.7, "finished_reason", "stop"), w("finished_share", 0.05, "finished_reason", "error"),
-		w("isl_mean", 200), w("osl_mean", 50), w("output_input_ratio", 0.25), w("tokens_per_step", 10), w("steps_per_s", 50),
-		estimate("decode_batch_mean", 980.0/500/2.5),
-		w("ttft_mean", 0.5), w("itl_mean_token_weighted", 0.05), w("tpot_mean_request_weighted", 0.06), w("e2e_mean", 3), w("queue_mean", 0.3),
-		w("prefill_mean", 0.1), w("decode_mean", 2.45), w("inference_mean", 2.55), w("ttft_other", 0.1),
-		w("ttft_overflow_share", 0.05), w("itl_overflow_share", 0.1), w("e2e_overflow_share", 0.1), w("queue_overflow_share", 0),
-		w("running_mean", 4), w("running_peak", 4), w("waiting_mean", 2), w("waiting_peak", 2), w("time_waiting", 0.25),
-		w("kv_usage_mean", 0.95), w("kv_usage_peak", 0.95), w("time_kv_above_90", 0.75), w("kv_tokens_used_mean", 1520), estimate("kv_capacity_requests", 4),
-		w("running_mean_little", 5.1), w("waiting_mean_little", 0.6), w("concurrency_little", 6),
-		w("preemptions_per_request", 0.25), w("preemptions_per_1000_tokens", 5), w("preempted_twice_share", 0.05),
+		w("request_rate", 2), w("output_tok_s", 100), w("input_tok_s", 400), w("total_tok_s", 500),
+		w("prefill_computed_tok_s", 300), w("finished_share", 0.7, "finished_reason", "stop"),
+		w("finished_share", 0.05, "finished_reason", "error"), w("isl_mean", 200), w("osl_mean", 50),
+		w("output_input_ratio", 0.25), w("tokens_per_step", 10), w("steps_per_s", 50),
+		estimate("decode_batch_mean", 980.0/500/2.5), w("ttft_mean", 0.5), w("itl_mean_token_weighted", 0.05),
+		w("tpot_mean_request_weighted", 0.06), w("e2e_mean", 3), w("queue_mean", 0.3), w("prefill_mean", 0.1),
+		w("decode_mean", 2.45), w("inference_mean", 2.55), w("ttft_other", 0.1), w("ttft_overflow_share", 0.05),
+		w("itl_overflow_share", 0.1), w("e2e_overflow_share", 0.1), w("queue_overflow_share", 0), w("running_mean", 4),
+		w("running_peak", 4), w("waiting_mean", 2), w("waiting_peak", 2), w("time_waiting", 0.25), w("kv_usage_mean", 0.95), w("kv_usage_peak", 0.95), w("time_kv_above_90", 0.75),
+		w("kv_tokens_used_mean", 1520), estimate("kv_capacity_requests", 4), w("running_mean_little", 5.1),
+		w("waiting_mean_little", 0.6), w("concurrency_little", 6), w("preemptions_per_request", 0.25),
+		w("preemptions_per_1000_tokens", 5), w("preempted_twice_share", 0.05),
 		bound("preempted_request_share", 0.05, "bound", "lower"), bound("preempted_request_share", 0.2, "bound", "upper"),
-		w("wait_reason_share", 0.75, "reason", "capacity"),
-		w("queue_share_e2e", 0.1), w("prefill_share_e2e", 2.0/60), w("decode_share_e2e", 49.0/60), w("frontend_share_e2e", 3.0/60),
-		w("prefill_decode_ratio", 2.0/49), w("ttft_queue_share", 0.6), w("engine_busy_share", 0.6), w("mean_step_time", 6.0/500),
-		w("prefix_hit_ratio", 0.25), w("external_hit_ratio", 0.2), w("cached_prompt_share", 0.25), w("source_share", 0.75, "source", "local_compute"),
+		w("wait_reason_share", 0.75, "reason", "capacity"), w("queue_share_e2e", 0.1), w("prefill_share_e2e", 2.0/60),
+		w("decode_share_e2e", 49.0/60), w("frontend_share_e2e", 3.0/60), w("prefill_decode_ratio", 2.0/49), w("ttft_queue_share", 0.6),
+		w("engine_busy_share", 0.6), w("mean_step_time", 6.0/500), w("prefix_hit_ratio", 0.25), w("external_hit_ratio", 0.2),
+		w("cached_prompt_share", 0.25), w("source_share", 0.75, "source", "local_compute"),
 		w("kv_computed_per_request", 150), w("mm_hit_ratio", 0.4), w("recomputed_share", 0.01),
-		w("kv_block_lifetime_mean", 10), w("kv_block_idle_mean", 3), w("kv_block_reuse_gap_mean", 5), w("kv_reuse_gap_by_lifetime", 0.5),
-		w("spec_acceptance_rate", 0.5), w("spec_mean_acceptance_length", 2.5), w("spec_acceptance_at", 0.5, "position", "1"),
-		w("spec_conditional_acceptance_at", 0.8, "position", "0"), w("spec_conditional_acceptance_at", 0.4, "position", "2"), w("spec_waste", 150),
-		w("decode_rate_per_request", 25), w("tflops_per_gpu", 2), w("hbm_gbs_per_gpu", 40), w("mfu", 0.2), w("memory_bandwidth_share", 0.4), w("arithmetic_intensity", 50),
-		w("nixl_gb_s", 4), w("nixl_link_gb_s", 0.8), w("nixl_xfer_mean", 0.25), w("nixl_fail_ratio", 0.2),
-		w("error_or_abort_share", 0.15), w("corrupted_share", 0.05),
-		estimate("http_overhead_mean", 0.05), w("http_error_ratio", 0.1, "handler", "/v1/completions"), w("http_error_ratio", 0, "handler", "/metrics"),
-		w("http_5xx_ratio", 0.1, "handler", "/v1/completions"), w("http_request_rate", 2, "handler", "/v1/completions"), w("http_duration_mean", 0.5, "handler", "/metrics"),
-		w("process_cpu_cores", 2.5), w("process_uptime", 10), w("process_restarts", 0),
-		w("self_check_inference", 0), w("self_check_decode", 0), w("self_check_requests", 0), w("self_check_step_tokens", 0),
-		w("slo_attainment", 0.8, "slo", "ttft_s"), w("slo_attainment", 0.9, "slo", "itl_s"), bound("slo_attainment", 0.5, "slo", "e2e_s", "bound", "lower"),
-		bound("slo_attainment", 0.9, "slo", "e2e_s", "bound", "upper"),
-		bound("goodput_share", 0.3, "bound", "lower"), bound("goodput_share", 0.8, "bound", "upper"),
+		w("kv_block_lifetime_mean", 10), w("kv_block_idle_mean", 3), w("kv_block_reuse_gap_mean", 5),
+		w("kv_reuse_gap_by_lifetime", 0.5), w("spec_acceptance_rate", 0.5), w("spec_mean_acceptance_length", 2.5),
+		w("spec_acceptance_at", 0.5, "position", "1"), w("spec_conditional_acceptance_at", 0.8, "position", "0"),
+		w("spec_conditional_acceptance_at", 0.4, "position", "2"), w("spec_waste", 150), w("decode_rate_per_request", 25), w("tflops_per_gpu", 2), w("hbm_gbs_per_gpu", 40),
+		w("mfu", 0.2), w("memory_bandwidth_share", 0.4), w("arithmetic_intensity", 50), w("nixl_gb_s", 4),
+		w("nixl_link_gb_s", 0.8), w("nixl_xfer_mean", 0.25), w("nixl_fail_ratio", 0.2), w("error_or_abort_share", 0.15), w("corrupted_share", 0.05),
+		estimate("http_overhead_mean", 0.05), w("http_error_ratio", 0.1, "handler", "/v1/completions"),
+		w("http_error_ratio", 0, "handler", "/metrics"), w("http_5xx_ratio", 0.1, "handler", "/v1/completions"), w("http_request_rate", 2, "handler", "/v1/completions"),
+		w("http_duration_mean", 0.5, "handler", "/metrics"), w("process_cpu_cores", 2.5), w("process_uptime", 10),
+		w("process_restarts", 0), w("self_check_inference", 0), w("self_check_decode", 0), w("self_check_requests", 0), w("self_check_step_tokens", 0),
+		w("slo_attainment", 0.8, "slo", "ttft_s"), w("slo_attainment", 0.9, "slo", "itl_s"),
+		bound("slo_attainment", 0.5, "slo", "e2e_s", "bound", "lower"), bound("slo_attainment", 0.9, "slo", "e2e_s", "bound",
+			"upper"), bound("goodput_share", 0.3, "bound", "lower"), bound("goodput_share", 0.8, "bound", "upper"),
 		bound("request_goodput", 0.6, "bound", "lower"), bound("request_goodput", 1.6, "bound", "upper"),
 		bound("token_goodput", 30, "bound", "lower"), bound("token_goodput", 80, "bound", "upper"),
 	}
@@ -207,7 +208,8 @@ func TestVLLMFormulas(t *testing.T) {
 		}
 	}
 	estimate := d.one("slo_attainment", "slo", "e2e_s")
-	if estimate == nil || estimate.Status != catalog.Estimate || !close(estimate.Value, 0.7) || !slices.Contains(estimate.Flags, "not_a_bound") {
+	if estimate == nil || estimate.Status != catalog.Estimate || !close(estimate.Value, 0.7) ||
+		!slices.Contains(estimate.Flags, "not_a_bound") {
 		t.Errorf("1.5 s lies in (1, 2], of 10 to 18 of 20: %+v", estimate)
 	}
 	for i := range d.list {
@@ -258,7 +260,8 @@ func TestVLLMIdle(t *testing.T) {
 		}
 	}
 	d := derived{t, vllmCatalog(t).Derive(vllmStretch(gains), catalog.Window)}
-	zero := []string{"request_rate", "output_tok_s", "steps_per_s", "running_mean", "waiting_peak", "kv_usage_mean", "time_kv_above_90",
+	zero := []string{"request_rate", "output_tok_s", "steps_per_s", "running_mean", "waiting_peak", "kv_usage_mean",
+		"time_kv_above_90",
 		"concurrency_little", "engine_busy_share", "kv_tokens_used_mean", "spec_waste", "tflops_per_gpu", "process_cpu_cores"}
 	for _, name := range zero {
 		d.want(name, "ok", 0)
@@ -276,7 +279,8 @@ func TestVLLMIdle(t *testing.T) {
 			t.Errorf("%s divides by zero: %+v", q.Name, q)
 		}
 	}
-	for _, name := range []string{"prefix_hit_ratio", "e2e_mean", "queue_share_e2e", "spec_mean_acceptance_length", "mean_step_time", "self_check_requests",
+	for _, name := range []string{"prefix_hit_ratio", "e2e_mean", "queue_share_e2e", "spec_mean_acceptance_length",
+		"mean_step_time", "self_check_requests",
 		"slo_attainment", "goodput_share"} {
 		d.want(name, "zero_denominator", 0)
 	}
@@ -290,8 +294,10 @@ func TestVLLMResets(t *testing.T) {
 			g.Resets = 1
 		}
 	}
-	gauges := []string{"running_mean", "running_peak", "waiting_mean", "waiting_peak", "time_waiting", "kv_usage_mean", "kv_usage_peak", "time_kv_above_90",
-		"kv_tokens_used_mean", "kv_capacity_requests", "wait_reason_share", "process_uptime", "process_restarts", "engine_busy_share"}
+	gauges := []string{"running_mean", "running_peak", "waiting_mean", "waiting_peak", "time_waiting", "kv_usage_mean",
+		"kv_usage_peak", "time_kv_above_90",
+		"kv_tokens_used_mean", "kv_capacity_requests", "wait_reason_share", "process_uptime", "process_restarts",
+		"engine_busy_share"}
 	for _, d := range vllmCatalog(t).Derive(vllmStretch(gains), catalog.Window) {
 		if d.Status == catalog.OK && !slices.Contains(gauges, d.Name) {
 			t.Errorf("%s hides the restart", d.Name)

@@ -30,11 +30,13 @@ func showCaveats(t *testing.T, profiles ...string) shownCaveats {
 	t.Chdir(t.TempDir())
 	var targets []simulatedTarget
 	for i, p := range profiles {
-		targets = append(targets, simulatedTarget{name: p, profile: p, options: simulate.Options{Rate: 8, Seed: uint64(i) + 1}})
+		targets = append(targets, simulatedTarget{name: p, profile: p,
+			options: simulate.Options{Rate: 8, Seed: uint64(i) + 1}})
 	}
 	recordSimulated(t, "run1", targets, 30*time.Second, time.Minute)
 	var out, talk bytes.Buffer
-	if code := run(context.Background(), []string{"show", "run1", "--format", "json"}, stdio{nil, &out, &talk}); code != exitDone {
+	if code := run(context.Background(), []string{"show", "run1", "--format", "json"},
+		stdio{nil, &out, &talk}); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, talk.String())
 	}
 	var doc shownCaveats
@@ -61,12 +63,14 @@ func TestCaveatsBesideRows(t *testing.T) {
 				told = append(told, n.Letter)
 				continue
 			}
-			about := slices.ContainsFunc(slices.Concat(doc.Quantities, doc.Latencies), func(row struct{ Canonical string }) bool {
-				return slices.ContainsFunc(catalog.Packs(), func(p catalog.Pack) bool {
-					own := catalog.Quantity{ID: row.Canonical, Engine: p.Name}.Caveats()
-					return p.Title == n.Engine && slices.ContainsFunc(own, func(c catalog.Caveat) bool { return c.Letter == n.Letter })
+			about := slices.ContainsFunc(slices.Concat(doc.Quantities, doc.Latencies),
+				func(row struct{ Canonical string }) bool {
+					return slices.ContainsFunc(catalog.Packs(), func(p catalog.Pack) bool {
+						own := catalog.Quantity{ID: row.Canonical, Engine: p.Name}.Caveats()
+						return p.Title == n.Engine && slices.ContainsFunc(own,
+							func(c catalog.Caveat) bool { return c.Letter == n.Letter })
+					})
 				})
-			})
 			if !about {
 				t.Errorf("%s: caveat %s is about no row", n.Engine, n.Letter)
 			}
@@ -83,7 +87,8 @@ func TestCaveatsBesideRows(t *testing.T) {
 		for _, row := range doc.CrossEngine {
 			rows[row.Canonical] = strings.Join(row.Notes, " ")
 		}
-		for id, want := range map[string]string{"tpot_mean_s": "i", "tpot_s p50": "c i", "tpot_s p99": "c i", "e2e_s p50": "c",
+		for id, want := range map[string]string{"tpot_mean_s": "i", "tpot_s p50": "c i", "tpot_s p99": "c i",
+			"e2e_s p50":    "c",
 			"output_tok_s": "d", "input_tok_s": "d", "request_rate": "g", "queue_mean_s": ""} {
 			if got, ok := rows[id]; !ok || got != want {
 				t.Errorf("row %s: caveats %q (there: %v), want %q", id, got, ok, want)
@@ -95,7 +100,8 @@ func TestCaveatsBesideRows(t *testing.T) {
 			}
 		}
 	})
-	for _, pair := range [][]string{{"vllm", "trtllm"}, {"sglang", "vllm"}, {"dynamo", "dynamo-worker"}, {"llamacpp", "tgi", "vllm-omni"}} {
+	for _, pair := range [][]string{{"vllm", "trtllm"}, {"sglang", "vllm"}, {"dynamo", "dynamo-worker"},
+		{"llamacpp", "tgi", "vllm-omni"}} {
 		t.Run(strings.Join(pair, " and "), func(t *testing.T) { check(t, showCaveats(t, pair...)) })
 	}
 }
