@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -80,7 +81,9 @@ func someValue(column int, v parquet.Value) parquet.Value { return v.Level(0, 1,
 // noValue is the null of an optional column.
 func noValue(column int) parquet.Value { return parquet.Value{}.Level(0, 0, column) }
 
-func textValue(s string) parquet.Value { return parquet.ByteArrayValue([]byte(validText(s))) }
+func textValue(s string) parquet.Value {
+	return parquet.ByteArrayValue([]byte(parquetwriter.ValidText(s)))
+}
 
 // optionalText is null when s is empty.
 func optionalText(column int, s string) parquet.Value {

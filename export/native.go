@@ -2,6 +2,7 @@ package export
 
 import (
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -81,22 +82,22 @@ func (g *nativeGain) since(i int) (float64, bool) {
 
 // nativeRows appends the buckets of the present sample of a native histogram,
 // what is at or below each bound of what was gained, and returns their number.
-func (f *aiperfFiller) nativeRows(out *tableGroup) int {
+func (f *aiperfFiller) nativeRows(out *parquetwriter.Group) int {
 	l, total := f.layout, f.native.gain.Gain
-	le, bucket := out.columns[l.le], out.columns[l.bucket]
+	le, bucket := out.Columns[l.le], out.Columns[l.bucket]
 	edges := total.Spans.Edges()
 	for i, n := range total.Spans.Below(edges) {
-		le.run(le.text(boundText(&normalize.Bucket{Upper: edges[i]})), 1)
-		bucket.add(n)
+		le.Run(le.Text(boundText(&normalize.Bucket{Upper: edges[i]})), 1)
+		bucket.Add(n)
 	}
 	all := 0.0
 	for i := range total.Spans {
 		all += total.Spans[i].Count
 	}
-	le.run(le.text("+Inf"), 1)
-	bucket.add(all)
+	le.Run(le.Text("+Inf"), 1)
+	bucket.Add(all)
 	n := len(edges) + 1
-	out.columns[l.sum].repeat(max(total.Sum, 0), n)
-	out.columns[l.count].repeat(total.Count, n)
+	out.Columns[l.sum].Repeat(max(total.Sum, 0), n)
+	out.Columns[l.count].Repeat(total.Count, n)
 	return n
 }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -104,7 +105,7 @@ const (
 // aiperfLayout is the table in AIPerf's form.
 type aiperfLayout struct {
 	run     *summary.Run
-	columns []tableColumn
+	columns []parquetwriter.Column
 	labels  map[string]int            // column of a label
 	metrics []map[int]*summary.Metric // by endpoint, then series
 
@@ -126,7 +127,7 @@ func newAIPerfLayout(r *summary.Run) *aiperfLayout {
 			}
 			l.metrics[s.Endpoint][s.Index] = m
 			for name := range s.Labels.All() {
-				names[validText(name)] = true
+				names[parquetwriter.ValidText(name)] = true
 			}
 		}
 	}
@@ -139,23 +140,23 @@ func newAIPerfLayout(r *summary.Run) *aiperfLayout {
 
 // arrange lays out the columns: fixed, labels by name, values.
 func (l *aiperfLayout) arrange(names map[string]bool) {
-	add := func(c tableColumn) int {
+	add := func(c parquetwriter.Column) int {
 		l.columns = append(l.columns, c)
 		return len(l.columns) - 1
 	}
 	for _, name := range aiperfFixed[:aiperfTime] {
-		add(textColumn(name))
+		add(parquetwriter.Text(name))
 	}
-	l.columns[aiperfURL].bounds, l.columns[aiperfName].bounds = true, true
-	add(wholeColumn("timestamp_ns"))
-	for _, name := range sortedKeys(names) {
-		l.labels[name] = add(textColumn(name))
+	l.columns[aiperfURL].Bounds, l.columns[aiperfName].Bounds = true, true
+	add(parquetwriter.Whole("timestamp_ns"))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		l.labels[name] = add(parquetwriter.Text(name))
 	}
-	l.value = add(doubleColumn("value"))
-	l.sum = add(doubleColumn("sum"))
-	l.count = add(doubleColumn("count"))
-	l.le = add(textColumn("bucket_le"))
-	l.bucket = add(doubleColumn("bucket_count"))
+	l.value = add(parquetwriter.Double("value"))
+	l.sum = add(parquetwriter.Double("sum"))
+	l.count = add(parquetwriter.Double("count"))
+	l.le = add(parquetwriter.Text("bucket_le"))
+	l.bucket = add(parquetwriter.Double("bucket_count"))
 }
 
 func (l *aiperfLayout) keep(endpoint, series int) bool {
@@ -202,15 +203,3 @@ func (l *aiperfLayout) rows(st *column.Batch, series int) int {
 }
 
 func (l *aiperfLayout) filler() tableFiller { return &aiperfFiller{layout: l} }
-
-// validText makes a text fit for a Parquet string, which is UTF-8.
-func validText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func aiperfFooter(r *summary.Run, l *aiperfLayout) map[string]string {
 		urls = append(urls, e.URL)
 	}
 	slices.Sort(urls)
-	labels := sortedKeys(l.labels)
+	labels := slices.Sorted(maps.Keys(l.labels))
 	series, types := countSeries(r)
 	return map[string]string{
 		"aiperf.schema_version":             "1.0",

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -39,7 +40,7 @@ func (r reference) delta(c *column.Cursor) float64 {
 
 // fill appends the rows of a series. A sample with a value that is not finite is
 // no sample, for a histogram as a whole.
-func (f *aiperfFiller) fill(out *tableGroup, st *column.Batch, series int, from, to int32) {
+func (f *aiperfFiller) fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	typ := st.Schema.FamilyOf(series).Type
 	f.begin(out, st, series)
 	first, _ := f.layout.polls(st)
@@ -65,18 +66,18 @@ func (f *aiperfFiller) fill(out *tableGroup, st *column.Batch, series int, from,
 		case typ == metric.Histogram:
 			n = f.histogram(out)
 		case typ == metric.Counter:
-			out.columns[f.layout.value].add(f.ref[0].delta(&f.reader.Cursors[0]))
+			out.Columns[f.layout.value].Add(f.ref[0].delta(&f.reader.Cursors[0]))
 		default:
-			out.columns[f.layout.value].add(f.reader.Cursors[0].Value())
+			out.Columns[f.layout.value].Add(f.reader.Cursors[0].Value())
 		}
-		out.columns[aiperfTime].run(uint64(st.Times[f.reader.Poll]), n)
+		out.Columns[aiperfTime].Run(uint64(st.Times[f.reader.Poll]), n)
 		rows += n
 	}
 	f.constants(out, st, series, rows)
 }
 
 // begin prepares what all rows of a series share.
-func (f *aiperfFiller) begin(out *tableGroup, st *column.Batch, series int) {
+func (f *aiperfFiller) begin(out *parquetwriter.Group, st *column.Batch, series int) {
 	family := st.Schema.FamilyOf(series)
 	f.slots, f.les, f.roles = column.SamplesOf(f.slots, st.Schema, series), f.les[:0], f.roles[:0]
 	kept := f.slots[:0]
@@ -87,7 +88,7 @@ func (f *aiperfFiller) begin(out *tableGroup, st *column.Batch, series int) {
 		}
 		le := uint64(0)
 		if slot.Role == metric.RoleBucket {
-			le = out.columns[f.layout.le].text(slot.Text)
+			le = out.Columns[f.layout.le].Text(slot.Text)
 		}
 		kept, f.roles, f.les = append(kept, id), append(f.roles, slot.Role), append(f.les, le)
 	}
@@ -98,12 +99,12 @@ func (f *aiperfFiller) begin(out *tableGroup, st *column.Batch, series int) {
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *aiperfFiller) constants(out *tableGroup, st *column.Batch, series, rows int) {
+func (f *aiperfFiller) constants(out *parquetwriter.Group, st *column.Batch, series, rows int) {
 	if rows == 0 {
 		return
 	}
 	l, family := f.layout, st.Schema.FamilyOf(series)
-	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
+	text := func(column int, s string) { out.Columns[column].Run(out.Columns[column].Text(s), rows) }
 	text(aiperfURL, l.run.Endpoints[st.Endpoint].URL)
 	text(aiperfName, family.Name)
 	text(aiperfType, family.Type.String())
@@ -112,13 +113,13 @@ func (f *aiperfFiller) constants(out *tableGroup, st *column.Batch, series, rows
 		text(aiperfUnit, unit)
 	}
 	for name, value := range st.Schema.Series[series].Labels.All() {
-		if column, ok := l.labels[validText(name)]; ok {
+		if column, ok := l.labels[parquetwriter.ValidText(name)]; ok {
 			text(column, value)
 		}
 	}
-	total := out.columns[aiperfTime].rows
-	for _, c := range out.columns {
-		c.null(total - c.rows)
+	total := out.Columns[aiperfTime].Rows
+	for _, c := range out.Columns {
+		c.Null(total - c.Rows)
 	}
 }
 
@@ -164,9 +165,9 @@ func (f *aiperfFiller) since(i int) float64 {
 }
 
 // histogram appends the buckets of a sample and returns their number.
-func (f *aiperfFiller) histogram(out *tableGroup) int {
+func (f *aiperfFiller) histogram(out *parquetwriter.Group) int {
 	l := f.layout
-	le, bucket := out.columns[l.le], out.columns[l.bucket]
+	le, bucket := out.Columns[l.le], out.Columns[l.bucket]
 	n, sum, count := 0, 0.0, 0.0
 	for i, role := range f.roles {
 		switch {
@@ -175,12 +176,12 @@ func (f *aiperfFiller) histogram(out *tableGroup) int {
 		case role == metric.RoleCount:
 			count = f.since(i)
 		case f.reader.Cursors[i].Present:
-			le.run(f.les[i], 1)
-			bucket.add(f.since(i))
+			le.Run(f.les[i], 1)
+			bucket.Add(f.since(i))
 			n++
 		}
 	}
-	out.columns[l.sum].repeat(sum, n)
-	out.columns[l.count].repeat(count, n)
+	out.Columns[l.sum].Repeat(sum, n)
+	out.Columns[l.count].Repeat(count, n)
 	return n
 }

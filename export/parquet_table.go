@@ -7,10 +7,8 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/parquet-go/parquet-go/compress/zstd"
-	"github.com/parquet-go/parquet-go/format"
-
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 )
 
 // The bounds of a table in memory and on disk. None depends on the machine, so
@@ -33,17 +31,17 @@ type tableLayout interface {
 
 // tableFiller appends the rows of the samples from <= poll < to of a series.
 type tableFiller interface {
-	fill(out *tableGroup, st *column.Batch, series int, from, to int32)
+	fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32)
 }
 
 // table writes the series of sources as one Parquet file.
 type table struct {
-	columns   []tableColumn
+	columns   []parquetwriter.Column
 	layout    tableLayout
 	sources   []*column.Source
 	createdBy string
-	metadata  map[string]string      // key and value in the footer
-	sorting   []format.SortingColumn // that rows are sorted by
+	metadata  map[string]string // key and value in the footer
+	sorting   []int             // columns that rows are sorted by
 
 	budget    int // 0: tableBudget
 	groupRows int // 0: tableGroupRows
@@ -56,15 +54,14 @@ type table struct {
 // is turned round, then written by several workers while the next round is read.
 func (t *table) write(ctx context.Context, out io.Writer) error {
 	t.defaults()
-	file := newTableFile(out, t.columns, t.createdBy, t.metadata)
-	file.sorting = t.sorting
-	if err := file.begin(); err != nil {
+	file := parquetwriter.New(out, t.columns, t.createdBy, t.metadata)
+	file.SortedBy(t.sorting...)
+	if err := file.Begin(); err != nil {
 		return err
 	}
-	codec := &zstd.Codec{Level: zstd.SpeedDefault}
-	groups := make([]*tableGroup, t.workers)
+	groups := make([]*parquetwriter.Group, t.workers)
 	for i := range groups {
-		groups[i] = newTableGroup(t.columns, codec)
+		groups[i] = parquetwriter.NewGroup(t.columns)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -83,7 +80,7 @@ func (t *table) write(ctx context.Context, out io.Writer) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return file.end()
+	return file.End()
 }
 
 // tableRound is what is held of the recording at a time.
@@ -202,7 +199,7 @@ func (t *table) each(stripes []*column.Batch, visit func(st *column.Batch, serie
 
 // writeRound writes row groups in parallel and commits them in order: a worker
 // that is done with a group waits for the group before it.
-func (t *table) writeRound(ctx context.Context, file *tableFile, groups []*tableGroup, pieces [][]tablePiece) error {
+func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups []*parquetwriter.Group, pieces [][]tablePiece) error {
 	turns := make([]chan struct{}, len(pieces)+1)
 	for i := range turns {
 		turns[i] = make(chan struct{})
@@ -221,7 +218,7 @@ func (t *table) writeRound(ctx context.Context, file *tableFile, groups []*table
 				err := fillGroup(ctx, filler, group, pieces[i])
 				<-turns[i]
 				if err == nil && ctx.Err() == nil {
-					err = file.commit(group)
+					err = file.Commit(group)
 				}
 				if err != nil {
 					failed.Do(func() { errs[i] = err })
@@ -235,8 +232,8 @@ func (t *table) writeRound(ctx context.Context, file *tableFile, groups []*table
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
-func fillGroup(ctx context.Context, f tableFiller, group *tableGroup, pieces []tablePiece) error {
-	group.reset()
+func fillGroup(ctx context.Context, f tableFiller, group *parquetwriter.Group, pieces []tablePiece) error {
+	group.Reset()
 	for _, p := range pieces {
 		for series := p.series; series < p.end; series++ {
 			if err := ctx.Err(); err != nil {
@@ -245,5 +242,5 @@ func fillGroup(ctx context.Context, f tableFiller, group *tableGroup, pieces []t
 			f.fill(group, p.st, series, p.from, p.to)
 		}
 	}
-	return group.finish()
+	return group.Finish()
 }

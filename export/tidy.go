@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go/format"
-
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -65,7 +64,7 @@ func newTidyTable(r *summary.Run, recs []Recording) *table {
 	l := newTidyLayout(r)
 	return &table{columns: tidyColumns(), layout: l, sources: stripeSources(recs, func(int, int) bool { return true }), createdBy: createdBy(r),
 		metadata: map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
-		sorting:  []format.SortingColumn{{ColumnIdx: tidySeries}, {ColumnIdx: tidyTimeNS}}}
+		sorting:  []int{tidySeries, tidyTimeNS}}
 }
 
 // The leaves of the tidy layout.
@@ -94,16 +93,16 @@ const (
 	tidyLeaves
 )
 
-func tidyColumns() []tableColumn {
-	metric, instant, exact := textColumn("metric_name").bounded(), wholeColumn("timestamp"), wholeColumn("value_uint64")
-	metric.bloom = true
-	instant.logical = &format.TimestampType{Unit: format.TimeUnit{Value: &format.NanoSeconds{}}}
-	exact.logical, exact.bounds = &format.IntType{BitWidth: 64}, false
-	columns := []tableColumn{wholeColumn("series_id"), textColumn("endpoint_url").bounded(), textColumn("endpoint_name"), metric, textColumn("metric_type"),
-		textColumn("unit")}
-	columns = append(columns, mapColumns("labels")...)
-	return append(columns, instant, wholeColumn("timestamp_ns"), textColumn("phase"), flagColumn("in_window"), textColumn("component"),
-		steadyColumn("le"), steadyColumn("above"), textColumn("le_text"), steadyColumn("quantile"), doubleColumn("value"), exact, doubleColumn("delta"), wholeColumn("sample_ms"))
+func tidyColumns() []parquetwriter.Column {
+	text, whole, steady, double := parquetwriter.Text, parquetwriter.Whole, parquetwriter.Steady, parquetwriter.Double
+	columns := []parquetwriter.Column{whole("series_id"), text("endpoint_url"), text("endpoint_name"), text("metric_name"),
+		text("metric_type"), text("unit")}
+	columns = append(columns, parquetwriter.Map("labels")...)
+	columns = append(columns, parquetwriter.Time("timestamp"), whole("timestamp_ns"), text("phase"),
+		parquetwriter.Flag("in_window"), text("component"), steady("le"), steady("above"), text("le_text"),
+		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("delta"), whole("sample_ms"))
+	columns[tidyURL].Bounds, columns[tidyMetric].Bounds, columns[tidyMetric].Bloom = true, true, true
+	return columns
 }
 
 // tidyLayout is the table of everything.

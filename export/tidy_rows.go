@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -28,7 +29,7 @@ type tidyPart struct {
 }
 
 // fill appends the rows of a series.
-func (f *tidyFiller) fill(out *tableGroup, st *column.Batch, series int, from, to int32) {
+func (f *tidyFiller) fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	e := &f.layout.run.Endpoints[st.Endpoint]
 	f.begin(out, st, series)
 	counted, rows := f.gain.cumulative(), 0
@@ -56,7 +57,7 @@ func before(times []int64, poll int32) int64 {
 }
 
 // begin prepares what all rows of a series share.
-func (f *tidyFiller) begin(out *tableGroup, st *column.Batch, series int) {
+func (f *tidyFiller) begin(out *parquetwriter.Group, st *column.Batch, series int) {
 	f.slots, f.parts = column.SamplesOf(f.slots, st.Schema, series), f.parts[:0]
 	f.gain.begin(st.Schema.FamilyOf(series).Type)
 	for _, id := range f.slots {
@@ -64,10 +65,10 @@ func (f *tidyFiller) begin(out *tableGroup, st *column.Batch, series int) {
 		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
 		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
 		if !slot.Role.Metadata() {
-			p.component = out.columns[tidyComponent].text(slot.Role.String())
+			p.component = out.Columns[tidyComponent].Text(slot.Role.String())
 		}
 		if slot.Role == metric.RoleBucket {
-			p.leText = out.columns[tidyLEText].text(slot.Text)
+			p.leText = out.Columns[tidyLEText].Text(slot.Text)
 		}
 		f.parts = append(f.parts, p)
 	}
@@ -76,13 +77,13 @@ func (f *tidyFiller) begin(out *tableGroup, st *column.Batch, series int) {
 }
 
 // constants fills the columns in which all rows of the series are the same.
-func (f *tidyFiller) constants(out *tableGroup, st *column.Batch, series, rows int) {
+func (f *tidyFiller) constants(out *parquetwriter.Group, st *column.Batch, series, rows int) {
 	if rows == 0 {
 		return
 	}
 	e, family := &f.layout.run.Endpoints[st.Endpoint], st.Schema.FamilyOf(series)
-	out.columns[tidySeries].run(uint64(st.FirstID+int64(series)), rows)
-	text := func(column int, s string) { out.columns[column].run(out.columns[column].text(s), rows) }
+	out.Columns[tidySeries].Run(uint64(st.FirstID+int64(series)), rows)
+	text := func(column int, s string) { out.Columns[column].Run(out.Columns[column].Text(s), rows) }
 	optional := func(column int, s string) {
 		if s != "" {
 			text(column, s)
@@ -95,14 +96,14 @@ func (f *tidyFiller) constants(out *tableGroup, st *column.Batch, series, rows i
 	optional(tidyUnit, f.layout.unit(family))
 	f.keys, f.values = f.keys[:0], f.values[:0]
 	for name, value := range st.Schema.Series[series].Labels.All() {
-		f.keys = append(f.keys, out.columns[tidyLabelKey].text(name))
-		f.values = append(f.values, out.columns[tidyLabelValue].text(value))
+		f.keys = append(f.keys, out.Columns[tidyLabelKey].Text(name))
+		f.values = append(f.values, out.Columns[tidyLabelValue].Text(value))
 	}
-	out.columns[tidyLabelKey].list(f.keys, rows)
-	out.columns[tidyLabelValue].list(f.values, rows)
-	total := out.columns[tidySeries].rows
-	for _, c := range out.columns {
-		c.null(total - c.rows)
+	out.Columns[tidyLabelKey].List(f.keys, rows)
+	out.Columns[tidyLabelValue].List(f.values, rows)
+	total := out.Columns[tidySeries].Rows
+	for _, c := range out.Columns {
+		c.Null(total - c.Rows)
 	}
 }
 
@@ -120,7 +121,7 @@ func (f *tidyFiller) finite() bool {
 
 // sample appends the rows of one sample, less the constant columns, and returns
 // their number.
-func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int {
+func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains bool) int {
 	n, own := 0, -1.0
 	for i := range f.reader.Cursors {
 		c, p := &f.reader.Cursors[i], &f.parts[i]
@@ -132,20 +133,20 @@ func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int
 		}
 		n++
 		f.bound(out, p)
-		out.columns[tidyValue].add(c.Value())
+		out.Columns[tidyValue].Add(c.Value())
 		if c.Integer {
-			out.columns[tidyUint].run(c.Bits, 1)
+			out.Columns[tidyUint].Run(c.Bits, 1)
 		} else {
-			out.columns[tidyUint].null(1)
+			out.Columns[tidyUint].Null(1)
 		}
 		d, ok := f.gain.since(i, c)
 		if f.native.on {
 			d, ok = f.native.since(i)
 		}
 		if gains && ok {
-			out.columns[tidyDelta].add(d)
+			out.Columns[tidyDelta].Add(d)
 		} else {
-			out.columns[tidyDelta].null(1)
+			out.Columns[tidyDelta].Null(1)
 		}
 	}
 	phase := f.layout.phaseAt(at)
@@ -153,49 +154,49 @@ func (f *tidyFiller) sample(out *tableGroup, at int64, inWindow, gains bool) int
 		phase = f.layout.run.Window.Phase // the final scrape
 	}
 	if phase == "" {
-		out.columns[tidyPhase].null(n)
+		out.Columns[tidyPhase].Null(n)
 	} else {
-		out.columns[tidyPhase].run(out.columns[tidyPhase].text(phase), n)
+		out.Columns[tidyPhase].Run(out.Columns[tidyPhase].Text(phase), n)
 	}
 	if own >= 0 && own < 1<<62 {
-		out.columns[tidySampleMS].run(uint64(own), n)
+		out.Columns[tidySampleMS].Run(uint64(own), n)
 	} else {
-		out.columns[tidySampleMS].null(n)
+		out.Columns[tidySampleMS].Null(n)
 	}
 	flag := uint64(0)
 	if inWindow {
 		flag = 1
 	}
-	out.columns[tidyInWindow].run(flag, n)
-	out.columns[tidyTime].run(uint64(at), n)
-	out.columns[tidyTimeNS].run(uint64(at), n)
+	out.Columns[tidyInWindow].Run(flag, n)
+	out.Columns[tidyTime].Run(uint64(at), n)
+	out.Columns[tidyTimeNS].Run(uint64(at), n)
 	return n
 }
 
 // bound fills the columns that tell the numbers of a sample apart.
-func (f *tidyFiller) bound(out *tableGroup, p *tidyPart) {
-	out.columns[tidyComponent].run(p.component, 1)
-	le, text, quantile := out.columns[tidyLE], out.columns[tidyLEText], out.columns[tidyQuantile]
+func (f *tidyFiller) bound(out *parquetwriter.Group, p *tidyPart) {
+	out.Columns[tidyComponent].Run(p.component, 1)
+	le, text, quantile := out.Columns[tidyLE], out.Columns[tidyLEText], out.Columns[tidyQuantile]
 	if p.role == metric.RoleNative {
-		out.columns[tidyAbove].run(p.above, 1)
-		le.run(p.bound, 1)
-		text.null(1)
-		quantile.null(1)
+		out.Columns[tidyAbove].Run(p.above, 1)
+		le.Run(p.bound, 1)
+		text.Null(1)
+		quantile.Null(1)
 		return
 	}
-	out.columns[tidyAbove].null(1)
+	out.Columns[tidyAbove].Null(1)
 	switch p.role {
 	case metric.RoleBucket:
-		le.run(p.bound, 1)
-		text.run(p.leText, 1)
-		quantile.null(1)
+		le.Run(p.bound, 1)
+		text.Run(p.leText, 1)
+		quantile.Null(1)
 	case metric.RoleQuantile:
-		le.null(1)
-		text.null(1)
-		quantile.run(p.bound, 1)
+		le.Null(1)
+		text.Null(1)
+		quantile.Run(p.bound, 1)
 	default:
-		le.null(1)
-		text.null(1)
-		quantile.null(1)
+		le.Null(1)
+		text.Null(1)
+		quantile.Null(1)
 	}
 }

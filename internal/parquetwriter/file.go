@@ -1,20 +1,20 @@
-package export
+package parquetwriter
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// tableFile writes row groups and the footer of a Parquet file. The library
-// knows the encodings and the footer; its own way from rows to pages, which looks
-// up each value of a constant column, takes ten times as long.
-type tableFile struct {
+// File writes row groups and the footer of a Parquet file.
+type File struct {
 	w       io.Writer
 	offset  int64
 	meta    format.FileMetaData
@@ -23,9 +23,17 @@ type tableFile struct {
 
 const parquetMagic = "PAR1"
 
-func newTableFile(w io.Writer, columns []tableColumn, createdBy string, metadata map[string]string) *tableFile {
-	f := &tableFile{w: w, meta: format.FileMetaData{Version: 1, Schema: schemaOf(columns), CreatedBy: createdBy}}
-	for _, key := range sortedKeys(metadata) {
+// SortedBy has the footer say which columns the rows are sorted by.
+func (f *File) SortedBy(columns ...int) {
+	for _, c := range columns {
+		f.sorting = append(f.sorting, format.SortingColumn{ColumnIdx: int32(c)})
+	}
+}
+
+// New makes a file of these columns, whose footer has the metadata.
+func New(w io.Writer, columns []Column, createdBy string, metadata map[string]string) *File {
+	f := &File{w: w, meta: format.FileMetaData{Version: 1, Schema: schemaOf(columns), CreatedBy: createdBy}}
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		f.meta.KeyValueMetadata = append(f.meta.KeyValueMetadata, format.KeyValue{Key: key, Value: metadata[key]})
 	}
 	for range columns {
@@ -34,21 +42,22 @@ func newTableFile(w io.Writer, columns []tableColumn, createdBy string, metadata
 	return f
 }
 
-func (f *tableFile) write(b []byte) error {
+func (f *File) write(b []byte) error {
 	n, err := f.w.Write(b)
 	f.offset += int64(n)
 	return err
 }
 
-func (f *tableFile) begin() error { return f.write([]byte(parquetMagic)) }
+// Begin writes the mark that the file begins with.
+func (f *File) Begin() error { return f.write([]byte(parquetMagic)) }
 
-// commit writes a finished row group.
-func (f *tableFile) commit(g *tableGroup) error {
-	group := format.RowGroup{NumRows: int64(g.columns[0].rows), SortingColumns: f.sorting, FileOffset: f.offset, Ordinal: int16(len(f.meta.RowGroups))}
+// Commit writes a finished row group.
+func (f *File) Commit(g *Group) error {
+	group := format.RowGroup{NumRows: int64(g.Columns[0].Rows), SortingColumns: f.sorting, FileOffset: f.offset, Ordinal: int16(len(f.meta.RowGroups))}
 	if group.NumRows == 0 {
 		return nil
 	}
-	for _, c := range g.columns {
+	for _, c := range g.Columns {
 		meta := c.meta
 		if meta.DataPageOffset > 0 {
 			meta.DictionaryPageOffset = f.offset
@@ -70,8 +79,8 @@ func (f *tableFile) commit(g *tableGroup) error {
 }
 
 // filters writes the Bloom filters of a row group.
-func (f *tableFile) filters(g *tableGroup, group *format.RowGroup) error {
-	for i, c := range g.columns {
+func (f *File) filters(g *Group, group *format.RowGroup) error {
+	for i, c := range g.Columns {
 		b, err := c.filter()
 		if err == nil && len(b) > 0 {
 			group.Columns[i].MetaData.BloomFilterOffset, group.Columns[i].MetaData.BloomFilterLength = f.offset, int32(len(b))
@@ -84,8 +93,8 @@ func (f *tableFile) filters(g *tableGroup, group *format.RowGroup) error {
 	return nil
 }
 
-// end writes the footer.
-func (f *tableFile) end() error {
+// End writes the footer.
+func (f *File) End() error {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), &f.meta)
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
@@ -94,35 +103,37 @@ func (f *tableFile) end() error {
 	return f.write(append(b, parquetMagic...))
 }
 
-// tableGroup is a row group that is being filled.
-type tableGroup struct{ columns []*chunk }
+// Group is a row group that is being filled.
+type Group struct{ Columns []*Chunk }
 
-func newTableGroup(columns []tableColumn, codec *zstd.Codec) *tableGroup {
-	g := &tableGroup{}
+// NewGroup makes an empty row group.
+func NewGroup(columns []Column) *Group {
+	g, codec := &Group{}, &zstd.Codec{Level: zstd.SpeedDefault}
 	for i := range columns {
-		g.columns = append(g.columns, &chunk{column: &columns[i], codec: codec, texts: map[string]uint64{}, numbers: map[uint64]uint64{}})
+		g.Columns = append(g.Columns, &Chunk{column: &columns[i], codec: codec, texts: map[string]uint64{}, numbers: map[uint64]uint64{}})
 	}
-	g.reset()
+	g.Reset()
 	return g
 }
 
-func (g *tableGroup) reset() {
-	for _, c := range g.columns {
+// Reset empties the row group.
+func (g *Group) Reset() {
+	for _, c := range g.Columns {
 		c.reset()
 	}
 }
 
-// finish makes the row group ready to be written. Columns of unequal length would
+// Finish makes the row group ready to be written. Columns of unequal length would
 // make a file that opens and is wrong, so they are an error here.
-func (g *tableGroup) finish() error {
-	first := g.columns[0]
-	for _, c := range g.columns {
+func (g *Group) Finish() error {
+	first := g.Columns[0]
+	for _, c := range g.Columns {
 		c.finish()
 		if c.err != nil {
 			return fmt.Errorf("write column %s: %w", c.column.path[0], c.err)
 		}
-		if c.rows != first.rows {
-			return fmt.Errorf("write column %s: %d rows where %s has %d", c.column.path[0], c.rows, first.column.path[0], first.rows)
+		if c.Rows != first.Rows {
+			return fmt.Errorf("write column %s: %d rows where %s has %d", c.column.path[0], c.Rows, first.column.path[0], first.Rows)
 		}
 	}
 	return nil

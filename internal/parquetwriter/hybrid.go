@@ -1,4 +1,4 @@
-package export
+package parquetwriter
 
 import "encoding/binary"
 

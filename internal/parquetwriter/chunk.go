@@ -1,9 +1,10 @@
-package export
+package parquetwriter
 
 import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/parquet-go/parquet-go/bloom"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -20,13 +21,13 @@ const (
 	dictEntries = 64 << 10
 )
 
-// chunk is a column of a row group while it is filled. It turns rows into pages,
+// Chunk is a column of a row group while it is filled. It turns rows into pages,
 // which are compressed at once, so that it holds one page of values and little more.
-type chunk struct {
-	column *tableColumn
+type Chunk struct {
+	column *Column
 	codec  *zstd.Codec
 
-	rows    int // of the chunk
+	Rows    int // of the chunk
 	entries int // of the chunk: rows, and in a map what they hold, at least one each
 	nulls   int // of the chunk
 	err     error
@@ -56,21 +57,21 @@ type chunk struct {
 }
 
 // reset begins a chunk.
-func (c *chunk) reset() {
+func (c *Chunk) reset() {
 	clear(c.texts)
 	clear(c.numbers)
-	*c = chunk{column: c.column, codec: c.codec, defined: c.defined[:0], repeated: c.repeated[:0], runs: c.runs[:0], doubles: c.doubles[:0],
+	*c = Chunk{column: c.column, codec: c.codec, defined: c.defined[:0], repeated: c.repeated[:0], runs: c.runs[:0], doubles: c.doubles[:0],
 		texts: c.texts, numbers: c.numbers, dict: c.dict[:0], low: math.MaxInt64, high: math.MinInt64, hashes: c.hashes[:0],
 		pages: c.pages[:0], raw: c.raw[:0], packed: c.packed[:0]}
 }
 
-// text returns the identity of a text for run and labels.
-func (c *chunk) text(s string) uint64 {
+// Text returns the identity of a text for run and labels.
+func (c *Chunk) Text(s string) uint64 {
 	id, ok := c.texts[s]
 	if ok {
 		return id
 	}
-	s = validText(s)
+	s = ValidText(s)
 	if id, ok = c.texts[s]; ok {
 		return id
 	}
@@ -81,14 +82,14 @@ func (c *chunk) text(s string) uint64 {
 		c.least, c.greatest = s, s
 	}
 	c.least, c.greatest = min(c.least, s), max(c.greatest, s)
-	if c.column.bloom {
+	if c.column.Bloom {
 		c.hashes = append(c.hashes, bloom.XXH64{}.Sum64([]byte(s)))
 	}
 	return id
 }
 
-// run appends n rows with a value: the identity of a text, the bits of a number.
-func (c *chunk) run(bits uint64, n int) {
+// Run appends n rows with a value: the identity of a text, the bits of a number.
+func (c *Chunk) Run(bits uint64, n int) {
 	if n == 0 {
 		return
 	}
@@ -99,8 +100,8 @@ func (c *chunk) run(bits uint64, n int) {
 	}
 }
 
-// add appends a row to a column that is split.
-func (c *chunk) add(v float64) {
+// Add appends a row to a column that is split.
+func (c *Chunk) Add(v float64) {
 	c.doubles = append(c.doubles, v)
 	c.level(1, 1)
 	if len(c.doubles) >= pageEntries {
@@ -108,8 +109,8 @@ func (c *chunk) add(v float64) {
 	}
 }
 
-// repeat appends n rows with a value to a column that is split.
-func (c *chunk) repeat(v float64, n int) {
+// Repeat appends n rows with a value to a column that is split.
+func (c *Chunk) Repeat(v float64, n int) {
 	for range n {
 		c.doubles = append(c.doubles, v)
 	}
@@ -119,25 +120,25 @@ func (c *chunk) repeat(v float64, n int) {
 	}
 }
 
-// null appends n rows without a value.
-func (c *chunk) null(n int) {
+// Null appends n rows without a value.
+func (c *Chunk) Null(n int) {
 	if n > 0 {
 		c.nulls += n
 		c.level(0, n)
 	}
 }
 
-func (c *chunk) level(level uint64, n int) {
+func (c *Chunk) level(level uint64, n int) {
 	c.defined = appendRun(c.defined, level, n)
-	c.rows += n
+	c.Rows += n
 	c.entries += n
 }
 
-// list appends n rows of a map, each with these texts.
-func (c *chunk) list(ids []uint64, n int) {
+// List appends n rows of a map, each with these texts.
+func (c *Chunk) List(ids []uint64, n int) {
 	if len(ids) == 0 {
 		c.repeated = appendRun(c.repeated, 0, n)
-		c.null(n)
+		c.Null(n)
 		return
 	}
 	for range n {
@@ -147,7 +148,7 @@ func (c *chunk) list(ids []uint64, n int) {
 		}
 		c.defined = appendRun(c.defined, 1, len(ids))
 		c.entries += len(ids)
-		c.rows++
+		c.Rows++
 		if len(c.runs) >= pageEntries || len(c.repeated) >= pageEntries {
 			c.endPage()
 		}
@@ -155,7 +156,7 @@ func (c *chunk) list(ids []uint64, n int) {
 }
 
 // endPage finishes the page.
-func (c *chunk) endPage() {
+func (c *Chunk) endPage() {
 	n := c.entries - c.paged
 	if n == 0 || c.err != nil {
 		return
@@ -182,7 +183,7 @@ func appendLevels(dst []byte, levels []run) []byte {
 }
 
 // appendValues appends the values of the page to raw and says how.
-func (c *chunk) appendValues() format.Encoding {
+func (c *Chunk) appendValues() format.Encoding {
 	switch {
 	case c.column.split:
 		c.appendDoubles()
@@ -194,7 +195,7 @@ func (c *chunk) appendValues() format.Encoding {
 		c.appendIndexes(len(c.texts))
 		return format.RLEDictionary
 	}
-	if c.column.bounds {
+	if c.column.Bounds {
 		for _, r := range c.runs {
 			c.low, c.high = min(c.low, int64(r.bits)), max(c.high, int64(r.bits))
 		}
@@ -208,7 +209,7 @@ func (c *chunk) appendValues() format.Encoding {
 
 // look replaces the numbers of the page by their places in the dictionary. When
 // they do not fit it changes nothing and the chunk goes on without a dictionary.
-func (c *chunk) look() bool {
+func (c *Chunk) look() bool {
 	known := len(c.numbers)
 	for i := 0; i < len(c.runs) && !c.plain; i++ {
 		bits := c.runs[i].bits
@@ -230,19 +231,19 @@ func (c *chunk) look() bool {
 	return true
 }
 
-func (c *chunk) appendIndexes(n int) {
+func (c *Chunk) appendIndexes(n int) {
 	width := max(1, bits.Len(uint(max(0, n-1))))
 	c.raw = appendHybrid(append(c.raw, byte(width)), c.runs, width)
 }
 
-func (c *chunk) appendDoubles() {
+func (c *Chunk) appendDoubles() {
 	var b []byte
 	b, c.err = new(bytestreamsplit.Encoding).EncodeDouble(c.packed[:0], c.doubles)
 	c.raw, c.packed = append(c.raw, b...), b
 }
 
 // appendPlain writes numbers out, as a column does whose dictionary grew too big.
-func (c *chunk) appendPlain() format.Encoding {
+func (c *Chunk) appendPlain() format.Encoding {
 	if c.column.physical == format.Double {
 		for _, r := range c.runs {
 			for range r.n {
@@ -264,7 +265,7 @@ func (c *chunk) appendPlain() format.Encoding {
 	return format.DeltaBinaryPacked
 }
 
-func (c *chunk) appendBits() {
+func (c *Chunk) appendBits() {
 	n := 0
 	for _, r := range c.runs {
 		for range r.n {
@@ -278,7 +279,7 @@ func (c *chunk) appendBits() {
 }
 
 // appendPage appends raw as a page.
-func (c *chunk) appendPage(dst []byte, h *format.PageHeader) []byte {
+func (c *Chunk) appendPage(dst []byte, h *format.PageHeader) []byte {
 	if c.err != nil {
 		return dst
 	}
@@ -296,7 +297,7 @@ func (c *chunk) appendPage(dst []byte, h *format.PageHeader) []byte {
 
 // finish ends the chunk. Offsets in meta count from the start of the chunk: the
 // page of the dictionary, if there is one, then the others.
-func (c *chunk) finish() {
+func (c *Chunk) finish() {
 	c.endPage()
 	c.meta = format.ColumnMetaData{Type: c.column.physical, PathInSchema: c.column.path, Codec: format.Zstd, NumValues: int64(c.entries),
 		Encoding: []format.Encoding{format.RLE}, Statistics: c.statistics()}
@@ -317,10 +318,10 @@ func (c *chunk) finish() {
 	c.meta.TotalUncompressedSize, c.meta.TotalCompressedSize = int64(c.uncompressed), int64(len(c.dict)+len(c.pages))
 }
 
-func (c *chunk) statistics() format.Statistics {
+func (c *Chunk) statistics() format.Statistics {
 	s := format.Statistics{NullCount: int64(c.nulls)}
 	switch {
-	case !c.column.bounds || c.nulls == c.entries:
+	case !c.column.Bounds || c.nulls == c.entries:
 	case c.column.physical == format.ByteArray:
 		s.MinValue, s.MaxValue = []byte(c.least), []byte(c.greatest)
 	default:
@@ -330,7 +331,7 @@ func (c *chunk) statistics() format.Statistics {
 }
 
 // filter returns the Bloom filter of the chunk, nil when the column has none.
-func (c *chunk) filter() ([]byte, error) {
+func (c *Chunk) filter() ([]byte, error) {
 	if len(c.hashes) == 0 {
 		return nil, nil
 	}
@@ -342,3 +343,6 @@ func (c *chunk) filter() ([]byte, error) {
 		Compression: format.BloomFilterCompression{Value: &format.BloomFilterUncompressed{}}})
 	return append(head, f.Bytes()...), err
 }
+
+// ValidText makes a text fit for a Parquet string, which is UTF-8.
+func ValidText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

@@ -1,4 +1,4 @@
-package export
+package parquetwriter
 
 import (
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -6,61 +6,68 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// tableColumn is one column of values. Its rows may be null, except in the two
+// Column is one column of values. Its rows may be null, except in the two
 // columns of a map, whose rows have any number of values.
-type tableColumn struct {
+type Column struct {
 	path     []string // one name, or three in a map
 	physical format.Type
 	logical  format.LogicalTypeValue // may be nil
 	split    bool                    // byte streams instead of a dictionary; doubles only
-	bounds   bool                    // minimum and maximum in the footer
-	bloom    bool                    // a Bloom filter per row group; texts only
+	Bounds   bool                    // minimum and maximum in the footer
+	Bloom    bool                    // a Bloom filter per row group; texts only
 }
 
-func (c *tableColumn) inMap() bool { return len(c.path) > 1 }
+func (c *Column) inMap() bool { return len(c.path) > 1 }
 
-// textColumn has a dictionary: most texts are the same for whole series.
-func textColumn(name string) tableColumn {
-	return tableColumn{path: []string{name}, physical: format.ByteArray, logical: &format.StringType{}}
+// Text has a dictionary: most texts are the same for whole series.
+func Text(name string) Column {
+	return Column{path: []string{name}, physical: format.ByteArray, logical: &format.StringType{}}
 }
 
-// mapColumns are the keys and the values of a map from text to text.
-func mapColumns(name string) []tableColumn {
-	key, value := textColumn(name), textColumn(name)
+// Map are the keys and the values of a map from text to text.
+func Map(name string) []Column {
+	key, value := Text(name), Text(name)
 	key.path, value.path = []string{name, "key_value", "key"}, []string{name, "key_value", "value"}
-	return []tableColumn{key, value}
+	return []Column{key, value}
 }
 
-// doubleColumn is split into byte streams: neighbouring values share sign,
+// Double is split into byte streams: neighbouring values share sign,
 // exponent and the upper mantissa, which zstd then finds.
-func doubleColumn(name string) tableColumn {
-	return tableColumn{path: []string{name}, physical: format.Double, split: true}
+func Double(name string) Column {
+	return Column{path: []string{name}, physical: format.Double, split: true}
 }
 
-// steadyColumn is for doubles that come in runs, as the sum of a histogram does for
+// Steady is for doubles that come in runs, as the sum of a histogram does for
 // each of its buckets. It has a dictionary, to which a run is one entry.
-func steadyColumn(name string) tableColumn {
-	return tableColumn{path: []string{name}, physical: format.Double}
+func Steady(name string) Column {
+	return Column{path: []string{name}, physical: format.Double}
 }
 
-// wholeColumn has signed integers of 64 bits, which come in runs or again and
+// Whole has signed integers of 64 bits, which come in runs or again and
 // again, as times do for each series.
-func wholeColumn(name string) tableColumn {
-	return tableColumn{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true}, bounds: true}
+func Whole(name string) Column {
+	return Column{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true}, Bounds: true}
 }
 
-func flagColumn(name string) tableColumn {
-	return tableColumn{path: []string{name}, physical: format.Boolean}
+// Flag has booleans.
+func Flag(name string) Column {
+	return Column{path: []string{name}, physical: format.Boolean}
 }
 
-// bounded has the footer say the least and the greatest value of each row group.
-func (c tableColumn) bounded() tableColumn {
-	c.bounds = true
+// Time has instants in nanoseconds since 1970.
+func Time(name string) Column {
+	c := Whole(name)
+	c.logical = &format.TimestampType{Unit: format.TimeUnit{Value: &format.NanoSeconds{}}}
 	return c
 }
 
+// Unsigned has unsigned integers of 64 bits.
+func Unsigned(name string) Column {
+	return Column{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64}}
+}
+
 // converted returns the older form of the logical type, if it had one.
-func (c *tableColumn) converted() thrift.Null[deprecated.ConvertedType] {
+func (c *Column) converted() thrift.Null[deprecated.ConvertedType] {
 	switch t := c.logical.(type) {
 	case *format.StringType:
 		return thrift.New(deprecated.UTF8)
@@ -74,7 +81,7 @@ func (c *tableColumn) converted() thrift.Null[deprecated.ConvertedType] {
 }
 
 // element describes the column in the footer.
-func (c *tableColumn) element() format.SchemaElement {
+func (c *Column) element() format.SchemaElement {
 	repetition := format.Optional
 	if c.inMap() {
 		repetition = format.Required
@@ -85,7 +92,7 @@ func (c *tableColumn) element() format.SchemaElement {
 
 // schemaOf describes all columns in the footer, in their order. All but maps are
 // optional, as pyarrow writes them, also those that have no null.
-func schemaOf(columns []tableColumn) []format.SchemaElement {
+func schemaOf(columns []Column) []format.SchemaElement {
 	top := 0
 	elements := []format.SchemaElement{{Name: "schema"}}
 	for i := range columns {
