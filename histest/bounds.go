@@ -20,9 +20,8 @@ type proof struct {
 	noHigh    []float64 // by row: observations without an upper bound
 }
 
-// clause is a number n of observations in one bucket of one interval and what
-// the sum leaves for them: at most left/(distance from a bound) of them lie
-// further from that bound.
+// clause is a number n of observations in one bucket of one interval and what the sum leaves for them: at most
+// left/(distance from a bound) of them lie further from that bound.
 type clause struct{ n, left float64 }
 
 // clauses are those of one bucket that say anything.
@@ -56,8 +55,7 @@ func newProof(bounds []float64, r rows, counts []float64) *proof {
 	return p
 }
 
-// tighten narrows the estimates of qs in place. It leaves them alone where the
-// intervals contradict each other.
+// tighten narrows the estimates of qs in place. It leaves them alone where the intervals contradict each other.
 func (p *proof) tighten(dst []Estimate, qs []float64) {
 	n := int(p.upTo[len(p.upTo)-1])
 	at := make([]position, len(qs))
@@ -319,9 +317,8 @@ func (p *proof) highest(b int, of clauses, need, floor float64) float64 {
 	return to
 }
 
-// bracket narrows from and to, where the count is below and above, around the
-// least v at which it reaches need: by false position, with a bisection now and
-// then, until few steps are left that can be listed.
+// bracket narrows from and to, where the count is below and above, around the least v at which it reaches need:
+// by false position, with a bisection now and then, until few steps are left that can be listed.
 func bracket(s side, from, to, below, above, need float64) (float64, float64) {
 	for step := range 100 {
 		if to-from <= closeEnough*max(math.Abs(from), math.Abs(to)) {

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// The slope of a curve beyond its ends is kept within what occurs: 1/slope is
-// the standard deviation of the logarithm there. Tuned on the tuning and design
-// families.
+// The slope of a curve beyond its ends is kept within what occurs: 1/slope is the standard deviation of the
+// logarithm there. Tuned on the tuning and design families.
 const (
 	slopeMin = 0.5
 	slopeMax = 60.0
@@ -21,10 +20,9 @@ type curve struct {
 	left, right float64   // slopes beyond the ends
 }
 
-// newCurve returns the curve of counts n in buckets with the given positive
-// upper bounds and the sum of their observations. It is empty if no bound has
-// observations on both sides. With one such edge the slope is that of the
-// log-normal distribution with the right mean.
+// newCurve returns the curve of counts n in buckets with the given positive upper bounds and the sum of their
+// observations. It is empty if no bound has observations on both sides. With one such edge the slope is that of
+// the log-normal distribution with the right mean.
 func newCurve(upper, n []float64, sum float64) *curve {
 	c := &curve{}
 	total, upTo := 0.0, 0.0
@@ -52,9 +50,8 @@ func newCurve(upper, n []float64, sum float64) *curve {
 	return c
 }
 
-// lognormalSpread returns the standard deviation of ln x of the log-normal
-// distribution with quantile z at ln x = y and the given mean: the smaller root
-// of ln mean = y - z s + s²/2 that is not next to 0.
+// lognormalSpread returns the standard deviation of ln x of the log-normal distribution with quantile z at ln x
+// = y and the given mean: the smaller root of ln mean = y - z s + s²/2 that is not next to 0.
 func lognormalSpread(y, z, mean float64) float64 {
 	disc := z*z - 2*(y-math.Log(max(mean, 1e-300)))
 	if !(disc >= 0) {
@@ -104,8 +101,7 @@ func (c *curve) spreadAtCentre() (sd, central float64) {
 	return 1 / max(slope, 1e-3), min(p, 1-p)
 }
 
-// cells appends to dst the probability between successive x, given the quantile
-// as a function of ln x.
+// cells appends to dst the probability between successive x, given the quantile as a function of ln x.
 func cells(dst []float64, quantile func(y float64) float64, x []float64) []float64 {
 	z := make([]float64, len(x))
 	for i, v := range x {

@@ -46,8 +46,7 @@ func (p *piece) isOpen() bool   { return math.IsInf(p.upper, 1) }
 func (p *piece) isCell() bool   { return !p.isPoint() && !p.isOpen() }
 func (p *piece) width() float64 { return p.upper - p.lower }
 
-// shape is a distribution as a histogram: p[i] is the mass between x[i] and
-// x[i+1], evenly spread.
+// shape is a distribution as a histogram: p[i] is the mass between x[i] and x[i+1], evenly spread.
 type shape struct{ x, p []float64 }
 
 // moments returns mean and variance.

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Limits of the grouping. Sorting intervals that are alike by any score would
-// make groups that do not exist, so groups are made only where counts vary more
-// than chance allows. The values were tuned on the tuning and design
-// families.
+// Limits of the grouping. Sorting intervals that are alike by any score would make groups that do not exist, so
+// groups are made only where counts vary more than chance allows. The values were tuned on the tuning and
+// design families.
 const (
 	maxGroups     = 16
 	maxTimeGroups = 8
@@ -84,8 +83,7 @@ func (f *fit) scores() []float64 {
 	return t
 }
 
-// dispersionOf measures with the given number of blocks; ok is false when all
-// observations have one score.
+// dispersionOf measures with the given number of blocks; ok is false when all observations have one score.
 func (f *fit) dispersionOf(blocks int) (d dispersion, ok bool) {
 	score, rowCount := f.scores(), f.rows.len()
 	mean, variance := moments(f.counts, score)

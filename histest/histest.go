@@ -1,9 +1,8 @@
 // Package histest estimates quantiles of observations that are only known as
 // bucket counts, and bounds the estimates.
 //
-// The input is what a histogram gained over a window ([Delta]) and, to learn
-// where in a bucket its observations lie, what it gained between consecutive
-// scrapes:
+// The input is what a histogram gained over a window ([Delta]) and, to learn where in a bucket its observations
+// lie, what it gained between consecutive scrapes:
 //
 //	est, err := histest.New("polynomial", bounds)
 //	for each pair of scrapes in the window {
@@ -11,26 +10,22 @@
 //	}
 //	estimates, ok = est.Quantiles(estimates[:0], &total, []float64{0.5, 0.99})
 //
-// There are three estimators. "polynomial" repeats AIPerf's algorithm number
-// for number, "linear" is Prometheus' histogram_quantile, and "refined" uses
-// the sums of all intervals and is several times more accurate than both
-// (docs/percentiles.md). Whatever the estimator, an [Estimate] carries an
-// interval that provably holds the quantile of the true observations, given
-// that none of them is negative (unless there is a negative bound) and that
-// counts and sum belong together.
+// There are three estimators. "polynomial" repeats AIPerf's algorithm number for number, "linear" is
+// Prometheus' histogram_quantile, and "refined" uses the sums of all intervals and is several times more
+// accurate than both (docs/percentiles.md). Whatever the estimator, an [Estimate] carries an interval that
+// provably holds the quantile of the true observations, given that none of them is negative (unless there is a
+// negative bound) and that counts and sum belong together.
 //
-// An Estimator works in closed form: its cost grows with the number of buckets
-// and intervals, never with the number of observations. It has one owner and is
-// not safe for concurrent use.
+// An Estimator works in closed form: its cost grows with the number of buckets and intervals, never with the
+// number of observations. It has one owner and is not safe for concurrent use.
 package histest
 
 // Delta is what a histogram gained between two scrapes.
 type Delta struct {
 	// Bounds are the finite upper bounds, ascending. Shared, never changed.
 	Bounds []float64
-	// Cum is parallel to Bounds: gained observations less than or equal to the
-	// bound (cumulative, whole numbers; a reset or a torn scrape can make them
-	// negative or not monotone).
+	// Cum is parallel to Bounds: gained observations less than or equal to the bound (cumulative, whole
+	// numbers; a reset or a torn scrape can make them negative or not monotone).
 	Cum []float64
 	// Inf is the gain of the +Inf bucket, if HasInf.
 	Inf    float64
@@ -49,9 +44,8 @@ const (
 	Few                          // too few observations for this quantile: less than 1/min(q, 1-q)
 )
 
-// Estimate is an estimated quantile with the interval in which the quantile of
-// the true observations provably lies. Low and High are NaN where nothing is
-// known.
+// Estimate is an estimated quantile with the interval in which the quantile of the true observations provably
+// lies. Low and High are NaN where nothing is known.
 type Estimate struct {
 	Value     float64
 	Low, High float64
@@ -60,15 +54,13 @@ type Estimate struct {
 
 // Estimator learns from intervals and estimates the quantiles of their total.
 type Estimator interface {
-	// Interval learns from the gain between two consecutive scrapes, in time
-	// order and from the beginning of the window. The polynomial estimator learns
-	// from all of them, as AIPerf goes on after the window; the refined one takes
-	// as many of the first as make up the total. It keeps nothing of d.
+	// Interval learns from the gain between two consecutive scrapes, in time order and from the beginning of
+	// the window. The polynomial estimator learns from all of them, as AIPerf goes on after the window; the
+	// refined one takes as many of the first as make up the total. It keeps nothing of d.
 	Interval(d *Delta)
-	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst
-	// and reports whether there is an answer: there is none without observations,
-	// without a finite bound, or with a sum that is not finite or is negative where
-	// no bound is. The polynomial estimator, like AIPerf, wants no negative sum.
-	// Values are always finite. It may be called at any time, also repeatedly.
+	// Quantiles appends one estimate for each q of qs (0 to 1, any order) to dst and reports whether there is
+	// an answer: there is none without observations, without a finite bound, or with a sum that is not finite
+	// or is negative where no bound is. The polynomial estimator, like AIPerf, wants no negative sum. Values
+	// are always finite. It may be called at any time, also repeatedly.
 	Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool)
 }

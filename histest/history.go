@@ -96,10 +96,9 @@ func (h *history) mergeCells(dst *history, i, endI, j, endJ int) {
 	}
 }
 
-// upTo returns the intervals that add up to the given counts and sum: the first
-// ones, as a caller may have gone on after the end of its window. It returns no
-// rows if there are none. Where neighbours were merged across the end, the last
-// row is the part that is left.
+// upTo returns the intervals that add up to the given counts and sum: the first ones, as a caller may have gone
+// on after the end of its window. It returns no rows if there are none. Where neighbours were merged across the
+// end, the last row is the part that is left.
 func (h *history) upTo(counts []float64, sum float64) rows {
 	out := roomFor(len(h.sum)+1, len(h.bucket)+len(counts))
 	rest := slices.Clone(counts)
@@ -236,8 +235,7 @@ func (r *rows) totals(nb int) (counts []float64, sum float64) {
 	return counts, sum
 }
 
-// dot returns the sum over the observations of row i of what value holds for
-// their buckets.
+// dot returns the sum over the observations of row i of what value holds for their buckets.
 func (r *rows) dot(i int, value []float64) float64 {
 	s := 0.0
 	bucket, count := r.of(i)

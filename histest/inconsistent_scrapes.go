@@ -24,10 +24,9 @@ func (l *layout) fits(bucket []int, count []float64, sum float64) bool {
 	return sum >= low-margin && sum <= high+margin
 }
 
-// mergeTorn merges each interval whose sum its counts contradict with its
-// successors until they agree, the last one with its predecessors: a scrape
-// that caught the server between updating the two shows up like that. Intervals
-// without observations are dropped. It returns the number of contradictions.
+// mergeTorn merges each interval whose sum its counts contradict with its successors until they agree, the last
+// one with its predecessors: a scrape that caught the server between updating the two shows up like that.
+// Intervals without observations are dropped. It returns the number of contradictions.
 func mergeTorn(r rows, l *layout) (merged rows, contradictions int) {
 	merged = roomFor(r.len(), len(r.bucket))
 	pending, rest, open := make([]float64, len(l.upper)), 0.0, false
@@ -59,8 +58,7 @@ func mergeTorn(r rows, l *layout) (merged rows, contradictions int) {
 	return merged, contradictions
 }
 
-// appendLast appends a row that may contradict itself, merged with the rows
-// before it as far as needed.
+// appendLast appends a row that may contradict itself, merged with the rows before it as far as needed.
 func (r *rows) appendLast(counts []float64, sum float64, l *layout) {
 	for r.len() > 0 {
 		if cells, n := sparse(counts); l.fits(cells, n, sum) {

@@ -2,8 +2,7 @@ package histest
 
 import "math"
 
-// learned is what AIPerf knows of one bucket from the intervals whose
-// observations all fell into it.
+// learned is what AIPerf knows of one bucket from the intervals whose observations all fell into it.
 type learned struct {
 	intervals    int
 	observations float64
@@ -38,10 +37,9 @@ func (l *learned) meanWithin(lower, upper float64) (mean float64, ok bool) {
 	return mean, lower < mean && mean < upper
 }
 
-// variance returns the unweighted sample variance of the interval means, 0 with
-// fewer than three of them. AIPerf's numpy gives a tiny positive variance for
-// equal means whose computed average is off by a rounding, and places
-// observations differently then, so that case is repeated here exactly.
+// variance returns the unweighted sample variance of the interval means, 0 with fewer than three of them.
+// AIPerf's numpy gives a tiny positive variance for equal means whose computed average is off by a rounding,
+// and places observations differently then, so that case is repeated here exactly.
 func (l *learned) variance() float64 {
 	if l.intervals < 3 {
 		return 0

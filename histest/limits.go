@@ -6,9 +6,8 @@ import "math"
 // sums allows for the rounding of the server and of differences.
 const slack = 1e-9
 
-// limits holds what the totals of a histogram prove about its order statistics,
-// and qualifies estimates. Bucket i holds the observations in (lower(i),
-// upper(i)]; the last one is +Inf.
+// limits holds what the totals of a histogram prove about its order statistics, and qualifies estimates. Bucket
+// i holds the observations in (lower(i), upper(i)]; the last one is +Inf.
 type limits struct {
 	bounds  []float64
 	cum     []float64
@@ -57,8 +56,7 @@ func (d *Delta) total() float64 {
 	return n
 }
 
-// firstLower is the lower bound of the first bucket: observations are taken as
-// not negative unless a bound is.
+// firstLower is the lower bound of the first bucket: observations are taken as not negative unless a bound is.
 func firstLower(bounds []float64) float64 {
 	if len(bounds) > 0 && bounds[0] < 0 {
 		return math.Inf(-1)
@@ -110,8 +108,7 @@ func (l *limits) estimate(v, q float64) Estimate {
 	return e
 }
 
-// fewFor returns Few when n observations do not reach as far out as the
-// q-quantile.
+// fewFor returns Few when n observations do not reach as far out as the q-quantile.
 func fewFor(q, n float64) Flags {
 	if rare := min(q, 1-q); rare > 0 && n*(1+slack) < 1/rare {
 		return Few
@@ -134,15 +131,13 @@ func finiteOrNaN(x float64) float64 {
 	return x
 }
 
-// orderStatistic returns the interval that holds the r-th smallest observation
-// (from 0): its bucket, narrowed by the sum. With n observations in the bucket,
-// j-1 of them below the wanted one, and the others as low as they can be, n-j+1
-// of them share what is left of the sum and the wanted one is the smallest:
+// orderStatistic returns the interval that holds the r-th smallest observation (from 0): its bucket, narrowed
+// by the sum. With n observations in the bucket, j-1 of them below the wanted one, and the others as low as
+// they can be, n-j+1 of them share what is left of the sum and the wanted one is the smallest:
 //
 //	x_j <= (sum - sumLow(others) - (j-1) lower) / (n-j+1)
 //
-// and correspondingly from below: j of them lie at x_j at most, the others at
-// their upper bounds.
+// and correspondingly from below: j of them lie at x_j at most, the others at their upper bounds.
 func (l *limits) orderStatistic(r int) (low, high float64) {
 	b, prev := 0, 0.0
 	for ; l.upTo(b) <= float64(r); b++ {
@@ -172,8 +167,7 @@ func (l *limits) orderStatistic(r int) (low, high float64) {
 	return low, high
 }
 
-// others returns the least and the greatest sum of the observations outside
-// bucket b.
+// others returns the least and the greatest sum of the observations outside bucket b.
 func (l *limits) others(b int) (low, high float64) {
 	prev := 0.0
 	for i := range len(l.bounds) + 1 {

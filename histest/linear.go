@@ -26,9 +26,8 @@ func (l *linear) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estima
 	return dst, true
 }
 
-// linearAt returns the value at a rank from 0 to the number of observations.
-// Counts that fall from one bound to the next are taken as level, as Prometheus
-// does.
+// linearAt returns the value at a rank from 0 to the number of observations. Counts that fall from one bound to
+// the next are taken as level, as Prometheus does.
 func linearAt(bounds, cum []float64, rank float64) float64 {
 	lower, below := 0.0, 0.0
 	for i, upper := range bounds {

@@ -2,9 +2,8 @@ package histest
 
 import "math"
 
-// The prior of the bucket means: normal around the reference mean, with a
-// standard deviation that is a multiple of the bucket's own. The data choose the
-// multiple. Tuned, as what follows, on the tuning and design families.
+// The prior of the bucket means: normal around the reference mean, with a standard deviation that is a multiple
+// of the bucket's own. The data choose the multiple. Tuned, as what follows, on the tuning and design families.
 var meanGrid = [...]float64{0.02, 0.06, 0.15, 0.4, 1}
 
 const (
@@ -26,8 +25,7 @@ type regression struct {
 	v        []float64 // by piece: current variance
 }
 
-// param is a mean to be estimated: that of a finite bucket in all groups, or of
-// the +Inf bucket in one group.
+// param is a mean to be estimated: that of a finite bucket in all groups, or of the +Inf bucket in one group.
 type param struct {
 	piece     // of one of its pieces: bucket and bounds
 	variance0 float64
@@ -83,9 +81,8 @@ func (g *regression) addPiece(p *piece) {
 	q.variance0 += p.n * p.var0
 }
 
-// proveMeans computes the limits of the means: in each row the observations of
-// a bucket have what the sum leaves when all others are at their lower, or at
-// their upper bounds.
+// proveMeans computes the limits of the means: in each row the observations of a bucket have what the sum
+// leaves when all others are at their lower, or at their upper bounds.
 func (g *regression) proveMeans() {
 	for i := range g.rows.len() {
 		bucket, count := g.rows.of(i)
@@ -149,9 +146,8 @@ func (g *regression) rowVariance() []float64 {
 	return v
 }
 
-// regressMeans estimates delta by a regression of all interval sums on their
-// counts. Counts of different buckets hardly vary against each other at high
-// rates, so only the prior keeps the solution meaningful.
+// regressMeans estimates delta by a regression of all interval sums on their counts. Counts of different
+// buckets hardly vary against each other at high rates, so only the prior keeps the solution meaningful.
 func (g *regression) regressMeans() {
 	g.updateVariances()
 	v := g.rowVariance()
@@ -181,8 +177,7 @@ func (g *regression) regressMeans() {
 	g.updateVariances()
 }
 
-// meanEquations returns the normal equations: one for each row, and a soft one
-// for the total.
+// meanEquations returns the normal equations: one for each row, and a soft one for the total.
 func (g *regression) meanEquations(v []float64) *ridge {
 	eq := newRidge(len(g.params))
 	total, all := 0.0, 0.0
@@ -236,8 +231,7 @@ func (g *regression) left(i int, delta []float64) float64 {
 	return e
 }
 
-// meanLimits returns the limits of delta: what is proven, and a little away
-// from the edges of the bucket.
+// meanLimits returns the limits of delta: what is proven, and a little away from the edges of the bucket.
 func (g *regression) meanLimits() (lower, upper []float64) {
 	for k := range g.params {
 		q := &g.params[k]

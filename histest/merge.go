@@ -15,16 +15,14 @@ var (
 	ErrContradiction = errors.New("counts and sum contradict each other")
 )
 
-// Gain is what one histogram gained over a window together with what an
-// estimator learned while watching it. It does not change. It is not safe for
-// concurrent use.
+// Gain is what one histogram gained over a window together with what an estimator learned while watching it. It
+// does not change. It is not safe for concurrent use.
 type Gain struct {
 	est   Estimator // nothing else feeds it
 	total Delta
 }
 
-// NewGain copies what e has learned so far, and total. The copy is small, and e
-// may go on learning.
+// NewGain copies what e has learned so far, and total. The copy is small, and e may go on learning.
 func NewGain(e Estimator, total *Delta) *Gain {
 	g := &Gain{est: e, total: *total}
 	g.total.Cum = slices.Clone(total.Cum)
@@ -46,10 +44,9 @@ func (g *Gain) Quantiles(dst []Estimate, qs []float64) ([]Estimate, bool) {
 	return g.est.Quantiles(dst, &g.total, qs)
 }
 
-// Coarsen returns what is known of g at some of its bounds only, ascending ones:
-// for a merge with a histogram that has no others. What the estimator learned of
-// intervals is lost, but for their total; bounds of quantiles stay certain, and
-// get wider. It refuses bounds that g does not have ([ErrBounds]).
+// Coarsen returns what is known of g at some of its bounds only, ascending ones: for a merge with a histogram
+// that has no others. What the estimator learned of intervals is lost, but for their total; bounds of quantiles
+// stay certain, and get wider. It refuses bounds that g does not have ([ErrBounds]).
 func (g *Gain) Coarsen(bounds []float64) (*Gain, error) {
 	name := Linear
 	switch g.est.(type) {
@@ -75,19 +72,15 @@ func (g *Gain) Coarsen(bounds []float64) (*Gain, error) {
 	return out, nil
 }
 
-// Merge returns the gain of several histograms taken together, such as those of
-// the replicas of a server: its quantiles are those of all observations pooled,
-// with bounds as certain as those of one histogram. No quantiles enter it. The
-// polynomial estimator then knows what one fed with all intervals would; the
-// refined one fits each histogram by itself and pools where it places the
-// observations, or, where they are few, has the intervals of all histograms, each
-// at its place in the window. Histograms without observations add nothing.
+// Merge returns the gain of several histograms taken together, such as those of the replicas of a server: its
+// quantiles are those of all observations pooled, with bounds as certain as those of one histogram. No
+// quantiles enter it. The polynomial estimator then knows what one fed with all intervals would; the refined
+// one fits each histogram by itself and pools where it places the observations, or, where they are few, has the
+// intervals of all histograms, each at its place in the window. Histograms without observations add nothing.
 //
-// It refuses histograms of different bounds ([ErrBounds]) or estimators
-// ([ErrEstimators]), and a total whose sum does not fit its counts
-// ([ErrContradiction]): pooled with others the contradiction would no longer
-// show, and the bounds would be wrong. The error tells which histogram it was,
-// from 0. The gains stay as they are.
+// It refuses histograms of different bounds ([ErrBounds]) or estimators ([ErrEstimators]), and a total whose
+// sum does not fit its counts ([ErrContradiction]): pooled with others the contradiction would no longer show,
+// and the bounds would be wrong. The error tells which histogram it was, from 0. The gains stay as they are.
 func Merge(gains ...*Gain) (*Gain, error) {
 	if len(gains) == 0 {
 		return nil, errors.New("merge histograms: none given")
@@ -178,8 +171,7 @@ func mergePolynomial(bounds []float64, gains []*Gain) *polynomial {
 	return out
 }
 
-// join takes in what another one learned, as if its intervals came next (Chan's
-// update of the variance).
+// join takes in what another one learned, as if its intervals came next (Chan's update of the variance).
 func (l *learned) join(m learned) {
 	if m.intervals == 0 {
 		return
@@ -198,18 +190,15 @@ func (l *learned) join(m learned) {
 	l.intervals += m.intervals
 }
 
-// mergeCap is how many intervals a merge of refined estimators keeps at most, but
-// one of each histogram. Beyond it neighbours of the same histogram are merged in
-// pairs, so that a merge costs no more than four long series, whatever the number
-// of replicas.
+// mergeCap is how many intervals a merge of refined estimators keeps at most, but one of each histogram. Beyond
+// it neighbours of the same histogram are merged in pairs, so that a merge costs no more than four long series,
+// whatever the number of replicas.
 const mergeCap = 4 * historyCap
 
-// mergeRefined keeps the intervals of each histogram, to fit them one by one. The
-// bounds, and histograms too small for that, take the intervals of all histories
-// in the order of their relative place in their history, and of gains where that
-// is the same. Where a history does not fit its total, the total is the one
-// interval. Contradictions are settled within a history: the missing part is not
-// in another one.
+// mergeRefined keeps the intervals of each histogram, to fit them one by one. The bounds, and histograms too
+// small for that, take the intervals of all histories in the order of their relative place in their history,
+// and of gains where that is the same. Where a history does not fit its total, the total is the one interval.
+// Contradictions are settled within a history: the missing part is not in another one.
 func mergeRefined(bounds []float64, gains []*Gain) *refined {
 	out := newRefined(bounds)
 	if out.history.closed {
@@ -241,8 +230,7 @@ func mergeRefined(bounds []float64, gains []*Gain) *refined {
 	return out
 }
 
-// halved merges each row of even index with the next one; nb is the number of
-// buckets.
+// halved merges each row of even index with the next one; nb is the number of buckets.
 func (r *rows) halved(nb int) rows {
 	out := roomFor((r.len()+1)/2, len(r.bucket))
 	counts := make([]float64, nb)
@@ -261,8 +249,7 @@ func (r *rows) halved(nb int) rows {
 	return out
 }
 
-// interleave fills an empty history with the rows of all parts. A count that is
-// too large to keep closes it.
+// interleave fills an empty history with the rows of all parts. A count that is too large to keep closes it.
 func (h *history) interleave(parts []rows) {
 	type place struct {
 		at        float64 // 0 to 1

@@ -34,13 +34,11 @@ func New(name string, bounds []float64) (Estimator, error) {
 	return nil, fmt.Errorf("make estimator: unknown name %q, want %s, %s or %s", name, Polynomial, Linear, Refined)
 }
 
-// maxCount is the largest count that is taken for a count: all whole numbers up
-// to it are exact.
+// maxCount is the largest count that is taken for a count: all whole numbers up to it are exact.
 const maxCount = 1 << 53
 
-// usable reports whether d can be answered for bounds at all: it has their layout,
-// at least one observation, exact counts and a finite sum, which is negative
-// only if a bound is.
+// usable reports whether d can be answered for bounds at all: it has their layout, at least one observation,
+// exact counts and a finite sum, which is negative only if a bound is.
 func (d *Delta) usable(bounds []float64) bool {
 	if len(d.Cum) != len(bounds) || !(math.Trunc(d.Count) > 0) || !(math.Abs(d.Count) <= maxCount) {
 		return false

@@ -13,9 +13,8 @@ func normalCDF(z float64) float64 { return 0.5 * math.Erfc(-z/math.Sqrt2) }
 // normalQuantile is its inverse, accurate in both tails.
 func normalQuantile(p float64) float64 { return mathext.NormalQuantile(min(max(p, 0), 1)) }
 
-// The placement needs the normal tail tens of thousands of times per series, so
-// it is interpolated: cubic Hermite polynomials through tail and density at
-// steps of 1/tailSteps, relative error below 1e-8.
+// The placement needs the normal tail tens of thousands of times per series, so it is interpolated: cubic
+// Hermite polynomials through tail and density at steps of 1/tailSteps, relative error below 1e-8.
 const (
 	tailSteps = 128
 	tailEnd   = 8 // beyond, the exact function

@@ -17,8 +17,7 @@ type ordered struct {
 	moved    float64 // how far up they were moved before they were placed
 }
 
-// orderedBucket is the running count within a bucket: a piecewise linear curve
-// and unit jumps at the atoms.
+// orderedBucket is the running count within a bucket: a piecewise linear curve and unit jumps at the atoms.
 type orderedBucket struct {
 	x, cum []float64 // nil without spread observations
 	atoms  []float64 // ascending
@@ -43,8 +42,7 @@ func (o *ordered) quantile(q float64) float64 {
 	return lerp(low, o.at(at.upper), at.frac)
 }
 
-// at returns the r-th smallest observation, from 0: the value at rank r + 1/2 of
-// the running count.
+// at returns the r-th smallest observation, from 0: the value at rank r + 1/2 of the running count.
 func (o *ordered) at(r int) float64 {
 	b := sort.Search(len(o.buckets), func(b int) bool { return o.upTo[b+1] > float64(r) })
 	if !o.ready[b] {
@@ -60,8 +58,7 @@ func (o *ordered) at(r int) float64 {
 	return x - o.moved
 }
 
-// merge adds up the components of a bucket and scales them to the observations
-// that are not atoms.
+// merge adds up the components of a bucket and scales them to the observations that are not atoms.
 func (o *ordered) merge(b int) orderedBucket {
 	c := orderedBucket{atoms: slices.Clone(o.placed.atoms[b])}
 	slices.Sort(c.atoms)
@@ -95,8 +92,7 @@ func (o *ordered) merge(b int) orderedBucket {
 	return c
 }
 
-// addTo adds the running count of the component at each x, which ascend and
-// include its own knots.
+// addTo adds the running count of the component at each x, which ascend and include its own knots.
 func (p *component) addTo(cum, x []float64) {
 	own := cumulate(p.mass)
 	last := len(p.x) - 1

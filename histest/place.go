@@ -108,9 +108,8 @@ func (p *placement) sum() float64 {
 	return p.sumUniform()
 }
 
-// sumUniform adds the line and the part that is cut off at a bound. The index
-// where the cut begins may be off by one where line and bound meet, which
-// changes nothing.
+// sumUniform adds the line and the part that is cut off at a bound. The index where the cut begins may be off
+// by one where line and bound meet, which changes nothing.
 func (p *placement) sumUniform() float64 {
 	width, n := p.upper-p.lower, float64(p.n)
 	if width <= 0 {

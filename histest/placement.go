@@ -2,10 +2,9 @@ package histest
 
 import "math"
 
-// informative bounds the variance of the rest of an interval, relative to that
-// of one observation, up to which the interval's sum says something about this
-// one observation. Tuned on the tuning and design families, as is the balance
-// below.
+// informative bounds the variance of the rest of an interval, relative to that of one observation, up to which
+// the interval's sum says something about this one observation. Tuned on the tuning and design families, as is
+// the balance below.
 const informative = 8
 
 // component is a part of the estimated distribution of a bucket: mass[i]
@@ -18,10 +17,9 @@ type placed struct {
 	components [][]component
 }
 
-// placer distributes the observations given the sum of their own interval.
-// A lone observation is its sum. One of a few has the piece's density times that
-// of the rest of the sum, taken as normal. Those of crowded intervals are moved
-// together, by how much the sums of their intervals deviate on average.
+// placer distributes the observations given the sum of their own interval. A lone observation is its sum. One
+// of a few has the piece's density times that of the rest of the sum, taken as normal. Those of crowded
+// intervals are moved together, by how much the sums of their intervals deviate on average.
 type placer struct {
 	*fit
 	crowdN    []float64 // by piece: observations in crowded intervals

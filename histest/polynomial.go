@@ -2,14 +2,12 @@ package histest
 
 import "math"
 
-// sampleCap is the number of observations AIPerf generates at most; larger
-// counts are scaled down to it.
+// sampleCap is the number of observations AIPerf generates at most; larger counts are scaled down to it.
 const sampleCap = 100_000
 
-// polynomial is AIPerf's estimator (aiperf.md section 3). AIPerf generates an
-// array of observations and takes its percentiles; the array is always sorted
-// and piecewise linear, so the same numbers follow from a few parameters per
-// bucket.
+// polynomial is AIPerf's estimator (aiperf.md section 3). AIPerf generates an array of observations and takes
+// its percentiles; the array is always sorted and piecewise linear, so the same numbers follow from a few
+// parameters per bucket.
 type polynomial struct {
 	bounds  []float64
 	stats   []learned
@@ -56,9 +54,8 @@ func (p *polynomial) Interval(d *Delta) {
 	p.stats[active].add(d.Sum/n, n)
 }
 
-// severalBuckets says of most intervals that fell into more than one bucket that
-// they did: the first bucket that gained has less than the last one. It is one
-// comparison per bucket up to that one.
+// severalBuckets says of most intervals that fell into more than one bucket that they did: the first bucket
+// that gained has less than the last one. It is one comparison per bucket up to that one.
 func (d *Delta) severalBuckets() bool {
 	for _, c := range d.Cum {
 		if c > 0 {
@@ -141,8 +138,7 @@ func (p *polynomial) lower(i int) float64 {
 	return p.bounds[i-1]
 }
 
-// expectedSum estimates the sum of the observations below +Inf from the learned
-// means, or the midpoints.
+// expectedSum estimates the sum of the observations below +Inf from the learned means, or the midpoints.
 func (p *polynomial) expectedSum() float64 {
 	var s compensated
 	for i, n := range p.counts {
@@ -159,9 +155,8 @@ func (p *polynomial) expectedSum() float64 {
 	return s.value()
 }
 
-// capFinite scales the counts down to sampleCap if they still exceed it, by a
-// rounding of the first scaling or because +Inf is negative, and returns the
-// factor.
+// capFinite scales the counts down to sampleCap if they still exceed it, by a rounding of the first scaling or
+// because +Inf is negative, and returns the factor.
 func (p *polynomial) capFinite() float64 {
 	all := p.sumCounts()
 	if all <= sampleCap {
@@ -174,9 +169,8 @@ func (p *polynomial) capFinite() float64 {
 	return ratio
 }
 
-// placeFinite fills buckets and finite with the observations below +Inf, whose
-// sum should be target. It reports false when rounding of target may have
-// decided how.
+// placeFinite fills buckets and finite with the observations below +Inf, whose sum should be target. It reports
+// false when rounding of target may have decided how.
 func (p *polynomial) placeFinite(target float64) bool {
 	all := p.sumCounts()
 	average, dominant := 0.0, -1

@@ -1,14 +1,12 @@
 package histest
 
-// Replicas of a server differ: in load, in what they are asked, in the phase of
-// their batches. A mixture of what differs has no smooth curve through its bucket
-// edges, and its intervals vary by whose they are, not by the conditions. So the
-// histograms of a merge are fitted one by one and what is pooled is where their
+// Replicas of a server differ: in load, in what they are asked, in the phase of their batches. A mixture of
+// what differs has no smooth curve through its bucket edges, and its intervals vary by whose they are, not by
+// the conditions. So the histograms of a merge are fitted one by one and what is pooled is where their
 // observations were placed.
 //
-// Histograms of a few observations each show little by themselves, and there may
-// be very many of them; these are taken for alike and fitted as one. The limits
-// were chosen on tuning cases.
+// Histograms of a few observations each show little by themselves, and there may be very many of them; these
+// are taken for alike and fitted as one. The limits were chosen on tuning cases.
 const (
 	aloneAtLeast = 100 // observations of a histogram on average
 	aloneAtMost  = 256 // histograms
@@ -49,8 +47,7 @@ func adds(parts []pooledPart, counts []float64) bool {
 	return true
 }
 
-// pool returns the order statistics of all parts together, nil where numbers are
-// too large.
+// pool returns the order statistics of all parts together, nil where numbers are too large.
 func (r *refined) pool(parts []pooledPart, counts []float64) *ordered {
 	integer := true
 	for i := range parts {

@@ -2,10 +2,9 @@ package histest
 
 import "math"
 
-// Quantile returns the q-quantile (0 to 1; values outside are clamped) of
-// sorted by linear interpolation between its order statistics: numpy's default
-// method, type 7 of Hyndman and Fan, rounded exactly as numpy rounds. It
-// returns NaN for an empty slice.
+// Quantile returns the q-quantile (0 to 1; values outside are clamped) of sorted by linear interpolation
+// between its order statistics: numpy's default method, type 7 of Hyndman and Fan, rounded exactly as numpy
+// rounds. It returns NaN for an empty slice.
 func Quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// floorShare is the share of a piece that is spread evenly, whatever the curve
-// says, so that no part of a bucket is impossible. It guards against 0 and was
-// not tuned.
+// floorShare is the share of a piece that is spread evenly, whatever the curve says, so that no part of a
+// bucket is impossible. It guards against 0 and was not tuned.
 const floorShare = 1e-5
 
 // reference makes the pieces and gives each its shape under the smooth curve
@@ -62,9 +61,8 @@ func (f *fit) reference() {
 	f.referenceOpen(groupN)
 }
 
-// pooledSpread returns the weighted median over the groups of the standard
-// deviation of ln x, for groups whose own counts do not show it. It is 0 for a
-// single group.
+// pooledSpread returns the weighted median over the groups of the standard deviation of ln x, for groups whose
+// own counts do not show it. It is 0 for a single group.
 func (f *fit) pooledSpread(groupN []float64) float64 {
 	if f.groups < 2 {
 		return 0
@@ -91,9 +89,8 @@ func (f *fit) pooledSpread(groupN []float64) float64 {
 	return 0
 }
 
-// referenceCells returns the mass of the cells of a bucket under the curve of
-// its group. A group without a curve takes the log-normal distribution of its
-// mean and the spread of the other groups, or an even one.
+// referenceCells returns the mass of the cells of a bucket under the curve of its group. A group without a
+// curve takes the log-normal distribution of its mean and the spread of the other groups, or an even one.
 func (f *fit) referenceCells(p *piece, x []float64) []float64 {
 	c := f.curves[p.group]
 	var mass []float64
@@ -118,8 +115,7 @@ func (f *fit) referenceCells(p *piece, x []float64) []float64 {
 	return mass
 }
 
-// normalise scales mass to 1; it reports false and leaves mass alone if there
-// is no more than least of it.
+// normalise scales mass to 1; it reports false and leaves mass alone if there is no more than least of it.
 func normalise(mass []float64, least float64) bool {
 	total := 0.0
 	for _, m := range mass {

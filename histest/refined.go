@@ -69,9 +69,8 @@ func (r *refined) perBucket(d *Delta) (n float64, ok bool) {
 	return n, ok
 }
 
-// Quantiles implements [Estimator]. The first intervals must be those of the
-// total, the others are left out. If none add up to it, the answer is that of
-// the total alone.
+// Quantiles implements [Estimator]. The first intervals must be those of the total, the others are left out. If
+// none add up to it, the answer is that of the total alone.
 func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estimate, bool) {
 	if len(r.bounds) == 0 || !total.usable(r.bounds) {
 		return dst, false
@@ -134,8 +133,7 @@ func totalCounts(d *Delta) []float64 {
 	return counts
 }
 
-// evidence returns the intervals of the total, or the total as a single one if
-// they are not known.
+// evidence returns the intervals of the total, or the total as a single one if they are not known.
 func (r *refined) evidence(total *Delta, counts []float64) rows {
 	if all := r.history.upTo(counts, total.Sum); all.len() > 1 {
 		return all
@@ -149,13 +147,11 @@ func single(total *Delta, counts []float64) rows {
 	return one
 }
 
-// tornShare is the share of contradictory intervals beyond which sums and
-// counts do not belong together at all and only totals are used. Tuned on torn
-// cases of the tuning families.
+// tornShare is the share of contradictory intervals beyond which sums and counts do not belong together at all
+// and only totals are used. Tuned on torn cases of the tuning families.
 const tornShare = 0.2
 
-// estimate runs the steps. The order statistics are nil where numbers are too
-// large for them.
+// estimate runs the steps. The order statistics are nil where numbers are too large for them.
 func (r *refined) estimate(all rows, total *Delta, counts []float64) (*ordered, *proof) {
 	merged, l, integer := r.reconcile(all, total, counts)
 	proof := newProof(r.bounds, merged.clone(), counts)
@@ -187,9 +183,8 @@ func (r *refined) fit(l layout, merged rows, integer bool, counts []float64, sum
 	return fitPieces(l, merged, integer), by, true
 }
 
-// reconcile merges intervals that contradict themselves with their neighbours, or
-// takes the total as the only one where too many do. It returns the layout for
-// them too, and whether the observations are whole numbers.
+// reconcile merges intervals that contradict themselves with their neighbours, or takes the total as the only
+// one where too many do. It returns the layout for them too, and whether the observations are whole numbers.
 func (r *refined) reconcile(all rows, total *Delta, counts []float64) (merged rows, l layout, integer bool) {
 	integer = wholeNumbers(r.bounds, &all)
 	l = newLayout(r.bounds, integer)
@@ -207,16 +202,14 @@ func (r *refined) reconcile(all rows, total *Delta, counts []float64) (merged ro
 	return merged, l, integer
 }
 
-// maxSquares bounds the work of the regressions, which grows with the squared
-// number of buckets that an interval reaches. Only crowded intervals of wide
-// native histograms exceed it: 1,800 that reach 48 buckets each. Such fine
-// buckets leave the sums little to add, so the totals serve as well.
+// maxSquares bounds the work of the regressions, which grows with the squared number of buckets that an
+// interval reaches. Only crowded intervals of wide native histograms exceed it: 1,800 that reach 48 buckets
+// each. Such fine buckets leave the sums little to add, so the totals serve as well.
 const maxSquares = 4 << 20
 
-// maxRegressed is the number of filled buckets beyond which neither groups are
-// formed nor means and variances corrected, work that grows with its cube: such
-// narrow buckets say by themselves where their observations lie. Prometheus
-// keeps at most 160 buckets of a native histogram unless told otherwise.
+// maxRegressed is the number of filled buckets beyond which neither groups are formed nor means and variances
+// corrected, work that grows with its cube: such narrow buckets say by themselves where their observations lie.
+// Prometheus keeps at most 160 buckets of a native histogram unless told otherwise.
 const maxRegressed = 200
 
 // filled returns the number of buckets that hold observations.

@@ -41,10 +41,9 @@ func (g *ridge) scale(by float64) {
 	}
 }
 
-// solve chooses the scale c of the prior from the ascending grid that makes the
-// data most likely, less a penalty for each step up the grid, and returns it
-// with the posterior mean. The prior of parameter i is normal around 0 with
-// standard deviation sd[i], times c where scaled[i].
+// solve chooses the scale c of the prior from the ascending grid that makes the data most likely, less a
+// penalty for each step up the grid, and returns it with the posterior mean. The prior of parameter i is normal
+// around 0 with standard deviation sd[i], times c where scaled[i].
 func (g *ridge) solve(sd []float64, scaled []bool, grid []float64, penalty float64) (c float64, x []float64) {
 	t, y := make([]float64, len(sd)), make([]float64, len(sd))
 	best := math.Inf(-1)
@@ -67,9 +66,8 @@ func (g *ridge) solve(sd []float64, scaled []bool, grid []float64, penalty float
 	return c, x
 }
 
-// posterior solves the equations in units of the prior, (I + T A T) y = T r, and
-// returns the logarithm of the evidence. ok is false if the matrix is not
-// positive definite, as only input that is not finite makes it.
+// posterior solves the equations in units of the prior, (I + T A T) y = T r, and returns the logarithm of the
+// evidence. ok is false if the matrix is not positive definite, as only input that is not finite makes it.
 func (g *ridge) posterior(t, y []float64) (evidence float64, ok bool) {
 	k := len(t)
 	raw := g.a.RawSymmetric()
@@ -92,8 +90,7 @@ func (g *ridge) posterior(t, y []float64) (evidence float64, ok bool) {
 	return evidence, !math.IsNaN(evidence)
 }
 
-// solveWithin returns the posterior mean under lower <= x <= upper, by
-// coordinate descent from start.
+// solveWithin returns the posterior mean under lower <= x <= upper, by coordinate descent from start.
 func (g *ridge) solveWithin(sd []float64, lower, upper, start []float64) []float64 {
 	x := make([]float64, len(start))
 	for i, v := range start {

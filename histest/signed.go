@@ -2,13 +2,11 @@ package histest
 
 import "math"
 
-// Observations may be negative where a bound is. The steps of the refined
-// estimator work on positive ones, as latencies and sizes are: logarithms of
-// bounds, buckets that begin at 0. So where negative observations were counted
-// everything is moved up by as much as the lowest bucket that holds any lies
-// below 0, and the order statistics are moved back. Between narrow buckets, as a
-// native histogram has them, the smooth curve is as good in the one place as in
-// the other.
+// Observations may be negative where a bound is. The steps of the refined estimator work on positive ones, as
+// latencies and sizes are: logarithms of bounds, buckets that begin at 0. So where negative observations were
+// counted everything is moved up by as much as the lowest bucket that holds any lies below 0, and the order
+// statistics are moved back. Between narrow buckets, as a native histogram has them, the smooth curve is as
+// good in the one place as in the other.
 
 // isSigned reports whether there are negative observations for certain.
 func isSigned(bounds, counts []float64, sum float64) bool {
@@ -23,8 +21,7 @@ func isSigned(bounds, counts []float64, sum float64) bool {
 	return sum < 0
 }
 
-// signedLayout is the buckets as they are, without points; nothing is known
-// below the first bound.
+// signedLayout is the buckets as they are, without points; nothing is known below the first bound.
 func signedLayout(bounds []float64) layout {
 	l := layout{lower: make([]float64, len(bounds)+1), upper: make([]float64, len(bounds)+1)}
 	copy(l.lower[1:], bounds)
@@ -37,9 +34,8 @@ func signedLayout(bounds []float64) layout {
 // close to each other to remain distinct.
 const movedGap = 1e-12
 
-// moved returns the bounds and rows moved up by so much that no observation is
-// negative. The observations of no lower bound, if any, come to lie at 0. ok is
-// false where numbers are too large.
+// moved returns the bounds and rows moved up by so much that no observation is negative. The observations of no
+// lower bound, if any, come to lie at 0. ok is false where numbers are too large.
 func moved(bounds []float64, r rows, counts []float64) (l layout, out rows, by float64, ok bool) {
 	first := 0
 	for counts[first] == 0 {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// A single request that hits a time-out, in an interval of ordinary ones, shows
-// in the sum. It is taken out as a known observation when the sum is spikeScore
-// robust standard deviations too high. The value was tuned on the tuning and
-// design families.
+// A single request that hits a time-out, in an interval of ordinary ones, shows in the sum. It is taken out as
+// a known observation when the sum is spikeScore robust standard deviations too high. The value was tuned on
+// the tuning and design families.
 const spikeScore = 8
 
 // takeSpikes moves such observations of the +Inf bucket from the rows to spikes.

@@ -6,8 +6,7 @@ import (
 	"sort"
 )
 
-// Limits of the tail beyond the last bound; the values were tuned on the
-// tuning and design families.
+// Limits of the tail beyond the last bound; the values were tuned on the tuning and design families.
 const (
 	cvMax       = 3.0 // coefficient of variation of the excess, at most
 	farExcess   = 4.0 // mean excess / that of the continued curve: two components beyond
@@ -72,9 +71,8 @@ func (t *tailNodes) excess(slope float64) float64 {
 	return sum
 }
 
-// openTail returns the tail above lower with the given mean: a log-normal one
-// that begins at the normal quantile z, its slope chosen to meet the mean, or an
-// exponential one where lower is not positive.
+// openTail returns the tail above lower with the given mean: a log-normal one that begins at the normal
+// quantile z, its slope chosen to meet the mean, or an exponential one where lower is not positive.
 func openTail(lower, z, mean float64) shape {
 	want := max(mean-lower, 1e-300)
 	if lower <= 0 {
@@ -105,9 +103,8 @@ func exponentialTail(lower, excess float64) shape {
 	return s
 }
 
-// solveFalling returns where the falling function f crosses 0 between a and b,
-// or the end nearest to that. It is the method of false position with the
-// Illinois rule, kept from stalling by bisection.
+// solveFalling returns where the falling function f crosses 0 between a and b, or the end nearest to that. It
+// is the method of false position with the Illinois rule, kept from stalling by bisection.
 func solveFalling(a, b float64, f func(float64) float64) float64 {
 	fa := f(a)
 	if !(fa > 0) {
@@ -147,9 +144,8 @@ func solveFalling(a, b float64, f func(float64) float64) float64 {
 	return (a + b) / 2
 }
 
-// farTail returns a tail of two components: the continued curve with the given
-// slope, and observations far beyond it. Their shares follow from mean and
-// variance; the far ones are log-normal with farCV.
+// farTail returns a tail of two components: the continued curve with the given slope, and observations far
+// beyond it. Their shares follow from mean and variance; the far ones are log-normal with farCV.
 func farTail(lower, z, slope, mean, variance float64) shape {
 	near := newTailNodes(z).at(lower, slope)
 	b1, b2 := 0.0, 0.0

@@ -2,11 +2,9 @@ package histest
 
 import "math"
 
-// tilt returns the distribution nearest to s, in relative entropy, that has the
-// given mean and, if variance is positive, the given variance: the density
-// times exp(a x + b x²). It is found by damped Newton steps on the convex dual.
-// Where no distribution on the grid has such moments the result is as near as
-// the steps came.
+// tilt returns the distribution nearest to s, in relative entropy, that has the given mean and, if variance is
+// positive, the given variance: the density times exp(a x + b x²). It is found by damped Newton steps on the
+// convex dual. Where no distribution on the grid has such moments the result is as near as the steps came.
 func tilt(s *shape, mean, variance float64) []float64 {
 	d := newDual(s, mean, variance)
 	value, w := d.evaluate(0, 0, nil)
@@ -104,10 +102,9 @@ func (d *dual) gradient(w []float64) (g1, g2 float64, h hessian) {
 	return g1, g2, h
 }
 
-// match returns s with the given mean and variance. A narrower distribution is
-// a quadratic tilt; a wider one comes from flattening the density, since
-// widening by a tilt would build a spike at the far end of the bucket. Only
-// beyond the flat density is there no other way.
+// match returns s with the given mean and variance. A narrower distribution is a quadratic tilt; a wider one
+// comes from flattening the density, since widening by a tilt would build a spike at the far end of the bucket.
+// Only beyond the flat density is there no other way.
 func match(s *shape, mean, variance float64) []float64 {
 	w := tilt(s, mean, 0)
 	have := s.varianceOf(w)

@@ -133,10 +133,9 @@ func (g *regression) etaLimits(base []float64) (lower, upper []float64) {
 	return lower, upper
 }
 
-// widenSteps corrects a series that sits in one bucket and whose variance comes
-// out wider than the bucket allows. Its observations are not independent: all
-// requests of an engine step share one latency, say. Then the means of the
-// intervals themselves carry the spread.
+// widenSteps corrects a series that sits in one bucket and whose variance comes out wider than the bucket
+// allows. Its observations are not independent: all requests of an engine step share one latency, say. Then the
+// means of the intervals themselves carry the spread.
 func (g *regression) widenSteps(base, upper []float64) {
 	b := 0
 	for k, n := range g.counts {

@@ -66,8 +66,7 @@ func (r *ring) values() []float64 {
 	return out
 }
 
-// NewBoard returns a board for these targets; the index of each is that of its
-// snapshots.
+// NewBoard returns a board for these targets; the index of each is that of its snapshots.
 func NewBoard(targets []metric.Target) *Board {
 	b := &Board{}
 	for _, t := range targets {
@@ -101,8 +100,7 @@ func (b *Board) account(target int) *account {
 	return b.accounts[target]
 }
 
-// Record takes a poll of one of the targets into its account. It keeps nothing of
-// s but texts.
+// Record takes a poll of one of the targets into its account. It keeps nothing of s but texts.
 func (b *Board) Record(s *metric.Snapshot) {
 	c := b.account(s.Target)
 	if c == nil {

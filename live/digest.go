@@ -16,8 +16,7 @@ import (
 // all stands for all targets together, where an index of one is asked for.
 const all = -1
 
-// digest is what the view draws of a result: of all targets together, or of one.
-// It is immutable.
+// digest is what the view draws of a result: of all targets together, or of one. It is immutable.
 type digest struct {
 	target   int
 	engines  []engine
@@ -244,8 +243,7 @@ func (e *engine) repeats(r row) bool {
 	return mean && slices.ContainsFunc(e.latencies, func(l latency) bool { return l.name == id+"_s" })
 }
 
-// quantity is the row of a quantity; several is set when there is more than one
-// scope.
+// quantity is the row of a quantity; several is set when there is more than one scope.
 func (d *digester) quantity(q *summary.Derived, scope []string, several bool) row {
 	r := row{name: q.Name, canonical: q.Canonical, labels: text(q.Labels.Without(scope...)), sofar: "-", now: "-"}
 	if several {
@@ -276,9 +274,8 @@ func text(l metric.Labels) string {
 	return l.String()
 }
 
-// levels are the gauges of an engine that the catalog knows across engines:
-// running and waiting requests, the use of the cache. Their last values are the
-// state of the engine now.
+// levels are the gauges of an engine that the catalog knows across engines: running and waiting requests, the
+// use of the cache. Their last values are the state of the engine now.
 func (d *digester) levels(g *group) []row {
 	var out []row
 	for _, m := range d.metrics() {

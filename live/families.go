@@ -40,8 +40,7 @@ func (d *digester) families() []family {
 	return out
 }
 
-// family is one over the series of the target; nil when it has none. kind keeps
-// the trends of two askers apart.
+// family is one over the series of the target; nil when it has none. kind keeps the trends of two askers apart.
 func (d *digester) family(m *summary.Metric, kind string) *family {
 	var t tally
 	rule := catalog.AggregateByType
@@ -90,8 +89,7 @@ func (d *digester) family(m *summary.Metric, kind string) *family {
 	return f
 }
 
-// level tells the last values of gauges, by the rule of the catalog; where there
-// is none, the range of them.
+// level tells the last values of gauges, by the rule of the catalog; where there is none, the range of them.
 func (d *digester) level(f *family, key string, rule catalog.Aggregate, levels []float64) {
 	low, high, sum := slices.Min(levels), slices.Max(levels), 0.0
 	for _, v := range levels {

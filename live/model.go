@@ -19,8 +19,7 @@ const (
 	gapColumns = 2  // between columns of a table
 )
 
-// Status is what the recording says of itself. It is a value: whoever gives it
-// keeps none of it.
+// Status is what the recording says of itself. It is a value: whoever gives it keeps none of it.
 type Status struct {
 	Run       string // directory
 	Phase     string
@@ -226,8 +225,7 @@ func (m *model) choose(target int) {
 	m.complete()
 }
 
-// complete makes the digest of the chosen target from the last result, where it
-// was not made with it.
+// complete makes the digest of the chosen target from the last result, where it was not made with it.
 func (m *model) complete() {
 	if m.digests[m.target] == nil && m.run != nil && !m.asking && m.target < len(m.run.Endpoints) {
 		m.digests[m.target] = m.history.digest(m.run, m.target)

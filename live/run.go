@@ -15,9 +15,8 @@ import (
 // Options is what a view shows and where.
 type Options struct {
 	Board *Board
-	// Status is asked for twice a second, Result when it is due (see the package
-	// comment), beside each other but each of them one at a time. They must not wait
-	// for a poll. A nil Result shows targets only.
+	// Status is asked for twice a second, Result when it is due (see the package comment), beside each other
+	// but each of them one at a time. They must not wait for a poll. A nil Result shows targets only.
 	Status func() Status
 	Result func() (*summary.Run, error)
 	// Quit is called at each q and ctrl+c, which is no signal while the view is
@@ -32,9 +31,8 @@ type Options struct {
 	Now           func() time.Time
 }
 
-// Run draws until ctx is done; the terminal is then as it was. It returns an
-// error when it could not draw, or something in it was broken: the recording is
-// not concerned.
+// Run draws until ctx is done; the terminal is then as it was. It returns an error when it could not draw, or
+// something in it was broken: the recording is not concerned.
 func Run(ctx context.Context, o Options) error {
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(10),

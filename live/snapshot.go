@@ -10,10 +10,9 @@ const Wait = "wait"
 
 var styling = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// RenderText returns what the view shows, as plain text of at most height lines, after
-// it took a first look and these keys were pressed: the names that package
-// bubbletea gives them, such as "q", "tab" and "ctrl+c", or [Wait]. It needs no
-// terminal.
+// RenderText returns what the view shows, as plain text of at most height lines, after it took a first look and
+// these keys were pressed: the names that package bubbletea gives them, such as "q", "tab" and "ctrl+c", or
+// [Wait]. It needs no terminal.
 func RenderText(o Options, width, height int, keys ...string) string {
 	m := newModel(o)
 	m.width, m.height = width, height

@@ -28,8 +28,7 @@ type column struct {
 	drop  int // where there is no room, the column of the highest goes; 0 stays
 }
 
-// cell is a text from anywhere, with its style. The texts of a table are escaped
-// by it.
+// cell is a text from anywhere, with its style. The texts of a table are escaped by it.
 type cell struct {
 	text  string
 	style lipgloss.Style

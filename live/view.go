@@ -336,8 +336,7 @@ func (m *model) state(h *Health) cell {
 	return cell{"ok", m.styles.good}
 }
 
-// targetLines are the accounts of the targets, in at most room lines; full shows
-// the cursor.
+// targetLines are the accounts of the targets, in at most room lines; full shows the cursor.
 func (m *model) targetLines(room int, full bool) []string {
 	if room < 1 {
 		return nil

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text of others fit for a message such as [Snapshot.Err]: at most n
-// bytes, valid UTF-8, and nothing that a terminal would act upon. It is for
-// messages, not for data: labels are kept as they are.
+// Clean makes text of others fit for a message such as [Snapshot.Err]: at most n bytes, valid UTF-8, and
+// nothing that a terminal would act upon. It is for messages, not for data: labels are kept as they are.
 func Clean(s string, n int) string {
 	if len(s) > 4*n {
 		s = s[:4*n]

@@ -2,11 +2,10 @@ package metric
 
 import "math"
 
-// Cumulative is a value that only grows, such as a counter, followed over the
-// restarts of the process that counts it. Its adjusted value never falls: after
-// a restart it is what was reached before plus the new count. Integers wrap
-// around, which differences do not notice. It decides nothing: the caller says
-// when there was a restart.
+// Cumulative is a value that only grows, such as a counter, followed over the restarts of the process that
+// counts it. Its adjusted value never falls: after a restart it is what was reached before plus the new count.
+// Integers wrap around, which differences do not notice. It decides nothing: the caller says when there was a
+// restart.
 type Cumulative[T float64 | uint64] struct {
 	Last T // the last sample
 	Ref  T // the adjusted value that gains count from
@@ -57,8 +56,7 @@ func (c *Created) Set(at float64) bool {
 // Since reports whether the series was created at an instant or after it.
 func (c *Created) Since(ns int64) bool { return c.known && c.at >= float64(ns)/1e9 }
 
-// NS returns the time in nanoseconds, to a microsecond; 0 when it is unknown or
-// cannot be a time since 1970.
+// NS returns the time in nanoseconds, to a microsecond; 0 when it is unknown or cannot be a time since 1970.
 func (c *Created) NS() int64 {
 	if c.at <= 0 || c.at >= 9e9 {
 		return 0

@@ -1,8 +1,7 @@
 package metric
 
-// Event is one instant in the life of a client-side request, or of the session
-// that sends them, as a load generator records it. Names and the form of Data
-// are those of MLPerf's endpoints benchmark.
+// Event is one instant in the life of a client-side request, or of the session that sends them, as a load
+// generator records it. Names and the form of Data are those of MLPerf's endpoints benchmark.
 type Event struct {
 	Sample       string // the request's id; "" for events of the session
 	Type         string // "sample.issued", "sample.recv_first", ...: see package events

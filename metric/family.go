@@ -5,8 +5,7 @@ import "fmt"
 // Type is the type a family declares, or was found to have.
 type Type uint8
 
-// The types of the exposition formats. Unknown is the zero value: a family
-// without a usable TYPE line.
+// The types of the exposition formats. Unknown is the zero value: a family without a usable TYPE line.
 const (
 	Unknown Type = iota
 	Counter
@@ -28,8 +27,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type(%d)", uint8(t))
 }
 
-// ParseType returns the type of that name; "untyped" is Unknown. ok is false
-// for any other word.
+// ParseType returns the type of that name; "untyped" is Unknown. ok is false for any other word.
 func ParseType(name string) (t Type, ok bool) {
 	if name == "untyped" {
 		return Unknown, true
@@ -42,9 +40,8 @@ func ParseType(name string) (t Type, ok bool) {
 	return Unknown, false
 }
 
-// Family is a named group of series of one type. The name is the one AIPerf
-// uses: a counter has lost its "_total". Within a target a family is
-// identified by name and type; one that changes its type becomes a second
+// Family is a named group of series of one type. The name is the one AIPerf uses: a counter has lost its
+// "_total". Within a target a family is identified by name and type; one that changes its type becomes a second
 // family.
 type Family struct {
 	Name string
@@ -53,8 +50,7 @@ type Family struct {
 	Unit string // as declared by a UNIT line; "" in formats without one
 }
 
-// Series is one label set of a family. Its labels leave out "le" and
-// "quantile", which belong to its slots.
+// Series is one label set of a family. Its labels leave out "le" and "quantile", which belong to its slots.
 type Series struct {
 	Family int // index into Schema.Families
 	Labels Labels
@@ -63,11 +59,9 @@ type Series struct {
 // Role is what a slot holds of its series.
 type Role uint8
 
-// The roles. A counter, gauge or unknown series has one Value slot; a histogram
-// has Bucket, Sum and Count slots, a native one Native in place of Bucket; a
-// summary has Quantile, Sum and Count.
-// Created holds the start time a server reports for a series, in seconds since
-// 1970; it is metadata, never a metric of its own.
+// The roles. A counter, gauge or unknown series has one Value slot; a histogram has Bucket, Sum and Count
+// slots, a native one Native in place of Bucket; a summary has Quantile, Sum and Count. Created holds the start
+// time a server reports for a series, in seconds since 1970; it is metadata, never a metric of its own.
 const (
 	RoleValue Role = iota
 	RoleSum
@@ -75,9 +69,8 @@ const (
 	RoleBucket
 	RoleQuantile
 	RoleCreated
-	// RoleNative is a bucket of a native histogram: the observations between
-	// SampleID.Lower and SampleID.Bound, not those below as well. Its buckets come and go
-	// as the server needs them; one that is absent is empty.
+	// RoleNative is a bucket of a native histogram: the observations between SampleID.Lower and SampleID.Bound,
+	// not those below as well. Its buckets come and go as the server needs them; one that is absent is empty.
 	RoleNative
 	// RoleSampleTime holds the time that a server gave the samples of a series, in
 	// milliseconds since 1970: a slot of each series that has one. Like Created it
@@ -88,8 +81,7 @@ const (
 // Roles is the number of roles: valid ones are below it.
 const Roles = RoleSampleTime + 1
 
-// Metadata reports whether a slot with this role describes its series and measures
-// nothing of it.
+// Metadata reports whether a slot with this role describes its series and measures nothing of it.
 func (r Role) Metadata() bool { return r == RoleCreated || r == RoleSampleTime }
 
 var roleNames = [...]string{"value", "sum", "count", "bucket", "quantile", "created", "native_bucket", "sample_time"}
@@ -109,9 +101,8 @@ type SampleID struct {
 	// Bound is the upper bound of a bucket (+Inf for the last) or the quantile
 	// of a summary; 0 for other roles. Within a series role and bounds are unique.
 	Bound float64
-	// Lower is the lower bound of a native bucket, which holds what is above it
-	// and not above Bound; the bucket of zero holds [Lower, Bound], negative ones
-	// [Lower, Bound). 0 for other roles.
+	// Lower is the lower bound of a native bucket, which holds what is above it and not above Bound; the bucket
+	// of zero holds [Lower, Bound], negative ones [Lower, Bound). 0 for other roles.
 	Lower float64
 	// Text is the bound as the server first wrote it ("0.5", "1", "+Inf").
 	Text string
@@ -133,10 +124,9 @@ func (g *DictDelta) Empty() bool {
 	return len(g.Families)+len(g.Series)+len(g.Slots) == 0
 }
 
-// Schema is all that a target has shown so far, in order of first appearance. It
-// only grows; an index once given stays valid for the run. The zero value is
-// empty and ready to use. A Schema has one owner: it is not safe for concurrent
-// use while it grows.
+// Schema is all that a target has shown so far, in order of first appearance. It only grows; an index once
+// given stays valid for the run. The zero value is empty and ready to use. A Schema has one owner: it is not
+// safe for concurrent use while it grows.
 type Schema struct {
 	Families []Family
 	Series   []Series

@@ -15,19 +15,16 @@ var errDamagedLabels = errors.New("decode labels: damaged or not canonical")
 // Label is one name and value of a label set.
 type Label struct{ Name, Value string }
 
-// Labels is a canonical, immutable label set: sorted by name, each name once.
-// Two sets are equal exactly when they compare equal with ==, so Labels works
-// as a map key. The zero value is the empty set. Names and values may hold any
-// bytes; empty values are kept, as they are different from an absent label in
-// an exposition.
+// Labels is a canonical, immutable label set: sorted by name, each name once. Two sets are equal exactly when
+// they compare equal with ==, so Labels works as a map key. The zero value is the empty set. Names and values
+// may hold any bytes; empty values are kept, as they are different from an absent label in an exposition.
 type Labels struct {
 	// enc holds uvarint(len) name uvarint(len) value ..., sorted by name.
 	enc string
 }
 
-// NewLabels makes a set of the given pairs, in any order. Where a name occurs
-// twice the last pair wins; a caller that must refuse duplicates checks before.
-// The slice is neither kept nor changed.
+// NewLabels makes a set of the given pairs, in any order. Where a name occurs twice the last pair wins; a
+// caller that must refuse duplicates checks before. The slice is neither kept nor changed.
 func NewLabels(pairs ...Label) Labels {
 	if len(pairs) == 0 {
 		return Labels{}
@@ -154,9 +151,8 @@ func (l Labels) Compare(m Labels) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// String returns the set as an exposition writes it, {a="1","odd name"="2"};
-// values, and names that need it, are quoted in Go syntax so that no control
-// byte reaches a terminal. "" for the empty set.
+// String returns the set as an exposition writes it, {a="1","odd name"="2"}; values, and names that need it,
+// are quoted in Go syntax so that no control byte reaches a terminal. "" for the empty set.
 func (l Labels) String() string {
 	if l.enc == "" {
 		return ""
@@ -189,8 +185,7 @@ func isLegacyName(name string) bool {
 	return name != ""
 }
 
-// MarshalBinary returns a compact form of the set, the inverse of
-// [Labels.UnmarshalBinary]. It never fails.
+// MarshalBinary returns a compact form of the set, the inverse of [Labels.UnmarshalBinary]. It never fails.
 func (l Labels) MarshalBinary() ([]byte, error) { return []byte(l.enc), nil }
 
 // UnmarshalBinary restores a set from the form of MarshalBinary. It refuses

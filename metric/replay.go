@@ -16,9 +16,8 @@ import (
 //		...
 //	}
 //
-// The zero value is a target without polls. A Replay has one owner. Who keeps
-// the values of slots in a form of its own needs the schema only, and
-// [Schema.Extend] in place of Step.
+// The zero value is a target without polls. A Replay has one owner. Who keeps the values of slots in a form of
+// its own needs the schema only, and [Schema.Extend] in place of Step.
 type Replay struct {
 	Schema
 	Bits    []uint64 // by slot: as last seen, as in Delta.Bits
@@ -26,9 +25,8 @@ type Replay struct {
 	Sets    int      // counts how often the set of present slots changed
 }
 
-// Step applies the next poll of the target. One that does not fit, as only a
-// damaged recording has, is refused and changes nothing. It keeps nothing of s,
-// and allocates only when the schema grows.
+// Step applies the next poll of the target. One that does not fit, as only a damaged recording has, is refused
+// and changes nothing. It keeps nothing of s, and allocates only when the schema grows.
 func (r *Replay) Step(s *Snapshot) error {
 	if err := r.Extend(s); err != nil {
 		return err
@@ -114,8 +112,7 @@ func (s *SampleID) Float(bits uint64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// Clone returns a copy that shares no memory with s and stays valid when s is
-// reused. It leaves out the Body.
+// Clone returns a copy that shares no memory with s and stays valid when s is reused. It leaves out the Body.
 func (s *Snapshot) Clone() *Snapshot {
 	c := *s
 	c.Body = nil

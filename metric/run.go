@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Target is one polled endpoint as the run knows it. Nothing in it is secret:
-// URL is the redacted form.
+// Target is one polled endpoint as the run knows it. Nothing in it is secret: URL is the redacted form.
 type Target struct {
 	Name   string // the user's alias, or ""
 	URL    string // as it appears in every output

@@ -94,8 +94,7 @@ type Drop struct {
 	First  string // the first case: line number and series, sanitised, at most 200 bytes
 }
 
-// AddDrop counts lines of a reason in drops, where each reason has one entry. first
-// is called for a new one.
+// AddDrop counts lines of a reason in drops, where each reason has one entry. first is called for a new one.
 func AddDrop(drops []Drop, reason string, lines int, first func() string) []Drop {
 	for i := range drops {
 		if drops[i].Reason == reason {
@@ -109,8 +108,7 @@ func AddDrop(drops []Drop, reason string, lines int, first func() string) []Drop
 // Snapshot is one poll of one target. All times are nanoseconds since 1970 on
 // the run's axis: one origin plus the monotonic clock.
 //
-// Who receives a Snapshot may read it during the call only: slices in it are
-// reused for the next poll.
+// Who receives a Snapshot may read it during the call only: slices in it are reused for the next poll.
 type Snapshot struct {
 	Target int    // index of the target in the run
 	Seq    uint64 // number of the poll within its target, from 0
@@ -127,8 +125,7 @@ type Snapshot struct {
 
 	BodyBytes int64
 	Body      []byte // the body, decompressed; nil when none was read
-	// Duplicate is set when the body equals that of the previous stored poll byte
-	// for byte.
+	// Duplicate is set when the body equals that of the previous stored poll byte for byte.
 	Duplicate bool
 	Lines     int    // sample lines in the body
 	Drops     []Drop // those that were not stored: stored + dropped = lines
@@ -136,11 +133,9 @@ type Snapshot struct {
 
 	DictDelta DictDelta
 	Delta     Delta
-	// Observations are the single events behind the samples, where a source logs
-	// each of them.
+	// Observations are the single events behind the samples, where a source logs each of them.
 	Observations []Observation
-	// Exemplars holds those that are new or changed since the previous stored
-	// poll, at most one per slot.
+	// Exemplars holds those that are new or changed since the previous stored poll, at most one per slot.
 	Exemplars []Exemplar
 }
 
@@ -152,8 +147,7 @@ type Observation struct {
 	Requests []string // ids of the requests it was measured for; nil when unknown
 }
 
-// Exemplar is one observation that a server shows beside a bucket or a counter,
-// with what leads to its trace.
+// Exemplar is one observation that a server shows beside a bucket or a counter, with what leads to its trace.
 type Exemplar struct {
 	Slot   int // index into Schema.Slots
 	Labels Labels

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// SnapshotBuilder turns the samples of one target, given one by one, into what
-// snapshots carry: the growth of the dictionary and a frame of what changed. It
-// is for sources that are no exposition, whose polls have hundreds of samples
-// and not hundreds of thousands; package scrape has a faster way of its own.
+// SnapshotBuilder turns the samples of one target, given one by one, into what snapshots carry: the growth of
+// the dictionary and a frame of what changed. It is for sources that are no exposition, whose polls have
+// hundreds of samples and not hundreds of thousands; package scrape has a faster way of its own.
 //
 //	f := g.Family("nv_inference_count", metric.Counter, help, "")
 //	s := g.Series(f, metric.NewLabels(metric.Label{Name: "model", Value: m}))
@@ -81,9 +80,8 @@ func (g *SnapshotBuilder) Series(family int, l Labels) int {
 	return i
 }
 
-// Slot returns the index of the slot of a series with the role and bounds of s,
-// adding it when it is new. s.Series is ignored. Text and Integer are those of
-// the first call.
+// Slot returns the index of the slot of a series with the role and bounds of s, adding it when it is new.
+// s.Series is ignored. Text and Integer are those of the first call.
 func (g *SnapshotBuilder) Slot(series int, s SampleID) int {
 	key := keyOf(series, s)
 	i, ok := g.slotOf[key]
@@ -97,8 +95,7 @@ func (g *SnapshotBuilder) Slot(series int, s SampleID) int {
 	return i
 }
 
-// Known reports whether the series has a slot of that role and bounds, so that
-// SampleID would not add one.
+// Known reports whether the series has a slot of that role and bounds, so that SampleID would not add one.
 func (g *SnapshotBuilder) Known(series int, s SampleID) bool {
 	_, ok := g.slotOf[keyOf(series, s)]
 	return ok
@@ -114,8 +111,7 @@ func (g *SnapshotBuilder) Set(slot int, v float64) { g.set(slot, math.Float64bit
 // SetInteger gives the value of a slot that was made with Integer.
 func (g *SnapshotBuilder) SetInteger(slot int, v uint64) { g.set(slot, v) }
 
-// Bits returns the value last given to a slot, in the form of Delta.Bits; 0
-// before the first.
+// Bits returns the value last given to a slot, in the form of Delta.Bits; 0 before the first.
 func (g *SnapshotBuilder) Bits(slot int) uint64 { return g.bits[slot] }
 
 func (g *SnapshotBuilder) set(slot int, bits uint64) {
@@ -160,7 +156,6 @@ func (g *SnapshotBuilder) Finish(s *Snapshot) {
 	g.told.families, g.told.series, g.told.slots = len(g.families), len(g.series), len(g.slots)
 }
 
-// Abandon forgets the values of a poll that failed half-way, so that the next
-// poll begins anew. What it added to the dictionary is kept and told with the
-// next finished poll.
+// Abandon forgets the values of a poll that failed half-way, so that the next poll begins anew. What it added
+// to the dictionary is kept and told with the next finished poll.
 func (g *SnapshotBuilder) Abandon() { g.polls++ }

@@ -18,11 +18,9 @@ type Options struct {
 	// Slice is the width of timeslices, counted from StartNS; 0 makes none.
 	Slice  time.Duration
 	Resets ResetMode
-	// Estimator names the estimator of histogram quantiles, see package histest;
-	// "" is the polynomial one.
+	// Estimator names the estimator of histogram quantiles, see package histest; "" is the polynomial one.
 	Estimator string
-	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil
-	// gives [AIPerfQuantiles].
+	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil gives [AIPerfQuantiles].
 	Quantiles []float64
 	// SliceQuantiles asks for the quantiles of every histogram slice, estimated
 	// from the slice's own gain alone.
@@ -113,10 +111,9 @@ func NewFold(o Options) (*Accumulator, error) {
 	return f, nil
 }
 
-// Add takes the next poll. It keeps nothing of s. Polls come in the order of
-// their times; one that goes back in time, or that refers to slots which are not
-// in the dictionary, is refused: such a stream is damaged and the fold is of no
-// further use. A poll without samples only grows the dictionary.
+// Add takes the next poll. It keeps nothing of s. Polls come in the order of their times; one that goes back in
+// time, or that refers to slots which are not in the dictionary, is refused: such a stream is damaged and the
+// fold is of no further use. A poll without samples only grows the dictionary.
 func (f *Accumulator) Add(s *metric.Snapshot) error {
 	if err := f.accept(s); err != nil {
 		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
@@ -148,8 +145,7 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	return nil
 }
 
-// accept takes over what is new in the dictionary and refuses samples that do
-// not fit it or go back in time.
+// accept takes over what is new in the dictionary and refuses samples that do not fit it or go back in time.
 func (f *Accumulator) accept(s *metric.Snapshot) error {
 	if err := f.dict.Extend(s); err != nil {
 		return err
@@ -188,8 +184,7 @@ func (f *Accumulator) open(n int32) {
 	}
 }
 
-// close ends the window before poll n. Later polls only teach the estimators,
-// and that under ResetClamp alone.
+// close ends the window before poll n. Later polls only teach the estimators, and that under ResetClamp alone.
 func (f *Accumulator) close(n int32) {
 	f.window.to = n
 	for i := range f.histograms {

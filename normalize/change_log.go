@@ -8,11 +8,10 @@ import (
 	"github.com/scrapestat/scrapestat/internal/column"
 )
 
-// changeLog remembers the values of a few columns at the boundaries of slices. A row
-// holds from the boundary after the previous row up to a boundary; it is written
-// only when the columns are about to change, so a series at rest costs nothing.
-// Whole numbers are stored as differences to the previous row, mostly one or two
-// bytes; other values take nine.
+// changeLog remembers the values of a few columns at the boundaries of slices. A row holds from the boundary
+// after the previous row up to a boundary; it is written only when the columns are about to change, so a series
+// at rest costs nothing. Whole numbers are stored as differences to the previous row, mostly one or two bytes;
+// other values take nine.
 type changeLog struct {
 	upto int32 // boundaries covered by rows
 	buf  []byte
@@ -24,8 +23,7 @@ func (l *changeLog) integer(upto int32, v uint64) {
 	l.buf = column.AppendValue(l.begin(upto, 1), v, true, &l.last[0])
 }
 
-// floats writes a row of values + base that holds for the boundaries before upto.
-// A nil base is all zeros.
+// floats writes a row of values + base that holds for the boundaries before upto. A nil base is all zeros.
 func (l *changeLog) floats(upto int32, values, base []float64) {
 	buf := l.begin(upto, len(values))
 	last := l.last[:len(values)]
@@ -49,8 +47,7 @@ func (l *changeLog) begin(upto int32, n int) []byte {
 	return buf
 }
 
-// reader walks the boundaries of a line. The row it stands at is in floats, or in
-// whole for a line of integers.
+// reader walks the boundaries of a line. The row it stands at is in floats, or in whole for a line of integers.
 type reader struct {
 	buf    []byte
 	upto   int32
@@ -67,9 +64,8 @@ func (l *changeLog) readFloats(columns int) reader {
 	return reader{buf: l.buf, last: make([]uint64, columns), floats: make([]float64, columns)}
 }
 
-// at moves to the row that holds at a boundary. It returns false when none does:
-// the columns are then as the series ended. Boundaries are asked for in ascending
-// order.
+// at moves to the row that holds at a boundary. It returns false when none does: the columns are then as the
+// series ended. Boundaries are asked for in ascending order.
 func (r *reader) at(boundary int32) bool {
 	for boundary >= r.upto {
 		if len(r.buf) == 0 {

@@ -73,8 +73,7 @@ func (c *counter[T]) fromZero(f *Accumulator, n int32) {
 	}
 }
 
-// reset ends a life of the counter at old; v, the sample of poll n, counts from
-// zero.
+// reset ends a life of the counter at old; v, the sample of poll n, counts from zero.
 func (c *counter[T]) reset(f *Accumulator, old, v T, n int32) {
 	c.created.Moved = false
 	c.resets++
@@ -84,8 +83,7 @@ func (c *counter[T]) reset(f *Accumulator, old, v T, n int32) {
 	}
 }
 
-// restarted handles a changed creation time at poll n, whose values are taken
-// over already.
+// restarted handles a changed creation time at poll n, whose values are taken over already.
 func (c *counter[T]) restarted(f *Accumulator, n int32) {
 	switch {
 	case !c.created.Moved || c.track.state != good:
@@ -185,8 +183,7 @@ func (c *counter[T]) slices(v *view) []CounterSlice {
 	return out
 }
 
-// boundaries returns a function for the adjusted value at a boundary; after the
-// last row that is last.
+// boundaries returns a function for the adjusted value at a boundary; after the last row that is last.
 func (c *counter[T]) boundaries(last T) func(boundary int) T {
 	var r reader
 	var row *T

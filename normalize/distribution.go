@@ -8,9 +8,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Distribution is the exact statistics of the events that a source logged for a
-// series, see [metric.Observation]. They count by the poll that brought them, as
-// the gain of the series does.
+// Distribution is the exact statistics of the events that a source logged for a series, see
+// [metric.Observation]. They count by the poll that brought them, as the gain of the series does.
 type Distribution struct {
 	Lines Exact // each event once
 	// Requests counts each event once for each request it was measured for, and

@@ -11,8 +11,7 @@ type run struct {
 
 const open = math.MaxInt32
 
-// gauge is the state of a gauge: its samples inside the window, equal
-// neighbours as one run.
+// gauge is the state of a gauge: its samples inside the window, equal neighbours as one run.
 type gauge struct {
 	track track
 	cur   float64 // the last sample
@@ -99,8 +98,7 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	return out, t
 }
 
-// above returns the share of the time above each level, as timeAverage weights
-// the samples.
+// above returns the share of the time above each level, as timeAverage weights the samples.
 func (g *gauge) above(v *view, levels []float64) []float64 {
 	var out []float64
 	for _, level := range levels {
@@ -122,9 +120,8 @@ func (g *gauge) above(v *view, levels []float64) []float64 {
 	return out
 }
 
-// timeAverage weights each sample with the time until the next one. The last
-// sample, and the last before a gap, stand for no time; without any time the
-// plain mean is all there is.
+// timeAverage weights each sample with the time until the next one. The last sample, and the last before a gap,
+// stand for no time; without any time the plain mean is all there is.
 func timeAverage(runs []run, times []int64, plain Spread) float64 {
 	scaled := 1.0
 	if max(math.Abs(plain.Min), math.Abs(plain.Max)) > huge {
@@ -147,9 +144,8 @@ func timeAverage(runs []run, times []int64, plain Spread) float64 {
 	return min(max(finite((shift+sum/total)/scaled), plain.Min), plain.Max)
 }
 
-// gaugeSlices summarises the samples of each slice [start, end). The last slice
-// of the grid includes its end, where only the last sample can be. Slices without
-// samples are left out.
+// gaugeSlices summarises the samples of each slice [start, end). The last slice of the grid includes its end,
+// where only the last sample can be. Slices without samples are left out.
 func gaugeSlices(runs []run, v *view) []GaugeSlice {
 	out := make([]GaugeSlice, 0, len(v.grid))
 	next := 0

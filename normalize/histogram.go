@@ -14,10 +14,9 @@ import (
 // that appeared after the layout was frozen.
 const extra = -1
 
-// histogram is the state of a histogram. Its values are kept by position: the
-// buckets by ascending bound, then the count, then the sum. NaN stands for a
-// slot that the sample does not have; under ResetClamp it is 0, as in AIPerf.
-// As with counters, base + value never falls.
+// histogram is the state of a histogram. Its values are kept by position: the buckets by ascending bound, then
+// the count, then the sum. NaN stands for a slot that the sample does not have; under ResetClamp it is 0, as in
+// AIPerf. As with counters, base + value never falls.
 //
 // The layout is frozen at the reference (ResetClamp: at the first sample): from
 // then on buckets can only be lost.
@@ -92,8 +91,7 @@ func (h *histogram) arrange(f *Accumulator) {
 	h.place(f, append(ids, count, sum))
 }
 
-// place gives positions to the slots ids, buckets first, and moves the values
-// there.
+// place gives positions to the slots ids, buckets first, and moves the values there.
 func (h *histogram) place(f *Accumulator, ids []int32) {
 	missing := h.missing(f)
 	cur, prev := make([]float64, len(ids)), make([]float64, len(ids))

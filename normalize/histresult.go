@@ -8,10 +8,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// result returns nil when there is nothing to tell: without a sample inside the
-// window, except under ResetClamp, where AIPerf shows a count of 0 for a series
-// that only has earlier samples.
-// It changes nothing but the estimator, so histograms may be asked at once.
+// result returns nil when there is nothing to tell: without a sample inside the window, except under
+// ResetClamp, where AIPerf shows a count of 0 for a series that only has earlier samples. It changes nothing
+// but the estimator, so histograms may be asked at once.
 func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, track) {
 	t := h.track
 	t.settle(v.polls.to, v.polls)
@@ -122,8 +121,7 @@ func (h *histogram) layoutOf(f *Accumulator) []Bucket {
 	return out
 }
 
-// bucketsOf returns the gains of the common bounds; nil if one of them is
-// negative.
+// bucketsOf returns the gains of the common bounds; nil if one of them is negative.
 func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
 	out := make([]Bucket, len(bounds))
 	copy(out, bounds)
@@ -141,9 +139,8 @@ func (h *histogram) bucketsOf(bounds []Bucket, gained []float64) []Bucket {
 	return out
 }
 
-// total makes the input of the estimator for whole numbers of observations. Gains
-// that are not monotone, as only a torn poll or a faulty server shows them, are
-// raised to the bucket before under ResetAdjust.
+// total makes the input of the estimator for whole numbers of observations. Gains that are not monotone, as
+// only a torn poll or a faulty server shows them, are raised to the bucket before under ResetAdjust.
 func (h *histogram) total(gained []float64, count int64, resets ResetMode) *histest.Delta {
 	whole := make([]float64, len(gained))
 	floor := math.Inf(-1)
@@ -161,9 +158,8 @@ func (h *histogram) total(gained []float64, count int64, resets ResetMode) *hist
 	return d
 }
 
-// slices returns what was gained within each slice. Slices that end before the
-// first sample are left out, as are, under ResetClamp, those whose count or sum
-// falls.
+// slices returns what was gained within each slice. Slices that end before the first sample are left out, as
+// are, under ResetClamp, those whose count or sum falls.
 func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64) []HistogramSlice {
 	r := h.line.readFloats(len(h.prev))
 	last := h.last()

@@ -8,18 +8,16 @@ import (
 	"github.com/scrapestat/scrapestat/histest"
 )
 
-// Interval is a bucket of a native histogram: Count observations above Lower and
-// not above Upper. The bucket of zero holds both its bounds; negative buckets
-// hold their lower one and not the upper.
+// Interval is a bucket of a native histogram: Count observations above Lower and not above Upper. The bucket of
+// zero holds both its bounds; negative buckets hold their lower one and not the upper.
 type Interval struct{ Lower, Upper, Count float64 }
 
 // Intervals are disjoint buckets, ascending. Those that are absent are empty.
 type Intervals []Interval
 
-// Since returns what a histogram gained from prev to c, appended to dst[:0]. Where
-// the server has merged buckets since, what prev had in their parts is summed up
-// first: buckets of a coarser schema, and a wider bucket of zero, hold those of
-// the finer one exactly. ok is false when a bucket lost observations: the
+// Since returns what a histogram gained from prev to c, appended to dst[:0]. Where the server has merged
+// buckets since, what prev had in their parts is summed up first: buckets of a coarser schema, and a wider
+// bucket of zero, hold those of the finer one exactly. ok is false when a bucket lost observations: the
 // histogram began anew.
 func (c Intervals) Since(dst, prev Intervals) (gained Intervals, ok bool) {
 	gained = append(dst[:0], c...)
@@ -69,8 +67,7 @@ func (c Intervals) outside(threshold float64) Intervals {
 
 func (p Interval) within(b Interval) bool { return b.Lower <= p.Lower && p.Upper <= b.Upper }
 
-// Add returns the union of both, observations added up. Buckets that overlap
-// become one.
+// Add returns the union of both, observations added up. Buckets that overlap become one.
 func (c Intervals) Add(more Intervals) Intervals {
 	if len(more) == 0 {
 		return c
@@ -146,8 +143,7 @@ func (c Intervals) Edges() []float64 {
 	return out
 }
 
-// Below returns how many observations of c are known to be at most bound; bound
-// is one of its edges.
+// Below returns how many observations of c are known to be at most bound; bound is one of its edges.
 func (c Intervals) Below(edges []float64) []float64 {
 	cum := make([]float64, len(edges))
 	next, sum := 0, 0.0

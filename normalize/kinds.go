@@ -44,16 +44,14 @@ type SummarySlice struct {
 
 // State is one state of a state set over the window.
 type State struct {
-	// Share is the part of the time the state was active, 0 to 1: each sample
-	// stands until the next one.
+	// Share is the part of the time the state was active, 0 to 1: each sample stands until the next one.
 	Share   float64
 	Last    bool // active in the last sample
 	Changes int  // times it became active or inactive
 	Slices  []StateSlice
 }
 
-// StateSlice is a state within one slice. Slices without any known time are left
-// out.
+// StateSlice is a state within one slice. Slices without any known time are left out.
 type StateSlice struct {
 	Slice
 	Share float64
@@ -77,8 +75,7 @@ type GaugeHistogram struct {
 	Sum, Avg float64
 	NoSum    bool
 	Native   bool // its buckets are those of a native histogram
-	// Bounds holds the bucket bounds, Buckets the cumulative counts; as those of
-	// Histogram.
+	// Bounds holds the bucket bounds, Buckets the cumulative counts; as those of Histogram.
 	Bounds, Buckets []Bucket
 	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
 	Quantiles []histest.Estimate

@@ -13,16 +13,14 @@ import (
 // ErrBounds is why [MergeHistograms] refuses histograms of different buckets.
 var ErrBounds = errors.New("bucket bounds differ")
 
-// MergeHistograms pools what several histograms gained, such as those of the
-// replicas of a server: counts, sums, rates and buckets add up, and the quantiles
-// are those of all observations together, of the histograms' Gain and never of
-// their quantiles. Those need Options.Mergeable; where they cannot be had a
-// warning has the reason. The result has no slices.
+// MergeHistograms pools what several histograms gained, such as those of the replicas of a server: counts,
+// sums, rates and buckets add up, and the quantiles are those of all observations together, of the histograms'
+// Gain and never of their quantiles. Those need Options.Mergeable; where they cannot be had a warning has the
+// reason. The result has no slices.
 //
-// Histograms of different bounds are taken together at the finite bounds that all
-// of them have, as what was counted between the bounds of one is unknown in the
-// other; a warning says so. Where there is no such bound they are refused with
-// [ErrBounds].
+// Histograms of different bounds are taken together at the finite bounds that all of them have, as what was
+// counted between the bounds of one is unknown in the other; a warning says so. Where there is no such bound
+// they are refused with [ErrBounds].
 func MergeHistograms(hs []*Histogram, quantiles []float64) (*Histogram, []metric.Warning, error) {
 	if len(hs) == 0 {
 		return nil, nil, errors.New("merge histograms: none given")

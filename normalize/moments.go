@@ -2,8 +2,7 @@ package normalize
 
 import "math"
 
-// passes is how often a summer wants to see its values: for the extremes, the
-// mean, and the deviations from it.
+// passes is how often a summer wants to see its values: for the extremes, the mean, and the deviations from it.
 const passes = 3
 
 // huge values are scaled down by a power of two while they are summed.
@@ -12,9 +11,8 @@ const (
 	scale = 0x1p-600
 )
 
-// moments computes mean, extremes and standard deviation of weighted finite
-// values, in three passes so that constant values have a deviation of exactly 0
-// and their own value as mean.
+// moments computes mean, extremes and standard deviation of weighted finite values, in three passes so that
+// constant values have a deviation of exactly 0 and their own value as mean.
 type moments struct {
 	pass       int
 	n          float64
@@ -62,8 +60,7 @@ func (s *moments) mean() float64 {
 	return min(max(finite(s.shift/s.scale), s.min), s.max)
 }
 
-// spread returns the result: the deviation is that of a sample, n-1, and 0 for
-// a single value.
+// spread returns the result: the deviation is that of a sample, n-1, and 0 for a single value.
 func (s *moments) spread() Spread {
 	out := Spread{Avg: s.mean(), Min: s.min, Max: s.max}
 	if s.n > 1 && s.min < s.max {

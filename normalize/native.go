@@ -33,8 +33,7 @@ type NativeSample struct {
 	Threshold  float64 // of the bucket of zero
 }
 
-// NativeGain sums up what a native histogram gains from sample to sample. The
-// zero value has seen none.
+// NativeGain sums up what a native histogram gains from sample to sample. The zero value has seen none.
 type NativeGain struct {
 	Gain   NativeSample
 	Resets int // times it began anew
@@ -43,10 +42,9 @@ type NativeGain struct {
 	seen bool
 }
 
-// Take takes the next sample, whose Spans it keeps and does not change, and
-// returns what was gained since the one before: nothing with the first. A
-// histogram that was restarted, or whose count or any bucket fell, counts from
-// zero. What is gained is added to Gain if counts is set.
+// Take takes the next sample, whose Spans it keeps and does not change, and returns what was gained since the
+// one before: nothing with the first. A histogram that was restarted, or whose count or any bucket fell, counts
+// from zero. What is gained is added to Gain if counts is set.
 func (g *NativeGain) Take(cur NativeSample, restarted, counts bool) NativeSample {
 	prev, seen := g.prev, g.seen
 	g.prev, g.seen = cur, true
@@ -170,8 +168,7 @@ func (f *Accumulator) setNativeCreated(s *slot, bits uint64) {
 	}
 }
 
-// step takes over the changed slots of poll n as a sample. A poll without count
-// or without any bucket is none.
+// step takes over the changed slots of poll n as a sample. A poll without count or without any bucket is none.
 func (h *native) step(f *Accumulator, n int32) {
 	h.queued = false
 	state := absent
@@ -283,8 +280,7 @@ func (h *native) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, 
 	return out, warnings, t
 }
 
-// cut returns what each slice gained, of a gauge what its last sample in or
-// before the slice showed.
+// cut returns what each slice gained, of a gauge what its last sample in or before the slice showed.
 func (h *native) cut(v *view, all *Histogram, first int64, o *Options) []HistogramSlice {
 	var empty NativeSample
 	out := make([]HistogramSlice, 0, len(v.grid))

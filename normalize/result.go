@@ -14,9 +14,8 @@ type Result struct {
 	Warnings []metric.Warning // about the window as a whole
 }
 
-// Series is the statistics of one series. Exactly one of the first seven pointers
-// is set, by the type of its family: unknown families are treated as gauges, as
-// AIPerf does.
+// Series is the statistics of one series. Exactly one of the first seven pointers is set, by the type of its
+// family: unknown families are treated as gauges, as AIPerf does.
 type Series struct {
 	Index     int // into Result.Dict.Series
 	Counter   *Counter
@@ -28,8 +27,7 @@ type Series struct {
 	State          *State // of a state set, whose states are series of their own
 	GaugeHistogram *GaugeHistogram
 
-	// Distribution is that of single events, where the source logs them; nil
-	// otherwise.
+	// Distribution is that of single events, where the source logs them; nil otherwise.
 	Distribution *Distribution
 
 	// CreatedNS is when the server says the series began, the last time if that
@@ -88,13 +86,11 @@ type Gauge struct {
 	// Quantiles is parallel to Options.Quantiles: numpy's linear interpolation.
 	Quantiles []float64
 	TimeAvg   float64 // mean weighted by the time each sample stood
-	// Above is the share of the time above each of Options.Levels, as TimeAvg
-	// counts it.
+	// Above is the share of the time above each of Options.Levels, as TimeAvg counts it.
 	Above []float64
 	First float64
 	Last  float64
-	// Ref is the last sample before the window, where a counter is counted from,
-	// or First when there is none.
+	// Ref is the last sample before the window, where a counter is counted from, or First when there is none.
 	Ref    float64
 	Slices []GaugeSlice
 }
@@ -128,9 +124,8 @@ type Histogram struct {
 	// Gain is what Quantiles were made of, for [MergeHistograms]; nil unless
 	// Options.Mergeable asked for it, and where there can be no estimate.
 	Gain *histest.Gain
-	// Native is set for a native histogram: the server makes its buckets as it
-	// needs them, and Bounds has those that gained something, with the ends of the
-	// empty stretches between them.
+	// Native is set for a native histogram: the server makes its buckets as it needs them, and Bounds has those
+	// that gained something, with the ends of the empty stretches between them.
 	Native *Native
 }
 
@@ -160,9 +155,8 @@ type HistogramSlice struct {
 // ResetMode is what a counter that falls means.
 type ResetMode uint8
 
-// The modes: ResetAdjust, the default, sums the increases and counts a fall as
-// a restart from zero; ResetClamp is AIPerf's arithmetic, last minus reference
-// and never below 0.
+// The modes: ResetAdjust, the default, sums the increases and counts a fall as a restart from zero; ResetClamp
+// is AIPerf's arithmetic, last minus reference and never below 0.
 const (
 	ResetAdjust ResetMode = iota
 	ResetClamp

@@ -4,8 +4,7 @@ package normalize
 // more of them is a mistake that would only fill the memory.
 const maxSlices = 100_000
 
-// boundariesBefore returns how many of the boundaries start, start+width, ...
-// lie before t.
+// boundariesBefore returns how many of the boundaries start, start+width, ... lie before t.
 func boundariesBefore(start, width, t int64) int64 {
 	if t <= start {
 		return 0

@@ -52,8 +52,7 @@ type holder struct {
 	index int32
 }
 
-// grow gives each new slot to the state of its series. What first appears after
-// the window has no part in it.
+// grow gives each new slot to the state of its series. What first appears after the window has no part in it.
 func (f *Accumulator) grow(g *metric.DictDelta) {
 	if g.Empty() {
 		return

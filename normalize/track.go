@@ -35,8 +35,7 @@ type track struct {
 
 func newTrack() track { return track{last: -1, ref: -1, first: -1, final: -1} }
 
-// set changes the state from poll n on. It is not called for what is absent
-// already.
+// set changes the state from poll n on. It is not called for what is absent already.
 func (t *track) set(state presence, n int32, w span) {
 	t.settle(n, w)
 	if t.state == good {
@@ -54,8 +53,7 @@ func (t *track) set(state presence, n int32, w span) {
 	t.state, t.since = state, n
 }
 
-// settle counts the polls of the window since the last change, up to poll n
-// exclusive.
+// settle counts the polls of the window since the last change, up to poll n exclusive.
 func (t *track) settle(n int32, w span) {
 	from, to := max(t.since, w.from), min(n, w.to)
 	if from >= to {

@@ -78,11 +78,10 @@ func (t *track) reference() int32 {
 	return t.first
 }
 
-// Result returns the statistics of what was added so far. endNS is the nominal
-// end of the window, up to which slices are cut: for an open window the later of
-// the end of the profiling phase and the last update. Samples after it count
-// too, except those of trailing polls that changed nothing. With endNS 0 the
-// window ends at Options.EndNS, or at the last poll when that is open.
+// Result returns the statistics of what was added so far. endNS is the nominal end of the window, up to which
+// slices are cut: for an open window the later of the end of the profiling phase and the last update. Samples
+// after it count too, except those of trailing polls that changed nothing. With endNS 0 the window ends at
+// Options.EndNS, or at the last poll when that is open.
 //
 // The result is the caller's; only its Dict shares memory with the fold: the
 // families, series and slots in it stay as they are while the fold goes on.
@@ -98,12 +97,11 @@ func inTurn(n int, f func(i int)) {
 	}
 }
 
-// ResultEach is Result with its costly part, the estimates of the histograms,
-// handed to each: histogram by histogram, as what they are made of is not
-// shared. This package starts no goroutines; a caller that has processors to
-// spare does so in each. The result is the same, bit for bit. What an estimate
-// needs beyond its result is freed with the call, so the memory in use at a time
-// grows with the calls that run at a time, never with the number of histograms.
+// ResultEach is Result with its costly part, the estimates of the histograms, handed to each: histogram by
+// histogram, as what they are made of is not shared. This package starts no goroutines; a caller that has
+// processors to spare does so in each. The result is the same, bit for bit. What an estimate needs beyond its
+// result is freed with the call, so the memory in use at a time grows with the calls that run at a time, never
+// with the number of histograms.
 //
 // When each leaves calls out, their histograms have no statistics.
 func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {

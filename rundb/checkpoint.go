@@ -6,11 +6,10 @@ import (
 	"fmt"
 )
 
-// checkpointer moves the write-ahead log of a connection into the database when
-// it has grown by about a thousand pages. SQLite would do so by itself; but where
-// a file cannot be synced it says nothing then and tries again later, and until
-// that has worked a power cut may cost what was recorded. The connection must
-// have been opened with noAutoCheckpoint.
+// checkpointer moves the write-ahead log of a connection into the database when it has grown by about a
+// thousand pages. SQLite would do so by itself; but where a file cannot be synced it says nothing then and
+// tries again later, and until that has worked a power cut may cost what was recorded. The connection must have
+// been opened with noAutoCheckpoint.
 type checkpointer struct{ pages int }
 
 // noAutoCheckpoint is the pragma that leaves checkpoints to a checkpointer.

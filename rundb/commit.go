@@ -63,8 +63,7 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 	if c.c, err = c.db.Conn(ctx); err != nil {
 		return err
 	}
-	// One by one, as their order matters: nothing of it can change once the
-	// first table exists.
+	// One by one, as their order matters: nothing of it can change once the first table exists.
 	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL",
 		noAutoCheckpoint} {
 		if err := c.query("PRAGMA " + p); err != nil {
@@ -232,8 +231,7 @@ func remedy(err error) string {
 		return "the disk did not confirm what was written, and a power cut may cost it: look at the log of the system, " +
 			"use another disk"
 	}
-	// SQLite says no more than this about a write that was refused, also when
-	// that was for want of space.
+	// SQLite says no more than this about a write that was refused, also when that was for want of space.
 	return "check that there is free space, that no limit on file sizes is reached (ulimit -f), and the disk itself"
 }
 
@@ -345,8 +343,7 @@ func (c *conn) insert(b batch, number int64) error {
 	return err
 }
 
-// compress returns the sections as zstd frames, empty ones as empty. The
-// slices are valid until the next call.
+// compress returns the sections as zstd frames, empty ones as empty. The slices are valid until the next call.
 func (c *conn) compress(s *sections) [4][]byte {
 	for i, b := range [4][]byte{s.head, s.op, s.num, s.bits} {
 		c.buf[i] = c.buf[i][:0]

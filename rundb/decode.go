@@ -57,8 +57,7 @@ type entries struct {
 	atOp, atNum, atBits int
 }
 
-// next reads an entry: how many slots it leaves out, and an integer miss or a
-// change of bits.
+// next reads an entry: how many slots it leaves out, and an integer miss or a change of bits.
 func (e *entries) next() (gap int, isBits bool, delta int64, err error) {
 	if e.atOp >= len(e.op) {
 		return 0, false, 0, errShort

@@ -30,10 +30,9 @@ func (e *DirError) Error() string { return fmt.Sprintf("open run directory %s: %
 // Unwrap returns the cause.
 func (e *DirError) Unwrap() error { return e.Err }
 
-// MakeDir makes and locks the directory of a new run; unlock drops the lock. A
-// directory that is not empty is refused when replace is nil; otherwise the files
-// of its earlier run are removed, and those that replace names, but never the
-// files of a run that is being recorded.
+// MakeDir makes and locks the directory of a new run; unlock drops the lock. A directory that is not empty is
+// refused when replace is nil; otherwise the files of its earlier run are removed, and those that replace
+// names, but never the files of a run that is being recorded.
 func MakeDir(dir string, replace []string) (unlock func(), err error) {
 	entries, err := os.ReadDir(dir)
 	switch {

@@ -25,9 +25,8 @@ func (r *Run) loadEvents(ctx context.Context, tx *sql.Tx) error {
 // HasEvents reports whether the recording had request events when it was opened.
 func (r *Run) HasEvents() bool { return r.events > 0 }
 
-// Events returns the request events in the order in which they were recorded,
-// those that had been committed when the recording was opened. An event is valid
-// until the next one. An error ends the sequence.
+// Events returns the request events in the order in which they were recorded, those that had been committed
+// when the recording was opened. An event is valid until the next one. An error ends the sequence.
 func (r *Run) Events(ctx context.Context) iter.Seq2[*metric.Event, error] {
 	const query = "SELECT sample_uuid, event_type, timestamp_ns, conversation_id, turn, data FROM events WHERE id <= ? " +
 		"ORDER BY id"
@@ -75,8 +74,7 @@ func (r *Run) rows(ctx context.Context, query string, args []any, scan func(*sql
 	}
 }
 
-// Clocks returns the anchors of the clocks that events were told by, in the order
-// they were recorded.
+// Clocks returns the anchors of the clocks that events were told by, in the order they were recorded.
 func (r *Run) Clocks(ctx context.Context) ([]Clock, error) {
 	var all []Clock
 	var c Clock
@@ -93,8 +91,7 @@ func (r *Run) Clocks(ctx context.Context) ([]Clock, error) {
 	return all, nil
 }
 
-// EventStats returns how the recording of events went, for each time that somebody
-// recorded, in order.
+// EventStats returns how the recording of events went, for each time that somebody recorded, in order.
 func (r *Run) EventStats(ctx context.Context) ([]EventStats, error) {
 	var all []EventStats
 	var s EventStats

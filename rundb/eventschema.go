@@ -3,10 +3,9 @@ package rundb
 // eventSchema is the client's side of a run. It is also added to recordings that
 // are older than it, hence IF NOT EXISTS.
 //
-// Table events begins with the columns that MLPerf's endpoints benchmark gives
-// its own since 2026, so that what reads theirs reads ours. The view mlperf_events
-// is the table they had until then, with its names: a request that failed has an
-// event of type error in both.
+// Table events begins with the columns that MLPerf's endpoints benchmark gives its own since 2026, so that what
+// reads theirs reads ours. The view mlperf_events is the table they had until then, with its names: a request
+// that failed has an event of type error in both.
 const eventSchema = `
 CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, sample_uuid TEXT NOT NULL DEFAULT '',
   event_type TEXT NOT NULL, timestamp_ns INTEGER NOT NULL, conversation_id TEXT NOT NULL DEFAULT '',

@@ -14,8 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// ErrEventWriter is wrapped by the error of OpenEvents while another writer
-// records events into the same run.
+// ErrEventWriter is wrapped by the error of OpenEvents while another writer records events into the same run.
 var ErrEventWriter = errors.New("another recorder writes its request events: end it first")
 
 // EventWriterOptions adjusts an EventWriter. The zero value is sound.
@@ -27,8 +26,7 @@ type EventWriterOptions struct {
 	Create *Meta
 }
 
-// EventStats is how recording went. All are counts of events; MaxQueue is how
-// many waited in memory at most.
+// EventStats is how recording went. All are counts of events; MaxQueue is how many waited in memory at most.
 type EventStats struct {
 	Source                                          string // of the writer; Write sets it
 	Recorded, Dropped, Late, EncodeErrors, MaxQueue int64
@@ -44,10 +42,9 @@ type Clock struct {
 	MonoNS, UnixNS int64
 }
 
-// EventWriter adds client-side request events to a recording, which a [Writer]
-// may record into at the same time, in this process or another one, and others
-// may read. There is one for a run at a time. Its methods must not be called
-// concurrently: package events has a Recorder that makes it so.
+// EventWriter adds client-side request events to a recording, which a [Writer] may record into at the same
+// time, in this process or another one, and others may read. There is one for a run at a time. Its methods must
+// not be called concurrently: package events has a Recorder that makes it so.
 type EventWriter struct {
 	path    string
 	source  string
@@ -171,9 +168,8 @@ func (w *EventWriter) claim(ctx context.Context) error {
 	})
 }
 
-// Discard takes back all events and anchors that this writer has written, and its
-// row of statistics, and closes as Close does. It is for a source that turned out
-// to be no good: the recording is then as it was before.
+// Discard takes back all events and anchors that this writer has written, and its row of statistics, and closes
+// as Close does. It is for a source that turned out to be no good: the recording is then as it was before.
 func (w *EventWriter) Discard(ctx context.Context) error {
 	err := inTransaction(ctx, w.c, func() error {
 		for table, after := range map[string]int64{"events": w.before.events, "clock": w.before.clocks,
@@ -220,9 +216,8 @@ func beginImmediate(ctx context.Context, c *sql.Conn) error {
 	}
 }
 
-// Write adds events and brings the statistics up to date, in one transaction:
-// after an error, or when ctx ended first, nothing of it is in the file. Texts that
-// are no UTF-8 are made such. It keeps nothing of batch.
+// Write adds events and brings the statistics up to date, in one transaction: after an error, or when ctx ended
+// first, nothing of it is in the file. Texts that are no UTF-8 are made such. It keeps nothing of batch.
 func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats EventStats) error {
 	now := time.Now()
 	err := inTransaction(ctx, w.c, func() error {
@@ -267,8 +262,7 @@ func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats Eve
 
 func utf8Text(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// Idle keeps the lock row of a writer that has nothing to write alive. It is to be
-// called now and then.
+// Idle keeps the lock row of a writer that has nothing to write alive. It is to be called now and then.
 func (w *EventWriter) Idle(ctx context.Context) error {
 	now := time.Now()
 	if now.Sub(w.seen) < foreignLock/4 {
@@ -314,8 +308,7 @@ func (w *EventWriter) Close(ctx context.Context) error {
 		_, err := w.c.ExecContext(ctx, "DELETE FROM event_writer")
 		return err
 	})
-	// SQLite would make the last checkpoint when it closes the file, and not say
-	// that it failed.
+	// SQLite would make the last checkpoint when it closes the file, and not say that it failed.
 	err = errors.Join(err, w.risk, runPragma(ctx, w.c, "PRAGMA wal_checkpoint(PASSIVE)"))
 	err = errors.Join(err, w.closeFile(), tidyFile(ctx, filepath.Dir(w.path)), w.unlock())
 	if err != nil {

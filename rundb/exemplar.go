@@ -14,9 +14,8 @@ type exemplarRow struct {
 	metric.Exemplar
 }
 
-// noteExemplars queues the exemplars of a poll; each replaces the one before it
-// of its slot, so the table cannot outgrow the dictionary. One whose value is NaN
-// has no place in SQLite and says nothing.
+// noteExemplars queues the exemplars of a poll; each replaces the one before it of its slot, so the table
+// cannot outgrow the dictionary. One whose value is NaN has no place in SQLite and says nothing.
 func (w *Writer) noteExemplars(s *metric.Snapshot) {
 	for _, x := range s.Exemplars {
 		if !math.IsNaN(x.Value) {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// insertRows is how many rows a statement inserts at a time: a target may have
-// hundreds of thousands of series, and most of the cost of a row is that of
-// its statement.
+// insertRows is how many rows a statement inserts at a time: a target may have hundreds of thousands of series,
+// and most of the cost of a row is that of its statement.
 const insertRows = 32
 
 // inserter inserts rows into one table.
@@ -18,8 +17,7 @@ type inserter struct {
 	args      []any
 }
 
-// prepare makes the statements for a table and its columns, written as
-// "table (a, b)".
+// prepare makes the statements for a table and its columns, written as "table (a, b)".
 func (x *inserter) prepare(ctx context.Context, c *sql.Conn, columns string) (err error) {
 	row := "(?" + strings.Repeat(", ?", strings.Count(columns, ",")) + ")"
 	if x.one, err = c.PrepareContext(ctx, "INSERT INTO "+columns+" VALUES "+row); err != nil {

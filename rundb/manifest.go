@@ -16,16 +16,14 @@ import (
 // ManifestName is the name of the manifest in a run directory.
 const ManifestName = "manifest.json"
 
-// ManifestVersion is the version of the manifest's form. Fields are added,
-// never renamed.
+// ManifestVersion is the version of the manifest's form. Fields are added, never renamed.
 const ManifestVersion = 1
 
 // maxManifest is how much of a manifest ReadManifest accepts.
 const maxManifest = 64 << 20
 
-// Manifest says where a run directory comes from: enough to trust its files
-// and to compare them with those of another run. Nothing in it is secret: the
-// command line and the URLs are the redacted ones.
+// Manifest says where a run directory comes from: enough to trust its files and to compare them with those of
+// another run. Nothing in it is secret: the command line and the URLs are the redacted ones.
 type Manifest struct {
 	Schema  int      `json:"schema"` // set by WriteManifest
 	Tool    string   `json:"tool"`   // set by WriteManifest
@@ -54,8 +52,7 @@ type HostFacts struct {
 	Go       string `json:"go"`
 }
 
-// ManifestTarget is a target and when it was polled. First and Last are zero
-// for a target that never answered.
+// ManifestTarget is a target and when it was polled. First and Last are zero for a target that never answered.
 type ManifestTarget struct {
 	Name   string    `json:"name,omitzero"`
 	URL    string    `json:"url"`

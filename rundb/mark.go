@@ -10,10 +10,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// AddMark sets a mark in the recording in dir from another process than the
-// one that records, which is told through WriterOptions.OnMark. It waits for up
-// to five seconds when the file is locked. A recording that has ended takes
-// marks too: the analysis uses them.
+// AddMark sets a mark in the recording in dir from another process than the one that records, which is told
+// through WriterOptions.OnMark. It waits for up to five seconds when the file is locked. A recording that has
+// ended takes marks too: the analysis uses them.
 func AddMark(dir string, m metric.Mark) error {
 	ctx := context.Background()
 	db, err := openExisting(ctx, dir, "rw", "synchronous(NORMAL)")

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Meta describes a recording and the settings it was made with. Nothing in it is
-// secret.
+// Meta describes a recording and the settings it was made with. Nothing in it is secret.
 type Meta struct {
 	ID       string            // of the run
 	Version  string            // of the tool that records

@@ -14,8 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// maxForeignText and maxForeignData limit what one row of a foreign database may
-// cost in memory.
+// maxForeignText and maxForeignData limit what one row of a foreign database may cost in memory.
 const (
 	maxForeignText = 4 << 10
 	maxForeignData = 64 << 20
@@ -25,17 +24,14 @@ const (
 // events counts it as unreadable.
 const oversizeData = "(too long)"
 
-// ForeignEvents returns the rows of table events of an SQLite database that is not
-// ours: those that MLPerf's endpoints benchmark writes, with the columns
-// sample_uuid, event_type, timestamp_ns, data, and in newer ones id,
-// conversation_id and turn. Events come in the order of their rows, with types and
-// times as they are in the file. An event is valid until the next one. An error
-// ends the sequence.
+// ForeignEvents returns the rows of table events of an SQLite database that is not ours: those that MLPerf's
+// endpoints benchmark writes, with the columns sample_uuid, event_type, timestamp_ns, data, and in newer ones
+// id, conversation_id and turn. Events come in the order of their rows, with types and times as they are in the
+// file. An event is valid until the next one. An error ends the sequence.
 //
-// The file may come from anywhere. It is opened for reading only, its schema gets
-// no say, a view or a virtual table is refused, and what is too long is replaced: a name
-// by its beginning, data by a text that is no JSON. A time that is no integer
-// makes the type "", which nobody knows.
+// The file may come from anywhere. It is opened for reading only, its schema gets no say, a view or a virtual
+// table is refused, and what is too long is replaced: a name by its beginning, data by a text that is no JSON.
+// A time that is no integer makes the type "", which nobody knows.
 func ForeignEvents(ctx context.Context, path string) iter.Seq2[*metric.Event, error] {
 	return func(yield func(*metric.Event, error) bool) {
 		if err := foreignEvents(ctx, path, func(e *metric.Event) bool { return yield(e, nil) }); err != nil {

@@ -61,8 +61,7 @@ func (o *observations) insert(s *sql.Stmt) error {
 	return nil
 }
 
-// loadObserved finds out which targets have events; older recordings have no
-// table for them.
+// loadObserved finds out which targets have events; older recordings have no table for them.
 func (r *Run) loadObserved(ctx context.Context, tx *sql.Tx) error {
 	var tables int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "+

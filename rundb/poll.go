@@ -21,8 +21,7 @@ const (
 	flagNoBody                // FirstByteNS is 0
 )
 
-// pollState holds what the next poll of a block is written relative to. It
-// starts at zero in every block.
+// pollState holds what the next poll of a block is written relative to. It starts at zero in every block.
 type pollState struct {
 	seq                  uint64
 	due, step            int64
@@ -118,9 +117,8 @@ func (p *pollState) readPoll(c *cursor, s *metric.Snapshot) (flags byte, g dictS
 	return flags, g, c.err
 }
 
-// appendSamples appends the frame of a stored poll: the number of its entries
-// to head, the entries to the other sections. It returns the flags that say
-// how; key makes the poll readable without those before it.
+// appendSamples appends the frame of a stored poll: the number of its entries to head, the entries to the other
+// sections. It returns the flags that say how; key makes the poll readable without those before it.
 func (e *encoder) appendSamples(s *sections, f *metric.Delta, key bool) (entries int, flags byte) {
 	if e.presence(f) {
 		flags |= flagSet
@@ -173,8 +171,7 @@ func (d *decoder) readSamples(c *cursor, flags byte, fresh bool, f *metric.Delta
 	return c.err
 }
 
-// list fills f with the present slots whose bits differ from before, or with
-// all of them.
+// list fills f with the present slots whose bits differ from before, or with all of them.
 func (d *decoder) list(f *metric.Delta, before []uint64) {
 	f.Slots, f.Bits = f.Slots[:0], f.Bits[:0]
 	for i, p := range d.present {

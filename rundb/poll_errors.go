@@ -40,10 +40,9 @@ func (t *targetState) wants(s *metric.Snapshot) bool {
 	return (good || bad) && s.Body != nil && len(s.Body) <= maxBody
 }
 
-// packBody compresses the body of a poll, nil if it is not kept. That happens
-// before the poll gets in line, in the goroutine of its target: at the start of a
-// run there is one of every target, and waiting for the disk as they are they
-// would be a large part of the memory of a run.
+// packBody compresses the body of a poll, nil if it is not kept. That happens before the poll gets in line, in
+// the goroutine of its target: at the start of a run there is one of every target, and waiting for the disk as
+// they are they would be a large part of the memory of a run.
 func (w *Writer) packBody(s *metric.Snapshot) []byte {
 	w.mu.Lock()
 	keep := s.Target >= 0 && s.Target < len(w.targets) && w.targets[s.Target].wants(s)
@@ -112,8 +111,7 @@ func (w *Writer) noteIncident(t *targetState, s *metric.Snapshot, body []byte) b
 	return true
 }
 
-// jsonOrNil encodes a list, nil for an empty one. Lists of drops and warnings
-// always have a JSON form.
+// jsonOrNil encodes a list, nil for an empty one. Lists of drops and warnings always have a JSON form.
 func jsonOrNil[T any](list []T) any {
 	if len(list) == 0 {
 		return nil
@@ -142,9 +140,8 @@ func labelsValue(l metric.Labels) (any, error) {
 	return string(append(b, '}')), nil
 }
 
-// appendJSON appends a string of valid UTF-8 as encoding/json writes it. A fleet
-// has hundreds of thousands of series to write when it starts, and hardly one of
-// their names and values has a character to escape.
+// appendJSON appends a string of valid UTF-8 as encoding/json writes it. A fleet has hundreds of thousands of
+// series to write when it starts, and hardly one of their names and values has a character to escape.
 func appendJSON(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

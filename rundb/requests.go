@@ -28,9 +28,8 @@ type Request struct {
 	Turn         int
 }
 
-// ReplaceRequests makes the table requests of the recording in dir anew, in one
-// transaction: after an error, also one of all, the old one is still there. The
-// recording may be written and read meanwhile.
+// ReplaceRequests makes the table requests of the recording in dir anew, in one transaction: after an error,
+// also one of all, the old one is still there. The recording may be written and read meanwhile.
 func ReplaceRequests(ctx context.Context, dir string, all iter.Seq2[*Request, error]) error {
 	path := filepath.Join(dir, FileName)
 	db, c, err := openWritable(ctx, dir)
@@ -101,9 +100,8 @@ func (r *Request) appendRow(args []any) []any {
 		utf8Text(r.Conversation), orNull(int64(r.Turn), -1))
 }
 
-// Requests returns the rows of table requests, which is empty until somebody made
-// it with [ReplaceRequests]. A row is valid until the next one. An error ends the
-// sequence.
+// Requests returns the rows of table requests, which is empty until somebody made it with [ReplaceRequests]. A
+// row is valid until the next one. An error ends the sequence.
 func (r *Run) Requests(ctx context.Context) iter.Seq2[*Request, error] {
 	const query = `SELECT sample_uuid, coalesce(issued_ns, 0), coalesce(first_ns, 0), coalesce(last_ns, 0),
 		coalesce(complete_ns, 0), status, error_type, coalesce(isl, -1), coalesce(osl, -1),

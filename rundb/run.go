@@ -15,9 +15,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Run is a recording opened for reading: everything that was committed when it
-// was opened, unchanged by what is recorded later. Its methods may be called
-// concurrently.
+// Run is a recording opened for reading: everything that was committed when it was opened, unchanged by what is
+// recorded later. Its methods may be called concurrently.
 type Run struct {
 	path     string
 	db       *sql.DB
@@ -36,11 +35,10 @@ type Run struct {
 	warnings []metric.Warning
 }
 
-// Open opens the recording in dir, which may be closed, still being written, or
-// left behind by a process that was killed. It never changes run.db, except that
-// it undoes what a process was killed in the middle of writing into a closed
-// recording. Other programs may read and write the recording meanwhile. The caller
-// must Close the Run.
+// Open opens the recording in dir, which may be closed, still being written, or left behind by a process that
+// was killed. It never changes run.db, except that it undoes what a process was killed in the middle of writing
+// into a closed recording. Other programs may read and write the recording meanwhile. The caller must Close the
+// Run.
 func Open(dir string) (*Run, error) {
 	ctx := context.Background()
 	db, err := openReadable(ctx, dir)
@@ -54,11 +52,10 @@ func Open(dir string) (*Run, error) {
 	return r, nil
 }
 
-// openReadable opens a recording for reading. In a directory that cannot be
-// written SQLite cannot make the shared memory file a WAL needs: a recording
-// that was closed is then read as the immutable file it is. One that a mark or
-// requests were being added to when their process was killed has pages of both
-// sides, and a journal of the old ones, which only a writer may put back.
+// openReadable opens a recording for reading. In a directory that cannot be written SQLite cannot make the
+// shared memory file a WAL needs: a recording that was closed is then read as the immutable file it is. One
+// that a mark or requests were being added to when their process was killed has pages of both sides, and a
+// journal of the old ones, which only a writer may put back.
 func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 	// A recording may come from anywhere: its schema gets no say.
 	readPragmas := []string{"query_only(1)", "trusted_schema(0)", "cell_size_check(1)"}
@@ -84,8 +81,7 @@ func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 // named; none of ours has it, as ours are of one file.
 var superMark = []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
 
-// undo puts back what a killed process has overwritten, which SQLite does when it
-// opens the file.
+// undo puts back what a killed process has overwritten, which SQLite does when it opens the file.
 func undo(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, FileName+"-journal")
 	journal, err := os.ReadFile(path)
@@ -238,8 +234,7 @@ func (r *Run) Meta() Meta { return r.meta }
 // Targets returns the targets by index. The slice must not be changed.
 func (r *Run) Targets() []metric.Target { return r.targets }
 
-// Marks returns the marks of all processes in order of time. The slice must
-// not be changed.
+// Marks returns the marks of all processes in order of time. The slice must not be changed.
 func (r *Run) Marks() []metric.Mark { return r.marks }
 
 // Warnings returns the warnings about the run as a whole, in the order they

@@ -16,16 +16,14 @@ import (
 // FileName is the name of the recording in a run directory.
 const FileName = "run.db"
 
-// SchemaVersion is the version of the schema this package writes. It reads
-// this one and all before it.
+// SchemaVersion is the version of the schema this package writes. It reads this one and all before it.
 const SchemaVersion = 3
 
 // applicationID marks the file for file(1): "sst1".
 const applicationID = 0x73737431
 
-// Rows that belong to a target have the key target<<32 | index, so that a range
-// of one target is a range of keys and needs no second index. The columns
-// target and the index are computed from it and take no space.
+// Rows that belong to a target have the key target<<32 | index, so that a range of one target is a range of
+// keys and needs no second index. The columns target and the index are computed from it and take no space.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE target (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, source TEXT NOT NULL) STRICT;
@@ -80,8 +78,7 @@ func dsn(path, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
 
-// openExisting opens the recording in dir and checks that it is one of ours
-// that this program can read.
+// openExisting opens the recording in dir and checks that it is one of ours that this program can read.
 func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sql.DB, error) {
 	path, err := filepath.Abs(filepath.Join(dir, FileName))
 	if err != nil {

@@ -44,10 +44,9 @@ func (s *sections) lengths() lengths {
 	return lengths{len(s.head), len(s.op), len(s.num), len(s.bits)}
 }
 
-// appendTail appends a copy of the poll that begins at from in the sections of
-// g as a record of a tail row: target, poll, number of polls of the segment
-// before it; for the first of a segment the size of the dictionary before it;
-// four lengths, four sections.
+// appendTail appends a copy of the poll that begins at from in the sections of g as a record of a tail row:
+// target, poll, number of polls of the segment before it; for the first of a segment the size of the dictionary
+// before it; four lengths, four sections.
 func (g *segment) appendTail(tail []byte, poll int, from lengths) []byte {
 	tail = binary.AppendUvarint(tail, uint64(g.target))
 	tail = binary.AppendUvarint(tail, uint64(poll))

@@ -31,9 +31,8 @@ func (w *walk) slotRows(ctx context.Context, n, series int) (slots []metric.Samp
 	return slots, err
 }
 
-// readSlotRow reads a row of table slot. Bound is NULL for 0 without a text, and
-// the hexadecimal bits for NaN and -0, which SQLite does not keep; a NULL text
-// beside a bound is the shortest spelling of that bound.
+// readSlotRow reads a row of table slot. Bound is NULL for 0 without a text, and the hexadecimal bits for NaN
+// and -0, which SQLite does not keep; a NULL text beside a bound is the shortest spelling of that bound.
 func readSlotRow(scan func(...any) error) (metric.SampleID, error) {
 	var s metric.SampleID
 	var role int

@@ -10,9 +10,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// The slots that a poll adds to a dictionary are one row of table slots: a
-// target has a thousand of them, a fleet a million, and a row for each was most
-// of what the start of a run cost. docs/rundb.md has the form.
+// The slots that a poll adds to a dictionary are one row of table slots: a target has a thousand of them, a
+// fleet a million, and a row for each was most of what the start of a run cost. docs/rundb.md has the form.
 
 // The first byte of a slot: its role in the low half, and what follows.
 const (

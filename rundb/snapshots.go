@@ -21,16 +21,13 @@ const maxSection = 256 << 20
 // errStop ends the walk over a target because the consumer has enough.
 var errStop = errors.New("stop")
 
-// Snapshots yields the polls of a target in the order they were recorded. A
-// snapshot is valid until the next one; Body is nil. An error
-// ends the sequence: the file could not be read, or ctx was cancelled.
+// Snapshots yields the polls of a target in the order they were recorded. A snapshot is valid until the next
+// one; Body is nil. An error ends the sequence: the file could not be read, or ctx was cancelled.
 //
-// Damage is no error: the polls of a damaged block are missing, the next
-// snapshot carries a warning "recording_damaged" and lists all its slots, and
-// [Run.Warnings] has the warning too.
+// Damage is no error: the polls of a damaged block are missing, the next snapshot carries a warning
+// "recording_damaged" and lists all its slots, and [Run.Warnings] has the warning too.
 //
-// Memory is that of one block and one dictionary. Several targets may be read
-// concurrently.
+// Memory is that of one block and one dictionary. Several targets may be read concurrently.
 func (r *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
 		if target < 0 || target >= len(r.targets) {

@@ -6,10 +6,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// state is what encoder and decoder both know of a target after the same
-// polls: the last bits of every slot, which slots are present, and from which
-// slot a change is predicted. Both sides compute it from the same dictionary
-// and the same frames, so nothing of it is stored.
+// state is what encoder and decoder both know of a target after the same polls: the last bits of every slot,
+// which slots are present, and from which slot a change is predicted. Both sides compute it from the same
+// dictionary and the same frames, so nothing of it is stored.
 type state struct {
 	bits    []uint64
 	present []bool
@@ -19,9 +18,8 @@ type state struct {
 	nSeries int
 	nFamily int
 
-	// ref[i] is one more than the slot whose change predicts that of slot i, or
-	// 0 when nothing does: a bucket follows the bucket before it, a count
-	// follows the last bucket, because cumulative buckets move together.
+	// ref[i] is one more than the slot whose change predicts that of slot i, or 0 when nothing does: a bucket
+	// follows the bucket before it, a count follows the last bucket, because cumulative buckets move together.
 	ref []int32
 	// delta[i+1] is the change of slot i in the frame at hand; delta[0] is 0.
 	delta  []int64
@@ -59,8 +57,7 @@ func (st *state) scratch() []int64 {
 	return st.delta[:n]
 }
 
-// link sets ref after the set of present slots changed. Absent slots neither
-// predict nor are predicted.
+// link sets ref after the set of present slots changed. Absent slots neither predict nor are predicted.
 func (st *state) link() {
 	if len(st.bucket) < st.nSeries {
 		st.bucket = make([]int32, st.nSeries+st.nSeries/8)

@@ -17,24 +17,20 @@ import (
 
 // WriterOptions adjusts a Writer. The zero value is what collect uses.
 type WriterOptions struct {
-	// OnMark is called once for each mark that another process set with
-	// [AddMark], from the writer's goroutine and not after Close has returned.
-	// It must return quickly and must not call the Writer.
+	// OnMark is called once for each mark that another process set with [AddMark], from the writer's goroutine
+	// and not after Close has returned. It must return quickly and must not call the Writer.
 	OnMark func(metric.Mark)
-	// OnCommit is called after each transaction with how long it took and its
-	// error, from the writer's goroutine and not after Close has returned. It must
-	// return quickly and must not call the Writer.
+	// OnCommit is called after each transaction with how long it took and its error, from the writer's
+	// goroutine and not after Close has returned. It must return quickly and must not call the Writer.
 	OnCommit func(time.Duration, error)
 	// CommitEvery is the time between transactions, 100 ms if 0.
 	CommitEvery time.Duration
 	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.
 	MaxPending int
-	// MaxBytes is how large the file may become with bodies of answers; beyond it
-	// polls are recorded without theirs, which the warning "recording_limit"
-	// counts. It is 2 GiB if 0.
+	// MaxBytes is how large the file may become with bodies of answers; beyond it polls are recorded without
+	// theirs, which the warning "recording_limit" counts. It is 2 GiB if 0.
 	MaxBytes int64
-	// BlockPolls is how many polls a block holds at most, 512 if 0: what damage
-	// to one block costs.
+	// BlockPolls is how many polls a block holds at most, 512 if 0: what damage to one block costs.
 	BlockPolls int
 }
 
@@ -102,14 +98,12 @@ func (b *batch) empty() bool {
 var (
 	// ErrClosed is returned by methods of a Writer after Close.
 	ErrClosed = errors.New("recording is closed")
-	// ErrExists is wrapped by the error of Create when the directory already
-	// holds a recording.
+	// ErrExists is wrapped by the error of Create when the directory already holds a recording.
 	ErrExists = errors.New("holds a recording already")
 )
 
-// Create starts a recording in the existing directory dir, as the file run.db
-// with mode 0600. It never overwrites one: the error then wraps [ErrExists].
-// The caller must Close the Writer.
+// Create starts a recording in the existing directory dir, as the file run.db with mode 0600. It never
+// overwrites one: the error then wraps [ErrExists]. The caller must Close the Writer.
 func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	if o.CommitEvery <= 0 {
 		o.CommitEvery = 100 * time.Millisecond
@@ -196,11 +190,10 @@ func (w *Writer) usable() error {
 	return nil
 }
 
-// Record encodes a poll; the snapshot is the caller's again when it returns.
-// The poll is in the file at the latest CommitEvery later. While the disk
-// cannot follow, Record blocks: a poll is never dropped. After a write error
-// every call returns that error. A snapshot that breaks the contract of
-// package metric is refused and changes nothing.
+// Record encodes a poll; the snapshot is the caller's again when it returns. The poll is in the file at the
+// latest CommitEvery later. While the disk cannot follow, Record blocks: a poll is never dropped. After a write
+// error every call returns that error. A snapshot that breaks the contract of package metric is refused and
+// changes nothing.
 func (w *Writer) Record(s *metric.Snapshot) error {
 	body := w.packBody(s)
 	w.mu.Lock()
@@ -289,8 +282,7 @@ func (w *Writer) segment(t *targetState, target int) *segment {
 	return g
 }
 
-// seal hands a segment to the writer goroutine. The target's next poll starts
-// another one.
+// seal hands a segment to the writer goroutine. The target's next poll starts another one.
 func (w *Writer) seal(g *segment) {
 	w.fifo = slices.DeleteFunc(w.fifo, func(o *segment) bool { return o == g })
 	w.targets[g.target].open = nil
@@ -299,9 +291,8 @@ func (w *Writer) seal(g *segment) {
 	w.pending.seal = append(w.pending.seal, g)
 }
 
-// limitOpen closes the oldest segments when the open ones hold more than half
-// of what full ones would. So blocks are sealed one after the other and not
-// those of all targets at once, and the tail stays short.
+// limitOpen closes the oldest segments when the open ones hold more than half of what full ones would. So
+// blocks are sealed one after the other and not those of all targets at once, and the tail stays short.
 func (w *Writer) limitOpen() {
 	for len(w.fifo) > 1 && w.unread > (maxSegmentBytes+w.room)/2 {
 		w.seal(w.fifo[0])
@@ -345,9 +336,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close commits the rest, turns the file into one that needs no companions and
-// closes it. It returns the first write error of the run, also when called
-// again.
+// Close commits the rest, turns the file into one that needs no companions and closes it. It returns the first
+// write error of the run, also when called again.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true

@@ -226,8 +226,7 @@ func (a *assembler) wanted(name, declared string) bool {
 	return (a.keep == nil || match(a.keep)) && (a.drop == nil || !match(a.drop))
 }
 
-// slot returns the slot of a sample with these labels, or why it has none.
-// pairs is changed.
+// slot returns the slot of a sample with these labels, or why it has none. pairs is changed.
 func (a *assembler) slot(s owner, name string, pairs []metric.Label) (int32, reason) {
 	role, at, text := metric.RoleValue, bound{}, ""
 	switch s.kind {
@@ -269,8 +268,7 @@ func cutLabel(pairs []metric.Label, name, text string) ([]metric.Label, string) 
 	return pairs, text
 }
 
-// parseBound reads the text of a bucket bound or quantile; 1, 1.0 and 1e0 are
-// one bound.
+// parseBound reads the text of a bucket bound or quantile; 1, 1.0 and 1e0 are one bound.
 func parseBound(text string) (float64, bool) {
 	switch strings.ToLower(text) {
 	case "+inf", "inf", "+infinity", "infinity":

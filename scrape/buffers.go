@@ -6,9 +6,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// buffers lends memory for bodies and frames. Few polls run at the same time: if
-// each target kept a second buffer for its next body, and a frame, most of them
-// would lie idle.
+// buffers lends memory for bodies and frames. Few polls run at the same time: if each target kept a second
+// buffer for its next body, and a frame, most of them would lie idle.
 type buffers struct {
 	mu     sync.Mutex
 	free   [][]byte
@@ -20,8 +19,7 @@ const (
 	bufferSlack = 64 << 10
 )
 
-// take returns an empty buffer for a body of about want bytes, without one that
-// is far too large.
+// take returns an empty buffer for a body of about want bytes, without one that is far too large.
 func (p *buffers) take(want int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

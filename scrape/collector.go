@@ -37,9 +37,8 @@ type Collector struct {
 // maxSpread is the time within which all targets get their baseline.
 const maxSpread = time.Second
 
-// New checks options and targets and returns a collector that has not begun.
-// The index of a target is its Snapshot.Target. Without targets Options.Dynamic
-// must be set: they come by [Collector.Add] then.
+// New checks options and targets and returns a collector that has not begun. The index of a target is its
+// Snapshot.Target. Without targets Options.Dynamic must be set: they come by [Collector.Add] then.
 func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
@@ -88,15 +87,13 @@ func (c *Collector) transportFor(t Target) *http.Transport {
 	return own
 }
 
-// Run polls until stop closes, then takes the final polls and returns. When ctx
-// is cancelled it aborts at once and returns the error of ctx; when the sink
-// fails it aborts and returns that error. All goroutines have ended when it
-// returns.
+// Run polls until stop closes, then takes the final polls and returns. When ctx is cancelled it aborts at once
+// and returns the error of ctx; when the sink fails it aborts and returns that error. All goroutines have ended
+// when it returns.
 //
-// The grids of the targets are spread over one interval, in their order, so that
-// the targets do not all answer at the same time; the baselines are spread over
-// at most a second. After stop a running poll is given a fifth of
-// Options.FinalTimeout, and the final poll the rest.
+// The grids of the targets are spread over one interval, in their order, so that the targets do not all answer
+// at the same time; the baselines are spread over at most a second. After stop a running poll is given a fifth
+// of Options.FinalTimeout, and the final poll the rest.
 func (c *Collector) Run(ctx context.Context, stop <-chan struct{}) error {
 	if c.started.Swap(true) {
 		return errors.New("run collector: it ran before; make a new one")
@@ -140,9 +137,8 @@ func (c *Collector) endPolls(stop, done <-chan struct{}, end context.CancelFunc)
 
 func (c *Collector) grace() time.Duration { return c.options.FinalTimeout / 5 }
 
-// Boundary polls each target once more, now or as soon as its running poll has
-// ended, and returns when all are recorded, ctx is done or the run has ended. It
-// may be called from any goroutine once Run was.
+// Boundary polls each target once more, now or as soon as its running poll has ended, and returns when all are
+// recorded, ctx is done or the run has ended. It may be called from any goroutine once Run was.
 func (c *Collector) Boundary(ctx context.Context) {
 	c.mu.Lock()
 	stints := slices.Collect(maps.Values(c.stints))

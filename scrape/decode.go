@@ -9,9 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Decoder decodes the bodies of one target, one after the other. It owns the
-// dictionary of the target and knows what its consumer has been told. It is not
-// safe for concurrent use.
+// Decoder decodes the bodies of one target, one after the other. It owns the dictionary of the target and knows
+// what its consumer has been told. It is not safe for concurrent use.
 type Decoder struct {
 	limits Limits
 	dict   *dictionary
@@ -44,8 +43,7 @@ type Decoder struct {
 	said  map[string]bool // codes of warnings that need saying once
 }
 
-// NewDecoder returns a decoder with an empty dictionary. Of the options it uses
-// Limits, Keep and Drop.
+// NewDecoder returns a decoder with an empty dictionary. Of the options it uses Limits, Keep and Drop.
 func NewDecoder(o Options) (*Decoder, error) {
 	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
@@ -68,9 +66,8 @@ type Body struct {
 	Cut bool
 }
 
-// Decode decodes a body into s: outcome, lines, drops, warnings, growth and
-// frame, and Body, which is b.Bytes, and BodyBytes. The decoder keeps nothing of
-// b.Bytes. What s receives stays valid until the next call.
+// Decode decodes a body into s: outcome, lines, drops, warnings, growth and frame, and Body, which is b.Bytes,
+// and BodyBytes. The decoder keeps nothing of b.Bytes. What s receives stays valid until the next call.
 //
 // Decode never fails: a body that is no exposition ends in an outcome. So does a
 // panic: the error begins with metric.InternalError then.

@@ -25,8 +25,7 @@ type dictionary struct {
 	told bool                           // fresh too
 }
 
-// slot is what finding a slot again takes, besides its role; the consumer has
-// the rest.
+// slot is what finding a slot again takes, besides its role; the consumer has the rest.
 type slot struct {
 	bound  float64
 	series int32

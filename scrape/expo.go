@@ -47,9 +47,8 @@ type sampleParser struct {
 	lset    labels.Labels
 }
 
-// caught is what a parser of Prometheus panicked with first. Parsers of this class
-// have panicked at bodies before; a panic costs what was being read and nothing
-// else, but it is not to go by unseen.
+// caught is what a parser of Prometheus panicked with first. Parsers of this class have panicked at bodies
+// before; a panic costs what was being read and nothing else, but it is not to go by unseen.
 type caught struct{ text string }
 
 func (c *caught) note(p any) {
@@ -280,9 +279,8 @@ func (p *messageParser) labels(dst []metric.Label) (name string, pairs []metric.
 	return labelsOf(p.parser, &p.lset, &p.caught, dst)
 }
 
-// integerSample lists the populated buckets of a histogram of whole numbers. The
-// bucket of zero is always there: it tells the series to be native. ok is false
-// for what contradicts itself.
+// integerSample lists the populated buckets of a histogram of whole numbers. The bucket of zero is always
+// there: it tells the series to be native. ok is false for what contradicts itself.
 func integerSample(dst []nativeBucket, h *histogram.Histogram, most int) (nativeSample, bool) {
 	s := nativeSample{count: float64(h.Count), sum: h.Sum, buckets: dst[:0]}
 	if !sound(h.Validate()) {
@@ -301,9 +299,8 @@ func integerSample(dst []nativeBucket, h *histogram.Histogram, most int) (native
 	return s, s.ordered()
 }
 
-// add adds a populated bucket, in the order of their indexes. Far from 1 several
-// have the same bounds, as floating point has no others, and are one bucket then; so is
-// one next to zero with that of zero.
+// add adds a populated bucket, in the order of their indexes. Far from 1 several have the same bounds, as
+// floating point has no others, and are one bucket then; so is one next to zero with that of zero.
 func (s *nativeSample) add(b nativeBucket) {
 	if n := len(s.buckets); n > 0 {
 		for _, same := range []*nativeBucket{&s.buckets[n-1], &s.buckets[0]} {
@@ -322,9 +319,8 @@ func (s *nativeSample) ordered() bool {
 	return !slices.ContainsFunc(s.buckets, func(b nativeBucket) bool { return !(b.lower <= b.upper) })
 }
 
-// sound reports whether a histogram is usable in spite of what a validation found: a
-// count that differs from its buckets, as a server that does not lock has it, is
-// left to the analysis to flag.
+// sound reports whether a histogram is usable in spite of what a validation found: a count that differs from
+// its buckets, as a server that does not lock has it, is left to the analysis to flag.
 func sound(err error) bool {
 	return err == nil || errors.Is(err, histogram.ErrHistogramCountMismatch) ||
 		errors.Is(err, histogram.ErrHistogramCountNotBigEnough)

@@ -180,9 +180,8 @@ type answer struct {
 	said        []byte // the beginning of a body with another status than 200
 }
 
-// fetch does one request and fills the times, status and outcome of s. The body
-// is valid until the next fetch or release. s.Outcome is OK when there is a body
-// to decode.
+// fetch does one request and fills the times, status and outcome of s. The body is valid until the next fetch
+// or release. s.Outcome is OK when there is a body to decode.
 func (f *fetcher) fetch(ctx context.Context, u *url.URL, s *metric.Snapshot) (a answer) {
 	f.sentNS.Store(f.nowNS())
 	f.firstNS, f.wire = 0, 0

@@ -17,10 +17,9 @@ type known struct {
 // of this one is not on record.
 func (k *known) replaced() bool { return k.why == stored && k.slot == noSlot }
 
-// memory finds lines of the last stored body by their series text. Bodies mostly
-// keep their order, so the line after the last hit is looked at first; an index
-// is made only when that fails. Keeping the texts in a map instead would cost
-// more memory per target than all the rest.
+// memory finds lines of the last stored body by their series text. Bodies mostly keep their order, so the line
+// after the last hit is looked at first; an index is made only when that fails. Keeping the texts in a map
+// instead would cost more memory per target than all the rest.
 type memory struct {
 	text    string
 	lines   []known

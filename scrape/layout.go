@@ -40,8 +40,7 @@ const (
 	maxValue  = 1 << 15
 )
 
-// origin is where the series text of a line is, counted from its value, and what
-// it led to.
+// origin is where the series text of a line is, counted from its value, and what it led to.
 type origin struct {
 	back, length int32
 	source       int32 // into layout.sources
@@ -56,8 +55,7 @@ type change struct {
 	bits   uint64
 }
 
-// learn keeps the layout of a body that was decoded. A body that was cut is none
-// to compare the next one with.
+// learn keeps the layout of a body that was decoded. A body that was cut is none to compare the next one with.
 func (y *layout) learn(b Body, l *slowDecoder) {
 	y.ok, y.size = !b.Cut, len(b.Bytes)
 	n := len(l.places)
@@ -98,9 +96,8 @@ func (y *layout) learn(b Body, l *slowDecoder) {
 	slices.SortFunc(y.order, func(a, b int32) int { return cmp.Compare(y.lines[a].slot, y.lines[b].slot) })
 }
 
-// apart reports whether the value that begins there could not be read as the end of the
-// name before it. The parser takes "a+1 5" for the value +1 at the time 5; "a1 5"
-// is another series.
+// apart reports whether the value that begins there could not be read as the end of the name before it. The
+// parser takes "a+1 5" for the value +1 at the time 5; "a1 5" is another series.
 func apart(body []byte, start int32) bool {
 	return start > 0 && (body[start-1] == ' ' || body[start-1] == '\t' || body[start-1] == '}')
 }
@@ -130,9 +127,8 @@ func (y *layout) stretches() string {
 	return y.text.Value()
 }
 
-// replay decodes a body that differs from the last one in values only, into
-// d.frame. It reports false, and changes nothing, when the body differs in
-// anything else or has a value that is not plainly a number.
+// replay decodes a body that differs from the last one in values only, into d.frame. It reports false, and
+// changes nothing, when the body differs in anything else or has a value that is not plainly a number.
 func (d *Decoder) replay(body []byte) bool {
 	y, l := &d.layout, d.learn
 	text, values := y.text.Value(), y.values

@@ -33,8 +33,7 @@ type page struct {
 
 var bom = []byte("\xef\xbb\xbf")
 
-// read cuts body into lines. It keeps at most maxLines sample lines, and
-// counts the others.
+// read cuts body into lines. It keeps at most maxLines sample lines, and counts the others.
 func (p *page) read(body []byte, f format, maxLines int) {
 	*p = page{format: f, lines: p.lines[:0], order: p.order[:0], words: p.words}
 	p.words.begin()

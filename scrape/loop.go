@@ -154,8 +154,7 @@ const (
 	busyText    = "due while the collector was still decoding or recording the previous scrape"
 )
 
-// skip records the ticks from due on that are not after now, and returns the
-// first that is.
+// skip records the ticks from due on that are not after now, and returns the first that is.
 func (l *loop) skip(due time.Time, ticks int, now time.Time, why string) (time.Time, error) {
 	for !due.After(now) {
 		l.begin(metric.Periodic, due)
@@ -251,8 +250,7 @@ func (l *loop) ask(ctx context.Context) (a answer, few bool) {
 	return f.fetch(ctx, f.now, s), false
 }
 
-// The clock of a server tells whole seconds; a difference below maxSkew says
-// nothing and harms nothing.
+// The clock of a server tells whole seconds; a difference below maxSkew says nothing and harms nothing.
 const maxSkew = 5 * time.Second
 
 // skew tells once that the clock of the server is not ours. Nothing is computed
@@ -310,9 +308,8 @@ func (l *loop) decode(a answer) {
 	l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 }
 
-// fallback deals with an answer that is no metrics: it goes back to the
-// target's own URL, and tries /prometheus/metrics once, where servers with JSON
-// at /metrics have them.
+// fallback deals with an answer that is no metrics: it goes back to the target's own URL, and tries
+// /prometheus/metrics once, where servers with JSON at /metrics have them.
 func (l *loop) fallback(ctx context.Context) {
 	s, f := &l.snapshot, l.fetcher
 	// A panic of ours tells nothing about the path.

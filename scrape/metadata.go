@@ -2,8 +2,7 @@ package scrape
 
 import "github.com/scrapestat/scrapestat/metric"
 
-// word is one metric name of the current body: what the metadata lines say about
-// it, and where its samples are.
+// word is one metric name of the current body: what the metadata lines say about it, and where its samples are.
 type word struct {
 	name string
 	gen  uint32 // the body this is about

@@ -15,12 +15,10 @@ import (
 // as Python's prometheus_client has it: such a server makes the text of a page at
 // each request, and of few families that costs it a thirtieth.
 //
-// Most servers ignore the query, some refuse it, and some, with values from many
-// processes, answer nothing at all. So a full answer comes first, and the first
-// filtered one is compared with it: it must have no series of another name, and
-// none less of those that are kept. Otherwise the same poll asks again, for all,
-// and the target is never asked that way again. When kept series vanish later on, a
-// full answer decides again.
+// Most servers ignore the query, some refuse it, and some, with values from many processes, answer nothing at
+// all. So a full answer comes first, and the first filtered one is compared with it: it must have no series of
+// another name, and none less of those that are kept. Otherwise the same poll asks again, for all, and the
+// target is never asked that way again. When kept series vanish later on, a full answer decides again.
 type nameFilter struct {
 	query string // "" asks for all, always
 	names map[string]bool
@@ -168,8 +166,7 @@ func (f *nameFilter) url(u *url.URL) *url.URL {
 	return &v
 }
 
-// judge looks at a filtered answer before it is decoded. It returns why the poll
-// must ask for all, or "".
+// judge looks at a filtered answer before it is decoded. It returns why the poll must ask for all, or "".
 func (f *nameFilter) judge(d *Decoder, a answer, s *metric.Snapshot) string {
 	refused := s.Outcome == metric.HTTPError && s.Status >= 400 && s.Status < 500 && s.Status != http.StatusTooManyRequests
 	switch {
@@ -185,8 +182,7 @@ func (f *nameFilter) judge(d *Decoder, a answer, s *metric.Snapshot) string {
 	return f.compare(d, a.body)
 }
 
-// compare returns what a filtered body has too much or too little, against the last
-// stored one.
+// compare returns what a filtered body has too much or too little, against the last stored one.
 func (f *nameFilter) compare(d *Decoder, body []byte) string {
 	has := map[string]struct{}{}
 	for line := range bytes.Lines(body) {
@@ -212,8 +208,7 @@ func (f *nameFilter) compare(d *Decoder, body []byte) string {
 	return ""
 }
 
-// stored takes over a decoded poll: filtered is how it was asked for, before
-// how many slots there had been.
+// stored takes over a decoded poll: filtered is how it was asked for, before how many slots there had been.
 func (f *nameFilter) stored(d *Decoder, filtered bool, before int, s *metric.Snapshot) {
 	switch {
 	case f.query == "":

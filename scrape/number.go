@@ -17,12 +17,11 @@ func tokenEnd(b []byte, i int) int {
 	return i
 }
 
-// parseValue parses the number that begins at i and ends before the next byte
-// up to blank, or at the end of b. Its result equals that of strconv bit for bit:
-// a mantissa below 2^53 times or over a power of ten up to 22 is one correctly
-// rounded operation on two exact operands (Clinger 1990); everything else goes
-// to strconv. ok is false for whatever is not plainly a number of the exposition
-// formats; the caller then leaves the decision to the parser of lines.
+// parseValue parses the number that begins at i and ends before the next byte up to blank, or at the end of b.
+// Its result equals that of strconv bit for bit: a mantissa below 2^53 times or over a power of ten up to 22 is
+// one correctly rounded operation on two exact operands (Clinger 1990); everything else goes to strconv. ok is
+// false for whatever is not plainly a number of the exposition formats; the caller then leaves the decision to
+// the parser of lines.
 func parseValue(b []byte, i int) (bits uint64, end int, ok bool) {
 	start := i
 	var sign uint64

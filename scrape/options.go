@@ -24,16 +24,14 @@ type Options struct {
 	Timeout  time.Duration // for a whole poll; 0 is the larger of 5 s and the interval, never above 60 s
 	// FinalTimeout is how long a run may go on after stop closes; 0 is 5 s.
 	FinalTimeout time.Duration
-	// Origin is the origin of all timestamps: its wall clock plus the monotonic
-	// time since. It needs a monotonic reading, as time.Now gives. The zero value
-	// is the time of New.
+	// Origin is the origin of all timestamps: its wall clock plus the monotonic time since. It needs a
+	// monotonic reading, as time.Now gives. The zero value is the time of New.
 	Origin time.Time
 	// Now tells the time; nil is time.Now. Of what it tells after New only the
 	// monotonic reading counts, so that a clock that is set costs nothing.
 	Now    func() time.Time
 	Limits Limits
-	// Compress asks targets for gzip. That saves bytes and costs the measured
-	// server CPU time.
+	// Compress asks targets for gzip. That saves bytes and costs the measured server CPU time.
 	Compress bool
 	// MaxScrapeShare is the part of its time a target may spend on answering, in
 	// percent, before it is polled less often; 0 is 2, a negative value is no limit.
@@ -67,8 +65,7 @@ type Limits struct {
 	NativeBuckets int
 	ErrorBody     int // bytes of the body of an error that its message repeats; 512
 	Redirects     int // within an origin; 3, a negative value is none
-	// Header and Connect are of the transport, which targets share: those of a
-	// Target are not looked at.
+	// Header and Connect are of the transport, which targets share: those of a Target are not looked at.
 	Header  int64         // bytes of the head of an answer; 64 KiB
 	Connect time.Duration // to make a connection; 2 s
 }

@@ -11,15 +11,13 @@ import (
 
 // pace decides on how many ticks of its grid a target is polled.
 //
-// A target that fails is polled on each tick after its first two failures, then
-// on every second, fourth, ... one, but at least on the first tick after 5 s; one
-// that has answered three times in a row with something else than metrics after
-// 30 s. A success ends that at once.
+// A target that fails is polled on each tick after its first two failures, then on every second, fourth, ...
+// one, but at least on the first tick after 5 s; one that has answered three times in a row with something else
+// than metrics after 30 s. A success ends that at once.
 //
-// A target that spends more than the permitted share of its time on answers is
-// polled on every n-th tick, and not more often when it fails. Its time for an answer is the shortest of the last
-// 16, less the time a connect takes: neither the network's nor our own delays
-// are to be mistaken for its work.
+// A target that spends more than the permitted share of its time on answers is polled on every n-th tick, and
+// not more often when it fails. Its time for an answer is the shortest of the last 16, less the time a connect
+// takes: neither the network's nor our own delays are to be mistaken for its work.
 type pace struct {
 	interval time.Duration
 	share    float64 // of time, 0 to 1; not positive is no limit

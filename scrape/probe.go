@@ -11,9 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Prober asks a target single questions, under the limits, the deadline, the
-// authentication and the rule about redirects of a [Collector]: for looking at a
-// target before a run. It has one owner.
+// Prober asks a target single questions, under the limits, the deadline, the authentication and the rule about
+// redirects of a [Collector]: for looking at a target before a run. It has one owner.
 type Prober struct {
 	f       *fetcher
 	own     *http.Transport
@@ -76,8 +75,7 @@ type ProbeResult struct {
 // maxRaw bounds the body that a raw question keeps.
 const maxRaw = 64 << 10
 
-// Ask asks one question with a decoder of its own. It never fails: what went
-// wrong is the outcome.
+// Ask asks one question with a decoder of its own. It never fails: what went wrong is the outcome.
 func (p *Prober) Ask(ctx context.Context, q ProbeRequest) *ProbeResult {
 	r := &ProbeResult{}
 	accept, err := AcceptHeader(q.Protocols)

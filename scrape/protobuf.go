@@ -12,8 +12,7 @@ import (
 // fieldName is the tag of MetricFamily.name.
 const fieldName = 0x0a
 
-// protoMemory is what a decoder knows of the series of protobuf bodies, by the
-// bytes that name them.
+// protoMemory is what a decoder knows of the series of protobuf bodies, by the bytes that name them.
 type protoMemory struct {
 	series  map[string]protoSeries
 	natives map[string]*nativeSeries
@@ -40,9 +39,8 @@ type nativeSeries struct {
 // message is one length-delimited message of a body, its length included.
 type message struct{ start, end int }
 
-// learnProtobuf decodes a protobuf body, message by message. What counts as a
-// line of it is what its text form would have one for; a native histogram has
-// one for its count, its sum and each populated bucket.
+// learnProtobuf decodes a protobuf body, message by message. What counts as a line of it is what its text form
+// would have one for; a native histogram has one for its count, its sum and each populated bucket.
 func (d *Decoder) learnProtobuf(s *metric.Snapshot, b Body) {
 	defer d.parserWarning(s, &d.proto.parser.caught)
 	l := d.learn
@@ -162,8 +160,7 @@ func (l *slowDecoder) messageType(e messageEntry, number int32) {
 	x.typed, x.typ, x.line = true, typ, number
 }
 
-// seriesName is the name in a key, which labels follow after a byte that no name
-// has.
+// seriesName is the name in a key, which labels follow after a byte that no name has.
 func seriesName(key []byte) []byte {
 	if i := bytes.IndexByte(key, 0xff); i >= 0 {
 		return key[:i]
@@ -199,8 +196,7 @@ func (l *slowDecoder) messageSample(d *Decoder, e messageEntry, number int32) (l
 	return 1 + l.keepCreated(d, k.created)
 }
 
-// keepCreated sets the start time of the current series, which text has a line
-// for, and returns its lines.
+// keepCreated sets the start time of the current series, which text has a line for, and returns its lines.
 func (l *slowDecoder) keepCreated(d *Decoder, slot int32) int {
 	ms := d.proto.parser.createdMS()
 	if slot == noSlot || ms <= 0 || l.keep(slot, math.Float64bits(float64(ms)/1000)) {

@@ -10,8 +10,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// protocol is a name that Options.Protocols knows, with the media types it stands
-// for, the preferred one first.
+// protocol is a name that Options.Protocols knows, with the media types it stands for, the preferred one first.
 type protocol struct {
 	name   string
 	format format
@@ -43,14 +42,12 @@ func knownProtocols() []protocol {
 // defaultProtocols is what targets are asked for when nobody says otherwise.
 func defaultProtocols() []string { return []string{"text", "openmetrics"} }
 
-// AcceptHeader returns the Accept header that asks for protocols in that order of
-// preference; nil is the default, text before openmetrics. It refuses names it
-// does not know, and a name given twice.
+// AcceptHeader returns the Accept header that asks for protocols in that order of preference; nil is the
+// default, text before openmetrics. It refuses names it does not know, and a name given twice.
 //
-// What comes after a text format is covered by the last item, */*, and not named:
-// every server has text, so one that honours the order answers with that, while
-// some, Python's prometheus_client among them, take the mere mention of
-// OpenMetrics, or of text 1.0.0, for a wish; both cost it more than text 0.0.4.
+// What comes after a text format is covered by the last item, */*, and not named: every server has text, so one
+// that honours the order answers with that, while some, Python's prometheus_client among them, take the mere
+// mention of OpenMetrics, or of text 1.0.0, for a wish; both cost it more than text 0.0.4.
 func AcceptHeader(protocols []string) (string, error) {
 	if len(protocols) == 0 {
 		protocols = defaultProtocols()

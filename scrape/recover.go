@@ -72,10 +72,9 @@ func (t *tally) list(dst []metric.Drop) []metric.Drop {
 	return dst
 }
 
-// repair rewrites a line that textparse refuses, for the spellings that are in
-// use: NaN as C runtimes print it, exemplars in classic text, timestamps that
-// are negative or have a fraction. own is the timestamp as a number. ok is false
-// when it is none of these.
+// repair rewrites a line that textparse refuses, for the spellings that are in use: NaN as C runtimes print it,
+// exemplars in classic text, timestamps that are negative or have a fraction. own is the timestamp as a number.
+// ok is false when it is none of these.
 func repair(dst, text []byte) (fixed []byte, own ownTime, ok bool) {
 	n := seriesEnd(text)
 	if n <= 0 {

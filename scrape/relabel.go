@@ -6,9 +6,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// relabelled asks the target's Relabel about a new series. Bounds of buckets and
-// quantiles are kept from it and put back: rules that see only some lines of a
-// histogram would tear it.
+// relabelled asks the target's Relabel about a new series. Bounds of buckets and quantiles are kept from it and
+// put back: rules that see only some lines of a histogram would tear it.
 func (d *Decoder) relabelled(src owner, name string, pairs []metric.Label) (owner, string, []metric.Label, reason) {
 	if d.relabel == nil {
 		return src, name, pairs, stored
@@ -54,9 +53,8 @@ func takeLabel(pairs []metric.Label, name string) (rest, taken []metric.Label) {
 	return pairs, nil
 }
 
-// renamed returns where samples belong whose name was changed. A part of a
-// histogram or summary stays one when the new name ends as the old one; without
-// that ending it is a number of unknown type.
+// renamed returns where samples belong whose name was changed. A part of a histogram or summary stays one when
+// the new name ends as the old one; without that ending it is a number of unknown type.
 func (a *assembler) renamed(src owner, name, newName string) owner {
 	old := a.dict.families[src.family.index]
 	typ, base, suffix := old.Type, newName, ""

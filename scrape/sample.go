@@ -72,8 +72,7 @@ func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, owner) {
 	return l.newSeries(d, raw)
 }
 
-// sourceOf remembers the answer for the line before, which mostly has the same
-// name.
+// sourceOf remembers the answer for the line before, which mostly has the same name.
 func (l *slowDecoder) sourceOf(d *Decoder, name []byte) owner {
 	if !bytes.Equal(name, l.lastName) {
 		l.lastName, l.lastSource = append(l.lastName[:0], name...), d.asm.source(name)
@@ -81,8 +80,7 @@ func (l *slowDecoder) sourceOf(d *Decoder, name []byte) owner {
 	return l.lastSource
 }
 
-// maxSeriesText bounds the text of a series: the library of labels holds no longer
-// ones.
+// maxSeriesText bounds the text of a series: the library of labels holds no longer ones.
 const maxSeriesText = 1<<24 - 1
 
 // newSeries finds or makes the slot of the parser's current sample.

@@ -65,8 +65,7 @@ func (d *Decoder) watch(slot int32) {
 	d.sentinels[slot] = rule
 }
 
-// inexact reports whether a number, stored as bits, is a whole one that a float64 does
-// not hold.
+// inexact reports whether a number, stored as bits, is a whole one that a float64 does not hold.
 func inexact(token []byte, bits uint64) bool {
 	if len(token) < 16 || bits == math.Float64bits(math.NaN()) { // a sentinel
 		return false

@@ -41,8 +41,7 @@ type slowDecoder struct {
 	exemplars []rawExemplar // of this body
 }
 
-// rawExemplar is an exemplar of a slot as a body shows it. Its labels are those
-// of the parser.
+// rawExemplar is an exemplar of a slot as a body shows it. Its labels are those of the parser.
 type rawExemplar struct {
 	slot   int32
 	labels []metric.Label

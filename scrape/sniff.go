@@ -47,9 +47,8 @@ func sniff(body []byte, contentType string) (f format, problem string) {
 	return formatText, ""
 }
 
-// isProtobuf reports whether a body begins like a delimited MetricFamily: a length,
-// then field 1, the name. No text does: its second or third byte would be a line
-// feed within the first name.
+// isProtobuf reports whether a body begins like a delimited MetricFamily: a length, then field 1, the name. No
+// text does: its second or third byte would be a line feed within the first name.
 func isProtobuf(body []byte) bool {
 	size, n := binary.Uvarint(body)
 	if n <= 0 || size < 3 || len(body) < n+2 || body[n] != fieldName {

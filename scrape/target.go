@@ -42,14 +42,12 @@ type Target struct {
 	Labels metric.Labels
 	// Limits lowers those of the options; 0 leaves one as it is.
 	Limits Limits
-	// Relabel changes or refuses a series when it first appears; nil takes all as
-	// they are. It gets the name of the sample and the labels of the series,
-	// without le and quantile, so that a histogram stays whole; false drops the
-	// lines, which are counted as filtered.
+	// Relabel changes or refuses a series when it first appears; nil takes all as they are. It gets the name of
+	// the sample and the labels of the series, without le and quantile, so that a histogram stays whole; false
+	// drops the lines, which are counted as filtered.
 	Relabel func(name string, labels metric.Labels) (string, metric.Labels, bool)
-	// Source polls the target in place of a request for an exposition; nil is
-	// that request. Kind names it in outputs ("triton"), "" being "prometheus".
-	// URL is then only what outputs show, and is not dialled.
+	// Source polls the target in place of a request for an exposition; nil is that request. Kind names it in
+	// outputs ("triton"), "" being "prometheus". URL is then only what outputs show, and is not dialled.
 	Source Source
 	Kind   string
 	Shown  string // URL as outputs show it; "" redacts it
@@ -58,21 +56,18 @@ type Target struct {
 // secretKey matches the query parameters whose value no output may show.
 var secretKey = regexp.MustCompile(`(?i)token|key|secret|passw|pwd|auth|sig|credential|session|jwt`)
 
-// Source is a target that is no exposition, such as the statistics extension of
-// Triton. Poll makes one poll: it fills in how it went and what
-// it brought, with times from now, which is the run's axis. It is called from
-// one goroutine, one poll after the other. It returns soon after ctx is done,
-// with the outcome Timeout when the error of ctx is its deadline and Cancelled
-// otherwise. What s receives stays valid until the next Poll. Whoever gave the
-// source closes what it holds when the run has ended.
+// Source is a target that is no exposition, such as the statistics extension of Triton. Poll makes one poll: it
+// fills in how it went and what it brought, with times from now, which is the run's axis. It is called from one
+// goroutine, one poll after the other. It returns soon after ctx is done, with the outcome Timeout when the
+// error of ctx is its deadline and Cancelled otherwise. What s receives stays valid until the next Poll.
+// Whoever gave the source closes what it holds when the run has ended.
 type Source interface {
 	Poll(ctx context.Context, now func() int64, s *metric.Snapshot)
 }
 
-// ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme
-// an address is http; a path that does not end in /metrics gets it appended, and
-// a query survives. A target of one of kinds comes back with its Kind and with its
-// address as URL; the caller sets Source.
+// ParseTarget reads [NAME=]ADDRESS as the command line has it. Without a scheme an address is http; a path that
+// does not end in /metrics gets it appended, and a query survives. A target of one of kinds comes back with its
+// Kind and with its address as URL; the caller sets Source.
 func ParseTarget(arg string, kinds ...source.Kind) (Target, error) {
 	name, address, err := cutName(strings.TrimSpace(arg))
 	if err != nil {

@@ -154,19 +154,17 @@ func (r *targetSet) spread(ctx, polls context.Context, l *loop, begin time.Time,
 // errNotRunning is what Add and Remove return when there is nothing to change.
 var errNotRunning = errors.New("the run has ended")
 
-// Add begins to poll a target while Run runs. The index is that of its
-// snapshots: a new one, or that of a target that was removed, which comes back
-// then and continues its series. Options.Dynamic must be set. It returns when
-// the target has been taken up, with an error when the target cannot be polled,
-// ctx is done or the run has ended.
+// Add begins to poll a target while Run runs. The index is that of its snapshots: a new one, or that of a
+// target that was removed, which comes back then and continues its series. Options.Dynamic must be set. It
+// returns when the target has been taken up, with an error when the target cannot be polled, ctx is done or the
+// run has ended.
 func (c *Collector) Add(ctx context.Context, index int, t Target) error {
 	return c.apply(ctx, rosterChange{index: index, target: &t, done: make(chan error, 1)})
 }
 
-// Remove ends the polling of a target while Run runs, without a final poll:
-// who removes it knows that it is no longer there. A poll that is under way has
-// a second to end. It returns when the last snapshot of the target is recorded.
-// A target that is not polled is no error.
+// Remove ends the polling of a target while Run runs, without a final poll: who removes it knows that it is no
+// longer there. A poll that is under way has a second to end. It returns when the last snapshot of the target
+// is recorded. A target that is not polled is no error.
 func (c *Collector) Remove(ctx context.Context, index int) error {
 	return c.apply(ctx, rosterChange{index: index, done: make(chan error, 1)})
 }

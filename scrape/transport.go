@@ -12,20 +12,17 @@ import (
 // sharedIdle is how many connections to one host a transport of unknown use keeps.
 const sharedIdle = 64
 
-// NewTransport returns a transport like the collector's own, with TLS settings:
-// for the RoundTripper of targets that need a certificate authority, a client
-// certificate or a server name. A nil config is Go's default. Of the limits it
-// keeps Header and Connect. The caller closes its idle connections when the run
-// has ended.
+// NewTransport returns a transport like the collector's own, with TLS settings: for the RoundTripper of targets
+// that need a certificate authority, a client certificate or a server name. A nil config is Go's default. Of
+// the limits it keeps Header and Connect. The caller closes its idle connections when the run has ended.
 func NewTransport(config *tls.Config, l Limits) *http.Transport {
 	t := newTransport(sharedIdle, l.withDefaults())
 	t.TLSClientConfig = config
 	return t
 }
 
-// newTransport returns a transport that scrapes directly: no proxy from the
-// environment, no compression that was not asked for, no HTTP/2. It keeps a
-// connection for each of the targets, which may share a host.
+// newTransport returns a transport that scrapes directly: no proxy from the environment, no compression that
+// was not asked for, no HTTP/2. It keeps a connection for each of the targets, which may share a host.
 func newTransport(targets int, l Limits) *http.Transport {
 	dialer := &net.Dialer{Timeout: l.Connect, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -38,8 +35,7 @@ func newTransport(targets int, l Limits) *http.Transport {
 	}
 }
 
-// newUnixTransport returns a transport that talks to one socket, whatever the
-// host of a URL.
+// newUnixTransport returns a transport that talks to one socket, whatever the host of a URL.
 func newUnixTransport(address string, l Limits) *http.Transport {
 	t := newTransport(1, l)
 	path := strings.TrimPrefix(address, "unix://")

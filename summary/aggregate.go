@@ -10,10 +10,9 @@ import (
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// Aggregate is the series of a metric that agree in the labels of Options.By,
-// taken together: the replicas of a server, say. Counter, Gauge, Summary or
-// Histogram is set, by the type of the metric, unless the series could not be
-// merged.
+// Aggregate is the series of a metric that agree in the labels of Options.By, taken together: the replicas of a
+// server, say. Counter, Gauge, Summary or Histogram is set, by the type of the metric, unless the series could
+// not be merged.
 type Aggregate struct {
 	Metric int // into Run.Metrics
 	// Labels are those of Options.By that the series or their targets have, and
@@ -23,8 +22,7 @@ type Aggregate struct {
 	// LeftOut is how many more there are that would have counted twice: those of
 	// ranks other than 0, parts beside their total.
 	LeftOut int
-	// Counter has the sums of totals and rates of the series where those are
-	// defined; it has no slices.
+	// Counter has the sums of totals and rates of the series where those are defined; it has no slices.
 	Counter *normalize.Counter
 	// Gauge follows the rule of the catalog for the family.
 	Gauge *GaugeAggregate
@@ -173,12 +171,10 @@ func (a *Aggregate) addUp(counters []*normalize.Counter) {
 // GaugeAggregate is gauges taken together.
 type GaugeAggregate struct {
 	Rule string // sum, max or mean, as the catalog has it
-	// TimeAvg is the time-weighted mean: of the sum, of all series, or for max of
-	// the series where it is highest. A series that was there for part of the time
-	// counts for that part.
+	// TimeAvg is the time-weighted mean: of the sum, of all series, or for max of the series where it is
+	// highest. A series that was there for part of the time counts for that part.
 	TimeAvg float64
-	// Min and Max are of all series; for a sum they are bounds: the sum was at no
-	// time outside of them.
+	// Min and Max are of all series; for a sum they are bounds: the sum was at no time outside of them.
 	Min, Max float64
 }
 

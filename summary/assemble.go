@@ -160,8 +160,7 @@ func (r *Run) warnConflicts() {
 	}
 }
 
-// merge gathers the series of all endpoints under their metrics. A nil result
-// contributes nothing.
+// merge gathers the series of all endpoints under their metrics. A nil result contributes nothing.
 func (r *Run) merge(results []*normalize.Result, exemplars []map[int][]Exemplar) []Metric {
 	type key struct {
 		name string

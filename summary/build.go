@@ -13,10 +13,9 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of
-// a target in time order, each valid until the next; it is called concurrently
-// for different targets. A recording of targets that came and went says so in a
-// method Lives(target int) []metric.TargetEvent.
+// Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of a target in time order, each
+// valid until the next; it is called concurrently for different targets. A recording of targets that came and
+// went says so in a method Lives(target int) []metric.TargetEvent.
 type Recording interface {
 	Meta() rundb.Meta
 	Targets() []metric.Target
@@ -25,11 +24,10 @@ type Recording interface {
 	Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error]
 }
 
-// Build makes the result of recorded runs. Several recordings are those of
-// several collectors of one benchmark: their endpoints follow each other, each
-// with the window that the marks of its own recording give, and identity, tags
-// and phases are those of the first. Targets are read in parallel, one after
-// another on each processor.
+// Build makes the result of recorded runs. Several recordings are those of several collectors of one benchmark:
+// their endpoints follow each other, each with the window that the marks of its own recording give, and
+// identity, tags and phases are those of the first. Targets are read in parallel, one after another on each
+// processor.
 //
 // It fails when a recording cannot be read, when the chosen phase does not exist
 // and when a window that the caller asked for lies after the end of the run. A

@@ -266,10 +266,9 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	return nil
 }
 
-// Result returns the result of what was added so far, as if the run had ended
-// at endNS unless a mark says when it did. It may be called at any time. A window
-// that has not begun gives a result without metrics and a warning. It fails when
-// a mark moved the start of the window after polls of it were folded.
+// Result returns the result of what was added so far, as if the run had ended at endNS unless a mark says when
+// it did. It may be called at any time. A window that has not begun gives a result without metrics and a
+// warning. It fails when a mark moved the start of the window after polls of it were folded.
 func (b *Builder) Result(endNS int64) (*Run, error) {
 	b.mu.Lock()
 	marks, targets, started, settled := slices.Clone(b.marks), b.targets, b.started, b.plan

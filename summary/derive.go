@@ -16,8 +16,7 @@ type Derived struct {
 	Slices []DerivedSlice // those in which it could be asked for
 }
 
-// DerivedSlice is a derived quantity within one slice; its fields are those of
-// catalog.Derived.
+// DerivedSlice is a derived quantity within one slice; its fields are those of catalog.Derived.
 type DerivedSlice struct {
 	normalize.Slice
 	Status                 catalog.Status
@@ -83,8 +82,7 @@ func (from *source) born(s *normalize.Series) bool {
 	return s.Gauge == nil && s.Info == nil && !s.HasRef && s.FirstNS > from.begins
 }
 
-// sourcesOf returns the series that packs read, by endpoint; results are by
-// endpoint, nil where there is none.
+// sourcesOf returns the series that packs read, by endpoint; results are by endpoint, nil where there is none.
 func sourcesOf(c *catalog.Catalog, results []*normalize.Result) []source {
 	reads := map[string]bool{}
 	var out []source
@@ -121,9 +119,8 @@ func derive(c *catalog.Catalog, sources []source) []Derived {
 	return out
 }
 
-// deriveTogether applies the rules to endpoints taken together. A vLLM server
-// beside a vLLM-Omni one is no stage of its pipeline, nor are its stages servers:
-// each of the two packs sees its own.
+// deriveTogether applies the rules to endpoints taken together. A vLLM server beside a vLLM-Omni one is no
+// stage of its pipeline, nor are its stages servers: each of the two packs sees its own.
 func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	omni, plain := pipelines(sources)
 	if len(omni) == 0 || len(plain) == 0 {
@@ -196,9 +193,8 @@ func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	return out
 }
 
-// weigh makes the means of gauges that are to be added up those of all the time
-// that the endpoints were watched for together: a replica that was there for half
-// of it counts half.
+// weigh makes the means of gauges that are to be added up those of all the time that the endpoints were watched
+// for together: a replica that was there for half of it counts half.
 func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
 	all := span{}
 	for i := range sources {
@@ -254,8 +250,7 @@ func (w *span) see(from, to int64) {
 	w.to = max(w.to, to)
 }
 
-// slicesOf returns the slices of the window; none where those of the endpoints
-// do not begin together.
+// slicesOf returns the slices of the window; none where those of the endpoints do not begin together.
 func slicesOf(sources []source) []normalize.Slice {
 	var out []normalize.Slice
 	for i := range sources {
@@ -286,8 +281,7 @@ func (from *source) gains() []catalog.Gain {
 	return out
 }
 
-// gain returns what a series gained over the window; false when that is not
-// defined.
+// gain returns what a series gained over the window; false when that is not defined.
 func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 	g := from.emptyGain(s)
 	switch {

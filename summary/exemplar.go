@@ -24,8 +24,7 @@ type exemplarSource interface {
 	Exemplars(ctx context.Context, target int) ([]metric.Exemplar, error)
 }
 
-// readExemplars takes over the exemplars of a recorded target, whose polls were
-// read before.
+// readExemplars takes over the exemplars of a recorded target, whose polls were read before.
 func (t *target) readExemplars(ctx context.Context, rec Recording, index int) error {
 	src, ok := rec.(exemplarSource)
 	if !ok {

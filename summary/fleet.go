@@ -13,15 +13,13 @@ import (
 // FleetResult is what follows from several endpoints, or from the part of one that a
 // label names: sums are taken after the gains, and nothing is a mean of quotients.
 type FleetResult struct {
-	// Labels are those of Options.By that all of it has in common; none for all
-	// endpoints together.
+	// Labels are those of Options.By that all of it has in common; none for all endpoints together.
 	Labels    metric.Labels
 	Endpoints []int     // ascending
 	Derived   []Derived // whose Endpoint is -1, in the order of the catalog
 }
 
-// fleet fills Fleet: the endpoints of each engine together, then the groups that
-// Options.By asks for.
+// fleet fills Fleet: the endpoints of each engine together, then the groups that Options.By asks for.
 func (r *Run) fleet(sources []source) {
 	all := FleetResult{}
 	packs := catalog.Packs()
@@ -108,10 +106,9 @@ func (from *source) read(c *catalog.Catalog, p *catalog.Pack) bool {
 	})
 }
 
-// together derives for each combination of those labels of Options.By that say
-// where something happened: those of targets, of replicas, and of models or stages
-// as the packs have them. Others, such as why a request ended, are kinds of what is
-// counted; a quotient within one kind would mean little.
+// together derives for each combination of those labels of Options.By that say where something happened: those
+// of targets, of replicas, and of models or stages as the packs have them. Others, such as why a request ended,
+// are kinds of what is counted; a quotient within one kind would mean little.
 func (r *Run) together(sources []source) []FleetResult {
 	by := slices.DeleteFunc(slices.Clone(r.Options.By), func(name string) bool { return !r.tellsWhere(name) })
 	if len(by) == 0 || len(by) == 1 && (by[0] == ByEndpoint || by[0] == ByTarget) {
@@ -207,8 +204,7 @@ func (r *Run) latencies() {
 	})
 }
 
-// omniEndpoints tells the endpoints of vLLM-Omni, and whether another has families
-// of vLLM.
+// omniEndpoints tells the endpoints of vLLM-Omni, and whether another has families of vLLM.
 func (r *Run) omniEndpoints() (omni map[int]bool, plain bool) {
 	omni, vllm := map[int]bool{}, map[int]bool{}
 	for i := range r.Metrics {
@@ -224,9 +220,8 @@ func (r *Run) omniEndpoints() (omni map[int]bool, plain bool) {
 	return omni, plain
 }
 
-// Latency is a histogram of times that engines have in common, over all endpoints
-// and replicas of an engine; what differs in the labels that say what it is of,
-// such as the model, is kept apart.
+// Latency is a histogram of times that engines have in common, over all endpoints and replicas of an engine;
+// what differs in the labels that say what it is of, such as the model, is kept apart.
 type Latency struct {
 	ID     string // canonical: "ttft_s"
 	Engine string // as the catalog names it

@@ -10,10 +10,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Names in Options.By that stand for the endpoint: by its URL, and by the name
-// that the user gave to the target (its URL where there is none). Labels of these
-// names are then not seen. Any other name is that of a label of series, or else
-// of a label of the target: job, role.
+// Names in Options.By that stand for the endpoint: by its URL, and by the name that the user gave to the target
+// (its URL where there is none). Labels of these names are then not seen. Any other name is that of a label of
+// series, or else of a label of the target: job, role.
 const (
 	ByEndpoint = "endpoint"
 	ByTarget   = "target"
@@ -47,8 +46,7 @@ var wholes = [...]metric.Label{
 var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"},
 	{"nv_cache_", "model"}}
 
-// replicaLabels tell replicas within a target: those of the catalog except ranks
-// that each report the whole.
+// replicaLabels tell replicas within a target: those of the catalog except ranks that each report the whole.
 func replicaLabels() []string {
 	return slices.DeleteFunc(catalog.ReplicaLabels(), func(name string) bool {
 		return slices.ContainsFunc(wholes[:], func(l metric.Label) bool { return l.Name == name })
@@ -80,8 +78,7 @@ func (r *Run) rule(m *Metric) catalog.Aggregate {
 	return f.Aggregate
 }
 
-// groups returns the groups of a metric by some labels, in their order; their
-// series keep their order.
+// groups returns the groups of a metric by some labels, in their order; their series keep their order.
 func (r *Run) groups(m *Metric, by []string) []*group {
 	for _, a := range apart {
 		if strings.HasPrefix(m.Name, a.prefix) && !slices.Contains(by, a.label) {
@@ -188,8 +185,7 @@ func (r *Run) keptOf(endpoint int, labels metric.Labels, by []string) metric.Lab
 // Skew tells how unevenly replicas were used.
 type Skew struct {
 	Replicas int
-	// Ratio is the largest over the mean: 1 for evenly used replicas, and at most
-	// their number.
+	// Ratio is the largest over the mean: 1 for evenly used replicas, and at most their number.
 	Ratio float64
 	// Endpoint and Labels are those of the replica that did most.
 	Endpoint int

@@ -7,8 +7,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// What makes an endpoint's polls worth a warning: the same body for so long, in
-// so many polls.
+// What makes an endpoint's polls worth a warning: the same body for so long, in so many polls.
 const (
 	frozenFor   = 60 * time.Second
 	frozenPolls = 10
@@ -49,9 +48,8 @@ func (l *ledger) health() (out []metric.Warning) {
 	return out
 }
 
-// warnProcesses tells of families that have a series for each process, as
-// Python's prometheus_client in multiprocess mode: which of them to look at is
-// not obvious, and most of them may stand still.
+// warnProcesses tells of families that have a series for each process, as Python's prometheus_client in
+// multiprocess mode: which of them to look at is not obvious, and most of them may stand still.
 func (r *Run) warnProcesses() {
 	var names []string
 	for i := range r.Metrics {

@@ -8,8 +8,7 @@ import (
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// lateFor is how long after the end of a request a server may publish what it
-// observed of it.
+// lateFor is how long after the end of a request a server may publish what it observed of it.
 const lateFor = 3 * time.Second
 
 // late watches the first moments of a window that follows a warm-up: what a server

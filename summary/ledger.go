@@ -81,8 +81,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 	return nil
 }
 
-// count finds out how many slots of the types AIPerf keeps are present. Only a
-// full frame can change that.
+// count finds out how many slots of the types AIPerf keeps are present. Only a full frame can change that.
 func (l *ledger) count(f *metric.Delta) {
 	if !f.Full {
 		return
@@ -176,8 +175,7 @@ func lateness(late []int64) ScheduleDelay {
 	}
 }
 
-// fetches summarises the usable polls between two instants, both included; nil
-// when there are none.
+// fetches summarises the usable polls between two instants, both included; nil when there are none.
 func (l *ledger) fetches(start, end int64) *FetchStats {
 	var f FetchStats
 	var took int64

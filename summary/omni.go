@@ -8,9 +8,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// omniThrottle is how often vLLM-Omni renews what the scheduler of a stage tells:
-// running and waiting requests, the use of the KV cache, the counters of the prefix
-// cache. Polled more often they seem to stand still.
+// omniThrottle is how often vLLM-Omni renews what the scheduler of a stage tells: running and waiting requests,
+// the use of the KV cache, the counters of the prefix cache. Polled more often they seem to stand still.
 const omniThrottle = time.Second
 
 // hintOmni warns of what a vLLM-Omni server does not show, and what only looks

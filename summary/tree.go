@@ -36,8 +36,7 @@ type Run struct {
 	// Latencies are the times that the catalog knows across engines, taken together
 	// per engine, in the order of a request; always there.
 	Latencies []Latency
-	// Derived are the quantities that package catalog derives, by endpoint, then
-	// in the order of the catalog.
+	// Derived are the quantities that package catalog derives, by endpoint, then in the order of the catalog.
 	Derived []Derived
 	// Combined has the same of all endpoints of an engine together, first, then of the
 	// groups that Options.By asks for; nil where nothing is derived.
@@ -83,8 +82,7 @@ type Series struct {
 	Endpoint int // into Run.Endpoints
 	Labels   metric.Labels
 	normalize.Series
-	// Exemplars are the last ones of the run that each bucket, or the counter,
-	// showed; none for the warm-up.
+	// Exemplars are the last ones of the run that each bucket, or the counter, showed; none for the warm-up.
 	Exemplars []Exemplar
 }
 
@@ -103,8 +101,7 @@ type Endpoint struct {
 	Declared []string
 	Gaps     []Gap // stretches without a stored poll, the first maxGaps of them
 	GapsN    int   // how many there were
-	// Lives is when the target came and went during the run, nil for one that was
-	// there all the time.
+	// Lives is when the target came and went during the run, nil for one that was there all the time.
 	Lives []metric.TargetEvent
 }
 
@@ -170,9 +167,8 @@ type PollError struct {
 // ScheduleDelay is how far behind schedule requests were sent.
 type ScheduleDelay struct{ Mean, P99, Max time.Duration }
 
-// FetchStats is AIPerf's endpoint_info (design document aiperf.md, section 1.9):
-// it counts stored polls that showed at least one sample AIPerf would keep. An
-// update is a fetch whose body differs from the one before.
+// FetchStats is AIPerf's endpoint_info (design document aiperf.md, section 1.9): it counts stored polls that
+// showed at least one sample AIPerf would keep. An update is a fetch whose body differs from the one before.
 type FetchStats struct {
 	Total                       int
 	FirstNS, LastNS             int64
@@ -198,12 +194,10 @@ type Options struct {
 	Estimator        string    // "" is polynomial
 	Quantiles        []float64 // nil: AIPerf's nine
 	SliceQuantiles   bool
-	// By asks for aggregates: names of the labels by which series are kept apart,
-	// [ByEndpoint] among them for the endpoint. Empty takes all series of a metric
-	// together, nil makes no aggregates.
+	// By asks for aggregates: names of the labels by which series are kept apart, [ByEndpoint] among them for
+	// the endpoint. Empty takes all series of a metric together, nil makes no aggregates.
 	By []string
-	// Catalog is what is known of families; nil is that of this program. A result
-	// has the one it was made with.
+	// Catalog is what is known of families; nil is that of this program. A result has the one it was made with.
 	Catalog *catalog.Catalog
 }
 

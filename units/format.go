@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// measure is how values of a unit are written: as value*factor in base, with the
-// prefixes that base allows.
+// measure is how values of a unit are written: as value*factor in base, with the prefixes that base allows.
 type measure struct {
 	factor float64
 	base   base
@@ -50,9 +49,8 @@ func measureOf(unit string) measure {
 	return measure{1, plain}
 }
 
-// Format writes a value of a unit, as [Infer] and [InferExtended] name them, for people:
-// three significant digits, a prefix that suits the size (1024 for bytes), and
-// thousands separated.
+// Format writes a value of a unit, as [Infer] and [InferExtended] name them, for people: three significant
+// digits, a prefix that suits the size (1024 for bytes), and thousands separated.
 //
 //	Format(0.0123, "seconds")    12.3 ms        Format(1536, "bytes")     1.5 KiB
 //	Format(754, "seconds")       12m 34s        Format(0.871, "ratio")    87.1 %
@@ -129,8 +127,7 @@ func formatDuration(s float64) string {
 	}
 }
 
-// prefixed writes v with the largest name of which it is at least 1; each name is
-// step times the one before.
+// prefixed writes v with the largest name of which it is at least 1; each name is step times the one before.
 func prefixed(v, step float64, per string, names ...string) string {
 	i := 0
 	for i+1 < len(names) && math.Abs(significant(v)) >= step {
@@ -152,9 +149,8 @@ func significant(v float64) float64 {
 	return r
 }
 
-// digits writes a number with three significant digits, from 1,000 on as a whole
-// number with thousands separated. Very small and very large numbers keep an
-// exponent.
+// digits writes a number with three significant digits, from 1,000 on as a whole number with thousands
+// separated. Very small and very large numbers keep an exponent.
 func digits(v float64) string {
 	v = significant(v)
 	switch a := math.Abs(v); {

@@ -93,10 +93,9 @@ func byEnding(all []ending, name string) string {
 	return ""
 }
 
-// Infer returns the unit AIPerf gives to a family, "" for none: from the range of
-// values that help names, else from a unit in help, else from the end of name.
-// The rules and their order are those of the design document aiperf.md section 4,
-// weaknesses included.
+// Infer returns the unit AIPerf gives to a family, "" for none: from the range of values that help names, else
+// from a unit in help, else from the end of name. The rules and their order are those of the design document
+// aiperf.md section 4, weaknesses included.
 func Infer(name, help string) string {
 	if strings.Contains(help, "1") { // as all ranges do
 		switch {
@@ -128,9 +127,8 @@ func Infer(name, help string) string {
 	return ""
 }
 
-// mayNameUnit reports whether help has what begins each phrase: an opening
-// parenthesis, or an "in" before a space. Most descriptions have neither, and a
-// dozen patterns need not be tried.
+// mayNameUnit reports whether help has what begins each phrase: an opening parenthesis, or an "in" before a
+// space. Most descriptions have neither, and a dozen patterns need not be tried.
 func mayNameUnit(help string) bool {
 	for i := range len(help) {
 		switch help[i] {

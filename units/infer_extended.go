@@ -39,8 +39,7 @@ var ownPhrases = []rule{
 	phrase(`percent`, "percent"),
 }
 
-// ownEndings are ends of names that AIPerf does not know; a "_total" is taken
-// off before.
+// ownEndings are ends of names that AIPerf does not know; a "_total" is taken off before.
 var ownEndings = longestFirst([]ending{
 	{"_us", "microseconds"}, {"_usec", "microseconds"}, {"_usecs", "microseconds"}, {"_microseconds", "microseconds"},
 	{"_msec", "milliseconds"}, {"_msecs", "milliseconds"}, {"_ms", "milliseconds"}, {"_milliseconds", "milliseconds"},
@@ -65,10 +64,9 @@ var ownEndings = longestFirst([]ending{
 	{"_tokens", "tokens"}, {"_bytes", "bytes"}, {"_requests", "requests"}, {"_errors", "errors"}, {"_blocks", "blocks"},
 })
 
-// InferExtended returns the unit of a family where we know more than AIPerf or
-// better, "" where its answer stands. declared is the unit of an OpenMetrics UNIT
-// line, which counts first if it is a plain word; then, as in AIPerf, help counts
-// before the name. The names of units are AIPerf's where it has one.
+// InferExtended returns the unit of a family where we know more than AIPerf or better, "" where its answer
+// stands. declared is the unit of an OpenMetrics UNIT line, which counts first if it is a plain word; then, as
+// in AIPerf, help counts before the name. The names of units are AIPerf's where it has one.
 func InferExtended(name, help, declared string) string {
 	unit := inferOwn(strings.ToLower(name), help, declared)
 	if unit == Infer(name, help) {

@@ -11,9 +11,8 @@ var counted = []string{"batches", "blocks", "calls", "chunks", "cores", "errors"
 	"operations", "packets", "passes", "pixels", "megapixels", "reads", "replicas", "requests", "responses",
 	"sessions", "slots", "steps", "streams", "tflops", "threads", "tokens"}
 
-// Known reports whether this package names, measures or counts a unit; "" is one
-// of them. A count of things may be by the second, "tokens/s", or by
-// another unit, "tokens/joule".
+// Known reports whether this package names, measures or counts a unit; "" is one of them. A count of things may
+// be by the second, "tokens/s", or by another unit, "tokens/joule".
 func Known(unit string) bool {
 	if measureOf(unit).base != plain || slices.Contains(counted, unit) {
 		return true
