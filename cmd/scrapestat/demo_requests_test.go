@@ -13,6 +13,7 @@ import (
 // TestDemoRequests: load, proxy, server and collection in one process. Clients and
 // server count the same requests, and clients wait longer than the server works.
 func TestDemoRequests(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	var out, talk bytes.Buffer
 	std := stdio{in: strings.NewReader(""), out: &out, err: &talk}

@@ -22,6 +22,7 @@ var secretsOfTest = []string{"s3cr3t-header", "s3cr3t-token", "s3cr3t-password",
 // TestNoSecretAnywhere records servers that repeat every credential they are sent
 // in errors and bodies, and searches all that was written for each secret.
 func TestNoSecretAnywhere(t *testing.T) {
+	t.Parallel()
 	echo := func(status int, text string) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			user, password, _ := r.BasicAuth()

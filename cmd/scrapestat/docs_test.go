@@ -26,6 +26,7 @@ import (
 // a folder and a shell of its own, with scrapestat in the PATH and somebody to
 // answer at every address. docs/contributing.md has the conventions.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	w := &docWorld{dir: t.TempDir(), made: map[string]bool{}}
 	for _, page := range docPages(t) {
 		if line := page.indentedCommands(); line != nil {

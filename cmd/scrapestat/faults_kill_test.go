@@ -59,6 +59,7 @@ type killing struct {
 // the run is readable or not begun, files are complete or absent, and the exports
 // are those of a clean stop. How much a kill may cost is TestKill's question.
 func TestFaultKill(t *testing.T) {
+	t.Parallel()
 	n := points(12)
 	k := newKilled(t)
 	t.Run("points", func(t *testing.T) {

@@ -48,6 +48,7 @@ var endless = []string{"--interval", "20ms", "--scrape-budget", "0", "--settle",
 // TestCatalogueProcess has the cases D01 to D11, S12 and S13 but the kills and
 // the full disks, which have tests of their own.
 func TestCatalogueProcess(t *testing.T) {
+	t.Parallel()
 	srv := serveBad(t, goodScript)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run("D01 "+sig.String(), func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // TestImportOwnJSONL collects from two engines and imports the JSONL export: the
 // statistics of all families, their series and slices must be those of the run.
 func TestImportOwnJSONL(t *testing.T) {
+	t.Parallel()
 	args := []string{"collect"}
 	for _, profile := range []string{"vllm", "vllm-omni"} {
 		sim, err := simulate.New(profile, simulate.Options{Rate: 60, Seed: 5})

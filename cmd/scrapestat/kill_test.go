@@ -29,6 +29,7 @@ const lostAtMost = time.Second
 // and only scrapes that were younger than the commit interval may be missing.
 // SCRAPESTAT_KILLS sets the number of moments.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	kills := 5
 	if n, err := strconv.Atoi(os.Getenv("SCRAPESTAT_KILLS")); err == nil {
 		kills = n

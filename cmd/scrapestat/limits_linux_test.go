@@ -26,6 +26,7 @@ import (
 // an outcome or a reason, and what the run says about it names the flag. A flag
 // without a case fails.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	script := func(text string) string { return serveBad(t, text).Addr }
 	native := httptest.NewServer(newNativeServer())
 	defer native.Close()
@@ -161,6 +162,7 @@ func peakOf(t *testing.T, want string, args ...string) int64 {
 // own, as the kernel counts it: beside the same run of a target that behaves, or
 // in all.
 func TestCatalogueMemory(t *testing.T) {
+	t.Parallel()
 	if racing {
 		t.Skip("the race detector takes several times the memory")
 	}

@@ -110,6 +110,7 @@ func referenceScrape(t *testing.T, dir string) int {
 // TestNativeHistograms measures a real client_golang server over protobuf, from
 // the socket to the exports, and compares with what it observed.
 func TestNativeHistograms(t *testing.T) {
+	t.Parallel()
 	for _, estimator := range []string{"polynomial", "refined", "linear"} {
 		s := newNativeServer()
 		server := httptest.NewServer(s)

@@ -110,6 +110,7 @@ func warningsOf(t *testing.T, dir string) string {
 // by more than the stated two seconds nor hides that samples were lost, and
 // shows no secret.
 func TestRemoteWriteBroken(t *testing.T) {
+	t.Parallel()
 	engine := httptest.NewServer(newEngine(t))
 	defer engine.Close()
 	token := t.TempDir() + "/token"

@@ -19,13 +19,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
+// waiting is how many tests run at a time: they mostly wait for processes and clocks.
+const waiting = "4"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", waiting); err != nil { // -parallel comes later and wins
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM, "standin": standIn})
 }
 
 // TestScripts runs the command line as a user does, against real servers on
 // loopback: the simulated engines and one server for each way to misbehave.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	env := startServers(t)
 	startTriton(t, env)
 	testscript.Run(t, testscript.Params{

@@ -127,6 +127,7 @@ func (l *locked) flags(prefix, token string) []string {
 // the same flags open it, what is missing is named, and no secret is in any
 // output.
 func TestOneAccess(t *testing.T) {
+	t.Parallel()
 	l := startLocked(t)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 1\n") }))
 	defer plain.Close()

@@ -152,6 +152,7 @@ func modelServer(t *testing.T) *httptest.Server {
 // TestLiveView watches a run as a person does: a target crashes, the window gets
 // small and large again, every view is looked at, q ends the run.
 func TestLiveView(t *testing.T) {
+	t.Parallel()
 	good, dying := modelServer(t), modelServer(t)
 	term := newTerminal(t, 120, 40)
 	dir := term.collecting("a=" + good.URL + " b=" + dying.URL)
