@@ -32,7 +32,8 @@ const analysisQueue = 4096
 
 // startAnalysis begins the analysis of a run that is about to be recorded. The
 // caller calls close.
-func startAnalysis(meta rundb.Meta, targets []metric.Target, so summary.Options, onPoll func(*metric.Snapshot) error) (*liveAnalysis, error) {
+func startAnalysis(meta rundb.Meta, targets []metric.Target, so summary.Options,
+	onPoll func(*metric.Snapshot) error) (*liveAnalysis, error) {
 	b, err := summary.NewBuilder(meta, targets, so)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,8 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 			return nil, err
 		}
 	}
-	c.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: o.source(), Create: o.Create})
+	c.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: o.source(),
+		Create: o.Create})
 	if err != nil {
 		return nil, errors.Join(err, c.proxy.discard())
 	}

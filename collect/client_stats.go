@@ -82,7 +82,8 @@ func (s *ClientStats) Warnings() []metric.Warning {
 			s.Lines.Bad, s.Lines.Lines, s.Lines.FirstBad)
 	}
 	if e := s.Events; e.Lost()+int64(s.Pending) > 0 {
-		add("request_events_lost", "request events: %d dropped for want of memory, %d late, %d not encodable, %d not written in time",
+		add("request_events_lost", "request events: %d dropped for want of memory, %d late, %d not encodable, %d not "+
+			"written in time",
 			e.Dropped, e.Late, e.EncodeErrors, s.Pending)
 	}
 	if s.Lines.Unanchored > 0 {
@@ -94,8 +95,10 @@ func (s *ClientStats) Warnings() []metric.Warning {
 			strings.Join(s.Lines.Unknown, ", "))
 	}
 	if p := s.Proxy; p != nil && p.Lost() > 0 {
-		add("proxy_incomplete", "the proxy refused %d requests beyond its limit (--max-streams); of answers %d could not be scanned, "+
-			"%d were larger than a limit, %d unreadable: their tokens are unknown", p.Refused, p.Unscanned, p.Oversized, p.Unreadable)
+		add("proxy_incomplete", "the proxy refused %d requests beyond its limit (--max-streams); of answers %d could "+
+			"not be scanned, "+
+			"%d were larger than a limit, %d unreadable: their tokens are unknown", p.Refused, p.Unscanned, p.Oversized,
+			p.Unreadable)
 	}
 	if s.Session != nil {
 		out = append(out, s.Session.Warnings...)
@@ -111,9 +114,11 @@ func (s *ClientStats) ProxyReport() []string {
 	}
 	out := []string{
 		fmt.Sprintf("proxy: %d requests (%d failed), %d passed unrecorded", p.Requests, p.Failed, p.Passed),
-		fmt.Sprintf("proxy: added per request p50 %v, p99 %v, most %v (a slow client counts too)", p.Added.P50, p.Added.P99, p.Added.Max)}
+		fmt.Sprintf("proxy: added per request p50 %v, p99 %v, most %v (a slow client counts too)", p.Added.P50, p.Added.P99,
+			p.Added.Max)}
 	if n := p.Null; n != nil {
-		out = append(out, fmt.Sprintf("proxy: in front of a server that does nothing, p50 rose by %v and p99 by %v in %d requests",
+		out = append(out, fmt.Sprintf("proxy: in front of a server that does nothing, p50 rose by %v and p99 by %v in "+
+			"%d requests",
 			n.AddedP50, n.AddedP99, n.N))
 	}
 	return out
@@ -122,9 +127,11 @@ func (s *ClientStats) ProxyReport() []string {
 // Counts is what the manifest has of the client's side.
 func (s *ClientStats) Counts() map[string]int64 {
 	out := map[string]int64{"lines": int64(s.Lines.Lines), "lines_bad": int64(s.Lines.Bad), "events": s.Events.Recorded,
-		"dropped": s.Events.Dropped, "late": s.Events.Late, "encode_errors": s.Events.EncodeErrors, "pending": int64(s.Pending)}
+		"dropped": s.Events.Dropped, "late": s.Events.Late, "encode_errors": s.Events.EncodeErrors,
+		"pending": int64(s.Pending)}
 	if p := s.Proxy; p != nil {
-		out["proxied"], out["proxy_failed"], out["proxy_passed"], out["proxy_refused"] = p.Requests, p.Failed, p.Passed, p.Refused
+		out["proxied"], out["proxy_failed"], out["proxy_passed"], out["proxy_refused"] = p.Requests, p.Failed, p.Passed,
+			p.Refused
 		out["proxy_unscanned"], out["proxy_oversized"], out["proxy_unreadable"] = p.Unscanned, p.Oversized, p.Unreadable
 	}
 	if s.Session != nil {

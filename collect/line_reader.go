@@ -28,7 +28,8 @@ type lineReader struct {
 // startLines begins to read a file, a FIFO or, for "-", in, and tells to. Nothing
 // waits for a FIFO that nobody opens. live is set when lines come as things happen:
 // then rec places times of other clocks.
-func startLines(ctx context.Context, to recording, rec *events.Recorder, source string, in io.Reader, live bool) *lineReader {
+func startLines(ctx context.Context, to recording, rec *events.Recorder, source string, in io.Reader,
+	live bool) *lineReader {
 	r, w := io.Pipe()
 	f := &lineReader{source: source, pipe: w, done: make(chan struct{})}
 	// Reading may block for ever, in open or in read, and nothing can end that but

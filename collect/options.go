@@ -116,8 +116,9 @@ func (o Options) withDefaults() Options {
 
 // meta is what the recording says about itself.
 func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
-	m := rundb.Meta{ID: rundb.NewID(), Version: o.Version, Tags: o.Tags, OriginNS: origin.UnixNano(), Interval: o.Scrape.Interval,
-		Timeout: o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
+	m := rundb.Meta{ID: rundb.NewID(), Version: o.Version, Tags: o.Tags, OriginNS: origin.UnixNano(),
+		Interval: o.Scrape.Interval,
+		Timeout:  o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
 		Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
 	if o.MaxBytes > 0 {
 		m.Limits["max-recording"] = o.MaxBytes
@@ -130,8 +131,9 @@ func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
 
 // manifest is what manifest.json says before the first scrape; see Run.WriteManifest.
 func (o *Options) manifest(m rundb.Meta, targets []metric.Target) rundb.Manifest {
-	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: time.Unix(0, m.OriginNS),
-		Host: rundb.ThisHost(), Limits: m.Limits, Options: maps.Clone(o.Settings)}
+	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
+		Started: time.Unix(0, m.OriginNS),
+		Host:    rundb.ThisHost(), Limits: m.Limits, Options: maps.Clone(o.Settings)}
 	if out.Options == nil {
 		out.Options = map[string]any{}
 	}

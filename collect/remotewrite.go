@@ -65,7 +65,8 @@ func (t *remoteWriteTee) stop(ctx context.Context) []metric.Warning {
 func (t *remoteWriteTee) warnings() (out []metric.Warning) {
 	st := t.w.Stats()
 	if st.Lost() > 0 {
-		text := fmt.Sprintf("remote write to %s: %d samples were sent, %d were dropped as the receiver did not follow, %d were refused or failed",
+		text := fmt.Sprintf("remote write to %s: %d samples were sent, %d were dropped as the receiver did not follow, "+
+			"%d were refused or failed",
 			t.w, st.Sent, st.Dropped, st.Failed)
 		if st.Err != "" {
 			text += "; the last error: " + st.Err
@@ -74,7 +75,8 @@ func (t *remoteWriteTee) warnings() (out []metric.Warning) {
 	}
 	if st.Native > 0 {
 		out = append(out, metric.Warning{Code: "remote_write_native", Text: fmt.Sprintf(
-			"remote write to %s: %d values of buckets of native histograms were not sent; their sums and counts were", t.w, st.Native)})
+			"remote write to %s: %d values of buckets of native histograms were not sent; their sums and counts were", t.w,
+			st.Native)})
 	}
 	return out
 }

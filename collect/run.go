@@ -280,7 +280,8 @@ func (s *Session) stopClient(ctx context.Context, run *Run) []metric.Warning {
 	notes := stats.Warnings()
 	if err = errors.Join(err, stopped); err != nil {
 		stats.Failed = true
-		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: "request events are incomplete: " + err.Error()})
+		notes = append(notes, metric.Warning{Code: "requests_not_recorded", Text: "request events are incomplete: " +
+			err.Error()})
 	}
 	return notes
 }

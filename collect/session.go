@@ -49,7 +49,8 @@ type Session struct {
 // closed. The caller calls Close.
 func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	s := &Session{dir: dir, o: o.withDefaults(), unlock: func() {}, found: newFollowed(),
-		marks: make(chan metric.Mark, 16), messages: make(chan string, 64), ready: make(chan struct{}), stopping: make(chan struct{})}
+		marks: make(chan metric.Mark, 16), messages: make(chan string, 64), ready: make(chan struct{}),
+		stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -92,7 +93,8 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 			return err
 		}
 	}
-	s.db, err = rundb.Create(s.dir, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.o.OnCommit, MaxBytes: s.o.MaxBytes})
+	s.db, err = rundb.Create(s.dir, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.o.OnCommit,
+		MaxBytes: s.o.MaxBytes})
 	if err != nil {
 		return err
 	}

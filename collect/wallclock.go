@@ -30,7 +30,8 @@ func (w *wallClock) check(wall time.Time, mono time.Duration) *metric.Warning {
 		return nil
 	}
 	return &metric.Warning{Code: "clock_jump", Text: fmt.Sprintf(
-		"the clock of this machine was set by %v about %v after the start (or the machine slept); times of the run go on as if it had not been",
+		"the clock of this machine was set by %v about %v after the start (or the machine slept); times of the run go "+
+			"on as if it had not been",
 		step.Round(time.Millisecond), mono.Round(time.Second))}
 }
 

@@ -22,15 +22,22 @@ type authFlags struct {
 // servers are to the command.
 func (a *authFlags) register(f *pflag.FlagSet, prefix, who string) {
 	a.auth.Prefix, a.auth.Who = prefix, who
-	f.Var(&a.headers, prefix+"header", "send this header with each request to "+who+", as `'Name: value'`; the value is kept out of all outputs (repeatable)")
-	f.StringVar(&a.auth.BearerTokenFile, prefix+"bearer-token-file", "", "send the token in this `file` to "+who+", read again for each request")
-	f.StringVar(&a.auth.BasicAuthFile, prefix+"basic-auth-file", "", "send the USER:PASSWORD in this `file` to "+who+", read again for each request")
-	f.StringVar(&a.auth.CAFile, prefix+"tls-ca", "", "trust the certificate authorities in this PEM `file` instead of the system's")
+	f.Var(&a.headers, prefix+"header", "send this header with each request to "+who+", as `'Name: value'`; the value "+
+		"is kept out of all outputs (repeatable)")
+	f.StringVar(&a.auth.BearerTokenFile, prefix+"bearer-token-file", "",
+		"send the token in this `file` to "+who+", read again for each request")
+	f.StringVar(&a.auth.BasicAuthFile, prefix+"basic-auth-file", "",
+		"send the USER:PASSWORD in this `file` to "+who+", read again for each request")
+	f.StringVar(&a.auth.CAFile, prefix+"tls-ca", "",
+		"trust the certificate authorities in this PEM `file` instead of the system's")
 	f.StringVar(&a.auth.CertFile, prefix+"tls-cert", "", "client certificate, a PEM `file`")
 	f.StringVar(&a.auth.KeyFile, prefix+"tls-key", "", "key of --"+prefix+"tls-cert, a PEM `file`")
-	f.StringVar(&a.auth.ServerName, prefix+"tls-server-name", "", "`name` that the certificates of "+who+" must have, instead of the host of the address")
-	f.BoolVar(&a.auth.InsecureSkipVerify, prefix+"insecure-skip-verify", false, "do not verify certificates; the report says so")
-	f.BoolVar(&a.auth.ProxyFromEnvironment, prefix+"proxy-from-environment", false, "ask through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name (default: directly)")
+	f.StringVar(&a.auth.ServerName, prefix+"tls-server-name", "",
+		"`name` that the certificates of "+who+" must have, instead of the host of the address")
+	f.BoolVar(&a.auth.InsecureSkipVerify, prefix+"insecure-skip-verify", false,
+		"do not verify certificates; the report says so")
+	f.BoolVar(&a.auth.ProxyFromEnvironment, prefix+"proxy-from-environment", false,
+		"ask through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name (default: directly)")
 }
 
 // parse reads the headers.
@@ -71,12 +78,18 @@ type accessFlags struct {
 
 func (a *accessFlags) register(f *pflag.FlagSet) {
 	a.authFlags.register(f, "", "the targets")
-	f.StringVar(&a.config, "config", "", "take targets from the scrape_configs of this Prometheus configuration `file` too")
-	f.Var(&a.pods, "kubernetes-inference-pods", "take the inference pods of this `namespace` as targets, * for all, without a value the own one, by the rules of AIPerf")
+	f.StringVar(&a.config, "config", "",
+		"take targets from the scrape_configs of this Prometheus configuration `file` too")
+	f.Var(&a.pods, "kubernetes-inference-pods",
+		"take the inference pods of this `namespace` as targets, * for all, without a value the own one, by the rules "+
+			"of AIPerf")
 	f.Lookup("kubernetes-inference-pods").NoOptDefVal = ownNamespace
-	f.StringVar(&a.podLabels, "kubernetes-selector", "", "label `selector` for --kubernetes-inference-pods; all pods it selects count as inference pods")
-	f.StringVar(&a.kube, "kubeconfig", "", "kubeconfig `file` for --kubernetes-inference-pods (default: the cluster this runs in, KUBECONFIG, ~/.kube/config)")
-	f.DurationVar(&a.refresh, "discovery-interval", 0, "time between two looks for changed targets (default 1s for files, the refresh_interval of others or 30s)")
+	f.StringVar(&a.podLabels, "kubernetes-selector", "",
+		"label `selector` for --kubernetes-inference-pods; all pods it selects count as inference pods")
+	f.StringVar(&a.kube, "kubeconfig", "", "kubeconfig `file` for --kubernetes-inference-pods (default: the cluster "+
+		"this runs in, KUBECONFIG, ~/.kube/config)")
+	f.DurationVar(&a.refresh, "discovery-interval", 0,
+		"time between two looks for changed targets (default 1s for files, the refresh_interval of others or 30s)")
 }
 
 // validate refuses settings that cannot work.
@@ -93,7 +106,7 @@ func (a *accessFlags) validate() error {
 	return nil
 }
 
-// discovers says that targets come from elsewhere than the arguments.
+// discovers reports whether targets come from elsewhere than the arguments.
 func (a *accessFlags) discovers() bool { return a.config != "" || a.pods.given }
 
 // headerFlag keeps headers as they were given. It never prints a value and never

@@ -52,8 +52,10 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of "+strings.Join(export.Formats(), ", "))
 	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
-	f.BoolVar(&a.csvRaw, "csv-raw", false, "write texts into the CSV exactly as they are, also those that a spreadsheet would take for a formula (default: a ' in front of them)")
-	f.BoolVar(&a.slicePct, "slice-percentiles", false, "also estimate the percentiles of every timeslice of a histogram (JSON)")
+	f.BoolVar(&a.csvRaw, "csv-raw", false, "write texts into the CSV exactly as they are, also those that a "+
+		"spreadsheet would take for a formula (default: a ' in front of them)")
+	f.BoolVar(&a.slicePct, "slice-percentiles", false,
+		"also estimate the percentiles of every timeslice of a histogram (JSON)")
 	f.StringVar(&a.layout, "parquet-layout", a.layout, "`layout` of the Parquet file: aiperf or tidy")
 }
 
@@ -63,16 +65,21 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
 	a.sliceFlag = f.Lookup("slice-duration")
-	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames, ", "))
-	f.StringVar(&a.resets, "counter-resets", "adjust", "`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
-	f.StringSliceVar(&a.percentile, "percentiles", nil, "percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
-	f.StringArrayVar(&a.catalogs, "catalog", nil, "YAML `file` of families that the program does not know, and of peaks and SLOs (docs/derived.md); repeatable")
+	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames,
+		", "))
+	f.StringVar(&a.resets, "counter-resets", "adjust",
+		"`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
+	f.StringSliceVar(&a.percentile, "percentiles", nil,
+		"percentiles to estimate, 0 to 100 (default AIPerf's 1,5,10,25,50,75,90,95,99)")
+	f.StringArrayVar(&a.catalogs, "catalog", nil,
+		"YAML `file` of families that the program does not know, and of peaks and SLOs (docs/derived.md); repeatable")
 }
 
 // registerBy adds the flag for aggregates.
 func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&a.by, "by", nil, "also take together what agrees in these `labels`, of series or targets, endpoint and target among them; '' takes all of a family")
+	f.StringSliceVar(&a.by, "by", nil, "also take together what agrees in these `labels`, of series or targets, "+
+		"endpoint and target among them; '' takes all of a family")
 	a.byFlag = f.Lookup("by")
 }
 

@@ -39,7 +39,8 @@ metric is missing, misspelt, empty or NaN; 2 the checks are wrong.
 Ready checks (--ready):
 `
 
-const checkExample = `  scrapestat check run1 --assert 'vllm:time_to_first_token_seconds p99 < 450ms' --ready resets,complete
+const checkExample = `  scrapestat check run1 --assert 'vllm:time_to_first_token_seconds p99 < 450ms' --ready ` +
+	`resets,complete
   scrapestat check run1 --slo slo.yaml --baseline main --junit out.xml --format markdown
   scrapestat check run1 --assert 'derived:output_tok_s by () >= baseline - 5%' --baseline main
   scrapestat check --slo slo.yaml`
@@ -76,10 +77,12 @@ func newCheckCmd(std stdio) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.asserts, "assert", nil, "`expression` that must hold (repeatable)")
 	f.StringVar(&o.slo, "slo", "", "YAML `file` of checks (docs/check.md); - is stdin")
-	f.StringArrayVar(&o.targets, "target", nil, "`target` on requests as requests validate takes it: qps=100, 'ttft_p99_ms<=450' (repeatable)")
+	f.StringArrayVar(&o.targets, "target", nil,
+		"`target` on requests as requests validate takes it: qps=100, 'ttft_p99_ms<=450' (repeatable)")
 	f.StringSliceVar(&o.ready, "ready", nil, "ready-made `checks`, see above")
 	f.StringVar(&o.baseline, "baseline", "", "`run` that limits of the form baseline + 5% are made of")
-	f.BoolVar(&o.provable, "require-bounds", false, "let an estimated percentile pass only when all of its interval keeps the limit")
+	f.BoolVar(&o.provable, "require-bounds", false,
+		"let an estimated percentile pass only when all of its interval keeps the limit")
 	f.StringVar(&o.junit, "junit", "", "also write JUnit XML to this `file`")
 	f.StringVar(&o.format, "format", "text", "`format` of the output: "+strings.Join(checkFormats, ", "))
 	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")
@@ -104,7 +107,8 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 		return usagef("%w", err)
 	}
 	if o.run == "" {
-		_, err := fmt.Fprintf(std.out, "%d checks are well formed; give a RUN to hold it against them\n", len(gate.Demands)+len(gate.Ready))
+		_, err := fmt.Fprintf(std.out, "%d checks are well formed; give a RUN to hold it against them\n",
+			len(gate.Demands)+len(gate.Ready))
 		return err
 	}
 	e, err := o.evidence(ctx, o.run, gate, so, std)
@@ -177,7 +181,8 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 }
 
 // evidence analyses a run as the gate needs it.
-func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Gate, so summary.Options, std stdio) (*check.Evidence, error) {
+func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Gate, so summary.Options,
+	std stdio) (*check.Evidence, error) {
 	so.Quantiles = append(slices.Clone(so.Quantiles), check.Quantiles(gate.Demands)...)
 	e := &check.Evidence{Provable: o.provable, Grouped: map[string]*summary.Run{}}
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -201,7 +206,8 @@ func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Ga
 		}
 	}
 	if gate.WantsRequests() {
-		rf := requestFlags{window: events.WindowTracked, kind: "auto", method: events.Linear, tpot: events.PerNMinus1, weight: events.WeightBoth, maxRequests: maxRequests}
+		rf := requestFlags{window: events.WindowTracked, kind: "auto", method: events.Linear, tpot: events.PerNMinus1,
+			weight: events.WeightBoth, maxRequests: maxRequests}
 		if e.Requests, _, err = rf.report(ctx, path, std); err != nil {
 			e.NoRequests = err.Error()
 		}
@@ -243,7 +249,8 @@ func (o *checkOptions) write(r *check.Result, stdout io.Writer) error {
 	}
 	if o.junit != "" {
 		var x bytes.Buffer
-		if err := errors.Join(r.WriteJUnit(&x, name), atomicfile.WriteFile(filepath.Clean(o.junit), x.Bytes(), 0)); err != nil {
+		if err := errors.Join(r.WriteJUnit(&x, name), atomicfile.WriteFile(filepath.Clean(o.junit), x.Bytes(),
+			0)); err != nil {
 			return fmt.Errorf("--junit: %w", err)
 		}
 	}

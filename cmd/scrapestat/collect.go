@@ -106,17 +106,22 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 
 func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
+	f.StringVarP(&o.out, "out", "o", "",
+		"run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
-	f.DurationVar(&o.duration, "duration", 0, "stop after this much profiling, warm-up not counted (default: until COMMAND exits or a signal)")
+	f.DurationVar(&o.duration, "duration", 0,
+		"stop after this much profiling, warm-up not counted (default: until COMMAND exits or a signal)")
 	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the run: recorded, excluded from statistics")
 	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
-	f.DurationVar(&o.settle, "settle", 2*time.Second, "keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
+	f.DurationVar(&o.settle, "settle", 2*time.Second,
+		"keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
-	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this `address`; a port alone is on loopback, 0 chooses one")
-	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes to it), on (its output waits for the end) or off (one line now and then)")
+	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this "+
+		"`address`; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes "+
+		"to it), on (its output waits for the end) or off (one line now and then)")
 }
 
 func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
@@ -124,9 +129,12 @@ func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
 	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
 	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
 	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
-	f.Float64Var(&o.maxShare, "scrape-budget", 2, "back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
+	f.Float64Var(&o.maxShare, "scrape-budget", 2,
+		"back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
-	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"}, "formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names of scrape_protocols; native histograms need protobuf first")
+	f.StringSliceVar(&o.protocols, "protocols", []string{"text", "openmetrics"},
+		"formats to ask targets for, the preferred one first, of text, openmetrics and protobuf, or Prometheus' names "+
+			"of scrape_protocols; native histograms need protobuf first")
 }
 
 func (o *collectOptions) registerKinds(cmd *cobra.Command) {
@@ -137,8 +145,10 @@ func (o *collectOptions) registerKinds(cmd *cobra.Command) {
 
 func (o *collectOptions) registerRequests(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.requests, "requests", "", "record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
-	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and a server; see requests proxy")
+	f.StringVar(&o.requests, "requests", "",
+		"record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
+	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and "+
+		"a server; see requests proxy")
 	o.proxyFlags.register(f, "proxy-")
 }
 
@@ -151,7 +161,8 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f.Int64Var(&l.Body, "max-body", 64<<20, "largest body of a scrape, in `bytes` after decompression")
 	f.Int64Var(&l.Compressed, "max-compressed-body", 16<<20, "largest compressed body of a scrape, in `bytes`")
 	f.Int64Var(&l.Header, "max-headers", 64<<10, "largest head of an answer, in `bytes`")
-	f.IntVar(&l.ErrorBody, "max-error-body", 512, "how much of the body of an error is repeated in its message, in `bytes`")
+	f.IntVar(&l.ErrorBody, "max-error-body", 512,
+		"how much of the body of an error is repeated in its message, in `bytes`")
 	f.IntVar(&l.Redirects, "max-redirects", 3, "most redirects of a scrape, within its origin; others are always refused")
 	f.IntVar(&l.Samples, "max-samples", 500_000, "most samples of a scrape")
 	f.IntVar(&l.Series, "max-series", 1_000_000, "most series of a target over the run; each bucket counts")
@@ -159,8 +170,10 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f.IntVar(&l.NameLength, "max-name-length", 1024, "longest metric or label name, in bytes")
 	f.IntVar(&l.ValueLength, "max-value-length", 16<<10, "longest label value, in bytes")
 	f.IntVar(&l.Buckets, "max-buckets", 5000, "most buckets of a histogram")
-	f.IntVar(&l.NativeBuckets, "max-native-buckets", 10_000, "most populated buckets of a native histogram in one scrape; twice as many over the run")
-	f.Int64Var(&o.maxRecording, "max-recording", 2<<30, "size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
+	f.IntVar(&l.NativeBuckets, "max-native-buckets", 10_000,
+		"most populated buckets of a native histogram in one scrape; twice as many over the run")
+	f.Int64Var(&o.maxRecording, "max-recording", 2<<30,
+		"size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
 }
 
 // validate refuses a command line that cannot work, before anything is touched.
@@ -180,7 +193,8 @@ func (o *collectOptions) validate() error {
 	if o.timeout < 0 || o.timeout > time.Minute {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}
-	for name, d := range map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown, "settle": o.settle} {
+	for name, d := range map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown,
+		"settle": o.settle} {
 		if d < 0 {
 			return usagef("--%s %v is negative", name, d)
 		}
@@ -253,7 +267,8 @@ func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 		}
 		if id := t.Public().URL; !slices.Contains(seen, id) {
 			if t.Name != "" && slices.ContainsFunc(targets, func(u scrape.Target) bool { return u.Name == t.Name }) {
-				return nil, usagef("target %q: the name %q is that of another target; comparisons match targets by name", redactArgs([]string{arg})[0], t.Name)
+				return nil, usagef("target %q: the name %q is that of another target; comparisons match targets by name",
+					redactArgs([]string{arg})[0], t.Name)
 			}
 			seen = append(seen, id)
 			targets = append(targets, t)

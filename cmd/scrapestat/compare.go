@@ -68,11 +68,15 @@ func newCompareCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.metric, "metric", "", "compare only families and derived quantities whose name, of any run, matches this `regexp`")
-	f.StringVar(&o.profile, "profile", "", "compare only what matters first of this `engine`: vllm, vllm-omni, sglang, ...")
-	f.Float64Var(&o.alpha, "alpha", compare.DefaultAlpha, "accepted `share` of false findings, more than 0 and less than 0.5")
+	f.StringVar(&o.metric, "metric", "", "compare only families and derived quantities whose name, of any run, "+
+		"matches this `regexp`")
+	f.StringVar(&o.profile, "profile", "",
+		"compare only what matters first of this `engine`: vllm, vllm-omni, sglang, ...")
+	f.Float64Var(&o.alpha, "alpha", compare.DefaultAlpha,
+		"accepted `share` of false findings, more than 0 and less than 0.5")
 	f.StringVar(&o.minEffect, "min-effect", "2%", "least relative `change` worth a verdict: 2% or 0.02")
-	f.StringSliceVar(&o.failOn, "fail-on", nil, "exit with 3 when a row has one of these `verdicts`: worse, changed, incomparable, needs-repeats")
+	f.StringSliceVar(&o.failOn, "fail-on", nil,
+		"exit with 3 when a row has one of these `verdicts`: worse, changed, incomparable, needs-repeats")
 	f.StringVar(&o.format, "format", "text", "`format` of the result: "+strings.Join(compareFormats, ", "))
 	f.StringVarP(&o.out, "out", "o", "-", "write the result to this `file`, - is stdout")
 	f.BoolVar(&o.all, "all", false, "also list rows that are the same or need repeats")
@@ -80,16 +84,19 @@ func newCompareCmd(std stdio) *cobra.Command {
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)
-	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: 1/100 of the window, at least 2 intervals)"
+	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: " +
+		"1/100 of the window, at least 2 intervals)"
 	f.Lookup("percentiles").Usage = "percentiles of histograms to compare, 0 to 100 (default 50,99)"
-	f.Lookup("by").Usage = "take series together that agree in these `labels`, endpoint among them; '' takes all of a family (default: each series by itself)"
+	f.Lookup("by").Usage = "take series together that agree in these `labels`, endpoint among them; '' takes all of " +
+		"a family (default: each series by itself)"
 	return cmd
 }
 
 // options checks the flags.
 func (o *compareOptions) options() (compare.Options, error) {
-	out := compare.Options{Alpha: o.alpha, Profile: o.profile, Catalog: o.analysis.catalog, Quantiles: o.analysis.quantiles,
-		By: o.analysis.options().By}
+	out := compare.Options{Alpha: o.alpha, Profile: o.profile, Catalog: o.analysis.catalog,
+		Quantiles: o.analysis.quantiles,
+		By:        o.analysis.options().By}
 	if !(o.alpha > 0 && o.alpha < 0.5) {
 		return out, usagef("--alpha %v: want more than 0 and less than 0.5", o.alpha)
 	}
@@ -131,7 +138,8 @@ func (o *compareOptions) failVerdicts() ([]compare.Verdict, error) {
 	for _, name := range o.failOn {
 		v, ok := compare.ParseVerdict(name)
 		if !ok {
-			return nil, usagef("--fail-on: unknown verdict %q (known: worse, better, changed, incomparable, needs-repeats)", name)
+			return nil, usagef("--fail-on: unknown verdict %q (known: worse, better, changed, incomparable, needs-repeats)",
+				name)
 		}
 		out = append(out, v)
 	}
@@ -206,7 +214,7 @@ func (o *compareOptions) render(w io.Writer, r *compare.Result) error {
 	}
 }
 
-// hits says whether a row has one of the verdicts, by the exit code.
+// hits reports whether a row has one of the verdicts, by the exit code.
 func hits(r *compare.Result, verdicts []compare.Verdict) error {
 	for _, v := range verdicts {
 		n := 0

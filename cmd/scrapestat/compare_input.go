@@ -31,7 +31,8 @@ func sidesOf(args []string) []sideArg {
 	for _, arg := range args {
 		name, path, named := strings.Cut(arg, "=")
 		if _, err := os.Stat(arg); err == nil || !named || name == "" {
-			named, path, name = false, arg, strings.TrimSuffix(filepath.ToSlash(filepath.Clean(arg)), "/server_metrics_export.json")
+			named, path, name = false, arg, strings.TrimSuffix(filepath.ToSlash(filepath.Clean(arg)),
+				"/server_metrics_export.json")
 		}
 		if !named {
 			if seen[name]++; seen[name] > 1 {
@@ -81,7 +82,8 @@ func readInput(ctx context.Context, a sideArg, o *compareOptions, so summary.Opt
 // readJSON reads a JSON export. It is what it is: another window cannot be had.
 func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) {
 	if o.window != (windowFlags{}) {
-		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --phase, --from, --to, --warmup and --cooldown, or give the run directory", a.path)
+		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --phase, --from, "+
+			"--to, --warmup and --cooldown, or give the run directory", a.path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -121,7 +123,8 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 		}
 		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
 	}
-	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run, Interval: meta.Interval.Seconds(),
+	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
+		Interval: meta.Interval.Seconds(),
 		Settings: settingsOf(a.path, meta)}, nil
 }
 
@@ -172,4 +175,5 @@ func settingsOf(dir string, meta rundb.Meta) []compare.Setting {
 }
 
 // recordingOptions are the options of a recording that change what is measured.
-var recordingOptions = []string{"interval", "timeout", "duration", "warmup", "cooldown", "settle", "keep", "drop", "compress", "max-scrape-share"}
+var recordingOptions = []string{"interval", "timeout", "duration", "warmup", "cooldown", "settle", "keep", "drop",
+	"compress", "max-scrape-share"}

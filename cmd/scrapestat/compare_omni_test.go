@@ -10,7 +10,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// stageNamed says that the profile vllm-omni by stage and replica is short, and has a
+// stageNamed wants the profile vllm-omni by stage and replica to be short, and a
 // worse time of stage 1 in it.
 func stageNamed(t *testing.T, a, b *summary.Run) {
 	t.Helper()

@@ -63,7 +63,8 @@ func flagValues(command, flag string) func() []string {
 	list := func(values ...string) func() []string { return func() []string { return values } }
 	switch flag {
 	case "format":
-		return map[string]func() []string{"show": report.Formats, "compare": list(compareFormats...), "check": list(checkFormats...), "doctor": list("text", "json")}[command]
+		return map[string]func() []string{"show": report.Formats, "compare": list(compareFormats...),
+			"check": list(checkFormats...), "doctor": list("text", "json")}[command]
 	case "formats":
 		return export.Formats
 	case "estimator":
@@ -159,7 +160,7 @@ func completeRuns(_ *cobra.Command, _ []string, typed string) ([]cobra.Completio
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-// isRun says that a folder holds a recording.
+// isRun reports whether a folder holds a recording.
 func isRun(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, "run.db"))
 	return err == nil && info.Mode().IsRegular()

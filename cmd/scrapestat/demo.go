@@ -42,7 +42,9 @@ func newDemoCmd(std stdio) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "run `directory` (default runs/demo-<UTC time>)")
 	f.DurationVar(&duration, "duration", duration, "profiling time")
-	f.BoolVar(&requests, "requests", false, "show the clients' side instead: a load generator through a proxy to one simulated server, then clients against server")
+	f.BoolVar(&requests, "requests", false,
+		"show the clients' side instead: a load generator through a proxy to one simulated server, then clients against "+
+			"server")
 	f.DurationVar(&warmup, "warmup", warmup, "warm-up before it")
 	return cmd
 }

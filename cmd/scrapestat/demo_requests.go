@@ -44,7 +44,8 @@ func demoRequests(ctx context.Context, out string, duration time.Duration, std s
 		}
 	})
 	fmt.Fprintf(std.err, "a simulated server, a proxy and a load generator; this takes %v\n", duration)
-	code := run(ctx, []string{"collect", "--out", out, "--duration", duration.String(), "--proxy", front + "=http://" + ln.Addr().String(),
+	code := run(ctx, []string{"collect", "--out", out, "--duration", duration.String(), "--proxy",
+		front + "=http://" + ln.Addr().String(),
 		"--slice-duration", "5s", "--quiet", "vllm=" + ln.Addr().String()}, std)
 	stop()
 	wg.Wait()

@@ -35,10 +35,11 @@ type doctorOptions struct {
 func newDoctorCmd(std stdio) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
-		Use:     "doctor TARGET... [flags]",
-		Short:   "Say what targets are, what is wrong with them, and how often to scrape them",
-		Long:    doctorLong,
-		Example: "  scrapestat doctor localhost:8000 gpu=http://10.0.0.3:9400\n  scrapestat doctor localhost:8000 --format json",
+		Use:   "doctor TARGET... [flags]",
+		Short: "Say what targets are, what is wrong with them, and how often to scrape them",
+		Long:  doctorLong,
+		Example: "  scrapestat doctor localhost:8000 gpu=http://10.0.0.3:9400\n  scrapestat doctor localhost:8000 " +
+			"--format json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.collect.targets = args
 			if err := o.collect.access.validate(); err != nil {
@@ -62,7 +63,8 @@ func newDoctorCmd(std stdio) *cobra.Command {
 	f := cmd.Flags()
 	o.collect.interval = 333 * time.Millisecond // as that of collect, for relabelling and logs
 	f.StringVar(&o.format, "format", "text", "`text` or json")
-	f.Float64Var(&o.exam.MaxShare, "scrape-budget", 2, "`percent` of its time that a target may spend on answering scrapes")
+	f.Float64Var(&o.exam.MaxShare, "scrape-budget", 2,
+		"`percent` of its time that a target may spend on answering scrapes")
 	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
 	o.collect.access.register(f)
 	o.collect.kinds.register(cmd, false)

@@ -96,7 +96,8 @@ func newExportCmd(std stdio) *cobra.Command {
 			return exportRuns(cmd.Context(), o, std)
 		},
 	}
-	cmd.Flags().StringVarP(&o.out, "out", "o", "", "output `directory`, or - for stdout with one format (default the first RUN)")
+	cmd.Flags().StringVarP(&o.out, "out", "o", "",
+		"output `directory`, or - for stdout with one format (default the first RUN)")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.register(cmd)

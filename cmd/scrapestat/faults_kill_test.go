@@ -224,7 +224,7 @@ func (k killing) count(t *testing.T, cmd *exec.Cmd, dir string, seen bool) {
 	}
 }
 
-// begun says whether there is a run. Without one nothing may have been committed:
+// begun reports whether there is a run. Without one nothing may have been committed:
 // a recording that cannot be opened for another reason is a broken one.
 func (k killing) begun(t *testing.T, dir string) bool {
 	t.Helper()

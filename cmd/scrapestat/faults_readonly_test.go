@@ -74,7 +74,7 @@ func TestFaultReadOnly(t *testing.T) {
 	}
 }
 
-// refused says whether the reason is told.
+// refused reports whether the reason is told.
 func refused(said string) bool {
 	for _, why := range []string{"read-only file system", "readonly", "permission denied", "disk I/O error", "input/output error", "unable to open database file"} {
 		if strings.Contains(said, why) {

@@ -2,5 +2,5 @@
 
 package main
 
-// inForeground says that the terminal is ours: there are no jobs here.
+// inForeground reports whether the terminal is ours: there are no jobs here.
 func inForeground(any) bool { return true }

@@ -54,32 +54,39 @@ func newImportCmd(std stdio) *cobra.Command {
 			if len(args) == 0 {
 				return usagef("missing KIND: aiperf-jsonl, openmetrics, prometheus, torchserve-log or triton-stats")
 			}
-			return usagef("unknown kind %q (known: aiperf-jsonl, openmetrics, prometheus, torchserve-log, triton-stats)", args[0])
+			return usagef("unknown kind %q (known: aiperf-jsonl, openmetrics, prometheus, torchserve-log, triton-stats)",
+				args[0])
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std), newImportTorchServeCmd(std), newImportTritonCmd(std))
+	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std),
+		newImportTorchServeCmd(std), newImportTritonCmd(std))
 	return cmd
 }
 
 func (o *importOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
+	f.StringVarP(&o.out, "out", "o", "",
+		"run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
 	f.DurationVar(&o.warmup, "warmup", 0, "the first part is warm-up: recorded, excluded from statistics")
 	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
-	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width that export and show use by default (default: no slices)")
-	f.StringArrayVar(&o.marks, "mark", nil, "start a phase: `NAME=TIME`, RFC 3339, seconds since 1970, or an offset such as +90s from the start (repeatable)")
+	f.DurationVar(&o.slice, "slice-duration", 0,
+		"timeslice width that export and show use by default (default: no slices)")
+	f.StringArrayVar(&o.marks, "mark", nil,
+		"start a phase: `NAME=TIME`, RFC 3339, seconds since 1970, or an offset such as +90s from the start (repeatable)")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.StringVar(&o.keep, "keep", "", "import only metric families whose name matches this `regexp`")
 	f.StringVar(&o.drop, "drop", "", "do not import metric families whose name matches this `regexp`")
-	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` (default: keep all)")
+	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` "+
+		"(default: keep all)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 }
 
 func (o *importOptions) validate() error {
-	for name, d := range map[string]time.Duration{"warmup": o.warmup, "cooldown": o.cooldown, "step": o.step, "slice-duration": o.slice} {
+	for name, d := range map[string]time.Duration{"warmup": o.warmup, "cooldown": o.cooldown, "step": o.step,
+		"slice-duration": o.slice} {
 		if d < 0 {
 			return usagef("--%s %v is negative", name, d)
 		}
@@ -139,12 +146,14 @@ func parseInstant(text string, now time.Time) (time.Time, error) {
 	}
 	var seconds, nanos int64
 	whole, frac, _ := strings.Cut(text, ".")
-	if _, err := fmt.Sscanf(whole+"\x00", "%d\x00", &seconds); err == nil && len(frac) <= 9 && seconds > 0 && seconds < 9_200_000_000 {
+	if _, err := fmt.Sscanf(whole+"\x00", "%d\x00", &seconds); err == nil && len(frac) <= 9 && seconds > 0 &&
+		seconds < 9_200_000_000 {
 		if _, err := fmt.Sscanf((frac + "000000000")[:9]+"\x00", "%09d\x00", &nanos); err == nil && nanos >= 0 {
 			return time.Unix(seconds, nanos), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: want 2026-11-21T10:00:00Z, seconds since 1970, now, or an age such as -1h", text)
+	return time.Time{}, fmt.Errorf("%q is no time: want 2026-11-21T10:00:00Z, seconds since 1970, now, or an age "+
+		"such as -1h", text)
 }
 
 // imported is what an import brought.
@@ -158,7 +167,8 @@ type imported struct {
 }
 
 // runImport makes the run directory and has load fill it.
-func runImport(ctx context.Context, o importOptions, std stdio, load func(context.Context, *importSink) (imported, error)) error {
+func runImport(ctx context.Context, o importOptions, std stdio, load func(context.Context, *importSink) (imported,
+	error)) error {
 	if o.out == "" {
 		o.out = defaultRunDir(time.Now())
 	}
@@ -187,7 +197,8 @@ func runImport(ctx context.Context, o importOptions, std stdio, load func(contex
 // verdict tells what was imported and decides the exit code.
 func (o *importOptions) verdict(say *progress, got imported, err error) error {
 	if got.polls > 0 {
-		say.logf("imported %d scrapes (%d failed) of %d targets, %d samples, %s to %s, into %s", got.polls, got.failed, got.targets, got.stored,
+		say.logf("imported %d scrapes (%d failed) of %d targets, %d samples, %s to %s, into %s", got.polls, got.failed,
+			got.targets, got.stored,
 			time.Unix(0, got.firstNS).UTC().Format(time.RFC3339), time.Unix(0, got.lastNS).UTC().Format(time.RFC3339), o.out)
 	}
 	for _, w := range got.notes {
@@ -228,9 +239,11 @@ func (s *importSink) Begin(firstNS int64) error {
 		return err
 	}
 	s.db, s.firstNS = db, firstNS
-	s.manifest = rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: time.Unix(0, firstNS).UTC(),
-		Host: rundb.ThisHost(), Options: map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(), "cooldown": s.o.cooldown.String(),
-			"keep": s.o.keep, "drop": s.o.drop, "step": s.o.step.String(), "slice-duration": s.o.slice.String()}}
+	s.manifest = rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
+		Started: time.Unix(0, firstNS).UTC(),
+		Host:    rundb.ThisHost(), Options: map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(),
+			"cooldown": s.o.cooldown.String(),
+			"keep":     s.o.keep, "drop": s.o.drop, "step": s.o.step.String(), "slice-duration": s.o.slice.String()}}
 	return nil
 }
 
@@ -312,7 +325,8 @@ func (s *importSink) marks(got imported) ([]metric.Mark, error) {
 func refusedNotes(drops []metric.Drop) (notes []metric.Warning, lost int64) {
 	for _, d := range drops {
 		lost += int64(d.Lines)
-		notes = append(notes, metric.Warning{Code: "import_" + d.Reason, Text: fmt.Sprintf("%d lines were not imported (%s), the first: %s", d.Lines, d.Reason, d.First)})
+		notes = append(notes, metric.Warning{Code: "import_" + d.Reason,
+			Text: fmt.Sprintf("%d lines were not imported (%s), the first: %s", d.Lines, d.Reason, d.First)})
 	}
 	return notes, lost
 }

@@ -64,7 +64,8 @@ type labelFlags struct {
 
 func (l *labelFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&l.target, "target-labels", []string{"job", "instance"}, "`labels` that identify a target; they leave the labels of its series")
+	f.StringSliceVar(&l.target, "target-labels", []string{"job", "instance"},
+		"`labels` that identify a target; they leave the labels of its series")
 	f.IntVar(&l.maxSamples, "max-samples", 50_000_000, "most samples held in memory at a time, 16 bytes each")
 	f.IntVar(&l.maxSeries, "max-series", 1_000_000, "most series of a target; each bucket counts")
 }
@@ -84,7 +85,8 @@ func timelineNotes(st timeline.Stats) []metric.Warning {
 			out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, n)})
 		}
 	}
-	add(int64(st.Guessed), "types_guessed", "%d metric names have no declared type; the suffixes of their names decided, else they are unknown")
+	add(int64(st.Guessed), "types_guessed",
+		"%d metric names have no declared type; the suffixes of their names decided, else they are unknown")
 	add(st.Dropped, "samples_dropped", "%d samples could not be stored; the targets say why")
 	add(st.OutOfOrder, "out_of_order", "%d samples came after a later one of their series and were sorted in")
 	add(st.Repeated, "samples_repeated", "%d samples were given twice with the same value and count once")
@@ -106,8 +108,9 @@ func newImportOpenMetricsCmd(std stdio) *cobra.Command {
 		Long: `Imports OpenMetrics or Prometheus text whose samples have timestamps, such as
 promtool tsdb dump and dump-openmetrics write. FILE may be gzip; - is stdin.
 Samples that share a time are one scrape of their target.`,
-		Example: "  scrapestat import openmetrics dump.om.gz -o run1\n  promtool tsdb dump-openmetrics data | scrapestat import openmetrics - -o run2",
-		Args:    exactly(1, "FILE"),
+		Example: "  scrapestat import openmetrics dump.om.gz -o run1\n  promtool tsdb dump-openmetrics data | " +
+			"scrapestat import openmetrics - -o run2",
+		Args: exactly(1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.kind, o.source, o.flags = "openmetrics", args[0], givenFlags(cmd)
 			if err := errors.Join(o.validate(), l.validate()); err != nil {
@@ -155,8 +158,9 @@ The file has no types: they are those of the JSON export of the same run, FILE w
 .json for .jsonl unless --types names another. The phases are those that the lines
 are tagged with, else those of the JSON export. Families whose type nothing says are
 unknown and get the statistics of a gauge.`,
-		Example: "  scrapestat import aiperf-jsonl artifacts/server_metrics_export.jsonl -o run1\n  zcat old.jsonl.gz | scrapestat import aiperf-jsonl - --counters 'tokens|requests' -o run2",
-		Args:    exactly(1, "FILE"),
+		Example: "  scrapestat import aiperf-jsonl artifacts/server_metrics_export.jsonl -o run1\n  zcat old.jsonl.gz | " +
+			"scrapestat import aiperf-jsonl - --counters 'tokens|requests' -o run2",
+		Args: exactly(1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.kind, o.source, o.flags = "aiperf-jsonl", args[0], givenFlags(cmd)
 			if err := o.validate(); err != nil {
@@ -185,15 +189,18 @@ unknown and get the statistics of a gauge.`,
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&types, "types", "", "JSON export of the same run, for types and phases (`file`; default FILE with .json for .jsonl, if there)")
-	cmd.Flags().StringVar(&counters, "counters", "", "families that are counters where no type is known: those whose name matches this `regexp`")
+	cmd.Flags().StringVar(&types, "types", "",
+		"JSON export of the same run, for types and phases (`file`; default FILE with .json for .jsonl, if there)")
+	cmd.Flags().StringVar(&counters, "counters", "",
+		"families that are counters where no type is known: those whose name matches this `regexp`")
 	return cmd
 }
 
 func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importSink) (imported, error) {
 	o.Progress = func(polls, samples int64) { s.progress("%d scrapes, %d samples", polls, samples) }
 	st, err := aiperf.Import(ctx, r, o, s)
-	got := imported{targets: st.Targets, polls: st.Polls, stored: st.Stored, lost: st.Dropped, firstNS: st.FirstNS, lastNS: st.LastNS, marks: st.Marks}
+	got := imported{targets: st.Targets, polls: st.Polls, stored: st.Stored, lost: st.Dropped, firstNS: st.FirstNS,
+		lastNS: st.LastNS, marks: st.Marks}
 	if len(got.marks) == 0 {
 		got.marks = o.Types.Marks
 	}
@@ -202,10 +209,12 @@ func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importS
 	got.notes = notes
 	if st.Untyped > 0 {
 		got.notes = append(got.notes, metric.Warning{Code: "types_unknown",
-			Text: fmt.Sprintf("the type of %d families is not known, so they have the statistics of a gauge; name the JSON export with --types, or --counters", st.Untyped)})
+			Text: fmt.Sprintf("the type of %d families is not known, so they have the statistics of a gauge; name the JSON "+
+				"export with --types, or --counters", st.Untyped)})
 	}
 	if st.Dropped > 0 {
-		got.notes = append(got.notes, metric.Warning{Code: "samples_dropped", Text: fmt.Sprintf("%d samples could not be stored; the targets say why", st.Dropped)})
+		got.notes = append(got.notes, metric.Warning{Code: "samples_dropped",
+			Text: fmt.Sprintf("%d samples could not be stored; the targets say why", st.Dropped)})
 	}
 	return got, err
 }

@@ -41,9 +41,11 @@ func newImportPrometheusCmd(std stdio) *cobra.Command {
 		Use:   "prometheus URL",
 		Short: "Import raw samples from Prometheus or a store that speaks like it",
 		Long:  importPrometheusLong,
-		Example: `  scrapestat import prometheus http://prometheus:9090 --match '{job="vllm"}' --start -1h --end now -o incident
+		Example: `  scrapestat import prometheus http://prometheus:9090 --match '{job="vllm"}' --start -1h --end now ` +
+			`-o incident
   scrapestat import prometheus https://thanos.example --match '{__name__=~"vllm:.*",cluster="a"}' --match up \
-      --start 2026-11-21T10:00:00Z --end 2026-11-21T10:30:00Z --bearer-token-file token --target-labels cluster,job,instance -o run2`,
+      --start 2026-11-21T10:00:00Z --end 2026-11-21T10:30:00Z --bearer-token-file token --target-labels ` +
+			`cluster,job,instance -o run2`,
 		Args: exactly(1, "URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.kind, o.source, o.flags = "prometheus", promstore.Redact(args[0]), givenFlags(cmd)
@@ -125,7 +127,8 @@ func importPrometheus(ctx context.Context, o promstore.ImportOptions, s *importS
 	got.startNS, got.endNS = o.StartNS, o.EndNS
 	got.notes = append(st.Warnings, got.notes...)
 	if st.Native > 0 {
-		got.notes = append(got.notes, metric.Warning{Code: "native_histograms", Text: fmt.Sprintf("%d samples of native histograms were not imported", st.Native)})
+		got.notes = append(got.notes, metric.Warning{Code: "native_histograms",
+			Text: fmt.Sprintf("%d samples of native histograms were not imported", st.Native)})
 	}
 	return got, err
 }

@@ -22,8 +22,9 @@ func newImportTorchServeCmd(std stdio) *cobra.Command {
 model_metrics.log, or patterns. A name that ends in .gz is unpacked; - is stdin.
 Each instant in which something was logged is one scrape. Every line keeps its
 own value and request ids, so distributions are exact.`,
-		Example: "  scrapestat import torchserve-log logs/ -o run1\n  docker logs ts | scrapestat import torchserve-log - -o run2",
-		Args:    atLeast(1, "PATH, for example: scrapestat import torchserve-log logs/"),
+		Example: "  scrapestat import torchserve-log logs/ -o run1\n  docker logs ts | scrapestat import torchserve-log " +
+			"- -o run2",
+		Args: atLeast(1, "PATH, for example: scrapestat import torchserve-log logs/"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.kind, o.source, o.flags = "torchserve-log", "torchserve-log:"+args[0], givenFlags(cmd)
 			if err := o.validate(); err != nil {
@@ -45,7 +46,8 @@ own value and request ids, so distributions are exact.`,
 	return cmd
 }
 
-func importTorchServe(ctx context.Context, paths []string, o torchserve.Options, std stdio, s *importSink) (imported, error) {
+func importTorchServe(ctx context.Context, paths []string, o torchserve.Options, std stdio, s *importSink) (imported,
+	error) {
 	got := imported{targets: 1}
 	read, err := torchserve.Import(ctx, paths, std.in, o, func(p *metric.Snapshot) error {
 		if s.db == nil {
@@ -73,7 +75,8 @@ func importTorchServe(ctx context.Context, paths []string, o torchserve.Options,
 			got.notes = append(got.notes, metric.Warning{Code: code, Text: fmt.Sprintf(format, append([]any{n}, args...)...)})
 		}
 	}
-	note(read.Double, "double_feed", "%d lines stand in two of the files and were counted once (--torchserve-keep-duplicates counts them again)")
+	note(read.Double, "double_feed", "%d lines stand in two of the files and were counted once "+
+		"(--torchserve-keep-duplicates counts them again)")
 	note(read.Bad, "bad_lines", "%d lines could not be read, the first of them: %s", strings.Join(read.FirstBad, "; "))
 	return got, err
 }

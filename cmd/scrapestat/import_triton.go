@@ -45,7 +45,8 @@ The times are those of --at, one for each FILE in their order; else those of
 --start and --every; else a time in the name of the file (seconds, milliseconds,
 microseconds or nanoseconds since 1970, or 20261121T100000Z); else when the file
 was last written. FILEs are taken in the order of their times.`,
-		Example: `  curl -s localhost:8000/v2/models/stats > before.json; run-load; curl -s localhost:8000/v2/models/stats > after.json
+		Example: `  curl -s localhost:8000/v2/models/stats > before.json; run-load; curl -s ` +
+			`localhost:8000/v2/models/stats > after.json
   scrapestat import triton-stats before.json after.json -o run1
   scrapestat import triton-stats t0.json t1.json --start 2026-11-21T10:00:00Z --every 10s -o run2`,
 		Args: atLeast(1, "FILE"),
@@ -106,7 +107,8 @@ func (t *tritonImport) prepare(o *importOptions, now time.Time) ([]recorded, *tr
 	}
 	for i := range polls[1:] {
 		if polls[i].atNS == polls[i+1].atNS {
-			return nil, nil, usagef("%s and %s have the same time; give --at for each, or --start and --every", polls[i].path, polls[i+1].path)
+			return nil, nil, usagef("%s and %s have the same time; give --at for each, or --start and --every", polls[i].path,
+				polls[i+1].path)
 		}
 	}
 	return polls, d, nil
@@ -228,7 +230,8 @@ func (t *tritonImport) load(ctx context.Context, s *importSink, d *triton.Decode
 		got.lost += int64(snap.Lost())
 		if !snap.Outcome.Stored() {
 			got.failed++
-			got.notes = append(got.notes, metric.Warning{Code: "import_failed", Text: fmt.Sprintf("%s is no usable answer: %s", filepath.Base(p.path), snap.Err)})
+			got.notes = append(got.notes, metric.Warning{Code: "import_failed", Text: fmt.Sprintf("%s is no usable answer: %s",
+				filepath.Base(p.path), snap.Err)})
 			continue
 		}
 		got.stored += int64(snap.Lines - snap.Dropped())
@@ -237,7 +240,8 @@ func (t *tritonImport) load(ctx context.Context, s *importSink, d *triton.Decode
 		return imported{}, nil // nothing was found
 	}
 	if got.polls-got.failed < 2 {
-		got.notes = append(got.notes, metric.Warning{Code: "single_snapshot", Text: "one answer has no difference to another: give two, or --from-zero"})
+		got.notes = append(got.notes, metric.Warning{Code: "single_snapshot",
+			Text: "one answer has no difference to another: give two, or --from-zero"})
 	}
 	return got, nil
 }

@@ -174,7 +174,8 @@ func isThisHost(name string) bool {
 func (l *listener) livePage(w http.ResponseWriter, _ *http.Request) {
 	page, err := l.page.report()
 	if err != nil {
-		http.Error(w, "the analysis has ended: "+err.Error()+"\nthe recording goes on; see /status", http.StatusServiceUnavailable)
+		http.Error(w, "the analysis has ended: "+err.Error()+"\nthe recording goes on; see /status",
+			http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -185,7 +186,8 @@ func (l *listener) livePage(w http.ResponseWriter, _ *http.Request) {
 func (l *listener) status(w http.ResponseWriter, _ *http.Request) {
 	t, m := l.session.Totals(), l.session.Manifest()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed or skipped)\nsamples %d (%d lines dropped)\n",
+	fmt.Fprintf(w, "scrapestat %s\nrun %s\nrecording since %s\nscrapes %d (%d failed or skipped)\nsamples %d (%d "+
+		"lines dropped)\n",
 		toolVersion(), m.RunID, l.session.Origin().UTC().Format(time.RFC3339), t.Polls, t.Failed, t.Lines, t.Dropped)
 	for _, target := range m.Targets {
 		fmt.Fprintf(w, "target %s %q\n", target.URL, target.Name)

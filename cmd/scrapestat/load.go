@@ -14,7 +14,8 @@ import (
 // analyse builds the result of one or several run directories and writes the
 // exports. It returns the result also when some of the files could not be
 // written.
-func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string, say *progress) (*summary.Run, []export.File, error) {
+func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string,
+	say *progress) (*summary.Run, []export.File, error) {
 	result, runs, closeAll, err := load(ctx, dirs, a, so, say)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +64,8 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 	for i, r := range runs {
 		if r.Meta().EndNS == 0 {
-			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far", dirs[i])
+			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far",
+				dirs[i])
 		}
 	}
 }

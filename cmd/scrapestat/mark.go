@@ -33,7 +33,8 @@ func checkMark(dir, name string, when time.Time) error {
 		to = time.Unix(0, end)
 	}
 	if when.Before(from) || when.After(to) {
-		return usagef("mark at %s is outside the recording, which lasts from %s to %s (--at)", when.UTC().Format(time.RFC3339Nano),
+		return usagef("mark at %s is outside the recording, which lasts from %s to %s (--at)",
+			when.UTC().Format(time.RFC3339Nano),
 			from.UTC().Format(time.RFC3339Nano), to.UTC().Format(time.RFC3339Nano))
 	}
 	return nil

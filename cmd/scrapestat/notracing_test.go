@@ -2,5 +2,5 @@
 
 package main
 
-// racing says that the race detector is at work, which takes memory of its own.
+// racing reports whether the race detector is at work, which takes memory of its own.
 const racing = false

@@ -118,7 +118,7 @@ func (b *bar) total(n int64) {
 	}
 }
 
-// add says that n more are done.
+// add counts n more as done.
 func (b *bar) add(n int64) {
 	if b == nil {
 		return

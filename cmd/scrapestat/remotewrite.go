@@ -19,9 +19,11 @@ type remoteWriteFlags struct {
 
 func (r *remoteWriteFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.url, "remote-write", "", "also send every sample to this `URL` of a Prometheus-compatible store, such as http://host:9090/api/v1/write")
+	f.StringVar(&r.url, "remote-write", "",
+		"also send every sample to this `URL` of a Prometheus-compatible store, such as http://host:9090/api/v1/write")
 	f.StringVar(&r.version, "remote-write-version", promstore.WriteAuto, "`version` of remote write: auto, 1 or 2")
-	f.StringToStringVar(&r.labels, "remote-write-label", nil, "label `K=V` of every series sent, besides job, instance and target (repeatable)")
+	f.StringToStringVar(&r.labels, "remote-write-label", nil,
+		"label `K=V` of every series sent, besides job, instance and target (repeatable)")
 	r.auth.register(f, "remote-write-", "the receiver of remote write")
 }
 
@@ -34,7 +36,8 @@ func (r *remoteWriteFlags) open() (*promstore.RemoteWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := promstore.NewWriter(promstore.WriterOptions{URL: r.url, Version: r.version, Labels: r.labels, Header: header, Transport: client, Redact: client.Redact})
+	w, err := promstore.NewWriter(promstore.WriterOptions{URL: r.url, Version: r.version, Labels: r.labels, Header: header,
+		Transport: client, Redact: client.Redact})
 	if err != nil {
 		return nil, usagef("--remote-write: %w", err)
 	}

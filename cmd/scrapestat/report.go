@@ -167,7 +167,8 @@ func (o *reportOptions) setSlice(ctx context.Context, sides []sideArg, so *summa
 }
 
 // reportInput reads a run once, for its result and for its pictures.
-func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in html.Input, ci compare.Input, err error) {
+func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in html.Input, ci compare.Input,
+	err error) {
 	runs, closeAll, err := openRuns([]string{a.path})
 	if err != nil {
 		return in, ci, fmt.Errorf("run %s: %w", a.path, err)
@@ -179,7 +180,8 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 	if err != nil {
 		return in, ci, err
 	}
-	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval, Targets: len(run.Targets())})
+	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval,
+		Targets: len(run.Targets())})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
 	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)
 	b.done()
@@ -197,7 +199,8 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 		}
 		in.Requests = s.Requests
 	}
-	ci = compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: result, Interval: meta.Interval.Seconds(),
+	ci = compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: result,
+		Interval: meta.Interval.Seconds(),
 		Settings: settingsOf(a.path, meta)}
 	return in, ci, nil
 }

@@ -25,7 +25,8 @@ func newRequestsCmd(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, newCmd := range []func(stdio) *cobra.Command{
-		newRequestsRecordCmd, newRequestsImportCmd, newRequestsReportCmd, newRequestsValidateCmd, newRequestsProxyCmd, newRequestsJoinCmd,
+		newRequestsRecordCmd, newRequestsImportCmd, newRequestsReportCmd, newRequestsValidateCmd, newRequestsProxyCmd,
+		newRequestsJoinCmd,
 	} {
 		cmd.AddCommand(newCmd(std))
 	}

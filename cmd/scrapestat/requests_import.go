@@ -48,7 +48,9 @@ metrics does not.
 
 Lines and entries that cannot be read are counted and left out. The exit code is
 5 when nothing was found, and 4 under --strict when something was left out.`,
-		Example: "  scrapestat requests import profile_export.jsonl -o run1\n  scrapestat requests import events.db -o run1 --anchor 2026-11-21T10:00:00Z\n  scrapestat requests import vllm-bench result.json -o run1 --align-first-scrape",
+		Example: "  scrapestat requests import profile_export.jsonl -o run1\n  scrapestat requests import events.db -o " +
+			"run1 --anchor 2026-11-21T10:00:00Z\n  scrapestat requests import vllm-bench result.json -o run1 " +
+			"--align-first-scrape",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usagef("want [KIND] FILE, got %d arguments", len(args))
@@ -70,7 +72,9 @@ Lines and entries that cannot be read are counted and left out. The exit code is
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "run `directory`: one without requests, or a new one (required)")
 	f.StringVar(&o.anchor, "anchor", "", "`time` of the first event of the file (RFC 3339 or seconds since 1970)")
-	f.StringVar(&o.sameBoot, "same-boot", "", "the times are of CLOCK_MONOTONIC of this machine since it booted; `boot_id` is what /proc/sys/kernel/random/boot_id said when the file was recorded")
+	f.StringVar(&o.sameBoot, "same-boot", "",
+		"the times are of CLOCK_MONOTONIC of this machine since it booted; `boot_id` is what "+
+			"/proc/sys/kernel/random/boot_id said when the file was recorded")
 	f.BoolVar(&o.alignFirst, "align-first-scrape", false, "the first event of the file was at the first scrape of the run")
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was left out")
@@ -95,7 +99,8 @@ func (o *requestsImport) validate() error {
 	case o.kind != "auto" && o.kind != events.KindSummary && !slices.Contains(events.Kinds, o.kind):
 		return usagef("unknown kind %q (known: auto, %s)", o.kind, strings.Join(events.Kinds, ", "))
 	case o.maxLine < 1 || o.maxSize < 1 || o.maxRequests < 1:
-		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize, o.maxRequests)
+		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize,
+			o.maxRequests)
 	}
 	return nil
 }
@@ -115,7 +120,8 @@ func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
 			return events.Anchor{}, fmt.Errorf("--same-boot: %w", err)
 		}
 		if id != o.sameBoot {
-			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", id, o.sameBoot)
+			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", id,
+				o.sameBoot)
 		}
 		return events.Anchor{Source: "same-boot", OffsetNS: offset}, nil
 	case o.alignFirst:
@@ -176,7 +182,8 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	f, closeFile, err := openEvents(o.path, std, events.FileOptions{Kind: o.kind, Anchor: anchor, MaxLine: o.maxLine, MaxSize: o.maxSize, MaxRequests: o.maxRequests})
+	f, closeFile, err := openEvents(o.path, std, events.FileOptions{Kind: o.kind, Anchor: anchor, MaxLine: o.maxLine,
+		MaxSize: o.maxSize, MaxRequests: o.maxRequests})
 	if err != nil {
 		return err
 	}
@@ -209,7 +216,8 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.Session, err error) {
 	command := redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path}))
 	w, err := rundb.OpenEvents(ctx, o.out, rundb.EventWriterOptions{Source: "import " + f.Kind,
-		Create: &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname}})
+		Create: &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(),
+			Host: rundb.ThisHost().Hostname}})
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +275,9 @@ func clockOf(f *events.File) rundb.Clock {
 }
 
 func (o *requestsImport) manifest(f *events.File) error {
-	m := rundb.Manifest{Version: toolVersion(), Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path})),
-		Host: rundb.ThisHost(), Options: map[string]any{"requests import": f.Kind}}
+	m := rundb.Manifest{Version: toolVersion(),
+		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path})),
+		Host:    rundb.ThisHost(), Options: map[string]any{"requests import": f.Kind}}
 	if f.Clock != events.ClockMonotonic {
 		m.Started, m.Ended = time.Unix(0, f.FirstNS).UTC(), time.Unix(0, f.LastNS).UTC()
 	}
@@ -279,14 +288,17 @@ func (o *requestsImport) manifest(f *events.File) error {
 func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) error {
 	when := "on a monotonic clock"
 	if f.Clock != events.ClockMonotonic {
-		when = fmt.Sprintf("%s to %s", time.Unix(0, f.FirstNS).UTC().Format(time.RFC3339), time.Unix(0, f.LastNS).UTC().Format(time.RFC3339))
+		when = fmt.Sprintf("%s to %s", time.Unix(0, f.FirstNS).UTC().Format(time.RFC3339),
+			time.Unix(0, f.LastNS).UTC().Format(time.RFC3339))
 	}
-	fmt.Fprintf(std.err, "imported %d events of %d requests (%s), %s, into %s\n", f.Events, len(s.Requests), f.Kind, when, o.out)
+	fmt.Fprintf(std.err, "imported %d events of %d requests (%s), %s, into %s\n", f.Events, len(s.Requests), f.Kind, when,
+		o.out)
 	lost := f.Bad + int64(s.Orphans+s.Unknown+s.BadData)
 	if f.Bad > 0 {
 		fmt.Fprintf(std.err, "warning: %d entries could not be read, the first: %s\n", f.Bad, texttab.Escape(f.FirstBad))
 	}
-	for _, c := range []events.Count{{Name: "fit no request in flight", N: s.Orphans}, {Name: "are of an unknown type", N: s.Unknown},
+	for _, c := range []events.Count{{Name: "fit no request in flight", N: s.Orphans},
+		{Name: "are of an unknown type", N: s.Unknown},
 		{Name: "have data that could not be read", N: s.BadData}} {
 		if c.N > 0 {
 			fmt.Fprintf(std.err, "warning: %d events %s\n", c.N, c.Name)
@@ -297,7 +309,8 @@ func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) e
 	}
 	switch {
 	case f.Clock == events.ClockMonotonic:
-		fmt.Fprintln(std.err, "warning: nothing says when this was: without --anchor, --same-boot or --align-first-scrape the requests cannot be joined with server metrics")
+		fmt.Fprintln(std.err, "warning: nothing says when this was: without --anchor, --same-boot or "+
+			"--align-first-scrape the requests cannot be joined with server metrics")
 	case f.Anchor.Source == "same-boot" && f.LastNS > time.Now().Add(time.Minute).UnixNano():
 		fmt.Fprintln(std.err, "warning: the last event is in the future: these times are not of this boot")
 	}
@@ -343,7 +356,8 @@ func (o *requestsImport) hint(f *events.File, std stdio) error {
 	if start == 0 || from < 0 || to > whole || float64(whole-(to-from)) < idleShare*float64(whole) {
 		return nil
 	}
-	fmt.Fprintf(std.err, "the requests fill %v of the run's %v; of that part alone: scrapestat show %s --from %v --to %v\n",
+	fmt.Fprintf(std.err,
+		"the requests fill %v of the run's %v; of that part alone: scrapestat show %s --from %v --to %v\n",
 		(to - from).Round(time.Second), whole.Round(time.Second), o.out, from, to)
 	return nil
 }

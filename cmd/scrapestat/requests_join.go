@@ -44,7 +44,8 @@ func newRequestsJoinCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.engine, "engine", "", "`name` of the server whose families count, of "+strings.Join(join.Engines(), ", ")+" (default the first that has any)")
+	f.StringVar(&o.engine, "engine", "", "`name` of the server whose families count, of "+strings.Join(join.Engines(),
+		", ")+" (default the first that has any)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
 	f.DurationVar(&o.from, "from", 0, "begin so long after the start of the run (default the profiling window)")
@@ -90,7 +91,8 @@ func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
 	if o.slice == 0 {
 		o.slice = db.Meta().Slice
 	}
-	result, err := summary.Build(ctx, []summary.Recording{db}, join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
+	result, err := summary.Build(ctx, []summary.Recording{db},
+		join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
 	if err != nil {
 		return nil, err
 	}

@@ -31,14 +31,19 @@ type proxyFlags struct {
 
 func (p *proxyFlags) register(f *pflag.FlagSet, prefix string) {
 	f.BoolVar(&p.options.Chunks, prefix+"chunks", false, "also record each chunk with content after the first")
-	f.BoolVar(&p.options.ForceUsage, prefix+"force-usage", false, "ask for usage in streaming requests that do not; the client gets one more chunk")
+	f.BoolVar(&p.options.ForceUsage, prefix+"force-usage", false,
+		"ask for usage in streaming requests that do not; the client gets one more chunk")
 	f.Int64Var(&p.options.MaxRequest, prefix+"max-request", 64<<20, "largest request that passes, in `bytes`")
-	f.IntVar(&p.options.MaxStreams, prefix+"max-streams", 4096, "most requests at the same time; more are answered with 503")
-	f.IntVar(&p.options.Calibration, prefix+"calibration-requests", 100, "requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 disables")
+	f.IntVar(&p.options.MaxStreams, prefix+"max-streams", 4096,
+		"most requests at the same time; more are answered with 503")
+	f.IntVar(&p.options.Calibration, prefix+"calibration-requests", 100,
+		"requests to a server that does nothing, with and without a proxy, by which it measures itself at the start; 0 "+
+			"disables")
 }
 
 func (p *proxyFlags) validate() error {
-	if p.options.MaxRequest < 1 || p.options.MaxStreams < 1 || p.options.Calibration < 0 || p.options.Calibration > 100_000 {
+	if p.options.MaxRequest < 1 || p.options.MaxStreams < 1 || p.options.Calibration < 0 ||
+		p.options.Calibration > 100_000 {
 		return usagef("--max-request and --max-streams want at least 1, --calibration-requests 0 to 100000")
 	}
 	return nil
@@ -76,10 +81,13 @@ func newRequestsProxyCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9000", "`address` to listen on; a port alone is on loopback, 0 chooses one")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9000",
+		"`address` to listen on; a port alone is on loopback, 0 chooses one")
 	f.StringVar(&o.flags.options.Upstream, "upstream", "", "`URL` of the server")
-	f.StringVarP(&o.out, "out", "o", "", "run `directory`, new or of a run that is or was recorded (default runs/<UTC time>)")
-	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the session: recorded, not tracked, so that reports leave it out")
+	f.StringVarP(&o.out, "out", "o", "", "run `directory`, new or of a run that is or was recorded (default "+
+		"runs/<UTC time>)")
+	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the session: recorded, not tracked, so that reports "+
+		"leave it out")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was lost")
 	o.flags.register(f, "")
 	return cmd
@@ -137,7 +145,8 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 func proxyPair(text string) (listen, upstream string, err error) {
 	listen, upstream, ok := strings.Cut(text, "=")
 	if !ok || listen == "" || upstream == "" {
-		return "", "", usagef("--proxy %q: want ADDRESS=URL, for example 127.0.0.1:9000=http://127.0.0.1:8000", redactArgs([]string{text})[0])
+		return "", "", usagef("--proxy %q: want ADDRESS=URL, for example 127.0.0.1:9000=http://127.0.0.1:8000",
+			redactArgs([]string{text})[0])
 	}
 	if !strings.Contains(upstream, "://") {
 		upstream = "http://" + upstream

@@ -62,7 +62,8 @@ func newRequestsRecordCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "new run `directory`; refused when it exists unless --force (default runs/<UTC time>)")
+	f.StringVarP(&o.out, "out", "o", "", "new run `directory`; refused when it exists unless --force (default "+
+		"runs/<UTC time>)")
 	f.StringVar(&o.run, "run", "", "existing run `directory` to record into")
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
@@ -129,14 +130,17 @@ type requestsRun struct {
 }
 
 func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: o.tags, OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname,
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: o.tags, OriginNS: time.Now().UnixNano(),
+		Host:    rundb.ThisHost().Hostname,
 		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
 	db, err := rundb.Create(dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return nil, err
 	}
-	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
-		Started: time.Unix(0, m.OriginNS), Host: rundb.ThisHost(), Options: map[string]any{"requests": o.source}, Targets: []rundb.ManifestTarget{}}}
+	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command,
+		Tags:    m.Tags,
+		Started: time.Unix(0, m.OriginNS), Host: rundb.ThisHost(), Options: map[string]any{"requests": o.source},
+		Targets: []rundb.ManifestTarget{}}}
 	if err := rundb.WriteManifest(dir, r.manifest); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -155,7 +159,8 @@ func (r *requestsRun) discard() error {
 func (r *requestsRun) close(got *collect.ClientStats) error {
 	var err error
 	if got.FirstNS != 0 {
-		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.FirstNS}), r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.LastNS}))
+		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.FirstNS}),
+			r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.LastNS}))
 	}
 	for _, w := range got.Warnings() {
 		err = errors.Join(err, r.db.Warn(w))

@@ -31,11 +31,17 @@ type requestFlags struct {
 
 func (o *requestFlags) register(cmd *cobra.Command, targets string) {
 	f := cmd.Flags()
-	f.StringVar(&o.window, "window", events.WindowTracked, "`window`: tracked, mlperf-legacy, loadgen, steady[=SHARE cut at each end], phase=NAME, range=FROM..TO (durations from the first issue, or RFC 3339)")
-	f.StringVar(&o.method, "percentile-method", events.Linear, "`method` of percentiles: "+strings.Join(events.Methods, ", "))
-	f.StringVar(&o.tpot, "tpot", events.PerNMinus1, "`denominator` of the time per output token: "+strings.Join(events.Denominators, ", "))
-	f.StringVar(&o.tokenizer, "tokenizer", "", "count tokens by this `way`: "+strings.Join(events.Tokenizers, ", ")+" (default: the first of these three that the source has: usage, token_ids, chunks)")
-	f.StringVar(&o.kind, "kind", "auto", "`kind` of a FILE: auto, "+strings.Join(events.Kinds, ", ")+", "+events.KindSummary)
+	f.StringVar(&o.window, "window", events.WindowTracked,
+		"`window`: tracked, mlperf-legacy, loadgen, steady[=SHARE cut at each end], phase=NAME, range=FROM..TO "+
+			"(durations from the first issue, or RFC 3339)")
+	f.StringVar(&o.method, "percentile-method", events.Linear, "`method` of percentiles: "+strings.Join(events.Methods,
+		", "))
+	f.StringVar(&o.tpot, "tpot", events.PerNMinus1,
+		"`denominator` of the time per output token: "+strings.Join(events.Denominators, ", "))
+	f.StringVar(&o.tokenizer, "tokenizer", "", "count tokens by this `way`: "+strings.Join(events.Tokenizers,
+		", ")+" (default: the first of these three that the source has: usage, token_ids, chunks)")
+	f.StringVar(&o.kind, "kind", "auto", "`kind` of a FILE: auto, "+strings.Join(events.Kinds,
+		", ")+", "+events.KindSummary)
 	f.StringVar(&o.format, "format", "text", "`format` of the output: text, json")
 	f.StringArrayVar(&o.targets, "target", nil, targets)
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
@@ -64,7 +70,8 @@ func (o *requestFlags) ofRun(ctx context.Context, dir string) (*events.Session, 
 		return nil, err
 	}
 	if !run.HasEvents() {
-		return nil, errors.Join(fmt.Errorf("%s: the run has no request events (scrapestat requests import or record adds them)", dir), run.Close())
+		return nil, errors.Join(fmt.Errorf("%s: the run has no request events (scrapestat requests import or record "+
+			"adds them)", dir), run.Close())
 	}
 	rules := o.rules()
 	rules.Marks = run.Marks()
@@ -74,7 +81,8 @@ func (o *requestFlags) ofRun(ctx context.Context, dir string) (*events.Session, 
 
 // ofFile reports a file of another tool: from its requests, or from the statistics of
 // a summary.
-func (o *requestFlags) ofFile(ctx context.Context, path string, ro events.ReportOptions, std stdio) (*events.Report, error) {
+func (o *requestFlags) ofFile(ctx context.Context, path string, ro events.ReportOptions, std stdio) (*events.Report,
+	error) {
 	f, closeFile, err := openEvents(path, std, events.FileOptions{Kind: o.kind, MaxRequests: o.maxRequests})
 	if err != nil {
 		return nil, err
@@ -172,8 +180,10 @@ tool: an events database or events.jsonl of MLPerf's endpoints benchmark, AIPerf
 profile_export.jsonl, the detailed result of vllm bench serve, guidellm's JSON. Of
 MLPerf's result_summary.json and final_snapshot.json it prints what they have.
 What the numbers mean: docs/requests.md.`,
-		Example: "  scrapestat requests report run1\n  scrapestat requests report events.jsonl --tokenizer words --window mlperf-legacy --format json\n  scrapestat requests report run1 --target 'ttft<=450ms' --target 'tpot<=40ms'",
-		Args:    exactly(1, "RUN or FILE"),
+		Example: "  scrapestat requests report run1\n  scrapestat requests report events.jsonl --tokenizer words " +
+			"--window mlperf-legacy --format json\n  scrapestat requests report run1 --target 'ttft<=450ms' --target " +
+			"'tpot<=40ms'",
+		Args: exactly(1, "RUN or FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return err
@@ -189,7 +199,8 @@ What the numbers mean: docs/requests.md.`,
 		},
 	}
 	o.register(cmd, "`limit` for goodput, such as 'ttft<=450ms', 'tpot<=40ms' or 'latency<=2s' (repeatable)")
-	cmd.Flags().StringVar(&o.weight, "weight", events.WeightBoth, "`weighting` of the time per output token: "+strings.Join(events.Weights, ", "))
+	cmd.Flags().StringVar(&o.weight, "weight", events.WeightBoth,
+		"`weighting` of the time per output token: "+strings.Join(events.Weights, ", "))
 	cmd.Flags().BoolVar(&o.compat, "mlperf-compat", false, "name percentiles as MLPerf's tools do: 99.0 for 99")
 	return cmd
 }
@@ -209,8 +220,9 @@ unless a unit says otherwise. latency_from_qps=4 is latency_ms=250.
 
 The exit code is 0 when all pass, 3 when one fails, 4 when none fails and one
 has no data.`,
-		Example: "  scrapestat requests validate run1 --target qps=100 --target 'ttft_p99_ms<=450' --target 'tpot p99 <= 40ms'",
-		Args:    exactly(1, "RUN or FILE"),
+		Example: "  scrapestat requests validate run1 --target qps=100 --target 'ttft_p99_ms<=450' --target 'tpot p99 " +
+			"<= 40ms'",
+		Args: exactly(1, "RUN or FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch err := o.validate(); {
 			case err != nil:
@@ -234,7 +246,8 @@ has no data.`,
 		},
 	}
 	o.register(cmd, "`target` to hold, such as qps=100 or 'ttft_p99_ms<=450' (repeatable)")
-	cmd.Flags().Float64Var(&tolerance, "tolerance", events.DefaultTolerance, "what = allows for, as a share of the larger value")
+	cmd.Flags().Float64Var(&tolerance, "tolerance", events.DefaultTolerance,
+		"what = allows for, as a share of the larger value")
 	return cmd
 }
 
@@ -377,7 +390,8 @@ type requestRow struct {
 }
 
 func requestRows(r *events.Report) []requestRow {
-	rows := []requestRow{{"TTFT ms", &r.TTFT, millis}, {"latency ms", &r.Latency, millis}, {"latency of all ms", &r.LatencyAll, millis}}
+	rows := []requestRow{{"TTFT ms", &r.TTFT, millis}, {"latency ms", &r.Latency, millis},
+		{"latency of all ms", &r.LatencyAll, millis}}
 	if r.Weight != events.WeightToken {
 		rows = append(rows, requestRow{"TPOT ms (" + r.PerToken + ")", &r.TPOT, millis})
 	}

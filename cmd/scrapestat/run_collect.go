@@ -69,9 +69,11 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 }
 
 // sessionOptions is the command line as a session wants it.
-func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c *console, page *livePage, std stdio) collect.Options {
+func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c *console, page *livePage,
+	std stdio) collect.Options {
 	out := collect.Options{
-		Targets: t.given, Discoverers: t.discoverers, Refresh: o.access.refresh, Warnings: t.warnings, Scrape: o.scrapeOptions(),
+		Targets: t.given, Discoverers: t.discoverers, Refresh: o.access.refresh, Warnings: t.warnings,
+		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
 		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
 		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: o.tags, Version: toolVersion(), Settings: o.settings(),
@@ -193,7 +195,8 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 
 // finish turns a recorded run into exports and a printed summary, and decides the
 // exit code.
-func finish(ctx context.Context, o collectOptions, run *collect.Run, child *collect.Command, say *progress, std stdio) error {
+func finish(ctx context.Context, o collectOptions, run *collect.Run, child *collect.Command, say *progress,
+	std stdio) error {
 	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
@@ -236,7 +239,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)", t.Failed, t.Dropped)}
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)",
+			t.Failed, t.Dropped)}
 	}
 	return nil
 }

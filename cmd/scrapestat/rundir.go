@@ -38,7 +38,8 @@ func dirError(err error) error {
 	case !errors.As(err, &refused):
 		return err
 	case errors.Is(err, rundb.ErrDirExists):
-		return usagef("run directory %s exists; choose another with --out, or replace the run in it with --force", refused.Dir)
+		return usagef("run directory %s exists; choose another with --out, or replace the run in it with --force",
+			refused.Dir)
 	case errors.Is(err, rundb.ErrDirInUse):
 		return usagef("run directory %s is in use: another collect records into it; choose another with --out", refused.Dir)
 	}

@@ -44,10 +44,13 @@ func newSelfMetrics() *selfMetrics {
 		bytes:    counter("scrape_body_bytes_total", "Bytes of scrape bodies, decompressed.", "target"),
 		lines:    counter("sample_lines_total", "Sample lines of stored scrapes, the dropped ones among them.", "target"),
 		drops:    counter("sample_lines_dropped_total", "Sample lines that were not stored, by reason.", "target", "reason"),
-		took:     prometheus.NewHistogramVec(histogram("scrape_duration_seconds", "From sending a request until its body was read."), []string{"target"}),
-		lateness: prometheus.NewHistogramVec(histogram("scrape_lateness_seconds", "How much later than due a request was sent."), []string{"target"}),
-		commits:  prometheus.NewHistogram(histogram("commit_duration_seconds", "Transactions of the recording.")),
-		failed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapestat_commits_failed_total", Help: "Transactions that failed; the run ends."}),
+		took: prometheus.NewHistogramVec(histogram("scrape_duration_seconds",
+			"From sending a request until its body was read."), []string{"target"}),
+		lateness: prometheus.NewHistogramVec(histogram("scrape_lateness_seconds",
+			"How much later than due a request was sent."), []string{"target"}),
+		commits: prometheus.NewHistogram(histogram("commit_duration_seconds", "Transactions of the recording.")),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapestat_commits_failed_total",
+			Help: "Transactions that failed; the run ends."}),
 	}
 	m.registry.MustRegister(m.polls, m.bytes, m.lines, m.drops, m.took, m.lateness, m.commits, m.failed)
 	return m
@@ -91,16 +94,23 @@ func (m *selfMetrics) mirror(w *promstore.RemoteWriter) {
 		name, help string
 		value      func(promstore.WriteStats) int64
 	}{
-		{"samples_sent_total", "Samples that the receiver of remote write accepted.", func(s promstore.WriteStats) int64 { return s.Sent }},
-		{"samples_dropped_total", "Samples that were dropped as the receiver of remote write did not follow.", func(s promstore.WriteStats) int64 { return s.Dropped }},
-		{"samples_failed_total", "Samples that the receiver of remote write refused.", func(s promstore.WriteStats) int64 { return s.Failed }},
-		{"requests_total", "Requests to the receiver of remote write, without retries.", func(s promstore.WriteStats) int64 { return s.Requests }},
-		{"retries_total", "Retries of requests to the receiver of remote write.", func(s promstore.WriteStats) int64 { return s.Retries }},
+		{"samples_sent_total", "Samples that the receiver of remote write accepted.",
+			func(s promstore.WriteStats) int64 { return s.Sent }},
+		{"samples_dropped_total", "Samples that were dropped as the receiver of remote write did not follow.",
+			func(s promstore.WriteStats) int64 { return s.Dropped }},
+		{"samples_failed_total", "Samples that the receiver of remote write refused.",
+			func(s promstore.WriteStats) int64 { return s.Failed }},
+		{"requests_total", "Requests to the receiver of remote write, without retries.",
+			func(s promstore.WriteStats) int64 { return s.Requests }},
+		{"retries_total", "Retries of requests to the receiver of remote write.",
+			func(s promstore.WriteStats) int64 { return s.Retries }},
 	} {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "scrapestat_remote_write_" + x.name, Help: x.help},
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "scrapestat_remote_write_" + x.name,
+			Help: x.help},
 			func() float64 { return float64(x.value(w.Stats())) }))
 	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "scrapestat_remote_write_queued_samples", Help: "Samples that wait to be sent."},
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "scrapestat_remote_write_queued_samples",
+		Help: "Samples that wait to be sent."},
 		func() float64 { return float64(w.Stats().Queued) }))
 }
 

@@ -24,7 +24,8 @@ type showOptions struct {
 	analysis analysisFlags
 }
 
-const showLong = `Prints what a run measured: per engine the dozen quantities that explain it (throughput, latency, saturation, where the
+const showLong = `Prints what a run measured: per engine the dozen quantities that explain it (throughput, ` +
+	`latency, saturation, where the
 time went) over all its targets, with the lowest and the highest target, then warnings and what was lost. What a server
 does not expose is named, with the flag that turns it on. Targets of no known engine have their families listed.`
 
@@ -56,9 +57,11 @@ func newShowCmd(std stdio) *cobra.Command {
 	cmd.Flags().StringVar(&o.metric, "metric", "", "show families and derived quantities whose name matches this `regexp`")
 	cmd.Flags().BoolVar(&o.families, "families", false, "list what every family did")
 	cmd.Flags().BoolVar(&o.all, "all", false, "list everything: also series that did not change, and all targets")
-	cmd.Flags().BoolVar(&o.derived, "derived", false, "list every derived quantity with its status, by target and over all")
+	cmd.Flags().BoolVar(&o.derived, "derived", false,
+		"list every derived quantity with its status, by target and over all")
 	cmd.Flags().StringVar(&o.format, "format", report.FormatText, "`format`: "+strings.Join(report.Formats(), ", "))
-	cmd.Flags().BoolVar(&o.paCompat, "perf-analyzer", false, "also print the whole microseconds that Triton's perf_analyzer prints")
+	cmd.Flags().BoolVar(&o.paCompat, "perf-analyzer", false,
+		"also print the whole microseconds that Triton's perf_analyzer prints")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)
@@ -82,6 +85,7 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	defer closeAll()
-	return report.Write(std.out, result, o.format, report.Options{Title: o.runs[0], Metric: match, Families: o.families, All: o.all,
+	return report.Write(std.out, result, o.format, report.Options{Title: o.runs[0], Metric: match, Families: o.families,
+		All:     o.all,
 		Derived: o.derived, PACompat: o.paCompat})
 }

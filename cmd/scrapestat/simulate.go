@@ -67,16 +67,21 @@ seed, engines, step, and down=FROM..TO, between which no process answers.`,
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 picks a free one")
 	f.StringVar(&o.grpc, "grpc-listen", "", "`address` of the gRPC port of triton (default none)")
-	f.DurationVar(&o.sim.Tear, "inconsistent-stats", 0, "how long after a request triton's statistics show its count without its time")
+	f.DurationVar(&o.sim.Tear, "inconsistent-stats", 0,
+		"how long after a request triton's statistics show its count without its time")
 	f.Float64Var(&o.sim.Rate, "rate", 8, "arriving requests per second")
 	f.Uint64Var(&o.sim.Seed, "seed", 1, "seed of the model")
-	f.DurationVar(&o.sim.Hardware.StepBase, "step", 8*time.Millisecond, "how long a step of an LLM engine takes before what its sequences add")
+	f.DurationVar(&o.sim.Hardware.StepBase, "step", 8*time.Millisecond,
+		"how long a step of an LLM engine takes before what its sequences add")
 	f.IntVar(&o.sim.Engines, "engines", 1, "engines behind the endpoint; instances of a model, or GPUs")
 	f.IntVar(&o.sim.Ranks, "ranks", 0, "tensor-parallel ranks that report, of sglang (default rank 0 only)")
 	f.IntVar(&o.sim.Priorities, "priorities", 0, "priorities that the queues are split by, of sglang")
-	f.StringVar(&o.sim.Generation, "generation", "", "`name` of another generation of the engine: g0 to g4 of vllm-omni, legacy of torchserve, old of llamacpp, latencies of triton")
+	f.StringVar(&o.sim.Generation, "generation", "",
+		"`name` of another generation of the engine: g0 to g4 of vllm-omni, legacy of torchserve, old of llamacpp, "+
+			"latencies of triton")
 	o.omni.register(f)
-	f.BoolVar(&o.sim.FlagsOff, "metrics-disabled", false, "start the engine without the flag that makes it show its metrics")
+	f.BoolVar(&o.sim.FlagsOff, "metrics-disabled", false,
+		"start the engine without the flag that makes it show its metrics")
 	f.BoolVar(&o.sim.Redirect, "redirect", false, "answer /metrics with a redirect to /metrics/")
 	f.IntVar(&o.sim.ExtraSeries, "extra-series", 0, "additional series, to make the body larger")
 	f.StringVar(&o.logs, "metric-logs", "", "existing `folder` that torchserve writes its metric logs to")

@@ -18,10 +18,14 @@ type omniFlags struct {
 }
 
 func (o *omniFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&o.pipeline, "pipeline", "", "`name` of the pipeline of vllm-omni: "+strings.Join(simulate.Pipelines(), ", ")+" (default speech)")
-	f.BoolVar(&o.noOverlap, "no-overlap", false, "let a stage of vllm-omni start when the one before has ended, instead of chunk by chunk")
-	f.IntVar(&o.maxInFlight, "max-in-flight", 0, "requests that the pipeline of vllm-omni admits at once (default any number)")
-	f.BoolVar(&o.engineLabel, "engine-label", false, "label the vllm:* families of vllm-omni with engine, not with stage and replica")
+	f.StringVar(&o.pipeline, "pipeline", "", "`name` of the pipeline of vllm-omni: "+strings.Join(simulate.Pipelines(),
+		", ")+" (default speech)")
+	f.BoolVar(&o.noOverlap, "no-overlap", false,
+		"let a stage of vllm-omni start when the one before has ended, instead of chunk by chunk")
+	f.IntVar(&o.maxInFlight, "max-in-flight", 0,
+		"requests that the pipeline of vllm-omni admits at once (default any number)")
+	f.BoolVar(&o.engineLabel, "engine-label", false,
+		"label the vllm:* families of vllm-omni with engine, not with stage and replica")
 	f.BoolVar(&o.bare, "bare-counters", false, "leave _total off the counters of vllm-omni")
 }
 
@@ -31,7 +35,8 @@ func (o *omniFlags) apply(profile string, to *simulate.Options) error {
 		return nil
 	}
 	if profile != "vllm-omni" {
-		return usagef("--pipeline, --no-overlap, --max-in-flight, --engine-label and --bare-counters are of the profile vllm-omni, not of %s", profile)
+		return usagef("--pipeline, --no-overlap, --max-in-flight, --engine-label and --bare-counters are of the profile "+
+			"vllm-omni, not of %s", profile)
 	}
 	name := o.pipeline
 	if name == "" {

@@ -45,13 +45,16 @@ const simulatedLatency = 3 * time.Millisecond
 const maxSimulatedPolls = 1_000_000
 
 func (o *recordFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&o.dir, "record", "", "do not serve: record a run of the servers into this `directory`, by a clock that does not wait")
+	f.StringVar(&o.dir, "record", "", "do not serve: record a run of the servers into this `directory`, by a clock "+
+		"that does not wait")
 	f.BoolVar(&o.force, "force", false, "with --record, replace the run in an existing directory")
 	f.DurationVar(&o.duration, "duration", time.Minute, "with --record, profiling time")
 	f.DurationVar(&o.warmup, "warmup", 0, "with --record, warm-up before it")
 	f.DurationVar(&o.interval, "interval", time.Second, "with --record, time between two scrapes of a server")
 	f.StringVar(&o.start, "start", "2026-01-01T00:00:00Z", "with --record, `time` at which the run begins")
-	f.StringArrayVar(&o.marks, "mark", nil, "with --record, start a phase: `NAME=TIME`, an offset such as +90s from the start of the run, warm-up included (repeatable)")
+	f.StringArrayVar(&o.marks, "mark", nil,
+		"with --record, start a phase: `NAME=TIME`, an offset such as +90s from the start of the run, warm-up included "+
+			"(repeatable)")
 	f.StringToStringVar(&o.tags, "tag", nil, "with --record, run tag `K=V` (repeatable)")
 	f.BoolVar(&o.requests, "requests", false, "with --record, also record the requests, as their clients would")
 }
@@ -62,9 +65,11 @@ func (o *recordFlags) validate() (start time.Time, err error) {
 	case err != nil:
 		return start, usagef("--start: %w", err)
 	case o.duration <= 0 || o.warmup < 0 || o.interval < time.Millisecond:
-		return start, usagef("--duration %v, --warmup %v, --interval %v: want a duration above 0, a warm-up that is not negative, an interval of at least 1ms", o.duration, o.warmup, o.interval)
+		return start, usagef("--duration %v, --warmup %v, --interval %v: want a duration above 0, a warm-up that is not "+
+			"negative, an interval of at least 1ms", o.duration, o.warmup, o.interval)
 	case (o.duration+o.warmup)/o.interval > maxSimulatedPolls:
-		return start, usagef("--duration %v and --interval %v: that is more than %d scrapes", o.duration, o.interval, maxSimulatedPolls)
+		return start, usagef("--duration %v and --interval %v: that is more than %d scrapes", o.duration, o.interval,
+			maxSimulatedPolls)
 	}
 	return start, nil
 }
@@ -131,7 +136,8 @@ func recordServers(ctx context.Context, o recordFlags, specs []simulateSpec, std
 	if err = errors.Join(err, rundb.WriteManifest(o.dir, manifest)); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "recorded %v of %d simulated servers, %d samples, into %s\nnext: scrapestat show %s\n", o.warmup+o.duration, len(specs), r.stored, o.dir, o.dir)
+	fmt.Fprintf(std.err, "recorded %v of %d simulated servers, %d samples, into %s\nnext: scrapestat show %s\n",
+		o.warmup+o.duration, len(specs), r.stored, o.dir, o.dir)
 	return nil
 }
 
@@ -151,7 +157,8 @@ func (r *simulatedRun) build(specs []simulateSpec) error {
 		if r.o.requests && spec.downTo > 0 {
 			return usagef("%s: --requests does not go with down=, which loses requests that nobody tells of", spec.name)
 		}
-		r.servers = append(r.servers, &simulatedServer{spec: spec, url: "http://" + spec.name + ":8000" + server.Path(), server: server, decoder: d})
+		r.servers = append(r.servers, &simulatedServer{spec: spec, url: "http://" + spec.name + ":8000" + server.Path(),
+			server: server, decoder: d})
 	}
 	return nil
 }
@@ -163,7 +170,8 @@ func (r *simulatedRun) marks() ([]metric.Mark, error) {
 	if r.o.warmup > 0 {
 		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: at(0)})
 	}
-	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: at(r.o.warmup)}, metric.Mark{Name: metric.MarkEnd, AtNS: at(r.o.warmup + r.o.duration)})
+	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: at(r.o.warmup)},
+		metric.Mark{Name: metric.MarkEnd, AtNS: at(r.o.warmup + r.o.duration)})
 	own, err := (&importOptions{marks: r.o.marks}).parseMarks(at(0))
 	return append(out, own...), err
 }
@@ -174,10 +182,13 @@ func (r *simulatedRun) create() (rundb.Manifest, error) {
 	for _, s := range r.servers {
 		command = append(command, s.spec.text)
 	}
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, Tags: r.o.tags, OriginNS: r.start.UnixNano(),
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, Tags: r.o.tags,
+		OriginNS: r.start.UnixNano(),
 		Interval: r.o.interval, Warmup: r.o.warmup, Host: rundb.ThisHost().Hostname}
-	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: r.start.UTC(), Ended: r.start.Add(r.o.warmup + r.o.duration).UTC(),
-		Host: rundb.ThisHost(), Options: map[string]any{"simulated": true, "interval": r.o.interval.String(), "duration": r.o.duration.String(), "warmup": r.o.warmup.String()}}
+	out := rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Started: r.start.UTC(),
+		Ended: r.start.Add(r.o.warmup + r.o.duration).UTC(),
+		Host:  rundb.ThisHost(), Options: map[string]any{"simulated": true, "interval": r.o.interval.String(),
+			"duration": r.o.duration.String(), "warmup": r.o.warmup.String()}}
 	db, err := rundb.Create(r.o.dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return out, err
@@ -271,7 +282,8 @@ func (r *simulatedRun) recordRequests(ctx context.Context) error {
 		list = append(list, all[i].Events()...)
 	}
 	first := r.start.UnixNano()
-	err = errors.Join(w.Write(ctx, list, rundb.EventStats{Recorded: int64(len(list))}), w.Anchor(ctx, rundb.Clock{Source: "simulate", MonoNS: first, UnixNS: first}), w.Close(ctx))
+	err = errors.Join(w.Write(ctx, list, rundb.EventStats{Recorded: int64(len(list))}),
+		w.Anchor(ctx, rundb.Clock{Source: "simulate", MonoNS: first, UnixNS: first}), w.Close(ctx))
 	if err == nil {
 		_, err = events.Rebuild(ctx, r.o.dir, events.Rules{Lenient: true})
 	}
@@ -285,8 +297,10 @@ func (s *simulatedServer) requests() []events.Request {
 	for i := range truth.Requests {
 		q := &truth.Requests[i]
 		at := func(d time.Duration) int64 { return truth.Origin.Add(d).UnixNano() }
-		e := events.Request{ID: fmt.Sprintf("%s-%d", s.spec.name, q.ID), IssuedNS: at(q.Arrival), CompleteNS: at(q.Last), Endpoint: s.url,
-			Finish: q.Reason, Status: events.Succeeded, Input: q.PromptTokens, Output: q.OutputTokens, AfterFirst: -1, Source: "usage"}
+		e := events.Request{ID: fmt.Sprintf("%s-%d", s.spec.name, q.ID), IssuedNS: at(q.Arrival), CompleteNS: at(q.Last),
+			Endpoint: s.url,
+			Finish:   q.Reason, Status: events.Succeeded, Input: q.PromptTokens, Output: q.OutputTokens, AfterFirst: -1,
+			Source: "usage"}
 		if q.OutputTokens > 0 {
 			e.FirstNS, e.LastNS = at(q.First), at(q.Last)
 		}

@@ -30,7 +30,8 @@ func parseSpecs(args []string, flags simulate.Options) ([]simulateSpec, error) {
 		spec := simulateSpec{text: arg, name: name, profile: profile, sim: flags}
 		spec.sim.Seed += uint64(i)
 		if !plainTargetName(name) || names[name] {
-			return nil, usagef("server %q: want [NAME=]PROFILE[,KEY=VALUE...] with a NAME of its own, of letters, digits, - and _", arg)
+			return nil, usagef("server %q: want [NAME=]PROFILE[,KEY=VALUE...] with a NAME of its own, of letters, digits, "+
+				"- and _", arg)
 		}
 		names[name] = true
 		for setting := range strings.SplitSeq(settings, ",") {
@@ -43,7 +44,7 @@ func parseSpecs(args []string, flags simulate.Options) ([]simulateSpec, error) {
 	return out, nil
 }
 
-// plainTargetName says that a name can stand for the host in an address.
+// plainTargetName reports whether a name can stand for the host in an address.
 func plainTargetName(name string) bool {
 	rest := strings.TrimFunc(name, func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

@@ -70,7 +70,8 @@ func (k *kindFlags) warnings() (out []metric.Warning) {
 // readsStdin reports whether one of the targets does.
 func (k *kindFlags) readsStdin(targets []string) bool {
 	return slices.ContainsFunc(k.kinds, func(kind source.Kind) bool {
-		return kind.Stdin != "" && slices.ContainsFunc(targets, func(t string) bool { return strings.HasSuffix(t, kind.Stdin) })
+		return kind.Stdin != "" && slices.ContainsFunc(targets,
+			func(t string) bool { return strings.HasSuffix(t, kind.Stdin) })
 	})
 }
 
@@ -153,7 +154,8 @@ func (o *collectOptions) openDiscoverers(t *targetSet) error {
 		t.discoverers = append(t.discoverers, d)
 	}
 	if o.access.pods.given {
-		d, err := discover.InferencePods(discover.InferenceOptions{Namespace: o.access.pods.namespace, Selector: o.access.podLabels,
+		d, err := discover.InferencePods(discover.InferenceOptions{Namespace: o.access.pods.namespace,
+			Selector:   o.access.podLabels,
 			Kubeconfig: o.access.kube}, do)
 		if err != nil {
 			return usagef("--kubernetes-inference-pods: %w", err)

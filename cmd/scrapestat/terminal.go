@@ -37,7 +37,8 @@ func (o *collectOptions) wantsView(std stdio) (bool, error) {
 	case o.live == liveOn && o.quiet:
 		return false, usagef("--live on and --quiet exclude each other")
 	case !can:
-		return false, usagef("--live on needs a terminal as stderr that can move its cursor (TERM is %q), and a foreground job", os.Getenv("TERM"))
+		return false, usagef("--live on needs a terminal as stderr that can move its cursor (TERM is %q), and a "+
+			"foreground job", os.Getenv("TERM"))
 	}
 	return true, nil
 }
@@ -208,7 +209,8 @@ func (v *screen) gone(target int, gone bool) {
 
 // status is what the view shows of the run.
 func (v *screen) status() live.Status {
-	out := live.Status{Run: v.run, Elapsed: time.Since(v.session.Origin()), Remaining: -1, Until: v.until, Ending: v.ending.Load(), Behind: v.session.Behind()}
+	out := live.Status{Run: v.run, Elapsed: time.Since(v.session.Origin()), Remaining: -1, Until: v.until,
+		Ending: v.ending.Load(), Behind: v.session.Behind()}
 	if p := v.phase.Load(); p != nil {
 		out.Phase = *p
 	}

@@ -75,7 +75,8 @@ func newVersionCmd(std stdio) *cobra.Command {
 }
 
 func writeVersion(w io.Writer, b build) error {
-	if _, err := fmt.Fprintf(w, "scrapestat %s %s %s/%s\n", b.version, runtime.Version(), runtime.GOOS, runtime.GOARCH); err != nil || b.commit == "" {
+	if _, err := fmt.Fprintf(w, "scrapestat %s %s %s/%s\n", b.version, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH); err != nil || b.commit == "" {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "commit %s of %s\n", b.commit, b.date)
