@@ -17,7 +17,7 @@ import (
 // nanoseconds in ascending order.
 func getTargets(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) < 3 {
-		return errors.New("usage: get INTERVAL LENGTH URL...")
+		return errors.New("get wants an interval, a length and URLs")
 	}
 	every, err1 := time.ParseDuration(args[0])
 	length, err2 := time.ParseDuration(args[1])

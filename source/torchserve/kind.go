@@ -73,7 +73,7 @@ func (f *Flags) parse() (Options, error) {
 	for _, arg := range f.buckets {
 		name, list, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return o, fmt.Errorf("--torchserve-buckets %q: want NAME=B1,B2,...", arg)
+			return o, fmt.Errorf("--torchserve-buckets %q: want a name and its bounds, NAME=B1,B2", arg)
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			bound, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
