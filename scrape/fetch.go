@@ -58,8 +58,8 @@ const (
 	startCapacity = 64 << 10
 )
 
-func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTripper, nowNS func() int64) (*fetcher,
-	error) {
+func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTripper,
+	nowNS func() int64) (*fetcher, error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" && u.Scheme != "unix" {
 		return nil, fmt.Errorf("make target: URL %s is not usable", quote(redact(t.URL), 200))

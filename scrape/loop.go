@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -38,10 +39,10 @@ type loop struct {
 
 func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, error) {
 	l := &loop{c: c, target: t, index: index, extra: make(chan chan struct{}),
-		interval: orDefault(t.Interval, c.options.Interval)}
-	l.timeout = timeoutFor(orDefault(t.Timeout, c.options.Timeout), l.interval)
+		interval: cmp.Or(t.Interval, c.options.Interval)}
+	l.timeout = timeoutFor(cmp.Or(t.Timeout, c.options.Timeout), l.interval)
 	o := c.options
-	o.Interval, o.Timeout = l.interval, orDefault(t.Timeout, o.Timeout)
+	o.Interval, o.Timeout = l.interval, cmp.Or(t.Timeout, o.Timeout)
 	o.Limits = t.Limits.within(o.Limits)
 	if err := o.validate(); err != nil {
 		return nil, err

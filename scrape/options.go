@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -84,19 +85,19 @@ const (
 
 // withDefaults fills the zero fields.
 func (l Limits) withDefaults() Limits {
-	l.Body = orDefault(l.Body, 64<<20)
-	l.Compressed = orDefault(l.Compressed, 16<<20)
-	l.Samples = orDefault(l.Samples, 500_000)
-	l.Series = orDefault(l.Series, 1_000_000)
-	l.Labels = orDefault(l.Labels, 128)
-	l.NameLength = orDefault(l.NameLength, 1024)
-	l.ValueLength = orDefault(l.ValueLength, 16<<10)
-	l.Buckets = orDefault(l.Buckets, 5000)
-	l.NativeBuckets = orDefault(l.NativeBuckets, 10_000)
-	l.ErrorBody = orDefault(l.ErrorBody, 512)
-	l.Redirects = orDefault(l.Redirects, 3)
-	l.Header = orDefault(l.Header, 64<<10)
-	l.Connect = orDefault(l.Connect, 2*time.Second)
+	l.Body = cmp.Or(l.Body, 64<<20)
+	l.Compressed = cmp.Or(l.Compressed, 16<<20)
+	l.Samples = cmp.Or(l.Samples, 500_000)
+	l.Series = cmp.Or(l.Series, 1_000_000)
+	l.Labels = cmp.Or(l.Labels, 128)
+	l.NameLength = cmp.Or(l.NameLength, 1024)
+	l.ValueLength = cmp.Or(l.ValueLength, 16<<10)
+	l.Buckets = cmp.Or(l.Buckets, 5000)
+	l.NativeBuckets = cmp.Or(l.NativeBuckets, 10_000)
+	l.ErrorBody = cmp.Or(l.ErrorBody, 512)
+	l.Redirects = cmp.Or(l.Redirects, 3)
+	l.Header = cmp.Or(l.Header, 64<<10)
+	l.Connect = cmp.Or(l.Connect, 2*time.Second)
 	return l
 }
 
@@ -139,13 +140,6 @@ func lower[T int | int64](limit *T, v T) {
 	}
 }
 
-func orDefault[T int | int64 | time.Duration | float64](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
-}
-
 func (l Limits) validate() error {
 	for _, v := range []struct {
 		flag        string
@@ -175,9 +169,9 @@ func (l Limits) validate() error {
 // WithDefaults returns the options with their zero fields filled in, but for the
 // timeout, which depends on the interval of a target.
 func (o Options) WithDefaults() Options {
-	o.Interval = orDefault(o.Interval, defaultInterval)
-	o.FinalTimeout = orDefault(o.FinalTimeout, defaultFinalTimeout)
-	o.MaxScrapeShare = orDefault(o.MaxScrapeShare, defaultScrapeShare)
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
+	o.FinalTimeout = cmp.Or(o.FinalTimeout, defaultFinalTimeout)
+	o.MaxScrapeShare = cmp.Or(o.MaxScrapeShare, defaultScrapeShare)
 	o.Limits = o.Limits.withDefaults()
 	if o.Now == nil {
 		o.Now = time.Now
@@ -185,9 +179,7 @@ func (o Options) WithDefaults() Options {
 	if o.Origin.IsZero() {
 		o.Origin = o.Now()
 	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
+	o.Version = cmp.Or(o.Version, "dev")
 	return o
 }
 
