@@ -7,7 +7,6 @@ import (
 	"iter"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -138,29 +137,15 @@ func lastPoll(ctx context.Context, rec Recording, targets int) (int64, error) {
 	return slices.Max(last), err
 }
 
-// parallel calls f for 0 to n-1 on all processors and waits for all of them. The
-// first error cancels the rest and is returned.
+// parallel calls f for 0 to n-1 on all processors and waits for all of them. The first error cancels the rest and
+// is returned.
 func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	work := make(chan int)
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := range work {
-				if ctx.Err() != nil {
-					continue
-				}
-				if err := f(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		work <- i
-	}
-	close(work)
-	wg.Wait()
+	newWorkerPool(runtime.GOMAXPROCS(0)).each(ctx, n, func(i int) {
+		if err := f(ctx, i); err != nil {
+			cancel(err)
+		}
+	})
 	return context.Cause(ctx)
 }

@@ -118,7 +118,7 @@ func (r *Run) together(sources []source) []FleetResult {
 	var order []metric.Labels
 	for _, s := range sources {
 		for _, x := range s.series {
-			labels := r.keptOf(s.endpoint, s.dict.Series[x.Index].Labels, by)
+			labels := r.kept(s.endpoint, s.dict.Series[x.Index].Labels, by)
 			if labels.Len() == 0 {
 				continue
 			}

@@ -90,7 +90,7 @@ func (r *Run) groups(m *Metric, by []string) []*group {
 	at := map[metric.Labels]*group{}
 	for i := range m.Series {
 		s := &m.Series[i]
-		labels := r.kept(s, by)
+		labels := r.kept(s.Endpoint, s.Labels, by)
 		g := at[labels]
 		if g == nil {
 			g = &group{labels: labels}
@@ -150,12 +150,8 @@ func (r *Run) countedTwice(m *Metric, by []string) map[int]bool {
 	return out
 }
 
-// kept returns the labels of a series and of its target that are named in by.
-func (r *Run) kept(s *Series, by []string) metric.Labels {
-	return r.keptOf(s.Endpoint, s.Labels, by)
-}
-
-func (r *Run) keptOf(endpoint int, labels metric.Labels, by []string) metric.Labels {
+// kept returns the labels of a series of an endpoint, and of the endpoint, that are named in by.
+func (r *Run) kept(endpoint int, labels metric.Labels, by []string) metric.Labels {
 	e := &r.Endpoints[endpoint]
 	if e.Labels.Len() == 0 && !slices.Contains(by, ByEndpoint) && !slices.Contains(by, ByTarget) {
 		return labels.Only(by...)
@@ -167,9 +163,7 @@ func (r *Run) keptOf(endpoint int, labels metric.Labels, by []string) metric.Lab
 		case ByEndpoint:
 			value = e.URL
 		case ByTarget:
-			if value = e.Name; value == "" {
-				value = e.URL
-			}
+			value = e.Shown()
 		default:
 			if value, ok = labels.Get(name); !ok {
 				value, ok = e.Labels.Get(name)
