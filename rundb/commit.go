@@ -131,18 +131,8 @@ func (c *conn) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, p := range []struct {
-		to      *inserter
-		columns string
-	}{
-		{&c.family, "family (id, name, type, help, unit)"},
-		{&c.series, "series (id, family, labels)"},
-	} {
-		if err := p.to.prepare(ctx, c.c, p.columns); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit)"),
+		c.series.prepare(ctx, c.c, "series (id, family, labels)"))
 }
 
 func (c *conn) exec(query string, args ...any) error {

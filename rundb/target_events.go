@@ -15,16 +15,13 @@ type lifeRow struct {
 
 // TargetEvent records that a target came or went.
 func (w *Writer) TargetEvent(target int, l metric.TargetEvent) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.usable(); err != nil {
-		return err
-	}
-	if target < 0 || target >= len(w.targets) {
-		return fmt.Errorf("record life: target %d of %d", target, len(w.targets))
-	}
-	w.pending.lives = append(w.pending.lives, lifeRow{target, l})
-	return nil
+	return w.queue(func(b *batch) error {
+		if target < 0 || target >= len(w.targets) {
+			return fmt.Errorf("record life: target %d of %d", target, len(w.targets))
+		}
+		b.lives = append(b.lives, lifeRow{target, l})
+		return nil
+	})
 }
 
 // Lives returns when a target came and went, in the order recorded: nothing for

@@ -1,6 +1,7 @@
 package rundb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,18 +106,10 @@ var (
 // Create starts a recording in the existing directory dir, as the file run.db with mode 0600. It never
 // overwrites one: the error then wraps [ErrExists]. The caller must Close the Writer.
 func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
-	if o.CommitEvery <= 0 {
-		o.CommitEvery = 100 * time.Millisecond
-	}
-	if o.MaxPending <= 0 {
-		o.MaxPending = 32 << 20
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 2 << 30
-	}
-	if o.BlockPolls <= 0 {
-		o.BlockPolls = 512
-	}
+	o.CommitEvery = cmp.Or(max(o.CommitEvery, 0), 100*time.Millisecond)
+	o.MaxPending = cmp.Or(max(o.MaxPending, 0), 32<<20)
+	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), 2<<30)
+	o.BlockPolls = cmp.Or(max(o.BlockPolls, 0), 512)
 	path, err := filepath.Abs(filepath.Join(dir, FileName))
 	if err != nil {
 		return nil, fmt.Errorf("create recording: %w", err)
@@ -144,40 +137,35 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-// AddTarget adds a target and returns its index, counting from 0. Targets may be
-// added while others are recorded.
-func (w *Writer) AddTarget(t metric.Target) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.usable(); err != nil {
-		return 0, err
-	}
-	id := len(w.targets)
-	w.targets = append(w.targets, &targetState{})
-	w.pending.targets = append(w.pending.targets, targetRow{id, t})
-	return id, nil
+// AddTarget adds a target and returns its index, counting from 0. Targets may be added while others are recorded.
+func (w *Writer) AddTarget(t metric.Target) (id int, err error) {
+	err = w.queue(func(b *batch) error {
+		id = len(w.targets)
+		w.targets = append(w.targets, &targetState{})
+		b.targets = append(b.targets, targetRow{id, t})
+		return nil
+	})
+	return id, err
 }
 
 // Mark records a mark of this process; OnMark is not called for it.
 func (w *Writer) Mark(m metric.Mark) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.usable(); err != nil {
-		return err
-	}
-	w.pending.marks = append(w.pending.marks, m)
-	return nil
+	return w.queue(func(b *batch) error { b.marks = append(b.marks, m); return nil })
 }
 
 // Warn records a warning about the run as a whole.
 func (w *Writer) Warn(x metric.Warning) error {
+	return w.queue(func(b *batch) error { b.warnings = append(b.warnings, x); return nil })
+}
+
+// queue adds to the pending batch.
+func (w *Writer) queue(add func(*batch) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usable(); err != nil {
 		return err
 	}
-	w.pending.warnings = append(w.pending.warnings, x)
-	return nil
+	return add(&w.pending)
 }
 
 func (w *Writer) usable() error {
