@@ -255,18 +255,10 @@ func turn(i, n, by int) int {
 	return ((i+by)%n + n) % n
 }
 
-// name is what a target is called: its name, or else its address.
-func name(h *Health) string {
-	if h.Target.Name != "" {
-		return h.Target.Name
-	}
-	return h.Target.URL
-}
-
 // targetName is the name of the chosen target.
 func (m *model) targetName() string {
 	if m.target == all || m.target >= len(m.health) {
 		return fmt.Sprintf("all %d", len(m.health))
 	}
-	return name(&m.health[m.target])
+	return m.health[m.target].Target.Shown()
 }

@@ -89,7 +89,7 @@ func (m *model) totals() totals {
 		t.busy += h.Busy
 		t.late = max(t.late, h.MaxLate)
 		if h.Busy > t.worst {
-			t.worst, t.worstName = h.Busy, name(h)
+			t.worst, t.worstName = h.Busy, h.Target.Shown()
 		}
 	}
 	return t
@@ -367,7 +367,7 @@ func (m *model) targetLines(room int, full bool) []string {
 		if m.status.Elapsed > 0 {
 			busy = perCent(float64(h.Busy) / float64(m.status.Elapsed))
 		}
-		g.rows = append(g.rows, []cell{m.state(h), plain(name(h)), plain(h.Stored), failed, plain(h.Skipped),
+		g.rows = append(g.rows, []cell{m.state(h), plain(h.Target.Shown()), plain(h.Stored), failed, plain(h.Skipped),
 			plain(seconds(h.Took)), plain(seconds(h.MaxTook)), plain(seconds(h.Late)), lost, plain(busy),
 			{spark(h.Trend, 12), m.styles.trend}, {h.LastError, m.styles.bad}})
 	}

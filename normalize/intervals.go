@@ -90,18 +90,14 @@ func (c Intervals) Add(more Intervals) Intervals {
 // Sort puts buckets in their order.
 func (c Intervals) Sort() {
 	slices.SortFunc(c, func(a, b Interval) int {
-		return cmp.Or(cmp.Compare(a.Lower, b.Lower),
-			cmp.Compare(a.Upper, b.Upper))
+		return cmp.Or(cmp.Compare(a.Lower, b.Lower), cmp.Compare(a.Upper, b.Upper))
 	})
 }
 
 // In returns the observations in buckets that lie within b.
 func (c Intervals) In(b Interval) float64 {
 	sum := 0.0
-	at, _ := slices.BinarySearchFunc(c, b.Lower, func(i Interval,
-		lower float64) int {
-		return cmp.Compare(i.Lower, lower)
-	})
+	at, _ := slices.BinarySearchFunc(c, b.Lower, func(i Interval, lower float64) int { return cmp.Compare(i.Lower, lower) })
 	for ; at < len(c) && c[at].Lower <= b.Upper; at++ {
 		if c[at].within(b) {
 			sum += c[at].Count
