@@ -50,8 +50,9 @@ func (f *Flags) Flags() []source.Flag {
 				"TorchServe's own)"},
 		{Name: "torchserve-buckets", Value: &f.buckets, Usage: "bounds of a TorchServe histogram, `NAME=B1,B2,...` " +
 			"(repeatable)"},
-		{Name: "torchserve-worker-lines", Value: &f.workers, Usage: "take the [METRICS] lines that TorchServe workers print " +
-			"themselves"},
+		{Name: "torchserve-worker-lines", Value: &f.workers,
+			Usage: "take the [METRICS] lines that TorchServe workers print " +
+				"themselves"},
 		{Name: "torchserve-keep-duplicates", Value: &f.double,
 			Usage: "count TorchServe events again that stand in several of the logs"},
 		{Name: "torchserve-from-start", Value: &f.fromStart, Recording: true, Usage: "also take what TorchServe logs hold " +
