@@ -97,7 +97,8 @@ func (c Intervals) Sort() {
 // In returns the observations in buckets that lie within b.
 func (c Intervals) In(b Interval) float64 {
 	sum := 0.0
-	at, _ := slices.BinarySearchFunc(c, b.Lower, func(i Interval, lower float64) int { return cmp.Compare(i.Lower, lower) })
+	byLower := func(i Interval, lower float64) int { return cmp.Compare(i.Lower, lower) }
+	at, _ := slices.BinarySearchFunc(c, b.Lower, byLower)
 	for ; at < len(c) && c[at].Lower <= b.Upper; at++ {
 		if c[at].within(b) {
 			sum += c[at].Count
