@@ -6,20 +6,13 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/simulate"
+	"github.com/scrapestat/scrapestat/internal/simulate/record"
 )
-
-// simulateSpec is a server of simulate --record as it was asked for:
-// [NAME=]PROFILE[,KEY=VALUE...].
-type simulateSpec struct {
-	text, name, profile string
-	sim                 simulate.Options
-	downFrom, downTo    time.Duration // no process answers from downFrom until downTo
-}
 
 // parseSpecs reads the servers of simulate --record. What one does not say is as
 // the flags have it; each has another seed, so that two of a kind are not equal.
-func parseSpecs(args []string, flags simulate.Options) ([]simulateSpec, error) {
-	var out []simulateSpec
+func parseSpecs(args []string, flags simulate.Options) ([]record.Server, error) {
+	var out []record.Server
 	names := map[string]bool{}
 	for i, arg := range args {
 		head, settings, _ := strings.Cut(arg, ",")
@@ -27,15 +20,15 @@ func parseSpecs(args []string, flags simulate.Options) ([]simulateSpec, error) {
 		if !named {
 			profile = name
 		}
-		spec := simulateSpec{text: arg, name: name, profile: profile, sim: flags}
-		spec.sim.Seed += uint64(i)
+		spec := record.Server{Name: name, Profile: profile, Options: flags}
+		spec.Options.Seed += uint64(i)
 		if !plainTargetName(name) || names[name] {
 			return nil, usagef("server %q: want [NAME=]PROFILE[,KEY=VALUE...] with a NAME of its own, of letters, digits, "+
 				"- and _", arg)
 		}
 		names[name] = true
 		for setting := range strings.SplitSeq(settings, ",") {
-			if err := spec.set(setting); err != nil {
+			if err := setServer(&spec, setting); err != nil {
 				return nil, usagef("server %q: %w", arg, err)
 			}
 		}
@@ -52,30 +45,30 @@ func plainTargetName(name string) bool {
 	return name != "" && rest == ""
 }
 
-// set takes one KEY=VALUE.
-func (s *simulateSpec) set(setting string) (err error) {
+// setServer takes one KEY=VALUE.
+func setServer(s *record.Server, setting string) (err error) {
 	if setting == "" {
 		return nil
 	}
 	key, value, _ := strings.Cut(setting, "=")
 	if at, ok := strings.CutPrefix(key, "rate@"); ok {
-		return s.step(at, value)
+		return setStep(s, at, value)
 	}
 	switch key {
 	case "rate":
-		s.sim.Rate, err = strconv.ParseFloat(value, 64)
+		s.Options.Rate, err = strconv.ParseFloat(value, 64)
 	case "seed":
-		s.sim.Seed, err = strconv.ParseUint(value, 10, 64)
+		s.Options.Seed, err = strconv.ParseUint(value, 10, 64)
 	case "engines":
-		s.sim.Engines, err = strconv.Atoi(value)
+		s.Options.Engines, err = strconv.Atoi(value)
 	case "step":
-		s.sim.Hardware.StepBase, err = time.ParseDuration(value)
+		s.Options.Hardware.StepBase, err = time.ParseDuration(value)
 	case "down":
 		from, to, _ := strings.Cut(value, "..")
-		if s.downFrom, err = time.ParseDuration(from); err == nil {
-			s.downTo, err = time.ParseDuration(to)
+		if s.DownFrom, err = time.ParseDuration(from); err == nil {
+			s.DownTo, err = time.ParseDuration(to)
 		}
-		if err == nil && (s.downFrom < 0 || s.downTo <= s.downFrom) {
+		if err == nil && (s.DownFrom < 0 || s.DownTo <= s.DownFrom) {
 			return usagef("%s: want FROM..TO, offsets from the start of the run", setting)
 		}
 	default:
@@ -87,8 +80,8 @@ func (s *simulateSpec) set(setting string) (err error) {
 	return nil
 }
 
-// step is a change of the rate at an offset.
-func (s *simulateSpec) step(at, value string) error {
+// setStep changes the rate at an offset.
+func setStep(s *record.Server, at, value string) error {
 	offset, err := time.ParseDuration(at)
 	if err != nil {
 		return usagef("rate@%s: %w", at, err)
@@ -97,6 +90,6 @@ func (s *simulateSpec) step(at, value string) error {
 	if err != nil {
 		return usagef("rate@%s=%s: %w", at, value, err)
 	}
-	s.sim.Load = append(s.sim.Load, simulate.LoadStep{At: offset, Rate: rate})
+	s.Options.Load = append(s.Options.Load, simulate.LoadStep{At: offset, Rate: rate})
 	return nil
 }
