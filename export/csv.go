@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,14 +62,12 @@ func (s *sheet) write() {
 	var info []row
 	for i := range s.run.Metrics {
 		m := &s.run.Metrics[i]
-		if !exportedType(m.Type) && m.Type != metric.Info {
-			continue
-		}
 		for j := range m.Series {
-			if !hasStats(&m.Series[j]) {
+			x := &m.Series[j]
+			if !hasStats(x) && x.Summary == nil && x.State == nil && x.GaugeHistogram == nil {
 				continue
 			}
-			r := row{metric: m, series: &m.Series[j], endpoint: displayName(s.run.Endpoints[m.Series[j].Endpoint].URL)}
+			r := row{metric: m, series: x, endpoint: displayName(s.run.Endpoints[x.Endpoint].URL)}
 			if m.Type == metric.Info || m.Type == metric.Gauge && isInfo(m) {
 				info = append(info, r)
 			} else {
@@ -80,7 +79,9 @@ func (s *sheet) write() {
 		s.section(typ, rows[typ])
 	}
 	s.info(info)
-	s.otherSections()
+	for _, typ := range []metric.Type{metric.Summary, metric.StateSet, metric.GaugeHistogram} {
+		s.section(typ, rows[typ])
+	}
 }
 
 // isInfo says that the labels of a metric describe its endpoint and are no
@@ -107,8 +108,30 @@ func displayName(url string) string {
 var (
 	gaugeColumns     = append([]string{"avg", "min", "max", "std"}, nineNames[:]...)
 	counterColumns   = []string{"total", "rate", "rate_avg", "rate_min", "rate_max", "rate_std"}
-	histogramColumns = append([]string{"count", "count_rate", "sum", "sum_rate", "avg"}, nineEstimates[:]...)
+	summaryColumns   = []string{"count", "count_rate", "sum", "sum_rate", "avg"}
+	histogramColumns = append(summaryColumns[:5:5], nineEstimates[:]...)
+	stateColumns     = []string{stateShare, "active_last", "changes"}
+	currentColumns   = append([]string{"count_last", "sum_last", "avg_last"}, nineEstimates[:]...)
 )
+
+// columnsOf returns the statistics of a type, and the column after all others, ""
+// for none. AIPerf's files do not have the last three types; the last column of
+// summaries is what the server computed itself.
+func columnsOf(typ metric.Type) (stats []string, last string) {
+	switch typ {
+	case metric.Counter:
+		return counterColumns, ""
+	case metric.Histogram:
+		return histogramColumns, "buckets"
+	case metric.Summary:
+		return summaryColumns, "server_quantiles"
+	case metric.StateSet:
+		return stateColumns, ""
+	case metric.GaugeHistogram:
+		return currentColumns, "buckets"
+	}
+	return gaugeColumns, ""
+}
 
 // section writes the rows of one type.
 func (s *sheet) section(typ metric.Type, rows []row) {
@@ -121,38 +144,46 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 		rows[i].arrange(columns)
 	}
 	slices.SortStableFunc(rows, compareRows)
-	stats := gaugeColumns
-	switch typ {
-	case metric.Counter:
-		stats = counterColumns
-	case metric.Histogram:
-		stats = histogramColumns
-	}
+	stats, last := columnsOf(typ)
 	s.texts("Endpoint", "Type", "Metric", "Unit")
 	s.texts(stats...)
 	s.texts(columns...)
 	s.texts("Description")
-	if typ == metric.Histogram {
-		s.texts("buckets")
+	if last != "" {
+		s.text(last)
 	}
 	s.endRow()
 	for i := range rows {
-		r := &rows[i]
-		s.texts(r.endpoint, typ.String(), r.metric.Name, r.metric.Unit)
-		s.stats(r.series)
-		for _, c := range columns {
-			value, _ := r.series.Labels.Get(c)
-			if isInfo(r.metric) {
-				value = ""
-			}
-			s.text(value)
-		}
-		s.text(r.metric.Help)
-		if r.series.Histogram != nil {
-			s.bucketCell(r.series)
-		}
-		s.endRow()
+		s.row(&rows[i], columns, last != "")
 	}
+}
+
+// row writes one line; columns are those of labels.
+func (s *sheet) row(r *row, columns []string, hasLast bool) {
+	known, unit := exportedType(r.metric.Type), r.metric.Unit
+	if !known {
+		unit = r.metric.ShownUnit()
+	}
+	s.texts(r.endpoint, r.metric.Type.String(), r.metric.Name, unit)
+	last := s.stats(r.series)
+	for _, c := range columns {
+		value, _ := r.series.Labels.Get(c)
+		if known && isInfo(r.metric) {
+			value = ""
+		}
+		s.text(value)
+	}
+	s.text(r.metric.Help)
+	if hasLast {
+		s.text(last)
+	}
+	s.endRow()
+}
+
+// compareRows orders the rows of a section as AIPerf does.
+func compareRows(a, b row) int {
+	return cmp.Or(cmp.Compare(a.fill, b.fill), cmp.Compare(a.metric.Name, b.metric.Name),
+		cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.labels, b.labels))
 }
 
 func (r *row) arrange(columns []string) {
@@ -166,55 +197,86 @@ func (r *row) arrange(columns []string) {
 	r.fill, r.labels = string(fill), summary.PythonLabels(r.series.Labels)
 }
 
-func (s *sheet) stats(series *summary.Series) {
+// stats writes the statistics of a series and returns its last cell.
+func (s *sheet) stats(x *summary.Series) (last string) {
 	switch {
-	case series.Counter != nil:
-		c := series.Counter
+	case x.Counter != nil:
+		c, r := x.Counter, normalize.Spread{Avg: math.NaN(), Min: math.NaN(), Max: math.NaN(), Std: math.NaN()}
+		if c.SliceRates != nil {
+			r = *c.SliceRates
+		}
 		s.total(c)
-		s.number(c.Rate)
-		if r := c.SliceRates; r != nil {
-			s.numbers(r.Avg, r.Min, r.Max, r.Std)
-		} else {
-			s.texts("", "", "", "")
-		}
-	case series.Gauge != nil:
-		g := series.Gauge
+		s.numbers(c.Rate, r.Avg, r.Min, r.Max, r.Std)
+	case x.Gauge != nil:
+		g := x.Gauge
 		s.numbers(g.Avg, g.Min, g.Max, g.Std)
-		for _, at := range s.nine {
-			if at >= 0 && at < len(g.Quantiles) {
-				s.number(g.Quantiles[at])
-			} else {
-				s.text("")
-			}
-		}
+		s.nineCells(len(g.Quantiles), func(i int) float64 { return g.Quantiles[i] })
+	case x.Summary != nil:
+		return s.summaryCells(x.Summary)
+	case x.State != nil:
+		s.number(x.State.Share)
+		s.texts(strconv.FormatBool(x.State.Last), strconv.Itoa(x.State.Changes))
+	case x.GaugeHistogram != nil:
+		h := x.GaugeHistogram
+		s.text(strconv.FormatInt(h.Count, 10))
+		s.numberIf(!h.NoSum, h.Sum)
+		s.numberIf(!h.NoSum && h.Count != 0, h.Avg)
+		s.nineCells(len(h.Quantiles), func(i int) float64 { return h.Quantiles[i].Value })
+		return bucketList(h.Buckets)
 	default:
-		s.histogram(series)
+		return s.histogram(x.Histogram)
 	}
+	return ""
 }
 
-func (s *sheet) histogram(series *summary.Series) {
-	h := series.Histogram
-	some := h.Count != 0
-	s.cell()
-	s.buf = strconv.AppendInt(s.buf, h.Count, 10)
-	s.numberIf(some && h.HasRates, h.CountRate)
-	s.numberIf(some && !h.NoSum, h.Sum)
-	s.numberIf(some && h.HasRates && !h.NoSum, h.SumRate)
-	s.numberIf(some && !h.NoSum, h.Avg)
+// nineCells writes AIPerf's percentiles out of n quantiles.
+func (s *sheet) nineCells(n int, quantile func(i int) float64) {
 	for _, at := range s.nine {
-		if some && at >= 0 && at < len(h.Quantiles) {
-			s.number(h.Quantiles[at].Value)
+		if at >= 0 && at < n {
+			s.number(quantile(at))
 		} else {
 			s.text("")
 		}
 	}
 }
 
-// bucketCell writes le=n;le=n.
-func (s *sheet) bucketCell(series *summary.Series) {
-	s.text(bucketList(series.Histogram.Buckets))
+func (s *sheet) histogram(h *normalize.Histogram) (last string) {
+	some, n := h.Count != 0, 0
+	if some {
+		n = len(h.Quantiles)
+	}
+	s.text(strconv.FormatInt(h.Count, 10))
+	s.numberIf(some && h.HasRates, h.CountRate)
+	s.numberIf(some && !h.NoSum, h.Sum)
+	s.numberIf(some && h.HasRates && !h.NoSum, h.SumRate)
+	s.numberIf(some && !h.NoSum, h.Avg)
+	s.nineCells(n, func(i int) float64 { return h.Quantiles[i].Value })
+	return bucketList(h.Buckets)
 }
 
+func (s *sheet) summaryCells(x *normalize.Summary) (last string) {
+	if s.text(""); x.Defined && !x.NoCount {
+		s.buf = strconv.AppendInt(s.buf, x.Count, 10)
+	}
+	s.numberIf(x.HasRates, x.CountRate)
+	s.numberIf(x.Defined && !x.NoSum, x.Sum)
+	s.numberIf(x.HasRates && !x.NoSum, x.SumRate)
+	s.numberIf(x.Count != 0 && !x.NoSum, x.Avg)
+	var b []byte
+	for i := range x.Quantiles {
+		q := &x.Quantiles[i]
+		if i > 0 {
+			b = append(b, ';')
+		}
+		b = append(append(b, quantileText(q)...), '=')
+		if isFinite(q.Value) {
+			b = appendFloat(b, q.Value)
+		}
+	}
+	return string(b)
+}
+
+// bucketList is le=n;le=n.
 func bucketList(buckets []normalize.Bucket) string {
 	var b []byte
 	for i := range buckets {
