@@ -18,10 +18,13 @@ func twins() *fakeRun {
 	f := newFake("http://a", "http://b", "http://odd")
 	for i := range 5 {
 		f.scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE g gauge\ng 1\n# TYPE h histogram\n"+
-			"h_bucket{m=\"x\",le=\"1\"} %[1]d\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} %[1]d\n", i, 0.5*float64(i)))
+			"h_bucket{m=\"x\",le=\"1\"} %[1]d\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} "+
+			"%[1]d\n", i, 0.5*float64(i)))
 		f.scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE h histogram\n"+
-			"h_bucket{m=\"x\",le=\"1\"} 0\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} %[1]d\n", i, 1.5*float64(i)))
-		f.scrape(2, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{m=\"y\",le=\"2\"} %d\nh_bucket{m=\"y\",le=\"+Inf\"} %[1]d\nh_sum{m=\"y\"} %[1]d\nh_count{m=\"y\"} %[1]d\n", i))
+			"h_bucket{m=\"x\",le=\"1\"} 0\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} "+
+			"%[1]d\n", i, 1.5*float64(i)))
+		f.scrape(2, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{m=\"y\",le=\"2\"} %d\nh_bucket{m=\"y\","+
+			"le=\"+Inf\"} %[1]d\nh_sum{m=\"y\"} %[1]d\nh_count{m=\"y\"} %[1]d\n", i))
 	}
 	return f
 }
@@ -45,13 +48,18 @@ func TestAggregates(t *testing.T) {
 			t.Errorf("by %q: %s", by, diff)
 		}
 	}
-	check([]string{}, `{"by":[],"groups":[{"metric":"c","rate":2,"series":2,"total":8,"type":"counter"},`+
-		`{"metric":"h","refused":"merge histogram 2 of 3: bucket bounds differ, and none is common","series":3,"type":"histogram"}]}`)
-	check([]string{"m", "zone"}, `{"by":["m","zone"],"groups":[{"labels":{"m":"x"},"metric":"c","rate":2,"series":2,"total":8,"type":"counter"},`+
+	check([]string{}, `{"by":[],"groups":[{"metric":"c","rate":2,"series":2,`+
+		`"total":8,"type":"counter"},`+
+		`{"metric":"h","refused":"merge histogram 2 of 3: bucket bounds differ, and none is common",`+
+		`"series":3,"type":"histogram"}]}`)
+	check([]string{"m", "zone"}, `{"by":["m","zone"],"groups":[{"labels":{"m":"x"},"metric":"c","rate":2,"series":2,`+
+		`"total":8,"type":"counter"},`+
 		`{"avg":1,"buckets":{"+Inf":8,"1":4},"count":8,"count_rate":2,"labels":{"m":"x"},"metric":"h",`+
-		`"percentiles":{"p99.9":{"flags":["overflow","few"],"high":1.5,"low":1.5,"value":1.5}},"series":2,"sum":8,"sum_rate":2,"type":"histogram"},`+
+		`"percentiles":{"p99.9":{"flags":["overflow","few"],"high":1.5,"low":1.5,"value":1.5}},`+
+		`"series":2,"sum":8,"sum_rate":2,"type":"histogram"},`+
 		`{"avg":1,"buckets":{"+Inf":4,"2":4},"count":4,"count_rate":1,"labels":{"m":"y"},"metric":"h",`+
-		`"percentiles":{"p99.9":{"flags":["degenerate","few"],"high":1,"low":1,"value":1}},"series":1,"sum":4,"sum_rate":1,"type":"histogram"}]}`)
+		`"percentiles":{"p99.9":{"flags":["degenerate","few"],"high":1,"low":1,"value":1}},`+
+		`"series":1,"sum":4,"sum_rate":1,"type":"histogram"}]}`)
 }
 
 // roundEstimate rounds away what bounds grant to the rounding of sums.

@@ -139,7 +139,8 @@ func (t *tape) slot(g *metric.DictDelta, p point) uint32 {
 		text = strconv.FormatFloat(p.bound, 'g', -1, 64)
 	}
 	id := uint32(len(t.dict.Slots) + len(g.Slots))
-	g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: p.role, Bound: p.bound, Text: text, Integer: p.integer})
+	g.Slots = append(g.Slots, metric.SampleID{Series: series, Role: p.role, Bound: p.bound, Text: text,
+		Integer: p.integer})
 	t.ids[p] = id
 	return id
 }
@@ -163,8 +164,10 @@ func (t *tape) Snapshots(ctx context.Context, _ int) iter.Seq2[*metric.Snapshot,
 // runOf is a run over the window in which every series of the tapes has
 // statistics, which the tables do not look at.
 func runOf(startNS, endNS int64, tapes ...*tape) *summary.Run {
-	r := &summary.Run{ID: "0a1b", Version: "1.2.3", Window: summary.Window{Phase: metric.PhaseProfiling, StartNS: startNS, EndNS: endNS},
-		Phases: []summary.Phase{{Name: metric.PhaseWarmup, EndNS: startNS}, {Name: metric.PhaseProfiling, StartNS: startNS, EndNS: endNS}}}
+	r := &summary.Run{ID: "0a1b", Version: "1.2.3", Window: summary.Window{Phase: metric.PhaseProfiling,
+		StartNS: startNS, EndNS: endNS},
+		Phases: []summary.Phase{{Name: metric.PhaseWarmup, EndNS: startNS}, {Name: metric.PhaseProfiling, StartNS: startNS,
+			EndNS: endNS}}}
 	for endpoint, t := range tapes {
 		e := summary.Endpoint{Target: t.target, StartNS: startNS, EndNS: endNS}
 		for i := range t.polls {
@@ -195,5 +198,6 @@ func addSeries(r *summary.Run, endpoint, index int, f *metric.Family, labels met
 			return
 		}
 	}
-	r.Metrics = append(r.Metrics, summary.Metric{Name: f.Name, Type: f.Type, Help: f.Help, Unit: "seconds", Series: []summary.Series{s}})
+	r.Metrics = append(r.Metrics, summary.Metric{Name: f.Name, Type: f.Type, Help: f.Help, Unit: "seconds",
+		Series: []summary.Series{s}})
 }

@@ -52,7 +52,8 @@ type row struct {
 
 func (s *sheet) write() {
 	id := cmp.Or(s.run.ID, "None")
-	for _, line := range []string{"AIPerf Server Metrics Export (CSV)", "aiperf_version: " + toolVersion(s.run), "schema_version: 1.0",
+	for _, line := range []string{"AIPerf Server Metrics Export (CSV)", "aiperf_version: " + toolVersion(s.run),
+		"schema_version: 1.0",
 		"benchmark_id: " + id, "Note: Same benchmark_id and version appear in JSON and Parquet exports"} {
 		s.buf = append(s.buf, "# "...)
 		s.buf = append(append(s.buf, oneLine(line)...), '\n')
@@ -84,7 +85,7 @@ func (s *sheet) write() {
 	}
 }
 
-// isInfo says that the labels of a metric describe its endpoint and are no
+// isInfo reports whether the labels of a metric describe its endpoint and are no
 // columns. A gauge of this kind has its own section; what AIPerf does with those
 // of other types, a row without labels, is done here too.
 func isInfo(m *summary.Metric) bool { return strings.HasSuffix(m.Name, "_info") }

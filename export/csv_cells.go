@@ -60,7 +60,7 @@ func (s *sheet) text(v string) {
 	s.buf = append(append(s.buf, v...), '"')
 }
 
-// computes says that a spreadsheet would take a text for a formula, or for one
+// computes reports whether a spreadsheet would take a text for a formula, or for one
 // that was marked as text before. A number is none: -1 and +Inf stay as they are.
 func computes(v string) bool {
 	if v == "" {

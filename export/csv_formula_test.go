@@ -70,7 +70,7 @@ func TestFormulas(t *testing.T) {
 
 func TestFormulasComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.SampledFrom([]rune("=+-@'ab1. \t,\"\n"))).Filter(func(s string) bool { return s != "" }).Draw(t, "text")
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("=+-@'ab1. \t,\"\n")), 1, -1, -1).Draw(t, "text")
 		got := csvCells(t, export.Options{}, text)
 		if len(got) != 1 || strings.TrimPrefix(got[0], "'") != text {
 			t.Fatalf("%q became %q", text, got)

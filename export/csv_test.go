@@ -109,8 +109,11 @@ func TestInfoSection(t *testing.T) {
 	f := newFake("http://b/metrics", "https://a:9/x/metrics?y=1")
 	for i := range f.targets {
 		for n := range 2 {
-			f.scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\n# TYPE a_info gauge\na_info{b=\"2\"} 1\n"+
-				"# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\nh_bucket{q=\"1\",le=\"2\"} 0\nh_count{q=\"1\"} 0\n# TYPE u unknown\nu 1\n# TYPE c_info counter\nc_info{k=\"2\"} 1\nc_info{w=\"3\"} 1\n# TYPE d counter\nd{k=\"9\"} 1\n")
+			f.scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\n# TYPE "+
+				"a_info gauge\na_info{b=\"2\"} 1\n"+
+				"# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\nh_bucket{q=\"1\","+
+				"le=\"2\"} 0\nh_count{q=\"1\"} 0\n# TYPE u unknown\nu 1\n# TYPE c_info counter\nc_info{k=\"2\"} 1\n"+
+				"c_info{w=\"3\"} 1\n# TYPE d counter\nd{k=\"9\"} 1\n")
 		}
 	}
 	r, _ := runOfFake(t, f, summary.Options{})
@@ -138,7 +141,8 @@ func TestInfoSection(t *testing.T) {
 	for _, row := range sections[1] {
 		counters = append(counters, strings.Join(append(row[2:3:3], row[10:]...), " "))
 	}
-	if want := []string{"Metric k Description", "c_info  ", "c_info  ", "c_info  ", "c_info  ", "d 9 ", "d 9 "}; !slices.Equal(counters, want) {
+	if want := []string{"Metric k Description", "c_info  ", "c_info  ", "c_info  ", "c_info  ", "d 9 ",
+		"d 9 "}; !slices.Equal(counters, want) {
 		t.Errorf("counters %q, want %q", counters, want)
 	}
 }
@@ -191,7 +195,8 @@ func TestCSVCells(t *testing.T) {
 	f := newFake("u")
 	f.meta.ID = "a\nb"
 	for i := range 3 {
-		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Two\\nlines\n# TYPE c counter\nc %d\n# TYPE h histogram\nh_bucket{le=\"1\"} 0\nh_count 0\n", i))
+		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Two\\nlines\n# TYPE c counter\nc %d\n# TYPE h histogram\n"+
+			"h_bucket{le=\"1\"} 0\nh_count 0\n", i))
 	}
 	for _, p := range f.targets[0].polls {
 		for i := range p.DictDelta.Families {
@@ -200,7 +205,8 @@ func TestCSVCells(t *testing.T) {
 	}
 	r, _ := runOfFake(t, f, summary.Options{Quantiles: []float64{0.5}, Slice: time.Minute})
 	doc := string(csvOf(t, r))
-	for _, want := range []string{"# benchmark_id: a b\n", "u,counter,c,,2.0000,1.0000,,,,,\"Two\nlines\"\r\n", "u,histogram,h,,0,,,,,,,,,,,,,,\"Two\nlines\",1=0\r\n"} {
+	for _, want := range []string{"# benchmark_id: a b\n", "u,counter,c,,2.0000,1.0000,,,,,\"Two\nlines\"\r\n",
+		"u,histogram,h,,0,,,,,,,,,,,,,,\"Two\nlines\",1=0\r\n"} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("%q is missing in:\n%q", want, doc)
 		}

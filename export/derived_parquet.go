@@ -19,34 +19,6 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// The leaves of the file of derived quantities.
-const (
-	derivedURL = iota
-	derivedEndpoint
-	derivedPack
-	derivedMetric
-	derivedUnit
-	derivedLabelKey
-	derivedLabelValue
-	derivedSpan
-	derivedStart
-	derivedEnd
-	derivedComplete
-	derivedStatus
-	derivedNumber
-	derivedShown
-	derivedNumerator
-	derivedDenominator
-	derivedFamilies
-	derivedFlags
-	derivedLevel
-	derivedStat
-	derivedLow
-	derivedHigh
-	derivedSeries
-	derivedCanonical
-)
-
 // derivedSchema gives the columns their names and order. Rows are written as
 // values, as a Go map has no order.
 type derivedSchema struct {
@@ -75,24 +47,6 @@ type derivedSchema struct {
 	Canonical   string            `parquet:"canonical,optional,dict"`
 }
 
-// someValue makes v a present value of an optional column.
-func someValue(column int, v parquet.Value) parquet.Value { return v.Level(0, 1, column) }
-
-// noValue is the null of an optional column.
-func noValue(column int) parquet.Value { return parquet.Value{}.Level(0, 0, column) }
-
-func textValue(s string) parquet.Value {
-	return parquet.ByteArrayValue([]byte(parquetwriter.ValidText(s)))
-}
-
-// optionalText is null when s is empty.
-func optionalText(column int, s string) parquet.Value {
-	if s == "" {
-		return noValue(column)
-	}
-	return someValue(column, textValue(s))
-}
-
 // The levels of a row: what it is of.
 const (
 	levelEndpoint  = "endpoint"  // a derived quantity of one endpoint
@@ -111,12 +65,13 @@ const (
 //	start_ns, end_ns         INT64   since 1970
 //	complete                 BOOLEAN false for a slice that the window cuts short
 //	status                   STRING  ok, reset_corrected, zero_denominator, missing, ...
-//	value                    DOUBLE  null where the status says that there is none
+//	value                    DOUBLE  null where there is none by the status
 //	shown                    DOUBLE  value, or the nearest that makes sense
 //	numerator, denominator   DOUBLE  null for what is no quotient
 //	families, flags          STRING  words with spaces between
 //	level                    STRING  endpoint, fleet, group, aggregate or latency; only the first has an endpoint
-//	stat                     STRING  of an aggregate or latency: total, rate, count, sum, avg, time_avg, min, max, skew, p50, ...
+//	stat                     STRING  of an aggregate or latency: total, rate, count, sum, avg, time_avg, min, max,
+//	                                 skew, p50, ...
 //	low, high                DOUBLE  what a percentile provably lies between
 //	series                   INT64   that were taken together
 //	canonical                STRING  the name of the quantity across engines
@@ -208,7 +163,8 @@ func derivedRows(q *summary.Derived, row derivedRow, r *summary.Run, write func(
 		}
 		write(&row)
 	}
-	window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Numerator: q.Numerator, Denominator: q.Denominator}
+	window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Numerator: q.Numerator,
+		Denominator: q.Denominator}
 	window.StartNS, window.EndNS = r.Window.StartNS, r.Window.EndNS
 	if row.endpoint != nil {
 		window.StartNS, window.EndNS = row.endpoint.StartNS, row.endpoint.EndNS
@@ -277,46 +233,72 @@ func addDistribution(add func(string, float64), count int64, sum, rate float64, 
 
 // append appends the values of a row in the order of the leaves.
 func (d *derivedRow) append(row parquet.Row) parquet.Row {
-	number := func(column int, v float64) parquet.Value {
-		if !isFinite(v) {
-			return noValue(column)
-		}
-		return someValue(column, parquet.DoubleValue(v))
+	l := leaves{row: row}
+	if e := d.endpoint; e != nil {
+		l.texts(e.URL, e.Name)
+	} else {
+		l.texts("", "")
 	}
-	url, name := "", ""
-	if d.endpoint != nil {
-		url, name = d.endpoint.URL, d.endpoint.Name
-	}
-	row = append(row, optionalText(derivedURL, url), optionalText(derivedEndpoint, name), optionalText(derivedPack, d.pack),
-		optionalText(derivedMetric, d.name), optionalText(derivedUnit, d.unit))
-	row = appendLabels(row, d.labels)
-	series := noValue(derivedSeries)
-	if d.series > 0 {
-		series = someValue(derivedSeries, parquet.Int64Value(int64(d.series)))
-	}
-	return append(row, optionalText(derivedSpan, d.span),
-		someValue(derivedStart, parquet.Int64Value(d.slice.StartNS)), someValue(derivedEnd, parquet.Int64Value(d.slice.EndNS)),
-		someValue(derivedComplete, parquet.BooleanValue(!d.slice.Partial)), optionalText(derivedStatus, d.status),
-		number(derivedNumber, d.value), number(derivedShown, d.shown), number(derivedNumerator, d.numerator), number(derivedDenominator, d.denominator),
-		optionalText(derivedFamilies, d.families), optionalText(derivedFlags, d.flags), optionalText(derivedLevel, d.level), optionalText(derivedStat, d.stat),
-		number(derivedLow, d.low), number(derivedHigh, d.high), series, optionalText(derivedCanonical, d.canonical))
+	l.texts(d.pack, d.name, d.unit)
+	l.labels(d.labels)
+	l.texts(d.span)
+	l.add(parquet.Int64Value(d.slice.StartNS), true)
+	l.add(parquet.Int64Value(d.slice.EndNS), true)
+	l.add(parquet.BooleanValue(!d.slice.Partial), true)
+	l.texts(d.status)
+	l.numbers(d.value, d.shown, d.numerator, d.denominator)
+	l.texts(d.families, d.flags, d.level, d.stat)
+	l.numbers(d.low, d.high)
+	l.add(parquet.Int64Value(int64(d.series)), d.series > 0)
+	l.texts(d.canonical)
+	return l.row
 }
 
-// appendLabels appends the map: all its keys, then all its values, as rows hold
-// the leaves of a column one after the other.
-func appendLabels(row parquet.Row, labels metric.Labels) parquet.Row {
-	if labels.Len() == 0 {
-		return append(row, noValue(derivedLabelKey), noValue(derivedLabelValue))
+// leaves appends the values of a row, column by column.
+type leaves struct {
+	row    parquet.Row
+	column int
+}
+
+// add appends a value of an optional column, a null if it is not there.
+func (l *leaves) add(v parquet.Value, there bool) {
+	if there {
+		l.row = append(l.row, v.Level(0, 1, l.column))
+	} else {
+		l.row = append(l.row, parquet.Value{}.Level(0, 0, l.column))
 	}
-	n := 0
-	for name := range labels.All() {
-		row = append(row, textValue(name).Level(min(1, n), 1, derivedLabelKey))
-		n++
+	l.column++
+}
+
+func (l *leaves) texts(texts ...string) {
+	for _, s := range texts {
+		l.add(textValue(s), s != "")
 	}
-	n = 0
-	for _, value := range labels.All() {
-		row = append(row, textValue(value).Level(min(1, n), 1, derivedLabelValue))
-		n++
+}
+
+func (l *leaves) numbers(numbers ...float64) {
+	for _, v := range numbers {
+		l.add(parquet.DoubleValue(v), isFinite(v))
 	}
-	return row
+}
+
+func textValue(s string) parquet.Value {
+	return parquet.ByteArrayValue([]byte(parquetwriter.ValidText(s)))
+}
+
+// labels appends the map: all its keys, then all its values, as rows hold the
+// leaves of a column one after the other.
+func (l *leaves) labels(set metric.Labels) {
+	var keys, values parquet.Row
+	for name, value := range set.All() {
+		level := min(1, len(keys))
+		keys = append(keys, textValue(name).Level(level, 1, l.column))
+		values = append(values, textValue(value).Level(level, 1, l.column+1))
+	}
+	if len(keys) == 0 {
+		keys = parquet.Row{parquet.Value{}.Level(0, 0, l.column)}
+		values = parquet.Row{parquet.Value{}.Level(0, 0, l.column+1)}
+	}
+	l.row = append(append(l.row, keys...), values...)
+	l.column += 2
 }

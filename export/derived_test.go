@@ -25,11 +25,14 @@ func derivedRun() *summary.Run {
 	r := oneCounter(1)
 	labels := metric.LabelsFromMap(map[string]string{"version": "1", "model": "a\xffb"})
 	d := func(name string, status catalog.Status, value, shown float64) summary.Derived {
-		return summary.Derived{Derived: catalog.Derived{Pack: "p", Name: name, Unit: "seconds", Labels: labels, Status: status, Value: value, Shown: shown, Families: []string{"f", "g"}}}
+		return summary.Derived{Derived: catalog.Derived{Pack: "p", Name: name, Unit: "seconds", Labels: labels,
+			Status: status, Value: value, Shown: shown, Families: []string{"f", "g"}}}
 	}
-	r.Derived = []summary.Derived{d("mean", catalog.ResetCorrected, 0.5, 0.5), d("overhead", catalog.OK, -1, 0), d("nothing", catalog.ZeroDenominator, 0, 0)}
+	r.Derived = []summary.Derived{d("mean", catalog.ResetCorrected, 0.5, 0.5), d("overhead", catalog.OK, -1, 0),
+		d("nothing", catalog.ZeroDenominator, 0, 0)}
 	r.Derived[0].HasParts, r.Derived[0].Numerator, r.Derived[0].Denominator = true, 1, 2
-	r.Derived[0].Slices = []summary.DerivedSlice{{Slice: normalize.Slice{StartNS: 5, EndNS: 7, Partial: true}, Status: catalog.Missing}}
+	r.Derived[0].Slices = []summary.DerivedSlice{{Slice: normalize.Slice{StartNS: 5, EndNS: 7, Partial: true},
+		Status: catalog.Missing}}
 	r.Derived[1].Flags = []string{"negative"}
 	return r
 }
@@ -51,10 +54,12 @@ func TestDerivedJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := doc.Scrapestat.Derived
-	if len(got) != 3 || got[0].Status != "reset_corrected" || *got[0].Value != 0.5 || got[0].Shown != nil || *got[0].Numerator != 1 || got[0].Labels["version"] != "1" {
+	if len(got) != 3 || got[0].Status != "reset_corrected" || *got[0].Value != 0.5 || got[0].Shown != nil ||
+		*got[0].Numerator != 1 || got[0].Labels["version"] != "1" {
 		t.Fatalf("got %+v", got)
 	}
-	if s := got[0].Timeslices; len(s) != 1 || s[0]["status"] != "missing" || s[0]["value"] != nil || s[0]["is_complete"] != false {
+	if s := got[0].Timeslices; len(s) != 1 || s[0]["status"] != "missing" || s[0]["value"] != nil ||
+		s[0]["is_complete"] != false {
 		t.Errorf("slices %v", s)
 	}
 	if *got[1].Value != -1 || *got[1].Shown != 0 || len(got[1].Flags) != 1 {
@@ -97,10 +102,12 @@ func TestDerivedParquet(t *testing.T) {
 	if len(rows) != 4 {
 		t.Fatalf("%d rows", len(rows))
 	}
-	if r := rows[0]; r.Name != "mean" || r.Span != "window" || *r.Value != 0.5 || *r.Numerator != 1 || r.Labels["model"] != "a\ufffdb" || r.Labels["version"] != "1" || r.Families != "f g" {
+	if r := rows[0]; r.Name != "mean" || r.Span != "window" || *r.Value != 0.5 || *r.Numerator != 1 ||
+		r.Labels["model"] != "a\ufffdb" || r.Labels["version"] != "1" || r.Families != "f g" {
 		t.Errorf("row 0: %+v", r)
 	}
-	if r := rows[1]; r.Span != "slice" || *r.Start != 5 || *r.Complete || r.Status != "missing" || r.Value != nil || r.Numerator != nil {
+	if r := rows[1]; r.Span != "slice" || *r.Start != 5 || *r.Complete || r.Status != "missing" || r.Value != nil ||
+		r.Numerator != nil {
 		t.Errorf("row 1: %+v", r)
 	}
 	if r := rows[2]; *r.Value != -1 || *r.Shown != 0 || r.Flags != "negative" || r.Numerator != nil {
@@ -142,11 +149,15 @@ func togetherRun(t *testing.T) *summary.Run {
 	q := r.Derived[0]
 	q.Endpoint, q.Canonical, q.Category, q.Headline = -1, "output_tok_s", catalog.Throughput, true
 	role := metric.LabelsFromMap(map[string]string{"role": "decode"})
-	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1}, Derived: []summary.Derived{q}}, {Labels: role, Endpoints: []int{1}, Derived: []summary.Derived{q}}}
+	r.Combined = []summary.FleetResult{{Endpoints: []int{0, 1}, Derived: []summary.Derived{q}},
+		{Labels: role, Endpoints: []int{1}, Derived: []summary.Derived{q}}}
 	r.Options.By, r.Options.Quantiles = []string{"role"}, []float64{0.5}
-	h := &normalize.Histogram{Count: 4, Sum: 2, Avg: 0.5, CountRate: 1, HasRates: true, Quantiles: []histest.Estimate{{Value: 0.4, Low: 0.25, High: math.NaN(), Flags: histest.Few}}}
-	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Series: 2, Histogram: h, LeftOut: 3}}}
-	r.Aggregates = []summary.Aggregate{{Labels: role, Series: 2, Gauge: &summary.GaugeAggregate{Rule: "sum", TimeAvg: 3, Min: 1, Max: 5}, Skew: &summary.Skew{Replicas: 2, Ratio: 1.5}},
+	h := &normalize.Histogram{Count: 4, Sum: 2, Avg: 0.5, CountRate: 1, HasRates: true,
+		Quantiles: []histest.Estimate{{Value: 0.4, Low: 0.25, High: math.NaN(), Flags: histest.Few}}}
+	r.Latencies = []summary.Latency{{ID: "ttft_s", Engine: "vllm", Aggregate: summary.Aggregate{Series: 2, Histogram: h,
+		LeftOut: 3}}}
+	r.Aggregates = []summary.Aggregate{{Labels: role, Series: 2, Gauge: &summary.GaugeAggregate{Rule: "sum", TimeAvg: 3,
+		Min: 1, Max: 5}, Skew: &summary.Skew{Replicas: 2, Ratio: 1.5}},
 		{Series: 2, Refused: "no"}}
 	return r
 }
@@ -203,9 +214,11 @@ func TestTogetherParquet(t *testing.T) {
 	}
 	want := []string{"fleet  window reset_corrected 0.5 output_tok_s", "fleet  slice missing output_tok_s",
 		"group decode window reset_corrected 0.5 output_tok_s", "group decode slice missing output_tok_s",
-		"latency  window ok count 4 of 2 ttft_s", "latency  window ok rate 1 of 2 ttft_s", "latency  window ok sum 2 of 2 ttft_s", "latency  window ok avg 0.5 of 2 ttft_s",
+		"latency  window ok count 4 of 2 ttft_s", "latency  window ok rate 1 of 2 ttft_s",
+		"latency  window ok sum 2 of 2 ttft_s", "latency  window ok avg 0.5 of 2 ttft_s",
 		"latency  window ok p50 0.4 from 0.25 of 2 ttft_s",
-		"aggregate decode window ok time_avg 3 of 2", "aggregate decode window ok min 1 of 2", "aggregate decode window ok max 5 of 2", "aggregate decode window ok skew 1.5 of 2",
+		"aggregate decode window ok time_avg 3 of 2", "aggregate decode window ok min 1 of 2",
+		"aggregate decode window ok max 5 of 2", "aggregate decode window ok skew 1.5 of 2",
 		"aggregate  window missing of 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -231,13 +244,16 @@ func TestTogetherJSON(t *testing.T) {
 	if len(s.Fleet) != 2 || len(s.Fleet[0].Endpoints) != 2 || s.Fleet[1].Labels["role"] != "decode" {
 		t.Fatalf("fleet %+v", s.Fleet)
 	}
-	if d := s.Fleet[0].Derived[0]; d["endpoint"] != nil || d["canonical"] != "output_tok_s" || d["question"] != "throughput" || d["headline"] != true || d["value"] != 0.5 {
+	if d := s.Fleet[0].Derived[0]; d["endpoint"] != nil || d["canonical"] != "output_tok_s" ||
+		d["question"] != "throughput" || d["headline"] != true || d["value"] != 0.5 {
 		t.Errorf("derived of the fleet: %v", d)
 	}
-	if l := s.Latencies; len(l) != 1 || l[0]["canonical"] != "ttft_s" || l[0]["engine"] != "vllm" || l[0]["count"] != 4.0 || l[0]["left_out"] != 3.0 {
+	if l := s.Latencies; len(l) != 1 || l[0]["canonical"] != "ttft_s" || l[0]["engine"] != "vllm" ||
+		l[0]["count"] != 4.0 || l[0]["left_out"] != 3.0 {
 		t.Errorf("latencies %v", l)
 	}
-	if g := s.Aggregates.Groups; len(g) != 2 || g[0]["rule"] != "sum" || g[0]["time_avg"] != 3.0 || g[0]["skew"].(map[string]any)["max_over_mean"] != 1.5 || g[1]["refused"] != "no" {
+	if g := s.Aggregates.Groups; len(g) != 2 || g[0]["rule"] != "sum" || g[0]["time_avg"] != 3.0 ||
+		g[0]["skew"].(map[string]any)["max_over_mean"] != 1.5 || g[1]["refused"] != "no" {
 		t.Errorf("aggregates %v", g)
 	}
 }

@@ -39,7 +39,8 @@ type fakeTarget struct {
 func newFake(urls ...string) *fakeRun {
 	f := &fakeRun{meta: rundb.Meta{ID: "run-1", Version: "0.1.0", OriginNS: origin, Interval: time.Second}}
 	for _, u := range urls {
-		f.targets = append(f.targets, &fakeTarget{Target: metric.Target{URL: u, Source: "prometheus"}, slots: map[string]uint32{}})
+		f.targets = append(f.targets, &fakeTarget{Target: metric.Target{URL: u, Source: "prometheus"},
+			slots: map[string]uint32{}})
 	}
 	return f
 }
@@ -57,7 +58,8 @@ func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
 	t := f.targets[target]
 	ns := origin + int64(at*float64(second))
 	s := metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns - 2e6, SentNS: ns - 1e6, FirstByteNS: ns,
-		Duration: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 && body == t.body}
+		Duration: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 &&
+			body == t.body}
 	help := ""
 	now := map[uint32]uint64{}
 	for line := range strings.Lines(body) {
@@ -99,7 +101,8 @@ func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
 func (f *fakeRun) fail(target int, at float64, o metric.Outcome, text string) {
 	t := f.targets[target]
 	ns := origin + int64(at*float64(second))
-	t.polls = append(t.polls, metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns, SentNS: ns, Outcome: o, Err: text})
+	t.polls = append(t.polls, metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns, SentNS: ns,
+		Outcome: o, Err: text})
 }
 
 func (t *fakeTarget) family(g *metric.DictDelta, name, typ, help string) int {
@@ -142,7 +145,8 @@ func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
 	}
 	family := -1
 	for i, f := range t.dict.Families {
-		for role, suffix := range map[metric.Role]string{metric.RoleValue: "", metric.RoleSum: "_sum", metric.RoleCount: "_count",
+		for role, suffix := range map[metric.Role]string{metric.RoleValue: "", metric.RoleSum: "_sum",
+			metric.RoleCount:  "_count",
 			metric.RoleBucket: "_bucket", metric.RoleCreated: "_created"} {
 			if name == f.Name+suffix && (role != metric.RoleValue || f.Type != metric.Histogram) {
 				family, slot.Role = i, role
@@ -157,7 +161,10 @@ func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
 	}
 	one := metric.DictDelta{}
 	labels := metric.NewLabels(pairs...)
-	slot.Series = slices.IndexFunc(t.dict.Series, func(s metric.Series) bool { return s.Family == family && s.Labels == labels })
+	slot.Series = slices.IndexFunc(t.dict.Series, func(s metric.Series) bool {
+		return s.Family == family &&
+			s.Labels == labels
+	})
 	if slot.Series < 0 {
 		slot.Series = len(t.dict.Series)
 		one.Series = []metric.Series{{Family: family, Labels: labels}}

@@ -131,7 +131,8 @@ func jsonNames(t *testing.T) []string {
 }
 
 // namedByRun are objects whose members have names that the run gives.
-var namedByRun = regexp.MustCompile(`(?:^|\.)(?:metrics|endpoint_info|labels|buckets|percentiles|quantiles|server_quantiles|tags|limits|units|outcomes|outcomes_in_window|limits_hit|options)$`)
+var namedByRun = regexp.MustCompile(`(?:^|\.)(?:metrics|endpoint_info|labels|buckets|percentiles|quantiles|` +
+	`server_quantiles|tags|limits|units|outcomes|outcomes_in_window|limits_hit|options)$`)
 
 // pathsOf lists the paths of the values of a document: a.b, a[].b, and a.* where
 // the run names the members.
@@ -221,8 +222,11 @@ func TestFieldsJSON(t *testing.T) {
 func manyKinds() *fakeRun {
 	f := newFake("http://a", "http://b").mark(1, metric.PhaseWarmup).mark(2, metric.PhaseProfiling)
 	for i := range 6 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE s summary\ns{q=\"1\",quantile=\"0.5\"} 1\ns_sum{q=\"1\"} %[1]d\ns_count{q=\"1\"} %[1]d\n# TYPE st stateset\nst{st=\"a\"} %[2]d\n"+
-			"# TYPE in info\nin{v=\"1\"} 1\n# TYPE gh gaugehistogram\ngh_bucket{le=\"1\"} %[1]d\ngh_bucket{le=\"+Inf\"} %[1]d\ngh_sum %[1]d\ngh_count %[1]d\n"+
+		f.scrape(0, float64(i), fmt.Sprintf("# TYPE s summary\ns{q=\"1\",quantile=\"0.5\"} 1\n"+
+			"s_sum{q=\"1\"} %[1]d\ns_count{q=\"1\"} %[1]d\n"+
+			"# TYPE st stateset\nst{st=\"a\"} %[2]d\n"+
+			"# TYPE in info\nin{v=\"1\"} 1\n# TYPE gh gaugehistogram\ngh_bucket{le=\"1\"} %[1]d\ngh_bucket{le=\"+Inf\"} %[1]d\n"+
+			"gh_sum %[1]d\ngh_count %[1]d\n"+
 			"# TYPE two counter\ntwo %[1]d\n", i, i%2))
 		f.scrape(1, float64(i), fmt.Sprintf("# TYPE two gauge\ntwo %d\n", i))
 	}
@@ -295,9 +299,15 @@ func TestFieldsParquet(t *testing.T) {
 		}
 		sameFields(t, section, documentedFields(t, section), columns)
 	}
-	check("### Layout aiperf", []string{"engine", "model", "phase", "block", "dtype"}, func(b *bytes.Buffer) error { return export.Parquet(t.Context(), b, golden, recs, inUTC) })
-	check("### Layout tidy", nil, func(b *bytes.Buffer) error { return export.TidyParquet(t.Context(), b, golden, recs, inUTC) })
-	check("### derived.parquet", nil, func(b *bytes.Buffer) error { return export.DerivedParquet(b, togetherRun(t), inUTC) })
+	check("### Layout aiperf", []string{"engine", "model", "phase", "block", "dtype"}, func(b *bytes.Buffer) error {
+		return export.Parquet(t.Context(), b, golden, recs, inUTC)
+	})
+	check("### Layout tidy", nil, func(b *bytes.Buffer) error {
+		return export.TidyParquet(t.Context(), b, golden, recs, inUTC)
+	})
+	check("### derived.parquet", nil, func(b *bytes.Buffer) error {
+		return export.DerivedParquet(b, togetherRun(t), inUTC)
+	})
 }
 
 // TestFieldsManifest holds the page against the type that is written.

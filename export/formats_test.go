@@ -16,7 +16,8 @@ import (
 // TestOneHomeOfFormats is the trial of a new format on paper: it needs a file and
 // a line of the registry, as no other file enumerates the formats or their files.
 func TestOneHomeOfFormats(t *testing.T) {
-	jsonl, parquet := regexp.MustCompile(`"(server_metrics_\w+\.)?jsonl"`), regexp.MustCompile(`"(server_metrics_\w+\.)?parquet"`)
+	jsonl, parquet := regexp.MustCompile(`"(server_metrics_\w+\.)?jsonl"`),
+		regexp.MustCompile(`"(server_metrics_\w+\.)?parquet"`)
 	var enumerate []string
 	root := os.DirFS("..")
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {

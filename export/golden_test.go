@@ -56,7 +56,8 @@ func golden() *fakeRun {
 
 func goldenBody(requests, running, under1, count, sum float64) string {
 	text := func(v float64) string { b, _ := json.Marshal(v); return string(b) }
-	return strings.NewReplacer("REQ", text(requests), "RUN", text(running), "LOW", text(under1), "CNT", text(count), "SUM", text(sum)).Replace(
+	return strings.NewReplacer("REQ", text(requests), "RUN", text(running), "LOW", text(under1), "CNT", text(count),
+		"SUM", text(sum)).Replace(
 		`# HELP requests Number of requests, "all".
 # TYPE requests counter
 requests{engine="0",model="it's"} REQ

@@ -57,7 +57,8 @@ func pickNine(quantiles []float64) (at [9]int) {
 
 func (d *document) export() *jsonExport {
 	schema, r := cmp.Or(d.o.AIPerfSchema, Schema11), d.run
-	x := &jsonExport{Schema: schema, Tool: toolVersion(r), ID: r.ID, Summary: d.summary(), Metrics: d.metrics(r.Metrics), Extras: d.extras()}
+	x := &jsonExport{Schema: schema, Tool: toolVersion(r), ID: r.ID, Summary: d.summary(), Metrics: d.metrics(r.Metrics),
+		Extras: d.extras()}
 	if schema == Schema11 {
 		x.Phase, x.Warmup = metric.PhaseProfiling, d.metrics(r.Warmup).orNone()
 		x.Summary.Phases = &jsonPhases{Profiling: period(r.Window.StartNS, r.Window.PhaseEndNS)}
@@ -94,7 +95,10 @@ func delivered(r *summary.Run) []*summary.Endpoint {
 			out = append(out, e)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *summary.Endpoint) int { return cmp.Compare(a.Fetches.FirstNS, b.Fetches.FirstNS) })
+	slices.SortStableFunc(out, func(a, b *summary.Endpoint) int {
+		return cmp.Compare(a.Fetches.FirstNS,
+			b.Fetches.FirstNS)
+	})
 	return out
 }
 

@@ -19,15 +19,22 @@ const extrasVersion = 1
 // extras is what AIPerf has no place for.
 func (d *document) extras() *jsonExtras {
 	r := d.run
-	x := &jsonExtras{Schema: extrasVersion, Version: r.Version, RunID: r.ID, Tags: r.Tags, Command: r.Command, Host: r.Host, OriginNS: r.OriginNS,
-		Window: windowOf(&r.Window), WarmupWindow: windowOf(r.WarmupWindow), Limits: r.Limits, Warnings: warnings(r.Warnings), Units: map[string]string{},
+	x := &jsonExtras{Schema: extrasVersion, Version: r.Version, RunID: r.ID, Tags: r.Tags, Command: r.Command,
+		Host: r.Host, OriginNS: r.OriginNS,
+		Window: windowOf(&r.Window), WarmupWindow: windowOf(r.WarmupWindow), Limits: r.Limits,
+		Warnings: warnings(r.Warnings), Units: map[string]string{},
 		Phases: listOf(r.Phases, func(p *summary.Phase) jsonPeriod {
 			return jsonPeriod{Name: p.Name, StartNS: p.StartNS, EndNS: p.EndNS}
 		}),
-		Options:   &jsonOptions{Resets: "adjust", Estimator: r.Options.Estimator, SliceNS: int64(r.Options.Slice), Quantiles: r.Options.Quantiles},
+		Options: &jsonOptions{Resets: "adjust", Estimator: r.Options.Estimator, SliceNS: int64(r.Options.Slice),
+			Quantiles: r.Options.Quantiles},
 		Endpoints: listOf(r.Endpoints, endpoint), Series: d.notes, Derived: quantities(r.Derived).orNone(),
-		Latencies: listOf(r.Latencies, func(l *summary.Latency) jsonLatency { return jsonLatency{l.ID, l.Engine, d.aggregate(&l.Aggregate)} }).orNone(),
-		Others:    d.others(r.Metrics), OthersWarmup: d.others(r.Warmup), Conflicts: d.conflicts(r.Metrics), ConflictsWarmup: d.conflicts(r.Warmup)}
+		Latencies: listOf(r.Latencies, func(l *summary.Latency) jsonLatency {
+			return jsonLatency{l.ID, l.Engine,
+				d.aggregate(&l.Aggregate)}
+		}).orNone(),
+		Others: d.others(r.Metrics), OthersWarmup: d.others(r.Warmup), Conflicts: d.conflicts(r.Metrics),
+		ConflictsWarmup: d.conflicts(r.Warmup)}
 	if r.Options.Resets == normalize.ResetClamp {
 		x.Options.Resets = "clamp"
 	}
@@ -65,12 +72,16 @@ func warnings(from []metric.Warning) list[jsonWarning] {
 
 func endpoint(e *summary.Endpoint) jsonEndpoint {
 	l := &e.Ledger
-	x := jsonEndpoint{URL: e.URL, Name: e.Name, Source: e.Source, Labels: labels{e.Labels}, Lives: listOf(e.Lives, life).orNone(),
+	x := jsonEndpoint{URL: e.URL, Name: e.Name, Source: e.Source, Labels: labels{e.Labels},
+		Lives:  listOf(e.Lives, life).orNone(),
 		Window: jsonPeriod{StartNS: e.StartNS, EndNS: e.EndNS}, Scheduled: l.Scheduled, OK: l.Outcomes[metric.OK],
-		Outcomes: outcomes(&l.Outcomes), InWindow: outcomes(&l.InWindow), FirstError: pollError(&l.FirstError), LastError: pollError(&l.LastError),
-		Lines: l.Lines, Stored: l.Stored, LimitsHit: limitsHit(l).orNone(), Bytes: l.Bytes, Families: l.Families, SeriesN: l.SeriesN,
+		Outcomes: outcomes(&l.Outcomes), InWindow: outcomes(&l.InWindow), FirstError: pollError(&l.FirstError),
+		LastError: pollError(&l.LastError),
+		Lines:     l.Lines, Stored: l.Stored, LimitsHit: limitsHit(l).orNone(), Bytes: l.Bytes, Families: l.Families,
+		SeriesN: l.SeriesN,
 		Dropped: listOf(l.Dropped, func(x *metric.Drop) jsonDrop { return jsonDrop{x.Reason, x.Lines, x.First} }),
-		Late:    jsonLateness{float(float64(l.Late.Mean) / 1e6), float(float64(l.Late.P99) / 1e6), float(float64(l.Late.Max) / 1e6)},
+		Late: jsonLateness{float(float64(l.Late.Mean) / 1e6), float(float64(l.Late.P99) / 1e6),
+			float(float64(l.Late.Max) / 1e6)},
 		Fetches: fetchesOf(e.InWindow), Warmup: fetchesOf(e.InWarmup), GapsN: e.GapsN, Warnings: warnings(e.Warnings)}
 	if e.GapsN != 0 {
 		x.Gaps = listOf(e.Gaps, func(g *summary.Gap) jsonGap { return jsonGap{g.StartNS, g.EndNS, g.Polls} })
@@ -134,7 +145,8 @@ func (d *document) notes(yield func(jsonNote) bool) {
 
 // note is that of a series; false when there is nothing to be said.
 func (d *document) note(m *summary.Metric, s *summary.Series) (n jsonNote, ok bool) {
-	n = jsonNote{Metric: m.Name, Endpoint: s.Endpoint, Labels: labels{s.Labels}, Samples: s.Samples, Resets: s.Resets, Gaps: s.Gaps,
+	n = jsonNote{Metric: m.Name, Endpoint: s.Endpoint, Labels: labels{s.Labels}, Samples: s.Samples, Resets: s.Resets,
+		Gaps:      s.Gaps,
 		NonFinite: s.NonFinite, CreatedNS: s.CreatedNS, Percentiles: d.percentiles(s), Warnings: warnings(s.Warnings),
 		Exemplars: listOf(s.Exemplars, exemplar).orNone(), Distribution: distribution(s.Distribution)}
 	if m.Conflict || !exportedType(m.Type) {
@@ -147,7 +159,8 @@ func (d *document) note(m *summary.Metric, s *summary.Series) (n jsonNote, ok bo
 		n.Native, n.Slices = h.Native != nil, d.slicePercentiles(h)
 	}
 	started := s.CreatedNS > d.run.OriginNS
-	ok = n.Single || n.Exact != 0 || n.Native || started || s.Resets+s.Gaps+s.NonFinite != 0 || n.Exemplars != nil || n.Percentiles != nil ||
+	ok = n.Single || n.Exact != 0 || n.Native || started || s.Resets+s.Gaps+s.NonFinite != 0 || n.Exemplars != nil ||
+		n.Percentiles != nil ||
 		n.Warnings != nil || n.Distribution != nil
 	return n, ok
 }
@@ -171,7 +184,8 @@ func (d *document) percentiles(s *summary.Series) object[jsonEstimate] {
 	}
 	return object[jsonEstimate](func(yield func(string, jsonEstimate) bool) {
 		for i, v := range s.Gauge.Quantiles[:min(len(s.Gauge.Quantiles), len(d.run.Options.Quantiles))] {
-			if !slices.Contains(d.nine[:], i) && !yield(percentileName(d.run.Options.Quantiles[i]), jsonEstimate{Value: float(v)}) {
+			if !slices.Contains(d.nine[:], i) && !yield(percentileName(d.run.Options.Quantiles[i]),
+				jsonEstimate{Value: float(v)}) {
 				return
 			}
 		}
@@ -223,12 +237,14 @@ func distribution(x *normalize.Distribution) *jsonDistribution {
 }
 
 func exact(e *normalize.Exact) jsonExact {
-	return jsonExact{e.N, float(e.Sum), float(e.Avg), float(e.Min), float(e.Max), float(e.P50), float(e.P90), float(e.P95), float(e.P99), float(e.P999)}
+	return jsonExact{e.N, float(e.Sum), float(e.Avg), float(e.Min), float(e.Max), float(e.P50), float(e.P90),
+		float(e.P95), float(e.P99), float(e.P999)}
 }
 
 func (d *document) aggregate(a *summary.Aggregate) jsonAggregate {
 	m := &d.run.Metrics[a.Metric]
-	x := jsonAggregate{Metric: m.Name, Type: m.Type.String(), Labels: labels{a.Labels}, Series: a.Series, LeftOut: a.LeftOut, Resets: a.Resets,
+	x := jsonAggregate{Metric: m.Name, Type: m.Type.String(), Labels: labels{a.Labels}, Series: a.Series,
+		LeftOut: a.LeftOut, Resets: a.Resets,
 		Refused: a.Refused, Warnings: warnings(a.Warnings)}
 	if c := a.Counter; c != nil && c.Defined {
 		x.Total, x.Rate, x.Exact = float(c.Total), float(c.Rate), exactTotal(c)
@@ -255,7 +271,8 @@ func quantities(from []summary.Derived) list[jsonDerived] { return listOf(from, 
 func quantity(q *summary.Derived) jsonDerived {
 	x := jsonDerived{Pack: q.Pack, Name: q.Name, Unit: q.Unit, Canonical: q.Canonical, Headline: q.Headline,
 		Endpoint: integer(q.Endpoint).when(q.Endpoint >= 0), Labels: labels{q.Labels}, Status: q.Status.String(),
-		Numerator: float(q.Numerator).when(q.HasParts), Denominator: float(q.Denominator).when(q.HasParts), Families: q.Families,
+		Numerator: float(q.Numerator).when(q.HasParts), Denominator: float(q.Denominator).when(q.HasParts),
+		Families: q.Families,
 		Slices: listOf(q.Slices, func(s *summary.DerivedSlice) jsonSlice {
 			out := sliceOf(&s.Slice)
 			out.Status = s.Status.String()

@@ -21,7 +21,8 @@ const quantileNote = "server_quantiles are the server's own at the end of the wi
 // exported reports whether AIPerf's files have a place for a metric: it has one of
 // the four types, is not the second of two types under one name, and has statistics.
 func exported(m summary.Metric) bool {
-	return !m.Conflict && exportedType(m.Type) && slices.ContainsFunc(m.Series, func(s summary.Series) bool { return hasStats(&s) })
+	return !m.Conflict && exportedType(m.Type) && slices.ContainsFunc(m.Series,
+		func(s summary.Series) bool { return hasStats(&s) })
 }
 
 func exportedType(t metric.Type) bool {
@@ -75,7 +76,8 @@ func (d *document) others(from []summary.Metric) list[jsonMetric] {
 			if exportedType(m.Type) {
 				continue
 			}
-			x := jsonMetric{Name: m.Name, Type: m.Type.String(), Help: m.Help, Unit: m.ShownUnit(), Series: listOf(m.Series, d.other)}
+			x := jsonMetric{Name: m.Name, Type: m.Type.String(), Help: m.Help, Unit: m.ShownUnit(),
+				Series: listOf(m.Series, d.other)}
 			if m.Type == metric.Summary {
 				x.Note = quantileNote
 			}
@@ -113,7 +115,8 @@ func (d *document) other(s *summary.Series) jsonSeries {
 			return out
 		}).orNone()
 	case s.State != nil:
-		x.Stats = stats{{stateShare, float(s.State.Share)}, {"active_last", boolean(s.State.Last)}, {"changes", integer(s.State.Changes)}}
+		x.Stats = stats{{stateShare, float(s.State.Share)}, {"active_last", boolean(s.State.Last)},
+			{"changes", integer(s.State.Changes)}}
 		x.Slices = listOf(s.State.Slices, func(t *normalize.StateSlice) jsonSlice {
 			out := sliceOf(&t.Slice)
 			out.Share = float(t.Share)
@@ -122,7 +125,8 @@ func (d *document) other(s *summary.Series) jsonSeries {
 	case s.GaugeHistogram != nil:
 		h := s.GaugeHistogram
 		x.Native, x.Buckets, x.Slices = h.Native, bucketsOf(h.Buckets), histogramSlices(h.Slices, h.Bounds, h.NoSum)
-		x.Last = stats{{"count", integer(h.Count)}, {"sum", float(h.Sum).when(!h.NoSum)}, {"avg", float(h.Avg).when(!h.NoSum && h.Count != 0)}}
+		x.Last = stats{{"count", integer(h.Count)}, {"sum", float(h.Sum).when(!h.NoSum)},
+			{"avg", float(h.Avg).when(!h.NoSum && h.Count != 0)}}
 		x.Percentiles = d.estimates(h.Quantiles)
 	}
 	return x
@@ -170,7 +174,8 @@ func (d *document) histogram(x *jsonSeries, h *normalize.Histogram) {
 	x.Stats = stats{{"count", integer(h.Count)}}
 	if h.Count != 0 {
 		x.Stats = append(x.Stats, stat{"sum", float(h.Sum).when(!h.NoSum)}, stat{"avg", float(h.Avg).when(!h.NoSum)},
-			stat{"count_rate", float(h.CountRate).when(h.HasRates)}, stat{"sum_rate", float(h.SumRate).when(h.HasRates && !h.NoSum)})
+			stat{"count_rate", float(h.CountRate).when(h.HasRates)}, stat{"sum_rate",
+				float(h.SumRate).when(h.HasRates && !h.NoSum)})
 		for i, at := range d.nine {
 			if at >= 0 && at < len(h.Quantiles) {
 				x.Stats = append(x.Stats, stat{nineEstimates[i], float(h.Quantiles[at].Value)})
@@ -199,7 +204,8 @@ func histogramSlices(from []normalize.HistogramSlice, bounds []normalize.Bucket,
 // summaryStats are the statistics of a summary, what the server computed itself,
 // and the slices.
 func summaryStats(s *normalize.Summary) (stats, object[scalar], list[jsonSlice]) {
-	numbers := stats{{"count", integer(s.Count).when(s.Defined && !s.NoCount)}, {"sum", float(s.Sum).when(s.Defined && !s.NoSum)},
+	numbers := stats{{"count", integer(s.Count).when(s.Defined && !s.NoCount)},
+		{"sum", float(s.Sum).when(s.Defined && !s.NoSum)},
 		{"avg", float(s.Avg).when(s.Count != 0 && !s.NoSum)}, {"count_rate", float(s.CountRate).when(s.HasRates)},
 		{"sum_rate", float(s.SumRate).when(s.HasRates && !s.NoSum)}}
 	quantiles := object[scalar](func(yield func(string, scalar) bool) {

@@ -147,7 +147,8 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("keys of schema %q (-want +got):\n%s", schema, diff)
 		}
 	}
-	check("", "schema_version", "aiperf_version", "benchmark_id", "summary", "metrics_phase", "metrics", "warmup_metrics", "input_config", "scrapestat")
+	check("", "schema_version", "aiperf_version", "benchmark_id", "summary", "metrics_phase", "metrics",
+		"warmup_metrics", "input_config", "scrapestat")
 	check("1.0", "schema_version", "aiperf_version", "benchmark_id", "summary", "metrics", "input_config", "scrapestat")
 	old := inUTC
 	old.AIPerfSchema = export.Schema10
@@ -172,7 +173,8 @@ func TestEmptyRun(t *testing.T) {
 	f.fail(0, 1, metric.ConnectError, "refused")
 	r, _ := runOfFake(t, f, summary.Options{})
 	doc := jsonOf(t, r, inUTC)
-	for _, want := range []string{`"aiperf_version": "scrapestat",`, `"metrics": {},`, `"endpoints_configured": [],`, `"endpoint_info": {},`, `"input_config": {},`} {
+	for _, want := range []string{`"aiperf_version": "scrapestat",`, `"metrics": {},`, `"endpoints_configured": [],`,
+		`"endpoint_info": {},`, `"input_config": {},`} {
 		if !strings.Contains(string(doc), want) {
 			t.Errorf("%s is missing in:\n%s", want, doc)
 		}
@@ -185,7 +187,8 @@ func TestEmptyRun(t *testing.T) {
 		t.Errorf("first error: got %v", got)
 	}
 	csv := string(csvOf(t, r))
-	if !strings.HasSuffix(csv, "# benchmark_id: None\n# Note: Same benchmark_id and version appear in JSON and Parquet exports\n#\n") {
+	if !strings.HasSuffix(csv, "# benchmark_id: None\n# Note: Same benchmark_id and version appear in JSON and "+
+		"Parquet exports\n#\n") {
 		t.Errorf("CSV:\n%s", csv)
 	}
 	r.Version = "scrapestat 9"
@@ -209,7 +212,8 @@ func TestEndpointOrder(t *testing.T) {
 		t.Errorf("first arrivals (-want +got):\n%s", diff)
 	}
 	info := string(doc[bytes.Index(doc, []byte(`"endpoint_info"`)):])
-	a, b, c := strings.Index(info, `"http://a": {`), strings.Index(info, `"http://b": {`), strings.Index(info, `"http://c": {`)
+	a, b, c := strings.Index(info, `"http://a": {`), strings.Index(info, `"http://b": {`), strings.Index(info,
+		`"http://c": {`)
 	if !(0 < a && a < b && b < c) {
 		t.Errorf("endpoint_info has a, b, c at %d, %d, %d", a, b, c)
 	}
@@ -270,9 +274,11 @@ func TestHistogramForms(t *testing.T) {
 	o := summary.Options{Quantiles: []float64{0.5}, Slice: time.Second}
 	check("nothing gained", series(o, poll("5", "9", "1", "9", "Inf", "9"), poll("5", "9", "1", "9", "Inf", "9")),
 		`{"buckets":{"+Inf":0,"1":0},"stats":{"count":0}}`)
-	check("reset under clamp", series(summary.Options{Resets: normalize.ResetClamp}, poll("25", "100", "1", "100", "+Inf", "100"), poll("5", "50", "1", "50", "+Inf", "50")),
+	check("reset under clamp", series(summary.Options{Resets: normalize.ResetClamp},
+		poll("25", "100", "1", "100", "+Inf", "100"), poll("5", "50", "1", "50", "+Inf", "50")),
 		`{"stats":{"avg":0.4,"count":-50,"count_rate":-50,"sum":-20,"sum_rate":-20}}`)
-	check("no sum", series(summary.Options{Quantiles: []float64{}}, poll("", "0", "1", "0", "+Inf", "0"), poll("", "4", "1", "4", "+Inf", "4")),
+	check("no sum", series(summary.Options{Quantiles: []float64{}}, poll("", "0", "1", "0", "+Inf", "0"),
+		poll("", "4", "1", "4", "+Inf", "4")),
 		`{"buckets":{"+Inf":4,"1":4},"stats":{"count":4,"count_rate":4}}`)
 }
 
@@ -280,7 +286,8 @@ func TestHistogramForms(t *testing.T) {
 func TestNotExported(t *testing.T) {
 	f := newFake("u")
 	for i := range 2 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE a counter\na %d\n# TYPE e stateset\ne 1\n# TYPE i info\ni 1\n# TYPE n gauge\nn NaN\n# TYPE s summary\ns_sum 1\n# TYPE z gauge\n", i))
+		f.scrape(0, float64(i), fmt.Sprintf("# TYPE a counter\na %d\n# TYPE e stateset\ne 1\n# TYPE i info\ni 1\n# TYPE "+
+			"n gauge\nn NaN\n# TYPE s summary\ns_sum 1\n# TYPE z gauge\n", i))
 	}
 	f.targets[0].polls[1].Drops = []metric.Drop{{Reason: "series_limit", Lines: 3, First: "line 9"}}
 	f.fail(0, 2, metric.TooLarge, "body over 1 MiB; --max-body raises it")
@@ -305,13 +312,15 @@ func TestNotExported(t *testing.T) {
 func TestExactTotal(t *testing.T) {
 	r := oneCounter(18446744073709551615)
 	r.Metrics[0].Series[0].Counter.Exact, r.Metrics[0].Series[0].Counter.HasExact = 18446744073709551615, true
-	if doc := jsonOf(t, r, inUTC); !bytes.Contains(doc, []byte(`"total_exact": 18446744073709551615`)) || !bytes.Contains(doc, []byte(`"total": 1.8446744073709552e+19`)) {
+	if doc := jsonOf(t, r, inUTC); !bytes.Contains(doc, []byte(`"total_exact": 18446744073709551615`)) ||
+		!bytes.Contains(doc, []byte(`"total": 1.8446744073709552e+19`)) {
 		t.Errorf("got:\n%s", doc)
 	}
 }
 
 // hostile is text that breaks writers that trust it.
-var hostile = []string{"", "'", `"`, `\`, "\x00\x1b[31m", "\xff\xfe", "a,b\r\nc", "</script><!--", "\u2028\u2029", "=cmd()", "{}[]:", "é😀", " x ", "\x7f", "🏳️‍🌈"}
+var hostile = []string{"", "'", `"`, `\`, "\x00\x1b[31m", "\xff\xfe", "a,b\r\nc", "</script><!--", "\u2028\u2029",
+	"=cmd()", "{}[]:", "é😀", " x ", "\x7f", "🏳️‍🌈"}
 
 // TestHostileText checks that no text gets out of its string, in any format.
 func TestHostileText(t *testing.T) {
@@ -372,7 +381,8 @@ func TestSameBytes(t *testing.T) {
 
 // anyRun is a run with arbitrary values, texts and label values.
 func anyRun(t *rapid.T) *fakeRun {
-	f := newFake("http://a/metrics", "http://b/metrics").mark(1, metric.PhaseWarmup).mark(2.5, metric.PhaseProfiling).mark(7, metric.MarkEnd)
+	f := newFake("http://a/metrics", "http://b/metrics").mark(1, metric.PhaseWarmup).mark(2.5,
+		metric.PhaseProfiling).mark(7, metric.MarkEnd)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	text := rapid.StringMatching(`[^\n\r]{0,8}`)
 	texts := []string{"", "it's", `"`, text.Draw(t, "text 1"), text.Draw(t, "text 2")}
@@ -386,7 +396,8 @@ func anyRun(t *rapid.T) *fakeRun {
 					fmt.Fprintf(&b, "%s{l=%q} %s\n", typ, texts[rng.IntN(5)], number())
 				}
 			}
-			fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %s\nh_bucket{le=\"+Inf\"} %s\nh_sum %s\nh_count %s\n", number(), number(), number(), number())
+			fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %s\nh_bucket{le=\"+Inf\"} %s\nh_sum %s\nh_count %s\n",
+				number(), number(), number(), number())
 			f.scrape(i, float64(n), b.String())
 		}
 	}
@@ -413,7 +424,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 	r, recs := runOfFake(t, f, summary.Options{Slice: time.Second})
 	for _, left := range []int{0, 100, 70_000} {
-		if err := export.JSON(&stingy{left}, r, inUTC); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "write JSON") {
+		if err := export.JSON(&stingy{left}, r, inUTC); !errors.Is(err, errFull) ||
+			!strings.Contains(err.Error(), "write JSON") {
 			t.Errorf("JSON after %d bytes: got error %v", left, err)
 		}
 		if err := export.JSONL(t.Context(), &stingy{left}, r, recs, inUTC); !errors.Is(err, errFull) {

@@ -77,7 +77,8 @@ func newMerger(ctx context.Context, r *summary.Run, recs []Recording) (*merger, 
 	}
 	if len(m.streams) != len(r.Endpoints) {
 		m.stop()
-		return nil, fmt.Errorf("the recordings have %d targets, the result %d: it is of other recordings", len(m.streams), len(r.Endpoints))
+		return nil, fmt.Errorf("the recordings have %d targets, the result %d: it is of other recordings", len(m.streams),
+			len(r.Endpoints))
 	}
 	for _, s := range m.streams {
 		m.advance(s)

@@ -143,7 +143,8 @@ func shuttle(polls int) *keptBusy {
 	there, back := k.snapshots[1].Delta, k.snapshots[0].Delta
 	back.Full = false
 	for i := 2; i < polls; i++ {
-		s := &metric.Snapshot{SentNS: k.snapshots[1].SentNS + int64(i)*second, FirstByteNS: k.snapshots[1].FirstByteNS + int64(i)*second, Outcome: metric.OK, Delta: back}
+		s := &metric.Snapshot{SentNS: k.snapshots[1].SentNS + int64(i)*second,
+			FirstByteNS: k.snapshots[1].FirstByteNS + int64(i)*second, Outcome: metric.OK, Delta: back}
 		if i%2 == 1 {
 			s.Delta = there
 		}

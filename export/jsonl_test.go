@@ -41,30 +41,38 @@ func TestJSONLMetrics(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
 		}
 	}
-	check("scalars", "# TYPE b gauge\nb 0.5\n# TYPE a counter\na{y=\"2\",x=\"\"} 1e20\n", `{"b":[{"value":0.5}],"a":[{"labels":{"x":"","y":"2"},"value":1e+20}]}`)
-	check("not finite", "# TYPE g gauge\ng{a=\"1\"} NaN\ng{a=\"2\"} 3\n# TYPE n gauge\nn +Inf\n", `{"g":[{"labels":{"a":"2"},"value":3.0}]}`)
+	check("scalars", "# TYPE b gauge\nb 0.5\n# TYPE a counter\na{y=\"2\",x=\"\"} 1e20\n",
+		`{"b":[{"value":0.5}],"a":[{"labels":{"x":"","y":"2"},"value":1e+20}]}`)
+	check("not finite", "# TYPE g gauge\ng{a=\"1\"} NaN\ng{a=\"2\"} 3\n# TYPE n gauge\nn +Inf\n",
+		`{"g":[{"labels":{"a":"2"},"value":3.0}]}`)
 	check("nothing finite", "# TYPE g gauge\ng NaN\n", "")
 	check("info gauges", "# TYPE x_info gauge\nx_info 1\n", "")
 	check("other types", "# TYPE s summary\ns_sum 1\n# TYPE g gauge\ng 2\n", `{"g":[{"value":2.0}]}`)
 	check("no type", "odd 1\n", `{"odd":[{"value":1.0}]}`)
-	check("buckets in order", "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_bucket{le=\"10\"} 2\nh_bucket{le=\"2.50\"} 1\nh_count 3\nh_sum 4\n",
+	check("buckets in order", "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_bucket{le=\"10\"} 2\n"+
+		"h_bucket{le=\"2.50\"} 1\nh_count 3\nh_sum 4\n",
 		`{"h":[{"buckets":{"2.50":1.0,"10":2.0,"+Inf":3.0},"sum":4.0,"count":3.0}]}`)
 	check("missing sum and count", "# TYPE h histogram\nh_bucket{le=\"1\"} 3\n", `{"h":[{"buckets":{"1":3.0}}]}`)
 	check("only sum", "# TYPE h histogram\nh_sum 3\nh_created 5\n", `{"h":[{"buckets":{},"sum":3.0}]}`)
-	check("one line of a histogram not finite", "# TYPE h histogram\nh_bucket{le=\"1\"} NaN\nh_sum 1\nh_sum{a=\"1\"} NaN\nh_count{a=\"2\"} NaN\nh_count{a=\"3\"} 1\n",
+	check("one line of a histogram not finite",
+		"# TYPE h histogram\nh_bucket{le=\"1\"} NaN\nh_sum 1\nh_sum{a=\"1\"} NaN\nh_count{a=\"2\"} NaN\nh_count{a=\"3\"} 1\n",
 		`{"h":[{"labels":{"a":"3"},"buckets":{},"count":1.0}]}`)
-	check("created is metadata", "# TYPE c counter\nc_created 5\n# TYPE d counter\nd 1\nd_created 7\n", `{"d":[{"value":1.0}]}`)
-	check("one name, two types", "# TYPE x gauge\nx{a=\"1\"} 1\n# TYPE x counter\nx{b=\"1\"} 2\n", `{"x":[{"labels":{"a":"1"},"value":1.0},{"labels":{"b":"1"},"value":2.0}]}`)
+	check("created is metadata", "# TYPE c counter\nc_created 5\n# TYPE d counter\nd 1\nd_created 7\n",
+		`{"d":[{"value":1.0}]}`)
+	check("one name, two types", "# TYPE x gauge\nx{a=\"1\"} 1\n# TYPE x counter\nx{b=\"1\"} 2\n",
+		`{"x":[{"labels":{"a":"1"},"value":1.0},{"labels":{"b":"1"},"value":2.0}]}`)
 }
 
 // TestJSONLOthers checks the types that AIPerf does not know.
 func TestJSONLOthers(t *testing.T) {
 	f := newFake("u")
-	f.scrape(0, 0, "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"0.9\"} 2\ns_sum 1\ns_count 3\n# TYPE i info\ni{v=\"1\"} 1\n# TYPE e stateset\ne{e=\"on\"} 0\n"+
+	f.scrape(0, 0, "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"0.9\"} 2\ns_sum 1\ns_count 3\n# TYPE i "+
+		"info\ni{v=\"1\"} 1\n# TYPE e stateset\ne{e=\"on\"} 0\n"+
 		"# TYPE q gaugehistogram\nq_bucket{le=\"1\"} 2\nq_count 4\n")
 	_, got, _ := strings.Cut(linesOf(t, f)[0], `"scrapestat":`)
 	want := `{"metrics":{"s":{"type":"summary","series":[{"quantiles":{"0.9":2.0},"sum":1.0,"count":3.0}]},` +
-		`"i":{"type":"info","series":[{"labels":{"v":"1"},"value":1.0}]},"e":{"type":"stateset","series":[{"labels":{"e":"on"},"value":0.0}]},` +
+		`"i":{"type":"info","series":[{"labels":{"v":"1"},"value":1.0}]},` +
+		`"e":{"type":"stateset","series":[{"labels":{"e":"on"},"value":0.0}]},` +
 		`"q":{"type":"gaugehistogram","series":[{"buckets":{"1":2.0},"count":4.0}]}}}}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -96,12 +104,14 @@ func TestJSONLRecords(t *testing.T) {
 		if err := json.Unmarshal([]byte(l), &line); err != nil {
 			t.Fatal(err)
 		}
-		if line.Latency != 3e6 || line.First != nil && (line.Sent != line.At-1e6 || *line.First != line.At) || line.First == nil && line.Sent != line.At {
+		if line.Latency != 3e6 || line.First != nil && (line.Sent != line.At-1e6 || *line.First != line.At) ||
+			line.First == nil && line.Sent != line.At {
 			t.Errorf("times of %s", l)
 		}
 		got = append(got, line.URL[7:]+" "+time.Duration(line.At-origin).String()+" "+string(line.Metrics))
 	}
-	want := []string{`a 0s {"a":[{"value":1.0}]}`, `b 0s {"z":[{"value":1.0}]}`, `a 3s {"a":[{"value":1.0}],"b":[{"value":2.0}]}`,
+	want := []string{`a 0s {"a":[{"value":1.0}]}`, `b 0s {"z":[{"value":1.0}]}`,
+		`a 3s {"a":[{"value":1.0}],"b":[{"value":2.0}]}`,
 		`b 3.5s {"z":[{"value":2.0}]}`, `a 4s {"b":[{"value":2.0}]}`, `a 4.999s {"a":[{"value":9.0}]}`}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got:\n%s\nwant:\n%s", g, w)
@@ -136,7 +146,8 @@ func TestJSONLErrors(t *testing.T) {
 	r, recs := runOfFake(t, f, summary.Options{})
 	check := func(name, want string, recs []export.Recording) {
 		t.Helper()
-		if err := export.JSONL(context.Background(), io.Discard, r, recs, inUTC); err == nil || !strings.Contains(err.Error(), want) {
+		if err := export.JSONL(context.Background(), io.Discard, r, recs, inUTC); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want one with %q", name, err, want)
 		}
 	}

@@ -286,7 +286,7 @@ func (l *lineState) appendNatives(b []byte, s *lineSeries) []byte {
 	return appendFloat(append(b, `"+Inf":`...), all)
 }
 
-// finite says that no value of a series is NaN or infinite.
+// finite reports whether no value of a series is NaN or infinite.
 func (l *lineState) finite(s *lineSeries) bool {
 	for _, slot := range [...]int32{s.value, s.sum, s.count} {
 		if slot >= 0 && !l.isFinite(slot) {

@@ -129,7 +129,8 @@ func TestParquetMemory(t *testing.T) {
 	const child = "SCRAPESTAT_EXPORT_DIR"
 	w := wideOf(wideRows(t))
 	if dir := os.Getenv(child); dir != "" {
-		if _, err := export.Write(t.Context(), dir, []string{"parquet"}, w.run(), []export.Recording{w}, export.Options{}); err != nil {
+		if _, err := export.Write(t.Context(), dir, []string{"parquet"}, w.run(), []export.Recording{w},
+			export.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("peak", peakMemory(t))
@@ -153,8 +154,10 @@ func TestParquetMemory(t *testing.T) {
 	if peak == 0 || peak > wideMemory {
 		t.Errorf("peak %d bytes for %d rows, want at most %d:\n%s", peak, w.rows(), wideMemory, said)
 	}
-	faults.Figure(t, "rows", fmt.Sprintf("%d rows of %d labels in %d series written as Parquet, %.1f MB, and all read back: the process took %d MiB at most, %d are allowed",
-		w.rows(), wideLabels, w.targets*w.series, float64(size)/1e6, peak>>20, wideMemory>>20), "SCRAPESTAT_ROWS=2000000 go test ./export -run TestCatalogue/E02 -v")
+	faults.Figure(t, "rows", fmt.Sprintf("%d rows of %d labels in %d series written as Parquet, %.1f MB, and all "+
+		"read back: the process took %d MiB at most, %d are allowed",
+		w.rows(), wideLabels, w.targets*w.series, float64(size)/1e6, peak>>20, wideMemory>>20),
+		"SCRAPESTAT_ROWS=2000000 go test ./export -run TestCatalogue/E02 -v")
 }
 
 // peakMemory is the largest resident set of this process so far, in bytes.
@@ -233,7 +236,8 @@ func (w wide) checkRow(t *testing.T, row parquet.Row, texts [][]string, series m
 	last := row[5+wideLabels].ByteArray()
 	rows, i, n := seen[string(row[0].ByteArray())], series[string(last)], int((row[5].Int64()-wideNS)/1e9)
 	at := n*w.series + i
-	if at < 0 || at >= len(rows) || rows[at] || row[5].Int64() != wideNS+int64(n)*1e9 || row[6+wideLabels].Double() != w.value(i, n) {
+	if at < 0 || at >= len(rows) || rows[at] || row[5].Int64() != wideNS+int64(n)*1e9 ||
+		row[6+wideLabels].Double() != w.value(i, n) {
 		t.Fatalf("row of %s at %v of %s is none of them, has another value, or comes twice", last, row[5], row[0])
 	}
 	rows[at] = true

@@ -54,7 +54,8 @@ func checkTargets(r *summary.Run, recs []Recording) error {
 
 func newAIPerfTable(r *summary.Run, recs []Recording) *table {
 	l := newAIPerfLayout(r)
-	t := &table{columns: l.columns, layout: l, sources: stripeSources(recs, l.keep), createdBy: createdBy(r), metadata: aiperfFooter(r, l)}
+	t := &table{columns: l.columns, layout: l, sources: stripeSources(recs, l.keep), createdBy: createdBy(r),
+		metadata: aiperfFooter(r, l)}
 	orderByArrival(r, t.sources)
 	return t
 }

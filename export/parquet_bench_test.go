@@ -52,9 +52,11 @@ func (b busy) growth() metric.DictDelta {
 	var g metric.DictDelta
 	bounds := b.bounds()
 	family := func(name string, typ metric.Type) {
-		g.Families = append(g.Families, metric.Family{Name: name, Type: typ, Help: "Number of things that the engine did with " + name + "."})
+		g.Families = append(g.Families, metric.Family{Name: name, Type: typ,
+			Help: "Number of things that the engine did with " + name + "."})
 		g.Series = append(g.Series, metric.Series{Family: len(g.Families) - 1,
-			Labels: metric.NewLabels(metric.Label{Name: "engine", Value: "0"}, metric.Label{Name: "model_name", Value: "meta-llama/Llama-3.1-8B-Instruct"})})
+			Labels: metric.NewLabels(metric.Label{Name: "engine", Value: "0"}, metric.Label{Name: "model_name",
+				Value: "meta-llama/Llama-3.1-8B-Instruct"})})
 	}
 	slot := func(role metric.Role, bound float64, text string) {
 		g.Slots = append(g.Slots, metric.SampleID{Series: len(g.Series) - 1, Role: role, Bound: bound, Text: text})

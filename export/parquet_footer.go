@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -49,38 +50,24 @@ func aiperfFooter(r *summary.Run, l *aiperfLayout) map[string]string {
 		"aiperf.label_count":                strconv.Itoa(len(labels)),
 		"aiperf.metric_count":               strconv.Itoa(series),
 		"aiperf.metric_type_counts":         types,
-		"aiperf.schema_note":                "Label columns vary by endpoint/model. Use union_by_name=true for cross-file queries.",
-		"scrapestat.layout":                 LayoutAIPerf,
-		"scrapestat.run":                    runFacts(r),
+		"aiperf.schema_note": "Label columns vary by endpoint/model. Use union_by_name=true for " +
+			"cross-file queries.",
+		"scrapestat.layout": LayoutAIPerf,
+		"scrapestat.run":    runFacts(r),
 	}
 }
 
 // countSeries counts the series of the file, in all and by type as JSON.
 func countSeries(r *summary.Run) (n int, types string) {
-	var counts struct {
-		Gauge     int `json:"gauge"`
-		Counter   int `json:"counter"`
-		Histogram int `json:"histogram"`
-		Unknown   int `json:"unknown"`
-	}
+	var counts [metric.GaugeHistogram + 1]int
 	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		if !exportedType(m.Type) {
-			continue
-		}
-		n += len(m.Series)
-		switch m.Type {
-		case metric.Gauge:
-			counts.Gauge += len(m.Series)
-		case metric.Counter:
-			counts.Counter += len(m.Series)
-		case metric.Histogram:
-			counts.Histogram += len(m.Series)
-		default:
-			counts.Unknown += len(m.Series)
+		if m := &r.Metrics[i]; exportedType(m.Type) {
+			n += len(m.Series)
+			counts[m.Type] += len(m.Series)
 		}
 	}
-	return n, jsonText(counts)
+	return n, fmt.Sprintf(`{"gauge":%d,"counter":%d,"histogram":%d,"unknown":%d}`, counts[metric.Gauge],
+		counts[metric.Counter], counts[metric.Histogram], counts[metric.Unknown])
 }
 
 // runFacts returns what the run was, as JSON. Both layouts have it under

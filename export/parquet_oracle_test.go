@@ -51,11 +51,12 @@ func samplesOf(t *tape, series int) []tapeSample {
 	return all
 }
 
-// finiteSlots says that none of the slots with one of the roles is NaN or infinite.
+// finiteSlots reports whether none of the slots with one of the roles is NaN or infinite.
 func (s tapeSample) finiteSlots(t *tape) bool {
 	for slot, bits := range s.values {
 		v := math.Float64frombits(bits)
-		if role := t.dict.Slots[slot].Role; role != metric.RoleCreated && !t.dict.Slots[slot].Integer && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		if role := t.dict.Slots[slot].Role; role != metric.RoleCreated && !t.dict.Slots[slot].Integer &&
+			(math.IsNaN(v) || math.IsInf(v, 0)) {
 			return false
 		}
 	}
@@ -108,7 +109,11 @@ func oracleSeries(t *tape, series int, start, end int64) []string {
 	var rows []string
 	var ref map[int]uint64
 	for _, s := range samplesOf(t, series) {
-		if !s.finiteSlots(t) || s.atNS > end || !slices.ContainsFunc(slots, func(i int) bool { _, ok := s.values[i]; return ok }) {
+		if !s.finiteSlots(t) || s.atNS > end || !slices.ContainsFunc(slots, func(i int) bool {
+			_,
+				ok := s.values[i]
+			return ok
+		}) {
 			continue
 		}
 		if ref == nil || s.atNS < start {
@@ -212,11 +217,13 @@ func aiperfRows(tb testing.TB, data []byte) []string {
 			}
 		}
 		text := func(name string) string { return string(cells[name].ByteArray()) }
-		s := fmt.Sprintf("%s %s %s %v %d", text("endpoint_url"), text("metric_name"), text("metric_type"), metric.NewLabels(labels...), cells["timestamp_ns"].Int64())
+		s := fmt.Sprintf("%s %s %s %v %d", text("endpoint_url"), text("metric_name"), text("metric_type"),
+			metric.NewLabels(labels...), cells["timestamp_ns"].Int64())
 		if v := cells["value"]; !v.IsNull() {
 			s += fmt.Sprintf(" value=%x", math.Float64bits(v.Double()))
 		} else {
-			s += fmt.Sprintf(" sum=%x count=%x le=%s n=%x", math.Float64bits(cells["sum"].Double()), math.Float64bits(cells["count"].Double()),
+			s += fmt.Sprintf(" sum=%x count=%x le=%s n=%x", math.Float64bits(cells["sum"].Double()),
+				math.Float64bits(cells["count"].Double()),
 				text("bucket_le"), math.Float64bits(cells["bucket_count"].Double()))
 		}
 		rows = append(rows, s)

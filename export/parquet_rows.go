@@ -83,7 +83,8 @@ func (f *aiperfFiller) begin(out *parquetwriter.Group, st *column.Batch, series 
 	kept := f.slots[:0]
 	for _, id := range f.slots {
 		slot := &st.Schema.Slots[id]
-		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role.Metadata() || slot.Role == metric.RoleQuantile {
+		if (family.Type == metric.Histogram) == (slot.Role == metric.RoleValue) || slot.Role.Metadata() ||
+			slot.Role == metric.RoleQuantile {
 			continue
 		}
 		le := uint64(0)

@@ -199,7 +199,8 @@ func (t *table) each(stripes []*column.Batch, visit func(st *column.Batch, serie
 
 // writeRound writes row groups in parallel and commits them in order: a worker
 // that is done with a group waits for the group before it.
-func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups []*parquetwriter.Group, pieces [][]tablePiece) error {
+func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups []*parquetwriter.Group,
+	pieces [][]tablePiece) error {
 	turns := make([]chan struct{}, len(pieces)+1)
 	for i := range turns {
 		turns[i] = make(chan struct{})

@@ -112,7 +112,8 @@ func TestParquetNulls(t *testing.T) {
 }
 
 // hostileTexts are texts that have broken files before.
-var hostileTexts = []string{"", "a,b", `quo"te`, "new\nline", "{}=", "nul\x00", "\u202ertl", "😀", "\xff\xfe", strings.Repeat("x", 64<<10), "endpoint_url", "A", "a", "a-label.x/y", "日本"}
+var hostileTexts = []string{"", "a,b", `quo"te`, "new\nline", "{}=", "nul\x00", "\u202ertl", "😀", "\xff\xfe",
+	strings.Repeat("x", 64<<10), "endpoint_url", "A", "a", "a-label.x/y", "日本"}
 
 func TestParquetHostileLabels(t *testing.T) {
 	p := newTape("http://a/metrics")
@@ -184,7 +185,8 @@ func TestParquetStream(t *testing.T) {
 		end := start + rapid.Int64Range(0, 25).Draw(rt, "length")*1e9
 		run, recs := runOf(start, end, tapes...), []export.Recording{tapes[0], tapes[1]}
 		bounds := export.Bounds{Budget: rapid.SampledFrom([]int{1, 200, 1 << 20}).Draw(rt, "budget"),
-			GroupRows: rapid.SampledFrom([]int{30, 150, 1 << 20}).Draw(rt, "rows"), Workers: rapid.IntRange(1, 4).Draw(rt, "workers")}
+			GroupRows: rapid.SampledFrom([]int{30, 150, 1 << 20}).Draw(rt, "rows"), Workers: rapid.IntRange(1, 4).Draw(rt,
+				"workers")}
 		arrival := slices.Clone(tapes)
 		if first := func(i int) int64 { return run.Endpoints[i].Fetches.FirstNS }; run.Endpoints[0].Fetches.Total == 0 ||
 			run.Endpoints[1].Fetches.Total > 0 && first(1) < first(0) {
@@ -208,7 +210,8 @@ func writeBounded(tb testing.TB, layout string, r *summary.Run, recs []export.Re
 func drawTape(rt *rapid.T, url string) *tape {
 	t := newTape(url)
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), -3, 1e300, 0.1, 1 << 60, 5e-324}
-	value := rapid.OneOf(rapid.Float64Range(0, 5), rapid.Map(rapid.IntRange(0, 9), func(i int) float64 { return float64(i) }), rapid.SampledFrom(odd))
+	value := rapid.OneOf(rapid.Float64Range(0, 5), rapid.Map(rapid.IntRange(0, 9),
+		func(i int) float64 { return float64(i) }), rapid.SampledFrom(odd))
 	var total, whole float64
 	var exact uint64 = 1 << 60
 	cumulative := make([]float64, 4)
@@ -229,7 +232,8 @@ func drawTape(rt *rapid.T, url string) *tape {
 			cumulative[i] += float64(rapid.IntRange(0, 2).Draw(rt, "bucket"))
 		}
 		points := []point{counterPoint("total", total, "l", "1"), counterPoint("whole", whole), integerPoint("exact", exact),
-			summaryPoint("quantiles", value.Draw(rt, "quantile")), gaugePoint("level", value.Draw(rt, "level"), "l", "1"), gaugePoint("level", value.Draw(rt, "level"), "l", "2", "m", "x")}
+			summaryPoint("quantiles", value.Draw(rt, "quantile")), gaugePoint("level", value.Draw(rt, "level"), "l",
+				"1"), gaugePoint("level", value.Draw(rt, "level"), "l", "2", "m", "x")}
 		points = append(points, histogramPoints("size", value.Draw(rt, "sum"), cumulative, "l", "1")...)
 		points = slices.DeleteFunc(points, func(point) bool { return rapid.IntRange(0, 30).Draw(rt, "gone") == 0 })
 		t.poll(ns, points...)
@@ -293,7 +297,8 @@ func TestParquetErrors(t *testing.T) {
 	damaged := errors.New("damaged")
 	check := func(name string, ctx context.Context, w *diskWriter, rec export.Recording, want error) {
 		t.Helper()
-		err := export.WriteTable(ctx, w, export.LayoutAIPerf, busy{targets: 1}.run(), []export.Recording{rec}, export.Bounds{GroupRows: 500, Workers: 3})
+		err := export.WriteTable(ctx, w, export.LayoutAIPerf, busy{targets: 1}.run(), []export.Recording{rec},
+			export.Bounds{GroupRows: 500, Workers: 3})
 		if !errors.Is(err, want) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
@@ -308,7 +313,8 @@ func TestParquetErrors(t *testing.T) {
 	bad := newTape("http://a/metrics")
 	bad.poll(1e9, gaugePoint("g", 1))
 	bad.polls[0].Delta.Slots[0] = 9
-	if err := export.Parquet(t.Context(), &bytes.Buffer{}, runOf(0, 2e9, bad), []export.Recording{bad}, export.Options{}); err == nil ||
+	if err := export.Parquet(t.Context(), &bytes.Buffer{}, runOf(0, 2e9, bad), []export.Recording{bad},
+		export.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "http://a/metrics: poll 0: damaged delta: slot 9 of 1") {
 		t.Errorf("slot outside the dictionary: error %v", err)
 	}
@@ -342,5 +348,6 @@ func TestParquetLong(t *testing.T) {
 	}
 	r := runOf(1e6, polls*1e6, p)
 	compareRows(t, aiperfRows(t, writeAIPerf(t, r, p)), oracle(1e6, polls*1e6, p))
-	compareRows(t, tidyRows(t, writeBounded(t, "tidy", r, []export.Recording{p}, export.Bounds{})), tidyOracle(1e6, polls*1e6, p))
+	compareRows(t, tidyRows(t, writeBounded(t, "tidy", r, []export.Recording{p}, export.Bounds{})),
+		tidyOracle(1e6, polls*1e6, p))
 }

@@ -47,13 +47,15 @@ func ReadJSON(r io.Reader) (*summary.Run, Document, error) {
 		return nil, Document{}, fmt.Errorf("read JSON export: %w", err)
 	}
 	if doc.Summary == nil || doc.Metrics == nil {
-		return nil, Document{}, errors.New("read JSON export: it has no summary or no metrics, so it is no server_metrics_export.json")
+		return nil, Document{}, errors.New("read JSON export: it has no summary or no metrics, so it is no " +
+			"server_metrics_export.json")
 	}
 	if doc.Schema != "" && !strings.HasPrefix(doc.Schema, "1.") {
 		return nil, Document{}, fmt.Errorf("read JSON export: its schema is %q, this program reads 1.0 and 1.1", doc.Schema)
 	}
 	if e := doc.Extras; e != nil && e.Schema > extrasVersion {
-		return nil, Document{}, fmt.Errorf("read JSON export: written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat", e.Schema, extrasVersion)
+		return nil, Document{}, fmt.Errorf("read JSON export: written by a newer scrapestat (schema %d, this program "+
+			"reads up to %d): update scrapestat", e.Schema, extrasVersion)
 	}
 	rd := &reader{doc: &doc, run: &summary.Run{}, endpoints: map[string]int{}}
 	rd.read()
@@ -129,7 +131,8 @@ func (rd *reader) localWindow() summary.Window {
 	if err1 != nil || err2 != nil {
 		return summary.Window{Phase: metric.PhaseProfiling}
 	}
-	return summary.Window{Phase: metric.PhaseProfiling, StartNS: start.UnixNano(), EndNS: end.UnixNano(), PhaseEndNS: end.UnixNano()}
+	return summary.Window{Phase: metric.PhaseProfiling, StartNS: start.UnixNano(), EndNS: end.UnixNano(),
+		PhaseEndNS: end.UnixNano()}
 }
 
 func (rd *reader) options() {
@@ -169,7 +172,8 @@ func (rd *reader) readEndpoints() {
 	for url, f := range rd.doc.Summary.Info.all() {
 		rd.run.Endpoints[rd.endpoint(url)].Fetches = summary.FetchStats{Total: f.Total, FirstNS: f.First, LastNS: f.Last,
 			AvgLatencyMS: f.Latency.float(), Unique: f.Unique, FirstUpdateNS: f.FirstUpdate, LastUpdateNS: f.LastUpdate,
-			AvgUpdateIntervalMS: f.AvgInterval.float(), MedianUpdateIntervalMS: f.MedianInterval.float(), HasMedian: f.MedianInterval.given()}
+			AvgUpdateIntervalMS: f.AvgInterval.float(), MedianUpdateIntervalMS: f.MedianInterval.float(),
+			HasMedian: f.MedianInterval.given()}
 	}
 }
 
@@ -247,7 +251,8 @@ func (rd *reader) counter(out *summary.Series, s *jsonSeries, note *jsonNote) bo
 	if !total.given() {
 		return false
 	}
-	c := &normalize.Counter{Defined: note == nil || !note.Single, Total: total.float(), Rate: s.Stats.get("rate").float(), Sliced: s.Slices != nil}
+	c := &normalize.Counter{Defined: note == nil || !note.Single, Total: total.float(),
+		Rate: s.Stats.get("rate").float(), Sliced: s.Slices != nil}
 	for t := range s.Slices.all() {
 		c.Slices = append(c.Slices, normalize.CounterSlice{Slice: t.slice(), Total: t.Total.float(), Rate: t.Rate.float()})
 	}
@@ -278,7 +283,8 @@ func (rd *reader) gauge(out *summary.Series, s *jsonSeries) bool {
 		g.Quantiles = append(g.Quantiles, s.Stats.get(percentileName(q)).or(math.NaN()))
 	}
 	for t := range s.Slices.all() {
-		g.Slices = append(g.Slices, normalize.GaugeSlice{Slice: t.slice(), Avg: t.Avg.float(), Min: t.Min.float(), Max: t.Max.float()})
+		g.Slices = append(g.Slices, normalize.GaugeSlice{Slice: t.slice(), Avg: t.Avg.float(), Min: t.Min.float(),
+			Max: t.Max.float()})
 	}
 	out.Gauge = g
 	return true

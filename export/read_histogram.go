@@ -125,7 +125,8 @@ func readSummary(s *jsonSeries) *normalize.Summary {
 	slices.SortFunc(out.Quantiles, func(a, b normalize.SummaryQuantile) int { return cmp.Compare(a.Q, b.Q) })
 	for t := range s.Slices.all() {
 		if n, ok := t.Count.whole(); ok {
-			out.Slices = append(out.Slices, normalize.SummarySlice{Slice: t.slice(), Count: n, Sum: t.Sum.float(), Avg: t.Avg.float()})
+			out.Slices = append(out.Slices, normalize.SummarySlice{Slice: t.slice(), Count: n, Sum: t.Sum.float(),
+				Avg: t.Avg.float()})
 		}
 	}
 	return out

@@ -197,7 +197,8 @@ func polls(t *testing.T, rec *rundb.Run) (n int) {
 func TestRealAIPerf(t *testing.T) {
 	for _, phase := range []string{"warmup", "profiling"} {
 		text := testkit.Data(t, "runs/aiperf-0.13.0-phases/phases/"+phase+"/server_metrics.json")
-		if _, _, err := export.ReadJSON(bytes.NewReader(text)); err == nil || !strings.Contains(err.Error(), "schema_version") {
+		if _, _, err := export.ReadJSON(bytes.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), "schema_version") {
 			t.Errorf("%s: %v, want a refusal of the schema", phase, err)
 		}
 	}

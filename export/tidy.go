@@ -62,9 +62,10 @@ func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Record
 
 func newTidyTable(r *summary.Run, recs []Recording) *table {
 	l := newTidyLayout(r)
-	return &table{columns: tidyColumns(), layout: l, sources: stripeSources(recs, func(int, int) bool { return true }), createdBy: createdBy(r),
-		metadata: map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
-		sorting:  []int{tidySeries, tidyTimeNS}}
+	return &table{columns: tidyColumns(), layout: l, sources: stripeSources(recs, func(int, int) bool { return true }),
+		createdBy: createdBy(r),
+		metadata:  map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
+		sorting:   []int{tidySeries, tidyTimeNS}}
 }
 
 // The leaves of the tidy layout.

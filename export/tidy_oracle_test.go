@@ -28,7 +28,8 @@ func tidyOracle(start, end int64, tapes ...*tape) []string {
 
 func tidyOracleSeries(t *tape, series, id int, start, end int64) []string {
 	var slots []int
-	for _, role := range []metric.Role{metric.RoleValue, metric.RoleBucket, metric.RoleQuantile, metric.RoleSum, metric.RoleCount} {
+	for _, role := range []metric.Role{metric.RoleValue, metric.RoleBucket, metric.RoleQuantile, metric.RoleSum,
+		metric.RoleCount} {
 		slots = append(slots, sortedSlots(t, series, role)...)
 	}
 	family := t.dict.FamilyOf(series)
@@ -49,7 +50,8 @@ func tidyOracleSeries(t *tape, series, id int, start, end int64) []string {
 				continue
 			}
 			def := t.dict.Slots[slot]
-			row := fmt.Sprintf("%d %s %s %s %v %d %s %v %s %q value=%x", id, t.target.URL, family.Name, family.Type, t.dict.Series[series].Labels,
+			row := fmt.Sprintf("%d %s %s %s %v %d %s %v %s %q value=%x", id, t.target.URL, family.Name, family.Type,
+				t.dict.Series[series].Labels,
 				s.atNS, phase, s.atNS >= start && s.atNS <= end, def.Role, def.Text, math.Float64bits(floatOf(t, slot, bits)))
 			if def.Integer {
 				row += fmt.Sprintf(" exact=%d", bits)
@@ -168,8 +170,10 @@ func tidyRows(tb testing.TB, data []byte) []string {
 		if cells["timestamp"].Int64() != cells["timestamp_ns"].Int64() {
 			tb.Fatalf("timestamp %d, timestamp_ns %d", cells["timestamp"].Int64(), cells["timestamp_ns"].Int64())
 		}
-		s := fmt.Sprintf("%d %s %s %s %v %d %s %v %s %q value=%x", cells["series_id"].Int64(), text("endpoint_url"), text("metric_name"), text("metric_type"),
-			metric.NewLabels(labels...), cells["timestamp_ns"].Int64(), phase, cells["in_window"].Boolean(), text("component"), text("le_text"),
+		s := fmt.Sprintf("%d %s %s %s %v %d %s %v %s %q value=%x", cells["series_id"].Int64(), text("endpoint_url"),
+			text("metric_name"), text("metric_type"),
+			metric.NewLabels(labels...), cells["timestamp_ns"].Int64(), phase, cells["in_window"].Boolean(), text("component"),
+			text("le_text"),
 			math.Float64bits(cells["value"].Double()))
 		if v := cells["value_uint64"]; !v.IsNull() {
 			s += fmt.Sprintf(" exact=%d", v.Uint64())

@@ -107,7 +107,7 @@ func (f *tidyFiller) constants(out *parquetwriter.Group, st *column.Batch, serie
 	}
 }
 
-// finite says that no value of the sample is NaN or infinite. Metadata does not
+// finite reports whether no value of the sample is NaN or infinite. Metadata does not
 // count.
 func (f *tidyFiller) finite() bool {
 	for i := range f.reader.Cursors {

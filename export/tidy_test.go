@@ -36,7 +36,8 @@ func deltasOf(tb testing.TB, data []byte, component, le string) []float64 {
 		match, delta := 0, math.NaN()
 		for _, v := range row {
 			switch name := names[v.Column()]; {
-			case name == "component" && string(v.ByteArray()) == component, name == "le_text" && (le == "" || string(v.ByteArray()) == le):
+			case name == "component" && string(v.ByteArray()) == component, name == "le_text" &&
+				(le == "" || string(v.ByteArray()) == le):
 				match++
 			case name == "delta" && !v.IsNull():
 				delta = v.Double()
@@ -81,19 +82,26 @@ func TestTidyGains(t *testing.T) {
 	check("counter, clamp", clamp, "value", "", []float64{nan, 5, 0, 10}, one(100, 105, 2, 110)...)
 	check("counter, NaN", adjust, "value", "", []float64{nan, 5, nan, 7}, one(100, 105, nan, 107)...)
 	check("counter, new creation time", adjust, "value", "", []float64{nan, 5, 125},
-		[]point{counterPoint("c", 100), created(1)}, []point{counterPoint("c", 105), created(1)}, []point{counterPoint("c", 120), created(2)})
-	check("integers", adjust, "value", "", []float64{nan, 1, 3}, []point{integerPoint("c", 1<<63)}, []point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})
-	check("integers, younger than the poll before", adjust, "value", "", []float64{7, 9}, []point{}, []point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
-	check("integers, older", adjust, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(0.5)}, []point{integerPoint("c", 9), created(0.5)})
-	check("integers, clamp", clamp, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
+		[]point{counterPoint("c", 100), created(1)}, []point{counterPoint("c", 105),
+			created(1)}, []point{counterPoint("c", 120), created(2)})
+	check("integers", adjust, "value", "", []float64{nan, 1, 3}, []point{integerPoint("c", 1<<63)},
+		[]point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})
+	check("integers, younger than the poll before", adjust, "value", "", []float64{7, 9}, []point{},
+		[]point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
+	check("integers, older", adjust, "value", "", []float64{0, 2}, []point{},
+		[]point{integerPoint("c", 7), created(0.5)}, []point{integerPoint("c", 9), created(0.5)})
+	check("integers, clamp", clamp, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(1)},
+		[]point{integerPoint("c", 9), created(1)})
 	check("gauge", adjust, "value", "", []float64{nan, nan}, []point{gaugePoint("g", 1)}, []point{gaugePoint("g", 2)})
 
-	restarted := [][]point{histogramPoints("h", 10, []float64{1, 5, 9}), histogramPoints("h", 11, []float64{2, 6, 10}), histogramPoints("h", 2, []float64{2, 2, 3})}
+	restarted := [][]point{histogramPoints("h", 10, []float64{1, 5, 9}), histogramPoints("h", 11, []float64{2, 6, 10}),
+		histogramPoints("h", 2, []float64{2, 2, 3})}
 	check("histogram bucket, restart", adjust, "bucket", "0.5", []float64{nan, 1, 3}, restarted...)
 	check("histogram sum, restart", adjust, "sum", "", []float64{nan, 1, 3}, restarted...)
 	check("histogram count, restart", adjust, "count", "", []float64{nan, 1, 4}, restarted...)
 	check("histogram count, clamp", clamp, "count", "", []float64{nan, 1, -6}, restarted...)
-	check("histogram, falling sum", adjust, "sum", "", []float64{nan, -3}, histogramPoints("h", 10, []float64{1, 2}), histogramPoints("h", 7, []float64{1, 3}))
+	check("histogram, falling sum", adjust, "sum", "", []float64{nan, -3}, histogramPoints("h", 10, []float64{1, 2}),
+		histogramPoints("h", 7, []float64{1, 3}))
 	check("late bucket", adjust, "bucket", "1", []float64{0, 2}, histogramPoints("h", 1, []float64{1, 2}),
 		histogramPoints("h", 1, []float64{1, 5, 9}), histogramPoints("h", 1, []float64{1, 7, 9}))
 }
@@ -108,7 +116,8 @@ func TestTidyColumns(t *testing.T) {
 	r := runOf(0, 10, p)
 	r.Phases = []summary.Phase{{Name: metric.PhaseProfiling, EndNS: 10}, {Name: "ramp", StartNS: 1, EndNS: 2}}
 	f, rows := readTable(t, writeTidy(t, r, p))
-	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key labels.key_value.value " +
+	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key " +
+		"labels.key_value.value " +
 		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 delta sample_ms")
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
@@ -155,10 +164,12 @@ func TestTidyColumns(t *testing.T) {
 	}
 
 	sorting := f.Metadata().RowGroups[0].SortingColumns
-	if len(sorting) != 2 || columnsOf(f)[sorting[0].ColumnIdx] != "series_id" || columnsOf(f)[sorting[1].ColumnIdx] != "timestamp_ns" {
+	if len(sorting) != 2 || columnsOf(f)[sorting[0].ColumnIdx] != "series_id" ||
+		columnsOf(f)[sorting[1].ColumnIdx] != "timestamp_ns" {
 		t.Errorf("declared sorting %+v", sorting)
 	}
-	if facts, _ := f.Lookup("scrapestat.run"); !strings.Contains(facts, `"endpoints":[{"url":"http://a/metrics","name":"prefill","source":"prometheus"}]`) {
+	if facts, _ := f.Lookup("scrapestat.run"); !strings.Contains(facts,
+		`"endpoints":[{"url":"http://a/metrics","name":"prefill","source":"prometheus"}]`) {
 		t.Errorf("facts of the run: %s", facts)
 	}
 }

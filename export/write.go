@@ -30,7 +30,8 @@ type File struct {
 // fails does not keep the others from being written: Write returns the files
 // that were, and the errors of all others, each naming its file. A format named
 // twice is written once.
-func Write(ctx context.Context, dir string, formats []string, r *summary.Run, recs []Recording, o Options) ([]File, error) {
+func Write(ctx context.Context, dir string, formats []string, r *summary.Run, recs []Recording, o Options) ([]File,
+	error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("write exports: %w", err)
 	}

@@ -42,13 +42,15 @@ func TestWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Size != int64(len(data)) || f.SHA256 != fmt.Sprintf("%x", sha256.Sum256(data)) || f.Path != filepath.Join(dir, "server_metrics_export."+f.Format) {
+		if f.Size != int64(len(data)) || f.SHA256 != fmt.Sprintf("%x", sha256.Sum256(data)) ||
+			f.Path != filepath.Join(dir, "server_metrics_export."+f.Format) {
 			t.Errorf("%+v does not describe its file of %d bytes", f, len(data))
 		}
 		if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, %v", f.Path, info.Mode(), err)
 		}
-		if f.Format == "json" && string(data) != string(jsonOf(t, r, inUTC)) || f.Format == "csv" && string(data) != string(csvOf(t, r)) ||
+		if f.Format == "json" && string(data) != string(jsonOf(t, r, inUTC)) || f.Format == "csv" &&
+			string(data) != string(csvOf(t, r)) ||
 			f.Format == "jsonl" && string(data) != string(jsonlOf(t, r, recs)) {
 			t.Errorf("%s has other bytes than its function", f.Path)
 		}
@@ -61,8 +63,10 @@ func TestWrite(t *testing.T) {
 func TestWriteTidy(t *testing.T) {
 	dir := t.TempDir()
 	r, recs := runOfFake(t, golden(), summary.Options{})
-	files, err := export.Write(context.Background(), dir, []string{"parquet", "parquet"}, r, recs, export.Options{ParquetLayout: export.LayoutTidy, Unhashed: true})
-	if err != nil || len(files) != 1 || files[0].SHA256 != "" || files[0].Format != "parquet" || files[0].Path != filepath.Join(dir, "server_metrics_tidy.parquet") {
+	files, err := export.Write(context.Background(), dir, []string{"parquet", "parquet"}, r, recs,
+		export.Options{ParquetLayout: export.LayoutTidy, Unhashed: true})
+	if err != nil || len(files) != 1 || files[0].SHA256 != "" || files[0].Format != "parquet" ||
+		files[0].Path != filepath.Join(dir, "server_metrics_tidy.parquet") {
 		t.Errorf("got %+v, %v", files, err)
 	}
 }
@@ -81,7 +85,8 @@ func TestWriteFailures(t *testing.T) {
 	if len(files) != 2 || files[0].Format != "csv" || files[1].Format != "json" {
 		t.Errorf("got files %+v", files)
 	}
-	if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), old) || !strings.Contains(err.Error(), `unknown format "xml" (known: [json csv jsonl parquet])`) {
+	if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), old) ||
+		!strings.Contains(err.Error(), `unknown format "xml" (known: [json csv jsonl parquet])`) {
 		t.Errorf("got error %v", err)
 	}
 	if data, err := os.ReadFile(old); err != nil || string(data) != "old" {
@@ -91,10 +96,12 @@ func TestWriteFailures(t *testing.T) {
 		t.Errorf("left behind: %v", names)
 	}
 	missing := filepath.Join(dir, "missing")
-	if files, err := export.Write(context.Background(), missing, []string{"json"}, r, recs, inUTC); len(files) != 0 || err == nil || !strings.Contains(err.Error(), missing) {
+	if files, err := export.Write(context.Background(), missing, []string{"json"}, r, recs, inUTC); len(files) != 0 ||
+		err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a folder that does not exist: got %v, %v", files, err)
 	}
-	if files, err := export.Write(context.Background(), dir, []string{"json"}, r, recs, export.Options{ParquetLayout: "x"}); files != nil || err == nil {
+	if files, err := export.Write(context.Background(), dir, []string{"json"}, r, recs,
+		export.Options{ParquetLayout: "x"}); files != nil || err == nil {
 		t.Errorf("bad options: got %v, %v", files, err)
 	}
 }

@@ -60,8 +60,9 @@ type Chunk struct {
 func (c *Chunk) reset() {
 	clear(c.texts)
 	clear(c.numbers)
-	*c = Chunk{column: c.column, codec: c.codec, defined: c.defined[:0], repeated: c.repeated[:0], runs: c.runs[:0], doubles: c.doubles[:0],
-		texts: c.texts, numbers: c.numbers, dict: c.dict[:0], low: math.MaxInt64, high: math.MinInt64, hashes: c.hashes[:0],
+	*c = Chunk{column: c.column, codec: c.codec, defined: c.defined[:0], repeated: c.repeated[:0], runs: c.runs[:0],
+		doubles: c.doubles[:0],
+		texts:   c.texts, numbers: c.numbers, dict: c.dict[:0], low: math.MaxInt64, high: math.MinInt64, hashes: c.hashes[:0],
 		pages: c.pages[:0], raw: c.raw[:0], packed: c.packed[:0]}
 }
 
@@ -168,9 +169,10 @@ func (c *Chunk) endPage() {
 	c.raw = appendLevels(c.raw, c.defined)
 	encoding := c.appendValues()
 	c.encodings |= 1 << encoding
-	c.pages = c.appendPage(c.pages, &format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(format.DataPageHeader{
-		NumValues: int32(n), Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
-		Statistics: format.Statistics{NullCount: int64(c.nulls - c.pagedNulls)}})})
+	c.pages = c.appendPage(c.pages, &format.PageHeader{Type: format.DataPage,
+		DataPageHeader: thrift.New(format.DataPageHeader{
+			NumValues: int32(n), Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
+			Statistics: format.Statistics{NullCount: int64(c.nulls - c.pagedNulls)}})})
 	c.paged, c.pagedNulls = c.entries, c.nulls
 	c.defined, c.repeated, c.runs, c.doubles = c.defined[:0], c.repeated[:0], c.runs[:0], c.doubles[:0]
 }
@@ -299,14 +301,16 @@ func (c *Chunk) appendPage(dst []byte, h *format.PageHeader) []byte {
 // page of the dictionary, if there is one, then the others.
 func (c *Chunk) finish() {
 	c.endPage()
-	c.meta = format.ColumnMetaData{Type: c.column.physical, PathInSchema: c.column.path, Codec: format.Zstd, NumValues: int64(c.entries),
-		Encoding: []format.Encoding{format.RLE}, Statistics: c.statistics()}
+	c.meta = format.ColumnMetaData{Type: c.column.physical, PathInSchema: c.column.path, Codec: format.Zstd,
+		NumValues: int64(c.entries),
+		Encoding:  []format.Encoding{format.RLE}, Statistics: c.statistics()}
 	if c.encodings>>format.RLEDictionary&1 == 0 {
 		c.dict = c.dict[:0]
 	} else { // also without entries: readers miss it where all rows are null
 		c.raw = append(c.raw[:0], c.dict...)
 		c.dict = c.appendPage(c.dict[:0], &format.PageHeader{Type: format.DictionaryPage,
-			DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(len(c.texts) + len(c.numbers)), Encoding: format.Plain})})
+			DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(len(c.texts) + len(c.numbers)),
+				Encoding: format.Plain})})
 		c.meta.DataPageOffset = int64(len(c.dict))
 		c.encodings |= 1 << format.Plain
 	}
@@ -325,7 +329,8 @@ func (c *Chunk) statistics() format.Statistics {
 	case c.column.physical == format.ByteArray:
 		s.MinValue, s.MaxValue = []byte(c.least), []byte(c.greatest)
 	default:
-		s.MinValue, s.MaxValue = binary.LittleEndian.AppendUint64(nil, uint64(c.low)), binary.LittleEndian.AppendUint64(nil, uint64(c.high))
+		s.MinValue, s.MaxValue = binary.LittleEndian.AppendUint64(nil, uint64(c.low)), binary.LittleEndian.AppendUint64(nil,
+			uint64(c.high))
 	}
 	return s
 }

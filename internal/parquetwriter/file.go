@@ -53,7 +53,8 @@ func (f *File) Begin() error { return f.write([]byte(parquetMagic)) }
 
 // Commit writes a finished row group.
 func (f *File) Commit(g *Group) error {
-	group := format.RowGroup{NumRows: int64(g.Columns[0].Rows), SortingColumns: f.sorting, FileOffset: f.offset, Ordinal: int16(len(f.meta.RowGroups))}
+	group := format.RowGroup{NumRows: int64(g.Columns[0].Rows), SortingColumns: f.sorting, FileOffset: f.offset,
+		Ordinal: int16(len(f.meta.RowGroups))}
 	if group.NumRows == 0 {
 		return nil
 	}
@@ -110,7 +111,8 @@ type Group struct{ Columns []*Chunk }
 func NewGroup(columns []Column) *Group {
 	g, codec := &Group{}, &zstd.Codec{Level: zstd.SpeedDefault}
 	for i := range columns {
-		g.Columns = append(g.Columns, &Chunk{column: &columns[i], codec: codec, texts: map[string]uint64{}, numbers: map[uint64]uint64{}})
+		g.Columns = append(g.Columns, &Chunk{column: &columns[i], codec: codec, texts: map[string]uint64{},
+			numbers: map[uint64]uint64{}})
 	}
 	g.Reset()
 	return g
@@ -133,7 +135,8 @@ func (g *Group) Finish() error {
 			return fmt.Errorf("write column %s: %w", c.column.path[0], c.err)
 		}
 		if c.Rows != first.Rows {
-			return fmt.Errorf("write column %s: %d rows where %s has %d", c.column.path[0], c.Rows, first.column.path[0], first.Rows)
+			return fmt.Errorf("write column %s: %d rows where %s has %d", c.column.path[0], c.Rows, first.column.path[0],
+				first.Rows)
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ func TestUnequalColumns(t *testing.T) {
 
 // TestChunkAllocations: filling a used row group allocates for its pages, not for its rows.
 func TestChunkAllocations(t *testing.T) {
-	columns := append(parquetwriter.Map("m"), parquetwriter.Text("t"), parquetwriter.Whole("n"), parquetwriter.Double("d"), parquetwriter.Flag("f"))
+	columns := append(parquetwriter.Map("m"), parquetwriter.Text("t"), parquetwriter.Whole("n"),
+		parquetwriter.Double("d"), parquetwriter.Flag("f"))
 	g := parquetwriter.NewGroup(columns)
 	fill := func(rows int) func() {
 		return func() {

@@ -46,7 +46,8 @@ func Steady(name string) Column {
 // Whole has signed integers of 64 bits, which come in runs or again and
 // again, as times do for each series.
 func Whole(name string) Column {
-	return Column{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true}, Bounds: true}
+	return Column{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true},
+		Bounds: true}
 }
 
 // Flag has booleans.
@@ -86,8 +87,9 @@ func (c *Column) element() format.SchemaElement {
 	if c.inMap() {
 		repetition = format.Required
 	}
-	return format.SchemaElement{Name: c.path[len(c.path)-1], Type: thrift.New(c.physical), RepetitionType: thrift.New(repetition),
-		ConvertedType: c.converted(), LogicalType: format.LogicalType{Value: c.logical}}
+	return format.SchemaElement{Name: c.path[len(c.path)-1], Type: thrift.New(c.physical),
+		RepetitionType: thrift.New(repetition),
+		ConvertedType:  c.converted(), LogicalType: format.LogicalType{Value: c.logical}}
 }
 
 // schemaOf describes all columns in the footer, in their order. All but maps are
@@ -102,9 +104,11 @@ func schemaOf(columns []Column) []format.SchemaElement {
 		}
 		if c.inMap() && c.path[2] == "key" {
 			elements = append(elements,
-				format.SchemaElement{Name: c.path[0], RepetitionType: thrift.New(format.Required), NumChildren: thrift.New[int32](1),
+				format.SchemaElement{Name: c.path[0], RepetitionType: thrift.New(format.Required),
+					NumChildren:   thrift.New[int32](1),
 					ConvertedType: thrift.New(deprecated.Map), LogicalType: format.LogicalType{Value: &format.MapType{}}},
-				format.SchemaElement{Name: c.path[1], RepetitionType: thrift.New(format.Repeated), NumChildren: thrift.New[int32](2)})
+				format.SchemaElement{Name: c.path[1], RepetitionType: thrift.New(format.Repeated),
+					NumChildren: thrift.New[int32](2)})
 		}
 		elements = append(elements, c.element())
 	}

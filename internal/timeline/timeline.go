@@ -77,7 +77,7 @@ type Stats struct {
 // ErrFull is wrapped by the error of Add when Limits.Samples are held.
 var ErrFull = errors.New("too many samples at once")
 
-// staleBits is the NaN that says that a series has ended (Prometheus,
+// staleBits is the NaN that marks the end of a series (Prometheus,
 // model/value).
 const staleBits = 0x7ff0000000000002
 
@@ -263,7 +263,8 @@ func (t *Timeline) target(id metric.Labels) *target {
 	if g, ok := t.targets[id]; ok {
 		return g
 	}
-	g := &target{id: id, index: -1, series: map[metric.Labels]*Series{}, refused: map[string]*Series{}, lastNS: math.MinInt64}
+	g := &target{id: id, index: -1, series: map[metric.Labels]*Series{}, refused: map[string]*Series{},
+		lastNS: math.MinInt64}
 	if len(t.order) >= t.o.Limits.Targets {
 		last := t.order[len(t.order)-1]
 		t.refused(last, "target_limit", "")

@@ -39,7 +39,8 @@ func TestFamilies(t *testing.T) {
 	r := sourcetest.New(t, sourcetest.Limits{})
 	tl := timeline.New(timeline.Options{Source: "test", Address: "file:x"}, r)
 	for name, typ := range map[string]metric.Type{"h": metric.Histogram, "s": metric.Summary, "c_total": metric.Counter,
-		"om": metric.Counter, "both": metric.Gauge, "both_total": metric.Counter, "build": metric.Info, "gh": metric.GaugeHistogram, "h_created": metric.Gauge} {
+		"om": metric.Counter, "both": metric.Gauge, "both_total": metric.Counter, "build": metric.Info,
+		"gh": metric.GaugeHistogram, "h_created": metric.Gauge} {
 		tl.Describe(name, timeline.Meta{Type: typ, Help: "help of " + name})
 	}
 	type place struct {
@@ -97,7 +98,8 @@ func TestFamilies(t *testing.T) {
 // down, bounds that are none.
 func TestOddities(t *testing.T) {
 	r := sourcetest.New(t, sourcetest.Limits{Secrets: []string{"hunter2"}})
-	tl := timeline.New(timeline.Options{Source: "test", Drop: regexp.MustCompile("^noise"), Limits: timeline.Limits{ValueLength: 20, Samples: 100}}, r)
+	tl := timeline.New(timeline.Options{Source: "test", Drop: regexp.MustCompile("^noise"),
+		Limits: timeline.Limits{ValueLength: 20, Samples: 100}}, r)
 	id := func(more ...string) []metric.Label {
 		return append(labels("job", "j", "instance", "u:hunter2@h:1"), labels(more...)...)
 	}
@@ -133,19 +135,23 @@ func TestOddities(t *testing.T) {
 	}
 	check := func(i int, at int64, outcome metric.Outcome, values int, drops ...metric.Drop) {
 		t.Helper()
-		if g := got[i]; g.AtNS != at*second || g.Outcome != outcome || len(g.Values) != values || !slices.Equal(g.Drops, drops) {
+		if g := got[i]; g.AtNS != at*second || g.Outcome != outcome || len(g.Values) != values ||
+			!slices.Equal(g.Drops, drops) {
 			t.Errorf("poll %d: got %+v, want at %ds, %v, %d values, drops %+v", i, g, at, outcome, values, drops)
 		}
 	}
 	check(0, 1, metric.Partial, 4, metric.Drop{Reason: "label_length", Lines: 1, First: "long"},
-		metric.Drop{Reason: "filtered", Lines: 1, First: "noise"}, metric.Drop{Reason: "bad_bound", Lines: 1, First: "x_bucket"})
+		metric.Drop{Reason: "filtered", Lines: 1, First: "noise"}, metric.Drop{Reason: "bad_bound", Lines: 1,
+			First: "x_bucket"})
 	check(1, 2, metric.OK, 2)
 	check(2, 3, metric.ConnectError, 0)
-	check(3, 5, metric.Partial, 1, metric.Drop{Reason: "out_of_order", Lines: 1, First: "a"}, metric.Drop{Reason: "duplicate_sample", Lines: 1, First: "a"})
+	check(3, 5, metric.Partial, 1, metric.Drop{Reason: "out_of_order", Lines: 1, First: "a"},
+		metric.Drop{Reason: "duplicate_sample", Lines: 1, First: "a"})
 	if got[0].Took != 250*time.Millisecond {
 		t.Errorf("the first poll took %v, want 250ms", got[0].Took)
 	}
-	want := timeline.Stats{Targets: 1, Polls: 4, Failed: 1, Stored: 7, Dropped: 4, Repeated: 1, Stale: 3, OutOfOrder: 1, Guessed: 4,
+	want := timeline.Stats{Targets: 1, Polls: 4, Failed: 1, Stored: 7, Dropped: 4, Repeated: 1, Stale: 3, OutOfOrder: 1,
+		Guessed: 4,
 		FirstNS: 1 * second, LastNS: 5 * second}
 	if s := tl.Stats(); s != want {
 		t.Errorf("stats\n got %+v\nwant %+v", s, want)
@@ -171,7 +177,8 @@ func TestOddities(t *testing.T) {
 // series and targets holds.
 func TestTargets(t *testing.T) {
 	r := sourcetest.New(t, sourcetest.Limits{Slots: 3})
-	tl := timeline.New(timeline.Options{Source: "test", Address: "file:x", Limits: timeline.Limits{Series: 3, Targets: 3}}, r)
+	tl := timeline.New(timeline.Options{Source: "test", Address: "file:x",
+		Limits: timeline.Limits{Series: 3, Targets: 3}}, r)
 	for _, job := range []string{"b", "a", ""} {
 		for i := range 5 {
 			var id []metric.Label
