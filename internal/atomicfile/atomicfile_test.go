@@ -159,7 +159,8 @@ func TestRenameFails(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "rename "+path) || strings.Contains(err.Error(), ".tmp") {
+	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "rename "+path) ||
+		strings.Contains(err.Error(), ".tmp") {
 		t.Errorf("got %v", err)
 	}
 	leftovers(t, dir, "a")

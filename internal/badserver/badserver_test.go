@@ -47,7 +47,8 @@ raw body="nonsense\r\n\r\n"
 	check := func(status int, body, errText string) {
 		t.Helper()
 		gotStatus, got, err := get(t, srv)
-		if gotStatus != status || got != body || (err == nil) != (errText == "") || err != nil && !strings.Contains(err.Error(), errText) {
+		if gotStatus != status || got != body || (err == nil) != (errText == "") || err != nil &&
+			!strings.Contains(err.Error(), errText) {
 			t.Errorf("got %d %q %v, want %d %q %q", gotStatus, got, err, status, body, errText)
 		}
 	}

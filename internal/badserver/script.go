@@ -221,7 +221,7 @@ func (a *Answer) set(key, value string) (err error) {
 	return err
 }
 
-// fill appends a text some times; numbered says that each # in it is its number.
+// fill appends a text some times; with numbered each # in it becomes its number.
 func (a *Answer) fill(value string, numbered bool) error {
 	count, text, ok := strings.Cut(value, ":")
 	n, err := strconv.Atoi(count)

@@ -142,7 +142,8 @@ func (s *Server) serve(c net.Conn) {
 		s.mu.Unlock()
 		complete := s.answer(c, a)
 		s.mu.Lock()
-		s.served = append(s.served, Served{Path: req.URL.Path, Answer: n, Kind: a.Kind, Status: a.status(), Lines: a.lines, Reused: reused, Complete: complete})
+		s.served = append(s.served, Served{Path: req.URL.Path, Answer: n, Kind: a.Kind, Status: a.status(), Lines: a.lines,
+			Reused: reused, Complete: complete})
 		s.mu.Unlock()
 		if !complete || a.Unbounded || a.Kind != HTTP || a.Tail != "" {
 			return
@@ -306,14 +307,14 @@ type Served struct {
 	Kind   Kind
 	Status int // 0 when no head was sent
 	Lines  int // sample lines of the body
-	// Reused says that the connection had brought a request before. When it breaks
+	// Reused reports whether the connection had brought a request before. When it breaks
 	// then, before a byte of an answer, Go's client asks again on another one.
 	Reused bool
-	// Complete says that all of the answer was handed to the connection.
+	// Complete reports whether all of the answer was handed to the connection.
 	Complete bool
 }
 
-// Good says that it was a whole answer with status 200.
+// Good reports whether it was a whole answer with status 200.
 func (s Served) Good() bool { return s.Complete && s.Kind == HTTP && s.Status == http.StatusOK }
 
 // Ledger is what a server served, in order.

@@ -21,8 +21,9 @@ import (
 
 var (
 	chaosFaults  = flag.Int("chaos.faults", 200, "least `number` of faults of TestChaos")
-	chaosTimeout = flag.Duration("chaos.timeout", 1500*time.Millisecond, "deadline of a poll of TestChaos; longer on a busy machine")
-	chaosSeed    = flag.Uint64("chaos.seed", 1, "seed of TestChaos")
+	chaosTimeout = flag.Duration("chaos.timeout", 1500*time.Millisecond,
+		"deadline of a poll of TestChaos; longer on a busy machine")
+	chaosSeed = flag.Uint64("chaos.seed", 1, "seed of TestChaos")
 )
 
 const (
@@ -98,7 +99,8 @@ func (v *victim) rest() string {
 		fmt.Fprintf(&b, "g{i=\"%d\"} %v\n", i, v.rng.NormFloat64())
 	}
 	n := v.rng.IntN(1000)
-	fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d\nh_count %d\n", n, 2*n, n, 2*n)
+	fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d\nh_count %d\n", n,
+		2*n, n, 2*n)
 	return b.String()
 }
 
@@ -172,25 +174,29 @@ func kinds() []kind {
 			a.Delay = time.Duration(v.rng.IntN(20)) * time.Millisecond
 			return a
 		}},
-		{"garbage", []metric.Outcome{metric.NotPrometheus, metric.Truncated, metric.Partial, metric.OK}, 8, func(v *victim) badserver.Answer {
-			v.gift.lines = anyLines
-			// Zeros before it: else it might be a body.
-			return badserver.Answer{Type: "application/octet-stream", Body: append([]byte{0, 0, 0, 0, ' '}, v.garbage()...)}
-		}},
+		{"garbage", []metric.Outcome{metric.NotPrometheus, metric.Truncated, metric.Partial, metric.OK}, 8,
+			func(v *victim) badserver.Answer {
+				v.gift.lines = anyLines
+				// Zeros before it: else it might be a body.
+				return badserver.Answer{Type: "application/octet-stream", Body: append([]byte{0, 0, 0, 0, ' '}, v.garbage()...)}
+			}},
 		{"broken head", broken, 6, func(v *victim) badserver.Answer {
 			return badserver.Answer{Kind: badserver.Raw, Body: append([]byte("HTP "), v.garbage()...)}
 		}},
 		{"html", one(metric.NotPrometheus), 3, of(badserver.Answer{Type: "text/html", Body: []byte("<html>")})},
 		{"json", one(metric.NotPrometheus), 3, of(badserver.Answer{Type: "application/json", Body: []byte("[{}]")})},
-		{"bomb", one(metric.TooLarge), 4, of(badserver.Answer{Type: "text/plain", Header: []string{"Content-Encoding: gzip"}, Body: bomb})},
+		{"bomb", one(metric.TooLarge), 4, of(badserver.Answer{Type: "text/plain",
+			Header: []string{"Content-Encoding: gzip"}, Body: bomb})},
 		{"bad gzip", one(metric.Truncated), 3, func(v *victim) badserver.Answer {
-			return badserver.Answer{Type: "text/plain", Header: []string{"Content-Encoding: gzip"}, Body: append([]byte{0x1f, 0x8b, 9}, v.garbage()...)}
+			return badserver.Answer{Type: "text/plain", Header: []string{"Content-Encoding: gzip"},
+				Body: append([]byte{0x1f, 0x8b, 9}, v.garbage()...)}
 		}},
 		{"bad lines", one(metric.Partial), 6, func(v *victim) badserver.Answer {
 			v.gift.lines, v.gift.dropped = wholeBody, 2
 			return plainAnswer("c2 1\nnot a sample at all\n" + v.rest() + "x{y=\"1\",y=\"2\"} 3\n")
 		}},
-		{"redirect", one(metric.RefusedRedirect), 4, of(badserver.Answer{Status: 302, Header: []string{"Location: http://169.254.169.254/metrics"}})},
+		{"redirect", one(metric.RefusedRedirect), 4, of(badserver.Answer{Status: 302,
+			Header: []string{"Location: http://169.254.169.254/metrics"}})},
 	}
 }
 
@@ -233,7 +239,8 @@ func TestChaos(t *testing.T) {
 	}
 	// Seven of ten answers are faults, and three restarts come with each round.
 	rounds := 3 + *chaosFaults/(chaosTargets*7/10)
-	s := record(t, targets, rounds, scrape.Options{Timeout: *chaosTimeout, Limits: scrape.Limits{Body: chaosBody}, Now: clock.now}, summary.Options{}, between)
+	s := record(t, targets, rounds, scrape.Options{Timeout: *chaosTimeout, Limits: scrape.Limits{Body: chaosBody},
+		Now: clock.now}, summary.Options{}, between)
 	n := judge(t, s, victims, rounds)
 	n["restart"], n["clock jump"] = restarts, jumps
 	exact := 0
@@ -338,7 +345,8 @@ func (v *victim) judge(t *testing.T, s *scene, i int) {
 			g.lines = a.Lines
 		}
 		if g.lines != anyLines && (p.Lines != g.lines || p.Dropped() != g.dropped) {
-			t.Errorf("target %d: poll %d of the answer %q: %d lines, %d dropped, want %d, %d", i, n, k.name, p.Lines, p.Dropped(), g.lines, g.dropped)
+			t.Errorf("target %d: poll %d of the answer %q: %d lines, %d dropped, want %d, %d", i, n, k.name, p.Lines,
+				p.Dropped(), g.lines, g.dropped)
 		}
 		if lines += p.Lines; p.Outcome == metric.OK && g.lines != anyLines {
 			seen = append(seen, g.value)

@@ -40,7 +40,8 @@ func set(elapsed, d time.Duration) time.Time {
 func TestSet(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, -time.Hour, 365 * 24 * time.Hour} {
 		before, after := set(time.Second, 0), set(3*time.Second, d)
-		if wall := after.UnixNano() - before.UnixNano(); wall != int64(d+2*time.Second) || after.Sub(before) != 2*time.Second {
+		if wall := after.UnixNano() - before.UnixNano(); wall != int64(d+2*time.Second) ||
+			after.Sub(before) != 2*time.Second {
 			t.Errorf("%v: the wall clock moved by %v, the monotonic one by %v", d, time.Duration(wall), after.Sub(before))
 		}
 	}
@@ -96,19 +97,21 @@ func underClock(t *testing.T, clock *jumping) *summary.Run {
 		var targets []scrape.Target
 		for i := range 2 {
 			n := 0
-			targets = append(targets, scrape.Target{URL: fmt.Sprintf("http://t%d/metrics", i), RoundTripper: transport(func(r *http.Request) (*http.Response, error) {
-				n++
-				body := fmt.Sprintf("# TYPE c_total counter\nc_total %d.1\n# TYPE g gauge\ng %d\n# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d.5\nh_count %d\n",
-					7*n, n*n%13, n, 2*n, 3*n, 2*n)
-				<-time.After(time.Duration(n) * time.Millisecond)
-				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,
-					Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}, nil
-			})})
+			targets = append(targets, scrape.Target{URL: fmt.Sprintf("http://t%d/metrics", i),
+				RoundTripper: transport(func(r *http.Request) (*http.Response, error) {
+					n++
+					body := fmt.Sprintf("# TYPE c_total counter\nc_total %d.1\n# TYPE g gauge\ng %d\n# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d.5\nh_count %d\n",
+						7*n, n*n%13, n, 2*n, 3*n, 2*n)
+					<-time.After(time.Duration(n) * time.Millisecond)
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,
+						Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}, nil
+				})})
 		}
 		// The origin is read before the first jump.
 		o := scrape.Options{Interval: time.Second, MaxScrapeShare: -1, Now: clock.now, Origin: clock.now()}
 		meta := metaAt(o.Origin)
-		b, err := summary.NewBuilder(meta, []metric.Target{targets[0].Public(), targets[1].Public()}, summary.Options{Slice: 5 * time.Second})
+		b, err := summary.NewBuilder(meta, []metric.Target{targets[0].Public(), targets[1].Public()},
+			summary.Options{Slice: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +158,7 @@ func TestClock(t *testing.T) {
 			t.Errorf("pattern %d, jumps %v: the result differs", n, j.jumps)
 		}
 	}
-	faults.Figure(t, "clock", fmt.Sprintf("%d patterns, %d jumps of 1 s to 1 year both ways: every result equal bit for bit", patterns, jumps),
+	faults.Figure(t, "clock",
+		fmt.Sprintf("%d patterns, %d jumps of 1 s to 1 year both ways: every result equal bit for bit", patterns, jumps),
 		"go test ./internal/faults -run TestClock")
 }

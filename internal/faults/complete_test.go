@@ -164,7 +164,8 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
-		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package, f.Target, f.Executions, f.Guided, f.Wanted, f.Inputs, f.Failures)
+		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package,
+			f.Target, f.Executions, f.Guided, f.Wanted, f.Inputs, f.Failures)
 		if i+1 < len(all) && all[i+1].Kind == f.Kind {
 			continue
 		}
@@ -175,7 +176,8 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 			}
 		}
 		if targets > 1 {
-			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "), executions, guided, wanted)
+			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "),
+				executions, guided, wanted)
 		}
 	}
 }

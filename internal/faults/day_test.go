@@ -26,7 +26,8 @@ import (
 
 var (
 	dayHours    = flag.Int("day.hours", 24, "simulated `hours` of case D12")
-	dayInterval = flag.Duration("day.interval", 2*time.Minute, "simulated `time` between polls in case D12; the goal is 333ms")
+	dayInterval = flag.Duration("day.interval", 2*time.Minute,
+		"simulated `time` between polls in case D12; the goal is 333ms")
 )
 
 const (
@@ -69,7 +70,8 @@ func day(t *testing.T) {
 		t.Log(told)
 		return
 	}
-	faults.Figure(t, "soak-day", told, fmt.Sprintf("go test ./internal/faults -run TestCatalogueFormats/D12 -day.interval %v -timeout 60m -v", *dayInterval))
+	faults.Figure(t, "soak-day", told,
+		fmt.Sprintf("go test ./internal/faults -run TestCatalogueFormats/D12 -day.interval %v -timeout 60m -v", *dayInterval))
 }
 
 // simulatedDay is a recording of servers in simulated time.
@@ -99,7 +101,8 @@ func recordDay(t *testing.T, length, interval time.Duration) *simulatedDay {
 		}
 		o := scrape.Options{Origin: time.Now(), Interval: interval, MaxScrapeShare: -1}
 		// A block holds an hour at most, so that its buffers have grown by then.
-		w, err := rundb.Create(d.dir, metaAt(o.Origin), rundb.WriterOptions{CommitEvery: interval, BlockPolls: min(512, int(time.Hour/interval))})
+		w, err := rundb.Create(d.dir, metaAt(o.Origin), rundb.WriterOptions{CommitEvery: interval,
+			BlockPolls: min(512, int(time.Hour/interval))})
 		if err != nil {
 			t.Fatal(err)
 		}

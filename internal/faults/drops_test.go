@@ -33,11 +33,13 @@ func TestDropsExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = faults.Accounts(t.Context(), dir)
-		if got := fmt.Sprint(err); (err == nil) != (want == "") || err != nil && !(strings.Contains(got, "rule 2: ") && strings.Contains(got, want)) {
+		if got := fmt.Sprint(err); (err == nil) != (want == "") || err != nil &&
+			!(strings.Contains(got, "rule 2: ") && strings.Contains(got, want)) {
 			t.Errorf("%+v: got %s, want %q", drops, got, want)
 		}
 	}
-	good, filtered := metric.Drop{Reason: "parse", Lines: 2, First: "line 3: x"}, metric.Drop{Reason: metric.DropFiltered, Lines: 4}
+	good, filtered := metric.Drop{Reason: "parse", Lines: 2,
+		First: "line 3: x"}, metric.Drop{Reason: metric.DropFiltered, Lines: 4}
 	check("", good, filtered)
 	check(`reason "", the first "line 9"`, good, metric.Drop{Lines: 1, First: "line 9"})
 	check(`reason "parse_2", the first ""`, filtered, good, metric.Drop{Reason: "parse_2", Lines: 1})

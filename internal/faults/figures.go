@@ -90,7 +90,8 @@ func ReadFuzzed(goals, ledger string) ([]Fuzzed, error) {
 	}
 	for line := range strings.Lines(string(reached)) {
 		var f Fuzzed
-		if _, err := fmt.Sscan(line, &f.Kind, &f.Package, &f.Target, &f.Executions, &f.Guided, &f.Inputs, &f.Failures); err != nil {
+		if _, err := fmt.Sscan(line, &f.Kind, &f.Package, &f.Target, &f.Executions, &f.Guided, &f.Inputs,
+			&f.Failures); err != nil {
 			return nil, fmt.Errorf("read %s: %q: %w", ledger, line, err)
 		}
 		i, ok := at[f.Package+" "+f.Target]

@@ -26,7 +26,11 @@ func TestCatalogueFormats(t *testing.T) {
 				t.Errorf("%s does not have the number, bit by bit", format)
 			}
 		}
-		if !slices.ContainsFunc(s.texts("parquet"), func(v string) bool { f, err := strconv.ParseFloat(v, 64); return err == nil && f == exact }) {
+		if !slices.ContainsFunc(s.texts("parquet"), func(v string) bool {
+			f,
+				err := strconv.ParseFloat(v, 64)
+			return err == nil && f == exact
+		}) {
 			t.Error("parquet does not have the number, bit by bit")
 		}
 		if !slices.Contains(s.texts("csv"), "0.1235") {
@@ -39,7 +43,8 @@ func TestCatalogueFormats(t *testing.T) {
 		s.has(hostile)
 	})
 	t.Run("X08 one line", func(t *testing.T) {
-		s := play(t, badserver.Steps(false, badserver.Answer{Status: 500, Body: []byte("one\ntwo\r\n\x1b[2J\x1b]0;title\x07three")}), 2, scrape.Options{})
+		s := play(t, badserver.Steps(false, badserver.Answer{Status: 500,
+			Body: []byte("one\ntwo\r\n\x1b[2J\x1b]0;title\x07three")}), 2, scrape.Options{})
 		for _, p := range s.polls[0] {
 			if strings.ContainsAny(p.Err, "\n\r\x1b\x07") || !strings.Contains(p.Err, "one") {
 				t.Errorf("error %q is not one clean line", p.Err)

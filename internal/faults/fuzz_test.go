@@ -31,7 +31,8 @@ func FuzzScrapes(f *testing.F) {
 	}
 	f.Add([]byte("# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n"),
 		[]byte("# TYPE h histogram\nh_bucket{le=\"1\"} 1e300\nh_bucket{le=\"+Inf\"} 1\nh_sum -Inf\nh_count NaN\n"), uint8(9))
-	f.Add([]byte("# TYPE c counter\nc_total 1e308\n# EOF\n"), []byte("# TYPE c counter\nc_total -1e308\nc_created 1e300\n# EOF\n"), uint8(3))
+	f.Add([]byte("# TYPE c counter\nc_total 1e308\n# EOF\n"),
+		[]byte("# TYPE c counter\nc_total -1e308\nc_created 1e300\n# EOF\n"), uint8(3))
 	f.Add([]byte("{a} 1\n{} 1\n"), []byte("a{b=\"1\",b=\"2\"} 1\n"), uint8(255))
 	f.Fuzz(func(t *testing.T, first, second []byte, mode uint8) {
 		defer fuzzbound.Check(t)()

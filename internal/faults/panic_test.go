@@ -18,7 +18,8 @@ import (
 func TestPanicIsSeen(t *testing.T) {
 	var targets []scrape.Target
 	for range 2 {
-		srv, err := badserver.Start(badserver.Options{Script: badserver.Steps(false, plainAnswer("a 1\n"), plainAnswer("a 2\nb 2\n"), plainAnswer("a 3\nb 3\n"), plainAnswer("a 4\nb 4\n"))})
+		srv, err := badserver.Start(badserver.Options{Script: badserver.Steps(false, plainAnswer("a 1\n"),
+			plainAnswer("a 2\nb 2\n"), plainAnswer("a 3\nb 3\n"), plainAnswer("a 4\nb 4\n"))})
 		if err != nil {
 			t.Fatal(err)
 		}

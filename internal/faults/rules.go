@@ -25,7 +25,7 @@ type Evidence struct {
 	Formats []string
 	// Secrets must not be in anything that was written.
 	Secrets []string
-	// Killed says that the process that recorded was killed or failed: remains
+	// Killed reports whether the process that recorded was killed or failed: remains
 	// of unfinished files are no fault then, but a broken finished one is.
 	Killed bool
 }
@@ -110,19 +110,21 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 		}
 		// Other sources than expositions have no lines of their own.
 		if t.Source == "prometheus" && present+s.Dropped() != s.Lines {
-			errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d samples stored and %d lines dropped of %d", t.URL, s.Seq, present, s.Dropped(), s.Lines))
+			errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d samples stored and %d lines dropped of %d", t.URL, s.Seq,
+				present, s.Dropped(), s.Lines))
 		}
 		for _, d := range s.Drops {
 			// What the user left out is counted, and needs no example.
 			if d.Reason == "" || d.Lines <= 0 || d.First == "" && d.Reason != metric.DropFiltered {
-				errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d lines dropped with reason %q, the first %q", t.URL, s.Seq, d.Lines, d.Reason, d.First))
+				errs = append(errs, fmt.Errorf("rule 2: %s: poll %d: %d lines dropped with reason %q, the first %q", t.URL, s.Seq,
+					d.Lines, d.Reason, d.First))
 			}
 		}
 	}
 	return a, errors.Join(errs...)
 }
 
-// NoPanic says that a poll ended, or lost lines, by a panic that was caught: no
+// NoPanic reports whether a poll ended, or lost lines, by a panic that was caught: no
 // target may bring one about.
 func NoPanic(s *metric.Snapshot) error {
 	if strings.HasPrefix(s.Err, metric.InternalError) {
@@ -179,11 +181,13 @@ func sameLedger(path string, got exportedLedger, accounts []Account) error {
 		for name, n := range x.Outcomes {
 			sum += n
 			if accounts[i].Outcomes[name] != n {
-				return fmt.Errorf("rule 1: %s: %s: %d polls %s, the recording has %d", path, x.URL, n, name, accounts[i].Outcomes[name])
+				return fmt.Errorf("rule 1: %s: %s: %d polls %s, the recording has %d", path, x.URL, n, name,
+					accounts[i].Outcomes[name])
 			}
 		}
 		if x.Scheduled != sum || sum != accounts[i].Scheduled {
-			return fmt.Errorf("rule 1: %s: %s: %d scheduled, %d outcomes, %d polls recorded", path, x.URL, x.Scheduled, sum, accounts[i].Scheduled)
+			return fmt.Errorf("rule 1: %s: %s: %d scheduled, %d outcomes, %d polls recorded", path, x.URL, x.Scheduled, sum,
+				accounts[i].Scheduled)
 		}
 		if want := accounts[i].Lines - accounts[i].Dropped; x.Stored != want {
 			return fmt.Errorf("rule 2: %s: %s: %d lines stored, the recording has %d", path, x.URL, x.Stored, want)

@@ -64,7 +64,8 @@ func withSecrets(targets []scrape.Target) []scrape.Target {
 // record polls each target n times: a baseline, boundaries and a final poll, as
 // soon as one is done the next. between is called before each boundary; nil does
 // nothing. Then it exports all formats and checks the rules.
-func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so summary.Options, between func(i int)) *scene {
+func record(t *testing.T, targets []scrape.Target, n int, o scrape.Options, so summary.Options,
+	between func(i int)) *scene {
 	t.Helper()
 	s := collect(t, targets, n, o, between)
 	s.analyse(so)
@@ -131,10 +132,12 @@ func (s *scene) analyse(so summary.Options) {
 	if s.run, err = summary.Build(s.t.Context(), []summary.Recording{r}, so); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := export.Write(s.t.Context(), s.dir, export.Formats(), s.run, []export.Recording{r}, export.Options{}); err != nil {
+	if _, err := export.Write(s.t.Context(), s.dir, export.Formats(), s.run, []export.Recording{r},
+		export.Options{}); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := faults.Check(s.t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(), Secrets: secrets}); err != nil {
+	if err := faults.Check(s.t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
+		Secrets: secrets}); err != nil {
 		s.t.Error(err)
 	}
 }
@@ -147,7 +150,8 @@ func play(t *testing.T, script badserver.Script, n int, o scrape.Options) *scene
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := record(t, []scrape.Target{{URL: "http://reader:" + secrets[1] + "@" + srv.Addr + "/metrics"}}, n, o, summary.Options{}, nil)
+	s := record(t, []scrape.Target{{URL: "http://reader:" + secrets[1] + "@" + srv.Addr + "/metrics"}}, n, o,
+		summary.Options{}, nil)
 	s.server = srv
 	return s
 }
@@ -254,7 +258,8 @@ func (s *scene) total(name string, want float64, resets int) {
 		s.t.Fatalf("%s has %d series of type %v, want one counter", name, len(m.Series), m.Type)
 	}
 	if c := m.Series[0].Counter; !c.Defined || c.Total != want || m.Series[0].Resets != resets {
-		s.t.Errorf("%s: total %v (defined %v), %d resets; want %v, %d", name, c.Total, c.Defined, m.Series[0].Resets, want, resets)
+		s.t.Errorf("%s: total %v (defined %v), %d resets; want %v, %d", name, c.Total, c.Defined, m.Series[0].Resets, want,
+			resets)
 	}
 }
 

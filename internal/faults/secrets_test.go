@@ -50,7 +50,8 @@ func TestFaultEcho(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	s := playText(t, "plain_name 1\n", "plain_name 2\n")
-	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(), Secrets: []string{"plain_name"}})
+	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
+		Secrets: []string{"plain_name"}})
 	if err == nil || !strings.Contains(err.Error(), "rule 6") {
 		t.Errorf("a text that was written is no violation: %v", err)
 	}

@@ -95,7 +95,8 @@ func TestCatalogueSeries(t *testing.T) {
 	t.Run("S05 odd histograms", oddHistograms)
 	t.Run("S06 falling sum", fallingSum)
 	t.Run("S07 type changes", func(t *testing.T) {
-		s := timed(t, time.Second, so, "# TYPE x counter\nx 1\n", "# TYPE x counter\nx 2\n", "# TYPE x gauge\nx 3\n", "# TYPE x gauge\nx 4\n")
+		s := timed(t, time.Second, so, "# TYPE x counter\nx 1\n", "# TYPE x counter\nx 2\n", "# TYPE x gauge\nx 3\n",
+			"# TYPE x gauge\nx 4\n")
 		var got []metric.Type
 		for _, m := range s.run.Metrics {
 			got = append(got, m.Type)
@@ -207,7 +208,8 @@ func oddHistograms(t *testing.T) {
 }
 
 func fallingSum(t *testing.T) {
-	s := timed(t, time.Second, summary.Options{}, histogram("10", "5", "0", "0", "1", "5", "+Inf", "5"), histogram("4", "8", "0", "3", "1", "8", "+Inf", "8"))
+	s := timed(t, time.Second, summary.Options{}, histogram("10", "5", "0", "0", "1", "5", "+Inf", "5"),
+		histogram("4", "8", "0", "3", "1", "8", "+Inf", "8"))
 	x := s.metric("h").Series[0]
 	if h := x.Histogram; h.Count != 3 || h.Sum != -6 || h.Avg != -2 || x.Resets != 0 {
 		t.Errorf("got %+v, %d resets; want 3 observations, mean -2, no reset", h, x.Resets)
@@ -236,7 +238,8 @@ func rareUpdates(t *testing.T) {
 // clocks serves a Date three hours off: it is told, and changes nothing.
 func clocks(t *testing.T) {
 	date := func(text string) badserver.Script {
-		a := badserver.Answer{Type: "text/plain", Body: []byte("# TYPE c_total counter\nc_total 1\n"), Header: []string{"Date: " + text}}
+		a := badserver.Answer{Type: "text/plain", Body: []byte("# TYPE c_total counter\nc_total 1\n"),
+			Header: []string{"Date: " + text}}
 		b := a
 		b.Body = []byte("# TYPE c_total counter\nc_total 5\n")
 		return badserver.Steps(false, a, b)

@@ -165,7 +165,8 @@ func lyingType(s *scene) {
 	s = play(s.t, badserver.Steps(false, script(1)), 2, scrape.Options{})
 	s.outcomes("", all(metric.OK, 2)...)
 	s.lasts("b", 2)
-	s.warned("content_type", "Content-Type is \"text/plain; version=0.0.4\", and the body is protobuf; it was read as protobuf")
+	s.warned("content_type",
+		"Content-Type is \"text/plain; version=0.0.4\", and the body is protobuf; it was read as protobuf")
 }
 
 // ownTimes has samples with timestamps: now, an hour late and early, before 1970, of
@@ -196,7 +197,8 @@ func ownTimes(s *scene) {
 			}
 		}
 	}
-	want := map[string]float64{"now": 1700000000000, "late": 1699996400000, "early": 1700003600000, "fraction": 1700000000001, "h": 1700000000000}
+	want := map[string]float64{"now": 1700000000000, "late": 1699996400000, "early": 1700003600000,
+		"fraction": 1700000000001, "h": 1700000000000}
 	if !maps.Equal(kept, want) {
 		s.t.Errorf("times %v, want %v", kept, want)
 	}
@@ -215,7 +217,8 @@ func notFinite(s *scene) {
 
 func openMetricsTypes(s *scene) {
 	s.outcomes("", all(metric.OK, 2)...)
-	for name, want := range map[string]metric.Type{"a": metric.Counter, "i": metric.Info, "s": metric.StateSet, "gh": metric.GaugeHistogram} {
+	for name, want := range map[string]metric.Type{"a": metric.Counter, "i": metric.Info, "s": metric.StateSet,
+		"gh": metric.GaugeHistogram} {
 		if m := s.metric(name); m.Type != want {
 			s.t.Errorf("%s is %v, want %v", name, m.Type, want)
 		}

@@ -24,7 +24,8 @@ func TestTextsInside(t *testing.T) {
 	text := strings.Replace(body.String(), "remark of line 170", remark, 1)
 	text = strings.Replace(text, "label 170", label, 1)
 	s := playText(t, text, text)
-	err := fmt.Sprint(faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(), Secrets: []string{remark, label}}))
+	err := fmt.Sprint(faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
+		Secrets: []string{remark, label}}))
 	check := func(file, secret, where string) {
 		t.Helper()
 		data, readErr := os.ReadFile(filepath.Join(s.dir, file))

@@ -27,7 +27,8 @@ func TestCatalogueTransport(t *testing.T) {
 		s := playCase(t, "T04", 2, scrape.Options{})
 		s.outcomes("status 403; give --header, --bearer-token-file or --basic-auth-file", metric.HTTPError, metric.HTTPError)
 		for _, p := range s.polls[0] {
-			if _, body, _ := strings.Cut(p.Err, "the body begins "); len(body) > 512+len(`"" and goes on beyond 512 bytes, see --max-error-body`) {
+			if _, body, _ := strings.Cut(p.Err,
+				"the body begins "); len(body) > 512+len(`"" and goes on beyond 512 bytes, see --max-error-body`) {
 				t.Errorf("the error repeats %d bytes", len(body))
 			}
 		}
@@ -97,7 +98,8 @@ func refused(t *testing.T) {
 	}
 	dead.Close()
 	good := text(t, "# TYPE a_total counter\na_total 1\n", "# TYPE a_total counter\na_total 4\n")
-	s := record(t, []scrape.Target{{URL: "http://" + dead.Addr + "/metrics"}, {URL: good}}, 3, scrape.Options{}, summary.Options{}, nil)
+	s := record(t, []scrape.Target{{URL: "http://" + dead.Addr + "/metrics"}, {URL: good}}, 3, scrape.Options{},
+		summary.Options{}, nil)
 	s.outcomes("connection refused", all(metric.ConnectError, 3)...)
 	s.total("a", 3, 0)
 	if l := s.run.Endpoints[0].Ledger; l.StoredPolls() != 0 || l.FirstError.Text == "" {
@@ -179,7 +181,8 @@ func endlessHead(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	s := playCase(t, "T10", 2, brief)
 	runtime.ReadMemStats(&after)
-	if got := []metric.Outcome{s.polls[0][0].Outcome, s.polls[0][1].Outcome}; got[0] != metric.TooLarge || got[1] != metric.Timeout {
+	if got := []metric.Outcome{s.polls[0][0].Outcome, s.polls[0][1].Outcome}; got[0] != metric.TooLarge ||
+		got[1] != metric.Timeout {
 		t.Errorf("got %v, want too_large and timeout", got)
 	}
 	if !strings.Contains(s.polls[0][0].Err, "65536 bytes; raise --max-headers") {
@@ -217,7 +220,8 @@ func gzipForms(t *testing.T) {
 	}
 	s := playCase(t, "T13", 3, scrape.Options{Compress: true})
 	s.outcomes("damaged", metric.Truncated, metric.NotPrometheus, metric.Truncated)
-	s = play(t, badserver.Steps(false, zipped(corrupt), zipped(append(badserver.Gzip([]byte("a_total 1\n")), badserver.Gzip([]byte("b 2\n"))...)), zipped(good[:9])),
+	s = play(t, badserver.Steps(false, zipped(corrupt), zipped(append(badserver.Gzip([]byte("a_total 1\n")),
+		badserver.Gzip([]byte("b 2\n"))...)), zipped(good[:9])),
 		3, scrape.Options{Compress: true})
 	s.outcomes("damaged", metric.Truncated, metric.OK, metric.Truncated)
 	if p := s.polls[0][1]; p.Lines != 2 {
@@ -229,7 +233,8 @@ func downgrade(t *testing.T) {
 	srv := httptest.NewTLSServer(http.RedirectHandler("http://127.0.0.1:1/metrics", http.StatusFound))
 	defer srv.Close()
 	transport := srv.Client().Transport.(*http.Transport)
-	s := record(t, []scrape.Target{{URL: srv.URL + "/metrics", RoundTripper: transport}}, 2, scrape.Options{}, summary.Options{}, nil)
+	s := record(t, []scrape.Target{{URL: srv.URL + "/metrics", RoundTripper: transport}}, 2, scrape.Options{},
+		summary.Options{}, nil)
 	s.outcomes("another origin, http://127.0.0.1:1", metric.RefusedRedirect, metric.RefusedRedirect)
 }
 

@@ -36,7 +36,8 @@ func TestTwins(t *testing.T) {
 		"short":        {map[string]string{"a.go": shared, "b.go": strings.Replace(other, "c", "z", 1)}, nil},
 		"test":         {map[string]string{"a.go": shared, "c_test.go": other}, nil},
 		"a row of it":  {map[string]string{"a.go": strings.Repeat("x()\n", 8)}, nil},
-		"imports":      {map[string]string{"a.go": "import (\n" + shared + ")\n", "b.go": "import (\n" + shared + ")\n"}, nil},
+		"imports": {map[string]string{"a.go": "import (\n" + shared + ")\n", "b.go": "import (\n" + shared + ")\n"},
+			nil},
 	} {
 		if got := find(c.texts); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got twins of %q lines, want %q", name, got, c.want)
@@ -48,7 +49,7 @@ func TestTwins(t *testing.T) {
 func TestForm(t *testing.T) {
 	long := "// " + strings.Repeat("é", 118) + "\n"
 	tree := []*file{
-		newFile("a.go", "package a\n\n// f says\n// that it is.\nfunc f() {} //"+" it says whether\n"+long),
+		newFile("a.go", "package a\n\n// f says\n//"+" that it is.\nfunc f() {} //"+" it says whether\n"+long),
 		newFile("a_test.go", "x(\"it says that\")\nt.Skip(\"no ../shared\")\nt.Skipf(\"no tmux\")\n"+long+long),
 	}
 	var got []float64

@@ -1,15 +1,10 @@
-// Package lint holds the structure rules of this repository, so that
-// "go test ./internal/lint" fails with file, line, rule and remedy when one is
-// broken. The rules keep the tree as docs/architecture.md draws it: arrows
-// point down only, every third party has one home, nothing hides in globals.
+// Package lint holds the structure rules of this repository, as tests: "go test
+// ./internal/lint" fails with file, line, rule and remedy when one is broken.
+// The rules keep the tree as docs/architecture.md draws it: arrows point down
+// only, every third party has one home, nothing hides in globals.
 //
-//	module, err := lint.Load(os.DirFS(root))
-//	for _, f := range module.Check() {
-//		fmt.Println(f)
-//	}
-//
-// To add a package, give it a row in layers (table.go). To add a dependency,
-// give it a home in homes (table.go) and a page in docs/decisions. To add a
+// To add a package, give it a row in layers (table_test.go). To add a dependency,
+// give it a home in homes (table_test.go) and a page in docs/decisions. To add a
 // rule, append it to rules and put a fixture that breaks it into testdata: a
 // rule without a fixture that makes it fire fails the test.
 //

@@ -13,14 +13,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/scrapestat/scrapestat/internal/lint"
 )
 
 // TestRepository holds the rules against the repository itself.
 func TestRepository(t *testing.T) {
 	for _, f := range check(t, os.DirFS("../..")) {
 		t.Error(f)
+	}
+}
+
+// TestTopFolders: what one package alone explains lies inside it.
+func TestTopFolders(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && e.Name()[0] != '.' && e.Name() != "runs" && e.Name() != "dist" {
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) > maxTopFolders || len(folders) < 10 {
+		t.Errorf("%d folders at the top, the limit is %d: %s", len(folders), maxTopFolders, strings.Join(folders, " "))
 	}
 }
 
@@ -46,7 +61,7 @@ func TestFixtures(t *testing.T) {
 		})
 	}
 	sizeFixtures(t, fired)
-	for _, rule := range lint.RuleNames() {
+	for _, rule := range RuleNames() {
 		if !fired[rule] {
 			t.Errorf("rule %s: no fixture breaks it", rule)
 		}
@@ -79,11 +94,13 @@ func sizeFixtures(t *testing.T, fired map[string]bool) {
 	one("metric/a.go", head+"func f() {\n", 62, "}\n")
 	one("metric/a.go", head+"func f() {\n", 63, "}\n", "func-size")
 	one("metric/a_test.go", testHead+"func f() {\n", 63, "}\n")
+	one("metric/a_test.go", testHead, 3, "// "+strings.Repeat("é", 117)+"\n")
+	one("metric/a_test.go", testHead, 3, "// "+strings.Repeat("é", 118)+"\n", "columns")
 }
 
-func check(t *testing.T, fsys fs.FS) []lint.Finding {
+func check(t *testing.T, fsys fs.FS) []Finding {
 	t.Helper()
-	m, err := lint.Load(fsys)
+	m, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,16 +156,17 @@ func TestLoad(t *testing.T) {
 		"bench/go.mod":         file("module m/bench\n"),
 		"bench/sub/b.go":       file("not Go"),
 	}
-	m, err := lint.Load(tree)
+	m, err := Load(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Packages) != 1 || m.Packages[0].Dir != "metric" || m.Packages[0].Name != "metric" || len(m.Packages[0].Files) != 2 {
+	if len(m.Packages) != 1 || m.Packages[0].Dir != "metric" || m.Packages[0].Name != "metric" ||
+		len(m.Packages[0].Files) != 2 {
 		t.Errorf("got packages %+v, want metric with two files", m.Packages)
 	}
 	refuse := func(tree fstest.MapFS, want string) {
 		t.Helper()
-		if _, err := lint.Load(tree); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(tree); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want one with %q", err, want)
 		}
 	}

@@ -197,12 +197,14 @@ func TestLinks(t *testing.T) {
 		for i, text := range texts {
 			site[[]string{"README.md", "docs/a.md", "docs/b.md"}[i]] = parsePage(text)
 		}
-		faults := checkSite(site, func(name string) bool { return site[name] != nil || name == "docs/x.png" || name == "docs" })
+		exists := func(name string) bool { return site[name] != nil || name == "docs/x.png" || name == "docs" }
+		faults := checkSite(site, exists)
 		if got := strings.Join(faults, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: got %q, want %q", texts, got, want)
 		}
 	}
-	check("", "[a](docs/a.md#the-end-of-it) ![p](docs/x.png) [e](https://example.org/x#y)", "# The end, of `it`\n[up](../README.md)")
+	check("", "[a](docs/a.md#the-end-of-it) ![p](docs/x.png) [e](https://example.org/x#y)",
+		"# The end, of `it`\n[up](../README.md)")
 	check("", "[a](docs/a.md#twice-1)", "# Twice\n## Twice")
 	check("", "[a](docs/a.md)\n```sh\n# x\n[b](nowhere)\n```\n`[c](nowhere)`", "text")
 	check("leads nowhere", "[a](docs/c.md)")
@@ -227,7 +229,8 @@ func pages(t *testing.T, root string) []string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "runs" || d.Name() == "dist" || len(d.Name()) > 2 && d.Name()[0] == '.'):
+		case d.IsDir() && (slices.Contains([]string{"testdata", "runs", "dist"}, d.Name()) ||
+			len(d.Name()) > 2 && d.Name()[0] == '.'):
 			return fs.SkipDir
 		case !d.IsDir() && filepath.Ext(path) == ".md":
 			list = append(list, path)

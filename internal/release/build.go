@@ -54,7 +54,8 @@ func readStamp(ctx context.Context, root string) (s stamp, err error) {
 // build makes the static binary for p, and looks whether it is one. The program
 // for our own use has the tag man.
 func (r *release) build(ctx context.Context, p platform, path, tags string) error {
-	flags := fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s -X main.date=%s", r.version, r.stamp.commit, r.stamp.date())
+	flags := fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s -X main.date=%s", r.version, r.stamp.commit,
+		r.stamp.date())
 	// -buildvcs=false: the stamp is ours, so that a clone and an archive of the
 	// sources give the same bytes.
 	_, err := output(ctx, r.root, environment(p),

@@ -65,8 +65,10 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	f.SetOutput(talk)
 	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	out := f.String("out", "dist", "new `folder` for the archives")
-	f.StringVar(&r.version, "version", "", "`name` of the version (default: the tag of the commit, else what the program prints)")
-	onlyTypes := f.Bool("types", false, "make nothing: find out, in seconds, whether everything compiles for the platforms")
+	f.StringVar(&r.version, "version", "",
+		"`name` of the version (default: the tag of the commit, else what the program prints)")
+	onlyTypes := f.Bool("types", false,
+		"make nothing: find out, in seconds, whether everything compiles for the platforms")
 	list := f.String("platforms", join(published), "`list` of platforms, by commas")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -68,7 +68,8 @@ func (r *release) make(ctx context.Context) (err error) {
 }
 
 // pack builds for a platform and returns the name and the bytes of its archive.
-func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) (name string, data []byte, err error) {
+func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) (name string, data []byte,
+	err error) {
 	if err := r.build(ctx, p, binary, ""); err != nil {
 		return "", nil, err
 	}

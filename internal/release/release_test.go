@@ -58,8 +58,9 @@ var here = platform{runtime.GOOS, runtime.GOARCH}
 func repository(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n", "cmd/scrapestat/main.go": program,
-		"LICENSE": "terms\n", "README.md": "what\n", "CHANGELOG.md": "news\n"} {
+	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n",
+		"cmd/scrapestat/main.go": program,
+		"LICENSE":                "terms\n", "README.md": "what\n", "CHANGELOG.md": "news\n"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,8 @@ func git(t *testing.T, dir string, args ...string) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	const when = "2001-02-03T04:05:06+0200"
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.com",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_AUTHOR_DATE="+when, "GIT_COMMITTER_DATE="+when)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v: %s", args, err, out)
@@ -91,7 +93,8 @@ func git(t *testing.T, dir string, args ...string) {
 func releaseOf(t *testing.T, root string, args ...string) map[string][]byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
-	if err := run(t.Context(), append([]string{"-root", root, "-out", out, "-platforms", here.String()}, args...), io.Discard); err != nil {
+	if err := run(t.Context(), append([]string{"-root", root, "-out", out, "-platforms", here.String()}, args...),
+		io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
@@ -139,9 +142,11 @@ func TestReleaseIsReproducible(t *testing.T) {
 		return // the rest reads a .tar.gz
 	}
 	files := untar(t, a[name])
-	for want, text := range map[string]string{"scrapestat": "", "LICENSE": "terms", "README.md": "what", "CHANGELOG.md": "news", "THIRD_PARTY_LICENSES": "==== Go 1.",
-		"completions/scrapestat.bash": "for bash", "completions/_scrapestat": "for zsh", "completions/scrapestat.fish": "for fish",
-		"completions/scrapestat.ps1": "for powershell", "man/man1/scrapestat.1": ".TH of 0.1.0-dev+"} {
+	for want, text := range map[string]string{"scrapestat": "", "LICENSE": "terms", "README.md": "what",
+		"CHANGELOG.md": "news", "THIRD_PARTY_LICENSES": "==== Go 1.",
+		"completions/scrapestat.bash": "for bash", "completions/_scrapestat": "for zsh",
+		"completions/scrapestat.fish": "for fish",
+		"completions/scrapestat.ps1":  "for powershell", "man/man1/scrapestat.1": ".TH of 0.1.0-dev+"} {
 		f, ok := files[folder+"/"+want]
 		if !ok || !strings.Contains(string(f.data), text) {
 			t.Errorf("%s: in the archive %v, with %q", want, ok, text)
@@ -174,7 +179,8 @@ func TestReleaseOfTag(t *testing.T) {
 				t.Fatal(err)
 			}
 			said, err := exec.Command(path, "version").Output()
-			if err != nil || !strings.HasPrefix(string(said), "scrapestat "+want+" ") || !strings.HasSuffix(string(said), " of 2001-02-03T02:05:06Z\n") {
+			if err != nil || !strings.HasPrefix(string(said), "scrapestat "+want+" ") ||
+				!strings.HasSuffix(string(said), " of 2001-02-03T02:05:06Z\n") {
 				t.Errorf("the program of the archive says %q, %v", said, err)
 			}
 		}
@@ -190,7 +196,8 @@ func TestReleaseRefused(t *testing.T) {
 	refuse := func(root, want string, args ...string) {
 		t.Helper()
 		out := filepath.Join(t.TempDir(), "dist")
-		err := run(t.Context(), append([]string{"-root", root, "-out", out, "-platforms", here.String()}, args...), io.Discard)
+		err := run(t.Context(), append([]string{"-root", root, "-out", out, "-platforms", here.String()}, args...),
+			io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", args, err, want)
 		}
@@ -204,7 +211,8 @@ func TestReleaseRefused(t *testing.T) {
 	refuse(good, "no flag", "dist")
 	refuse(good, "it exists", "-out", good)
 	refuse(t.TempDir(), "git status")
-	refuse(repository(t, strings.Replace(program, "if version", "commit = \"of another program\"\n\tif version", 1)), "stamp commit")
+	refuse(repository(t, strings.Replace(program, "if version", "commit = \"of another program\"\n\tif version", 1)),
+		"stamp commit")
 	refuse(repository(t, "package main\n\nfunc main() { oops }\n"), "undefined: oops")
 	if err := os.WriteFile(filepath.Join(good, "LICENSE"), []byte("other terms\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -240,11 +248,15 @@ func TestTypes(t *testing.T) {
 		}
 	}
 	check(platform{"windows", "arm64"}, "")
-	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"), []byte("//go:build !windows\n\npackage main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0, 0) }\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"),
+		[]byte("//go:build !windows\n\npackage main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0,"+
+			" 0) }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	check(platform{"linux", "arm64"}, "")
-	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"), []byte("package main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0, 0) }\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"),
+		[]byte("package main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0, 0) }\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	check(platform{"linux", "arm64"}, "")
@@ -284,7 +296,8 @@ func TestLicences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"\n==== Go 1.", "\n==== github.com/prometheus/prometheus v0.", ": NOTICE\n", "\n==== modernc.org/sqlite v1.", ": LICENSE\n",
+		for _, want := range []string{"\n==== Go 1.", "\n==== github.com/prometheus/prometheus v0.", ": NOTICE\n",
+			"\n==== modernc.org/sqlite v1.", ": LICENSE\n",
 			"\n==== github.com/klauspost/compress v1.20.3: zstd/internal/xxhash/LICENSE.txt\n"} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s: no %q", p, want)
@@ -299,7 +312,8 @@ func TestLicences(t *testing.T) {
 // TestArchives: order and times of the files do not matter, and both forms give
 // back what was put in.
 func TestArchives(t *testing.T) {
-	files := []file{{"b/x", 0o755, []byte("program")}, {"a", 0o644, bytes.Repeat([]byte("text"), 1000)}, {"empty", 0o644, nil}}
+	files := []file{{"b/x", 0o755, []byte("program")}, {"a", 0o644, bytes.Repeat([]byte("text"), 1000)},
+		{"empty", 0o644, nil}}
 	turned := []file{files[2], files[0], files[1]}
 	at := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	want := map[string]file{}

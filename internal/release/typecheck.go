@@ -27,7 +27,8 @@ type listed struct {
 // that a compiler takes: it reads all packages of the program, of ours with the
 // bodies of functions, and checks their types.
 func (r *release) typecheck(ctx context.Context, p platform) error {
-	list, err := output(ctx, r.root, environment(p), "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./...")
+	list, err := output(ctx, r.root, environment(p), "go", "list", "-deps",
+		"-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./...")
 	if err != nil {
 		return fmt.Errorf("list packages for %s: %w", p, err)
 	}
@@ -69,6 +70,7 @@ func (l *listed) check(known map[string]*types.Package, p platform) (*types.Pack
 		return nil, fmt.Errorf("%s is not known", path)
 	}
 	ours := l.Module != nil && l.Module.Main
-	c := types.Config{Importer: importer(find), IgnoreFuncBodies: !ours, FakeImportC: true, Sizes: types.SizesFor("gc", p.arch)}
+	c := types.Config{Importer: importer(find), IgnoreFuncBodies: !ours, FakeImportC: true,
+		Sizes: types.SizesFor("gc", p.arch)}
 	return c.Check(l.ImportPath, fset, files, nil)
 }

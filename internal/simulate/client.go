@@ -97,12 +97,14 @@ func waitUntil(ctx context.Context, at time.Time, free chan struct{}) bool {
 // body draws a request.
 func (c Clients) body(rng *rand.Rand) string {
 	n := 1 + int(rng.ExpFloat64()*float64(c.Prompt))
-	return fmt.Sprintf(`{"model":"any","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`,
+	return fmt.Sprintf(`{"model":"any","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,`+
+		`"messages":[{"role":"user","content":"%s"}]}`,
 		1+rng.IntN(2*c.MaxTokens), strings.Repeat("word", min(n, 100_000)))
 }
 
 func (c Clients) send(ctx context.Context, transport http.RoundTripper, body string) (n int64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+"/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		return 0, fmt.Errorf("send request: %w", err)
 	}

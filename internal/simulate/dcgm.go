@@ -81,8 +81,10 @@ func (g *dcgmGPU) show(util, power float64) {
 		// What this GPU does not have is not absent: it is a number that says so.
 		"DEV_MEMORY_TEMP": dcgmBlank, "DEV_VGPU_LICENSE_STATUS": dcgmBlank,
 		"DEV_POWER_USAGE": power, "DEV_TOTAL_ENERGY_CONSUMPTION": math.Round(g.energy),
-		"DEV_GPU_UTIL": math.Round(100 * util), "DEV_MEM_COPY_UTIL": math.Round(60 * util), "DEV_FB_FREE": 10342, "DEV_FB_USED": 70746,
-		"PROF_GR_ENGINE_ACTIVE": fixed(util), "PROF_PIPE_TENSOR_ACTIVE": fixed(0.6 * util), "PROF_DRAM_ACTIVE": fixed(0.7 * util),
+		"DEV_GPU_UTIL":      math.Round(100 * util),
+		"DEV_MEM_COPY_UTIL": math.Round(60 * util), "DEV_FB_FREE": 10342, "DEV_FB_USED": 70746,
+		"PROF_GR_ENGINE_ACTIVE": fixed(util), "PROF_PIPE_TENSOR_ACTIVE": fixed(0.6 * util),
+		"PROF_DRAM_ACTIVE":   fixed(0.7 * util),
 		"PROF_PCIE_TX_BYTES": math.Round(3.1e8 * util),
 	} {
 		g.set(name, v)

@@ -11,11 +11,13 @@ import (
 // system port of a worker behind it. Both run the same model of both: with the
 // same options, seed and clock they show the same requests from two sides.
 func dynamoProfile() profile {
-	return profile{name: "dynamo", model: "qwen3-8b", start: func(w *world) (model, error) { return startDynamo(w, false) }}
+	start := func(w *world) (model, error) { return startDynamo(w, false) }
+	return profile{name: "dynamo", model: "qwen3-8b", start: start}
 }
 
 func dynamoWorkerProfile() profile {
-	return profile{name: "dynamo-worker", model: "qwen3-8b", start: func(w *world) (model, error) { return startDynamo(w, true) }}
+	start := func(w *world) (model, error) { return startDynamo(w, true) }
+	return profile{name: "dynamo-worker", model: "qwen3-8b", start: start}
 }
 
 // dynamoModel drives the families of one side; the panels of the other are nil,
@@ -51,7 +53,8 @@ func startDynamo(w *world, worker bool) (model, error) {
 
 func (m *dynamoModel) startFrontend(w *world) {
 	hw := w.opt.Hardware
-	t := w.table("dynamo-frontend", variant{labels: map[string][]string{"": {"model"}, "worker": {"worker_id", "dp_rank"}}})
+	t := w.table("dynamo-frontend", variant{labels: map[string][]string{"": {"model"},
+		"worker": {"worker_id", "dp_rank"}}})
 	m.front, m.clients = t.panel("", w.opt.Model), t.panel("all")
 	m.front.set("model_context_length", float64(hw.MaxModelLen))
 	m.front.set("model_kv_cache_block_size", float64(hw.BlockSize))

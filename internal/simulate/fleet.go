@@ -116,7 +116,7 @@ func newSequence(w *world, rng *rand.Rand, id int) *sequence {
 	return q
 }
 
-// served says that a request ended well: it was neither aborted nor failed.
+// served reports whether a request ended well: it was neither aborted nor failed.
 func (r *Request) served() bool { return r.Reason != "abort" && r.Reason != "error" }
 
 // tokenGaps records the gaps between tokens, those of equal length together, as

@@ -53,8 +53,9 @@ func appendWindows(b []byte, v float64) []byte {
 func (m *llamaModel) route(u *url.URL) *answer {
 	switch {
 	case u.Path == "/metrics" && m.w.opt.FlagsOff:
-		return jsonAnswer(http.StatusNotImplemented, `{"error":{"code":501,"message":"This server does not support metrics endpoint. `+
-			"Start it with `--metrics`"+`","type":"not_supported_error"}}`)
+		return jsonAnswer(http.StatusNotImplemented,
+			`{"error":{"code":501,"message":"This server does not support metrics endpoint. `+
+				"Start it with `--metrics`"+`","type":"not_supported_error"}}`)
 	case u.Path == "/props":
 		return jsonAnswer(http.StatusOK, `{"total_slots":64,"build_info":"b6800-simulated"}`)
 	}
@@ -92,7 +93,8 @@ func (m *llamaModel) finished(_ *engine, q *sequence) {
 
 // totals are the counters that the averages are made of.
 func (m *llamaModel) totals() (v [4]float64) {
-	for i, name := range []string{"prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total", "tokens_predicted_seconds_total"} {
+	for i, name := range []string{"prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total",
+		"tokens_predicted_seconds_total"} {
 		v[i] = m.of(name).value
 	}
 	return v

@@ -58,7 +58,8 @@ func (m *omniModel) startStages(plan Plan) {
 		m.pipeline.stages = append(m.pipeline.stages, st)
 		m.gauged = append(m.gauged, -time.Hour)
 		for r := range s.Replicas {
-			labels, values := []string{"model_name", "stage", "replica"}, []string{m.w.opt.Model, strconv.Itoa(i), strconv.Itoa(r)}
+			labels, values := []string{"model_name", "stage", "replica"}, []string{m.w.opt.Model, strconv.Itoa(i),
+				strconv.Itoa(r)}
 			if m.numbered {
 				labels, values = []string{"model_name", "engine"}, []string{m.w.opt.Model, strconv.Itoa(flat)}
 			}

@@ -148,8 +148,10 @@ func TestOmniTruth(t *testing.T) {
 			}
 			near(t, name+" sum", f.value(name), sum)
 		}
-		near(t, "e2e count", float64(f.count("vllm_omni:e2e_request_latency_s")), f.value("vllm_omni:requests_success_total", "finished_reason=stop"))
-		near(t, "failures", f.value("vllm_omni:requests_failed_total", "reason=client_abort"), f.value("vllm_omni:requests_success_total", "finished_reason=abort"))
+		near(t, "e2e count", float64(f.count("vllm_omni:e2e_request_latency_s")),
+			f.value("vllm_omni:requests_success_total", "finished_reason=stop"))
+		near(t, "failures", f.value("vllm_omni:requests_failed_total", "reason=client_abort"),
+			f.value("vllm_omni:requests_success_total", "finished_reason=abort"))
 		near(t, "frames", f.value("vllm_omni:audio_frames_total"), 24000*f.value("vllm_omni:audio_duration_s"))
 		near(t, "generated", f.value("vllm_omni:generation_tokens_total"), f.value("vllm:generation_tokens_total"))
 		near(t, "prompt", f.value("vllm_omni:prompt_tokens_total"), f.value("vllm:prompt_tokens_total"))
@@ -182,13 +184,15 @@ func TestOmniDiffusion(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []bool{false, true} {
 		c := newClock()
-		s := start(t, c, "vllm-omni", simulate.Options{Seed: 1, KeepTruth: true, AbortShare: -1, ErrorShare: -1, Plan: &simulate.Plan{
-			Overlap: overlap,
-			Stages: []simulate.Stage{
-				{Service: 200 * time.Millisecond, Tokens: 40, Slots: 8, Hop: simulate.Hop{Chunks: 3, Bytes: 5 << 20, Tx: time.Millisecond}},
-				{Kind: simulate.Diffusion, Replicas: 3, Slots: 1, Service: 600 * time.Millisecond, Steps: 20},
-			},
-		}})
+		s := start(t, c, "vllm-omni", simulate.Options{Seed: 1, KeepTruth: true, AbortShare: -1, ErrorShare: -1,
+			Plan: &simulate.Plan{
+				Overlap: overlap,
+				Stages: []simulate.Stage{
+					{Service: 200 * time.Millisecond, Tokens: 40, Slots: 8, Hop: simulate.Hop{Chunks: 3, Bytes: 5 << 20,
+						Tx: time.Millisecond}},
+					{Kind: simulate.Diffusion, Replicas: 3, Slots: 1, Service: 600 * time.Millisecond, Steps: 20},
+				},
+			}})
 		c.add(10 * time.Minute)
 		f := scrape(t, s)
 		n := f.value("vllm_omni:image_count_total")
@@ -199,7 +203,8 @@ func TestOmniDiffusion(t *testing.T) {
 		near(t, "pixels", f.value("vllm_omni:image_pixels"), 1024*1024*n)
 		near(t, "execution", f.value("vllm_omni:diffusion_exec_s"), 0.85*0.6*n)
 		near(t, "per step", f.value("vllm_omni:diffusion_exec_per_step_s"), 0.85*0.6*n/20)
-		near(t, "stage time", f.value("vllm_omni:stage_gen_time_s", "stage_type=diffusion"), f.value("vllm_omni:stage_in_queue_s")+0.6*n)
+		near(t, "stage time", f.value("vllm_omni:stage_gen_time_s", "stage_type=diffusion"),
+			f.value("vllm_omni:stage_in_queue_s")+0.6*n)
 		checkTruth(t, f, s.Truth())
 	}
 }
@@ -246,7 +251,8 @@ func TestOmniGenerations(t *testing.T) {
 		if len(f.find(name)) == 0 {
 			t.Errorf("%s: %s is absent", generation, name)
 		}
-		if got, want := f.value(name), scale*newest.value("vllm_omni:"+canonical); math.Abs(got-want) > 1e-9*want || want == 0 {
+		if got, want := f.value(name), scale*newest.value("vllm_omni:"+canonical); math.Abs(got-want) > 1e-9*want ||
+			want == 0 {
 			t.Errorf("%s: %s is %v, want %v", generation, name, got, want)
 		}
 	}

@@ -49,7 +49,7 @@ func (r *completionRequest) limit() int { return max(r.MaxTokens, r.MaxCompletio
 const maxCompletionBody = 16 << 20
 
 // openAI answers the paths of OpenAI's interface where the profile has it, and
-// says whether it did.
+// reports whether it did.
 func (s *Server) openAI(w http.ResponseWriter, r *http.Request) bool {
 	if _, ok := s.model().(completer); !ok {
 		return false
@@ -57,7 +57,8 @@ func (s *Server) openAI(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
 		s.json(w, http.StatusOK, map[string]any{"object": "list", "data": []any{
-			map[string]any{"id": s.opt.Model, "object": "model", "owned_by": "scrapestat", "max_model_len": s.opt.Hardware.MaxModelLen}}})
+			map[string]any{"id": s.opt.Model, "object": "model", "owned_by": "scrapestat",
+				"max_model_len": s.opt.Hardware.MaxModelLen}}})
 	case r.URL.Path != "/v1/completions" && r.URL.Path != "/v1/chat/completions":
 		return false
 	case r.Method != http.MethodPost:
@@ -91,7 +92,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil || req.promptTokens() == 0 {
 		s.json(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
-			"message": "want a JSON object with messages or a prompt", "type": "BadRequestError", "code": http.StatusBadRequest}})
+			"message": "want a JSON object with messages or a prompt",
+			"type":    "BadRequestError", "code": http.StatusBadRequest}})
 		return
 	}
 	a := s.admit(&req)

@@ -52,7 +52,8 @@ func TestCompletions(t *testing.T) {
 			if got := strings.Contains(w.Body.String(), `"completion_tokens":5`); got != usage {
 				t.Errorf("usage %v, want %v: %s", got, usage, w.Body)
 			}
-			if !strings.Contains(string(s.AppendBody(nil)), "vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"qwen3-8b\"} 1.0") {
+			if !strings.Contains(string(s.AppendBody(nil)),
+				"vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"qwen3-8b\"} 1.0") {
 				t.Error("the metrics do not show the request")
 			}
 		})
@@ -92,9 +93,11 @@ func TestClients(t *testing.T) {
 	s := unloaded(t)
 	srv := httptest.NewServer(s)
 	defer srv.Close()
-	r, err := simulate.Clients{URL: srv.URL, Rate: 200, For: 200 * time.Millisecond, MaxTokens: 4, Seed: 3}.Run(t.Context())
+	r, err := simulate.Clients{URL: srv.URL, Rate: 200, For: 200 * time.Millisecond, MaxTokens: 4,
+		Seed: 3}.Run(t.Context())
 	truth := s.Truth()
-	if err != nil || r.Sent == 0 || r.Done != r.Sent || r.Failed != 0 || r.FirstError != nil || len(truth.Requests) != r.Sent {
+	if err != nil || r.Sent == 0 || r.Done != r.Sent || r.Failed != 0 || r.FirstError != nil ||
+		len(truth.Requests) != r.Sent {
 		t.Errorf("%+v, %v, and %d requests in the server", r, err, len(truth.Requests))
 	}
 	srv.Close()

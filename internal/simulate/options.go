@@ -172,11 +172,11 @@ func (o *Options) check() error {
 	case o.Engines < 1:
 		return fmt.Errorf("check options: Engines is %d, want at least 1", o.Engines)
 	case o.PrefixShare > 1 || o.AbortShare > 1 || o.ErrorShare > 1 || max(o.AbortShare, 0)+max(o.ErrorShare, 0) > 1:
-		return errors.New("check options: PrefixShare, AbortShare and ErrorShare are shares of requests, want at most 1 in all")
+		return errors.New("check options: PrefixShare, AbortShare and ErrorShare are shares, want at most 1 in all")
 	case o.Prompt.Mean < 1 || o.Prompt.CV < 0 || o.Output.Mean < 1 || o.Output.CV < 0:
 		return errors.New("check options: Prompt and Output want a mean of at least 1 token and a CV of at least 0")
 	case o.Tear < 0 || o.PublishDelay < 0 || o.PublishJitter < 0 || o.ColdStart.For < 0:
-		return errors.New("check options: PublishDelay, PublishJitter and ColdStart.For want no negative duration, nor does Tear")
+		return errors.New("check options: Tear, PublishDelay, PublishJitter and ColdStart.For want no negative duration")
 	case o.Ranks < 0 || o.Priorities < 0:
 		return errors.New("check options: Ranks and Priorities want 0 or more")
 	case o.ExtraSeries < 0:
@@ -186,12 +186,14 @@ func (o *Options) check() error {
 	case h.MaxSequences < 1 || h.MaxStepTokens < 1 || h.BlockSize < 1 || h.MaxModelLen < 2:
 		return errors.New("check options: Hardware wants sizes of at least 1 and a MaxModelLen of at least 2")
 	case (h.Blocks-1)*h.BlockSize < h.MaxModelLen:
-		return fmt.Errorf("check options: %d KV blocks of %d tokens, less one reserved, do not hold MaxModelLen %d: raise Hardware.Blocks",
+		return fmt.Errorf("check options: %d KV blocks of %d tokens, less one, do not hold MaxModelLen %d: raise "+
+			"Hardware.Blocks",
 			h.Blocks, h.BlockSize, h.MaxModelLen)
 	}
 	for i, s := range o.Load {
 		if s.Rate < 0 || s.At < 0 || i > 0 && s.At <= o.Load[i-1].At {
-			return fmt.Errorf("check options: Load[%d] is %g/s from %v, want rates of 0 or more at ascending instants", i, s.Rate, s.At)
+			return fmt.Errorf("check options: Load[%d] is %g/s from %v, want rates of 0 or more at ascending instants", i,
+				s.Rate, s.At)
 		}
 	}
 	return nil
@@ -199,7 +201,7 @@ func (o *Options) check() error {
 
 func (o *Options) logStats() bool { return !o.FlagsOff && (o.LogStats == nil || *o.LogStats) }
 
-// generation says whether Options.Generation is the only other one that a
+// generation reports whether Options.Generation is the only other one that a
 // profile has.
 func generation(w *world, other string) (bool, error) {
 	switch w.opt.Generation {

@@ -103,7 +103,7 @@ func (p *pipeline) visit(j *job, s *stage, chunks int) *stageRequest {
 	return v
 }
 
-// streamed says that a stage takes its input chunk by chunk.
+// streamed reports whether a stage takes its input chunk by chunk.
 func (p *pipeline) streamed(s *stage) bool { return p.plan.Overlap && s.Kind != Diffusion }
 
 func (p *pipeline) submit(v *stageRequest) {

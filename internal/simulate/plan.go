@@ -91,12 +91,14 @@ func StandardPlan(replicas int) Plan {
 			{
 				Name: "thinker", Replicas: replicas, Slots: 32,
 				Service: 400 * time.Millisecond, ServiceCV: 0.4, BatchCost: 0.01, PromptTokens: 420, Tokens: 40,
-				Hop: Hop{Chunks: 8, Bytes: 192 << 10, Tx: 2 * time.Millisecond, InFlight: time.Millisecond, Rx: 3 * time.Millisecond, CV: 0.3},
+				Hop: Hop{Chunks: 8, Bytes: 192 << 10, Tx: 2 * time.Millisecond, InFlight: time.Millisecond,
+					Rx: 3 * time.Millisecond, CV: 0.3},
 			},
 			{
 				Name: "talker", Replicas: replicas, Slots: 64,
 				Service: 2700 * time.Millisecond, ServiceCV: 0.5, BatchCost: 0.025, PromptTokens: 110, Tokens: 60,
-				Hop: Hop{Chunks: 8, Bytes: 12 << 10, Tx: 600 * time.Microsecond, InFlight: 400 * time.Microsecond, Rx: 700 * time.Microsecond, CV: 0.3},
+				Hop: Hop{Chunks: 8, Bytes: 12 << 10, Tx: 600 * time.Microsecond, InFlight: 400 * time.Microsecond,
+					Rx: 700 * time.Microsecond, CV: 0.3},
 			},
 			{
 				Name: "code2wav", Kind: Audio, Replicas: replicas, Slots: 64,
@@ -147,7 +149,8 @@ func (p *Plan) check() error {
 		case s.Tokens < 1 || s.Tokens > maxPlanTokens || s.PromptTokens > maxPlanTokens:
 			return fmt.Errorf("check plan: stage %d wants Tokens and PromptTokens from 1 to %d", i, maxPlanTokens)
 		case s.Service < time.Duration(s.Tokens)*time.Microsecond || s.ServiceCV < 0 || s.BatchCost < 0 || s.Sound < 0:
-			return fmt.Errorf("check plan: stage %d wants a Service of at least 1µs per token and no negative CV, BatchCost and Sound", i)
+			return fmt.Errorf("check plan: stage %d wants a Service of 1µs per token or more, and CV, BatchCost and Sound "+
+				"not below 0", i)
 		case h.Chunks < 1 || h.Bytes < 0 || h.Tx < 0 || h.InFlight < 0 || h.Rx < 0 || h.CV < 0:
 			return fmt.Errorf("check plan: the hop after stage %d wants at least 1 chunk and nothing negative", i)
 		}

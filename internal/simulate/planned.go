@@ -36,9 +36,11 @@ func FixedPlan(replicas int, overlap bool) Plan {
 			},
 			{
 				Name: "talker", Replicas: replicas, Slots: 16, Service: 800 * time.Millisecond, Tokens: 100, PromptTokens: 60,
-				Hop: Hop{Chunks: 5, Bytes: 9000, Tx: 500 * time.Microsecond, InFlight: 250 * time.Microsecond, Rx: 750 * time.Microsecond},
+				Hop: Hop{Chunks: 5, Bytes: 9000, Tx: 500 * time.Microsecond, InFlight: 250 * time.Microsecond,
+					Rx: 750 * time.Microsecond},
 			},
-			{Name: "code2wav", Kind: Audio, Replicas: replicas, Slots: 16, Service: 200 * time.Millisecond, Sound: 4 * time.Second},
+			{Name: "code2wav", Kind: Audio, Replicas: replicas, Slots: 16, Service: 200 * time.Millisecond,
+				Sound: 4 * time.Second},
 		},
 	}
 }
@@ -52,9 +54,11 @@ func ImagePlan(replicas int) Plan {
 			{
 				Name: "writer", Replicas: replicas, Slots: 16,
 				Service: 500 * time.Millisecond, ServiceCV: 0.3, BatchCost: 0.01, PromptTokens: 90, Tokens: 60,
-				Hop: Hop{Chunks: 1, Bytes: 6 << 20, Tx: 9 * time.Millisecond, InFlight: 2 * time.Millisecond, Rx: 12 * time.Millisecond, CV: 0.2},
+				Hop: Hop{Chunks: 1, Bytes: 6 << 20, Tx: 9 * time.Millisecond, InFlight: 2 * time.Millisecond,
+					Rx: 12 * time.Millisecond, CV: 0.2},
 			},
-			{Name: "painter", Kind: Diffusion, Replicas: replicas, Slots: 2, Service: 700 * time.Millisecond, ServiceCV: 0.1, Steps: 28},
+			{Name: "painter", Kind: Diffusion, Replicas: replicas, Slots: 2, Service: 700 * time.Millisecond, ServiceCV: 0.1,
+				Steps: 28},
 		},
 	}
 }

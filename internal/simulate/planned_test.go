@@ -83,7 +83,8 @@ func TestOmniSpellings(t *testing.T) {
 	}
 	usual := parse(t, body(func(*simulate.Options) {}))
 	flat := parse(t, body(func(o *simulate.Options) { o.EngineLabel = true }))
-	for engine, at := range [][2]string{{"stage=0", "replica=0"}, {"stage=0", "replica=1"}, {"stage=1", "replica=0"}, {"stage=1", "replica=1"}} {
+	for engine, at := range [][2]string{{"stage=0", "replica=0"}, {"stage=0", "replica=1"}, {"stage=1", "replica=0"},
+		{"stage=1", "replica=1"}} {
 		const name = "vllm:e2e_request_latency_seconds"
 		near(t, name, flat.value(name, "engine="+string(rune('0'+engine))), usual.value(name, at[:]...))
 	}

@@ -13,7 +13,8 @@ import (
 // drained is a load of a minute that leaves all of its requests time to end.
 // All end well.
 func drained() simulate.Options {
-	return simulate.Options{Seed: 9, Rate: 10, KeepTruth: true, AbortShare: -1, ErrorShare: -1, Load: []simulate.LoadStep{{At: time.Minute}}}
+	return simulate.Options{Seed: 9, Rate: 10, KeepTruth: true, AbortShare: -1, ErrorShare: -1,
+		Load: []simulate.LoadStep{{At: time.Minute}}}
 }
 
 // TestProfileTruth compares every series of every profile with what was
@@ -59,7 +60,8 @@ func identities(p string, f families, n simulate.Totals) []identity {
 		v := func(name string, pairs ...string) float64 { return f.value("sglang:"+name, pairs...) }
 		return []identity{
 			{"requests", v("num_requests_total"), served}, {"prompt", v("prompt_tokens_total"), prompt},
-			{"generated", v("generation_tokens_total"), output}, {"cached", v("cached_tokens_total", "cache_source=device"), cached},
+			{"generated", v("generation_tokens_total"), output}, {"cached", v("cached_tokens_total", "cache_source=device"),
+				cached},
 			{"cached total", v("cached_tokens_total", "cache_source=total"), cached},
 			{"decode tokens", v("realtime_tokens_total", "mode=decode"), output},
 			{"computed tokens", v("realtime_tokens_total", "mode=prefill_compute"), prompt - cached},
@@ -76,10 +78,14 @@ func identities(p string, f families, n simulate.Totals) []identity {
 		return []identity{
 			{"success", v("request_success_total"), served}, {"prompt", v("prompt_tokens_total"), prompt},
 			{"generated", v("generation_tokens_total"), output}, {"cached", v("prompt_cached_tokens_total"), cached},
-			{"e2e = queue + inference", v("e2e_request_latency_seconds"), v("request_queue_time_seconds") + v("request_inference_time_seconds")},
-			{"ttft = queue + prefill", v("time_to_first_token_seconds"), v("request_queue_time_seconds") + v("request_prefill_time_seconds")},
-			{"inference = prefill + decode", v("request_inference_time_seconds"), v("request_prefill_time_seconds") + v("request_decode_time_seconds")},
-			{"queue", v("request_queue_time_seconds"), s(n.Queue)}, {"inference", v("request_inference_time_seconds"), s(inference)},
+			{"e2e = queue + inference", v("e2e_request_latency_seconds"), v("request_queue_time_seconds") +
+				v("request_inference_time_seconds")},
+			{"ttft = queue + prefill", v("time_to_first_token_seconds"), v("request_queue_time_seconds") +
+				v("request_prefill_time_seconds")},
+			{"inference = prefill + decode", v("request_inference_time_seconds"), v("request_prefill_time_seconds") +
+				v("request_decode_time_seconds")},
+			{"queue", v("request_queue_time_seconds"), s(n.Queue)}, {"inference", v("request_inference_time_seconds"),
+				s(inference)},
 		}
 	case "dynamo":
 		v := func(name string, pairs ...string) float64 { return f.value("dynamo_frontend_"+name, pairs...) }
@@ -94,8 +100,10 @@ func identities(p string, f families, n simulate.Totals) []identity {
 		v := func(name string, pairs ...string) float64 { return f.value("dynamo_component_"+name, pairs...) }
 		return []identity{
 			{"requests", v("requests_total"), served}, {"duration", v("request_duration_seconds"), s(n.E2E - n.Front)},
-			{"transit", v("network_transit_seconds"), s(n.Front)}, {"first", v("time_to_first_response_seconds"), s(ttft - n.Front)},
-			{"passed through", f.value("vllm:generation_tokens_total"), output}, {"engine", f.value("vllm:request_decode_time_seconds"), s(n.Decode)},
+			{"transit", v("network_transit_seconds"), s(n.Front)}, {"first", v("time_to_first_response_seconds"),
+				s(ttft - n.Front)},
+			{"passed through", f.value("vllm:generation_tokens_total"), output}, {"engine",
+				f.value("vllm:request_decode_time_seconds"), s(n.Decode)},
 		}
 	case "tgi":
 		v := func(name string, pairs ...string) float64 { return f.value("tgi_"+name, pairs...) }
@@ -151,7 +159,8 @@ func TestTotalsWindow(t *testing.T) {
 	c.add(30 * time.Second)
 	after, truth := scrape(t, s), s.Truth()
 	n := truth.Totals(30*time.Second, time.Minute)
-	for name, want := range map[string]int{"tgi_request_success": n.Served, "tgi_request_failure": n.Failed, "tgi_request_generated_tokens": n.OutputTokens} {
+	for name, want := range map[string]int{"tgi_request_success": n.Served, "tgi_request_failure": n.Failed,
+		"tgi_request_generated_tokens": n.OutputTokens} {
 		near(t, name, after.value(name)-before.value(name), float64(want))
 	}
 	if n.Aborted == 0 || n.AllOutputTokens <= n.OutputTokens {
@@ -210,7 +219,8 @@ func TestDCGMReadsSlowly(t *testing.T) {
 	c.add(2 * time.Second)
 	after := scrape(t, s)
 	for _, gpu := range []string{"gpu=0", "gpu=1"} {
-		joules := (after.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu) - before.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu)) / 1e3
+		joules := (after.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+			gpu) - before.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu)) / 1e3
 		if want := 30 * after.value("DCGM_FI_DEV_POWER_USAGE", gpu); joules < want-0.002 || joules > want+0.002 {
 			t.Errorf("%s: %v J in 30 s, want %v", gpu, joules, want)
 		}
@@ -276,27 +286,40 @@ func TestQuirks(t *testing.T) {
 	idle := []simulate.LoadStep{{At: 30 * time.Second}}
 	small := simulate.Hardware{Blocks: 300, MaxModelLen: 4096}
 	check("sglang", simulate.Options{Rate: 30, Seed: 3, Hardware: small, Load: idle}, 10*time.Minute,
-		[]string{"sglang:num_retracted_requests_total{", `le="0.0"`, `le="1e+06"`, "moe_ep_rank=", " histogram\nsglang:time_to_first_token_seconds_sum"},
-		[]string{"_created", "process_", "sglang:decode_sum_seq_lens{engine_type=\"unified\",model_name=\"qwen3-8b\",moe_ep_rank=\"0\",pp_rank=\"0\",tp_rank=\"0\"} 0.0", "dp_rank", "priority"})
-	check("sglang", simulate.Options{}, 0, []string{"sglang:num_running_reqs"}, []string{"retracted_requests", "sglang:num_requests_total", "e2e_request"})
+		[]string{"sglang:num_retracted_requests_total{", `le="0.0"`, `le="1e+06"`, "moe_ep_rank=",
+			" histogram\nsglang:time_to_first_token_seconds_sum"},
+		[]string{"_created", "process_", "sglang:decode_sum_seq_lens{engine_type=\"unified\",model_name=\"qwen3-8b\"," +
+			"moe_ep_rank=\"0\",pp_rank=\"0\",tp_rank=\"0\"} 0.0", "dp_rank", "priority"})
+	check("sglang", simulate.Options{}, 0, []string{"sglang:num_running_reqs"},
+		[]string{"retracted_requests", "sglang:num_requests_total", "e2e_request"})
 	check("sglang", simulate.Options{Ranks: 2, Priorities: 2, Engines: 2}, time.Minute,
 		[]string{`tp_rank="1"`, `dp_rank="1"`, `priority="",`, `priority="1",`}, nil)
 	check("trtllm", simulate.Options{Load: idle}, 10*time.Minute, []string{`pid="1739"`, "trtllm_max_batch_size_static{"},
-		[]string{"_created", "process_", "trtllm_num_requests_running{engine_type=\"pytorch\",model_name=\"qwen3-8b\",pid=\"1739\"} 0.0"})
-	check("dynamo", simulate.Options{}, time.Minute, []string{`status="success",error_type=""`, `le="1"`}, []string{"vllm:", "dynamo_component"})
-	check("dynamo-worker", simulate.Options{}, time.Minute, []string{`dynamo_endpoint="generate"`, "vllm:generation_tokens_total{"}, []string{"dynamo_frontend"})
-	check("triton", simulate.Options{}, 0, []string{"nv_gpu_utilization", `reason="REJECTED"`}, []string{"summary", "histogram"})
+		[]string{"_created", "process_",
+			"trtllm_num_requests_running{engine_type=\"pytorch\",model_name=\"qwen3-8b\",pid=\"1739\"} 0.0"})
+	check("dynamo", simulate.Options{}, time.Minute, []string{`status="success",error_type=""`, `le="1"`},
+		[]string{"vllm:", "dynamo_component"})
+	check("dynamo-worker", simulate.Options{}, time.Minute, []string{`dynamo_endpoint="generate"`,
+		"vllm:generation_tokens_total{"}, []string{"dynamo_frontend"})
+	check("triton", simulate.Options{}, 0, []string{"nv_gpu_utilization", `reason="REJECTED"`},
+		[]string{"summary", "histogram"})
 	check("triton", simulate.Options{Generation: "latencies"}, 0,
 		[]string{"Nan\n", `nv_inference_first_response_histogram_ms_bucket{model="encoder",version="1",le="5000"}`},
 		[]string{`nv_inference_request_summary_us{model="resnet50"`})
 	check("torchserve", simulate.Options{}, 10*time.Minute,
 		[]string{`hostname="torchserve-0",}`, "# TYPE GPUUtilization gauge\n# HELP", "with unit: Milliseconds", "E7\n"}, nil)
-	check("torchserve", simulate.Options{Generation: "legacy"}, time.Minute, []string{`{uuid="`}, []string{"Requests2XX", "hostname"})
-	check("tgi", simulate.Options{}, time.Minute, []string{`tgi_batch_next_size_bucket{le="1024"}`, `le="0.00015000000000000001"`, "\n\n# HELP",
-		`tgi_request_skipped_tokens{quantile="0.5"} 0`, "tgi_request_count "}, []string{"count_total", "success_total", "model"})
-	check("llamacpp", simulate.Options{}, 0, []string{"llamacpp:n_busy_slots_per_decode nan\n", "n_tokens_max counter"}, []string{"{", "kv_cache"})
-	check("llamacpp", simulate.Options{Generation: "old"}, 0, []string{"n_busy_slots_per_decode counter", "-nan(ind)", "kv_cache_usage_ratio"}, nil)
-	check("dcgm", simulate.Options{}, time.Minute, []string{" 9223372036854775794\n", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", `modelName="NVIDIA H100`}, nil)
+	check("torchserve", simulate.Options{Generation: "legacy"}, time.Minute, []string{`{uuid="`},
+		[]string{"Requests2XX", "hostname"})
+	check("tgi", simulate.Options{}, time.Minute, []string{`tgi_batch_next_size_bucket{le="1024"}`,
+		`le="0.00015000000000000001"`, "\n\n# HELP",
+		`tgi_request_skipped_tokens{quantile="0.5"} 0`, "tgi_request_count "},
+		[]string{"count_total", "success_total", "model"})
+	check("llamacpp", simulate.Options{}, 0, []string{"llamacpp:n_busy_slots_per_decode nan\n", "n_tokens_max counter"},
+		[]string{"{", "kv_cache"})
+	check("llamacpp", simulate.Options{Generation: "old"}, 0, []string{"n_busy_slots_per_decode counter", "-nan(ind)",
+		"kv_cache_usage_ratio"}, nil)
+	check("dcgm", simulate.Options{}, time.Minute, []string{" 9223372036854775794\n", "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+		`modelName="NVIDIA H100`}, nil)
 }
 
 // TestFlagsOff is what each engine shows without its flag.
@@ -320,7 +343,8 @@ func TestFlagsOff(t *testing.T) {
 	check("triton", "/metrics", 200, "nv_inference_count")
 	check("dcgm", "/metrics", 200, "DCGM_FI_DEV_GPU_UTIL")
 	for _, p := range []string{"vllm", "tgi", "dynamo", "dynamo-worker"} {
-		if _, err := simulate.New(p, simulate.Options{FlagsOff: true}); err == nil || !strings.Contains(err.Error(), "FlagsOff") {
+		if _, err := simulate.New(p, simulate.Options{FlagsOff: true}); err == nil ||
+			!strings.Contains(err.Error(), "FlagsOff") {
 			t.Errorf("%s with FlagsOff: error %v", p, err)
 		}
 	}
@@ -333,7 +357,8 @@ func TestFlagsOff(t *testing.T) {
 
 func TestTorchServe(t *testing.T) {
 	c := newClock()
-	legacy := start(t, c, "torchserve", simulate.Options{Generation: "legacy", Load: []simulate.LoadStep{{Rate: 0}, {At: time.Minute, Rate: 5}}[1:], Rate: 1e-9})
+	legacy := start(t, c, "torchserve", simulate.Options{Generation: "legacy",
+		Load: []simulate.LoadStep{{Rate: 0}, {At: time.Minute, Rate: 5}}[1:], Rate: 1e-9})
 	c.add(30 * time.Second)
 	if b := legacy.AppendBody(nil); len(b) != 0 {
 		t.Errorf("before the first request: %q", b)
@@ -355,7 +380,8 @@ func TestTorchServe(t *testing.T) {
 	c.add(time.Minute)
 	before := scrape(t, s).value("Requests2XX")
 	near(t, "a scrape counts itself", scrape(t, s).value("Requests2XX"), before+1)
-	if got := get(s, "GET", "/metrics?name[]=ts_inference_requests_total").Body.String(); strings.Count(got, "\n") != 4 || !strings.HasPrefix(got, "# HELP ts_inference_requests_total") {
+	if got := get(s, "GET", "/metrics?name[]=ts_inference_requests_total").Body.String(); strings.Count(got,
+		"\n") != 4 || !strings.HasPrefix(got, "# HELP ts_inference_requests_total") {
 		t.Errorf("name[]: %q", got)
 	}
 	if got := get(s, "GET", "/metrics?name[]=none").Body.String(); got != "" {
@@ -377,7 +403,8 @@ func TestLlamaAveragesSinceScrape(t *testing.T) {
 
 func TestRedirect(t *testing.T) {
 	s := start(t, newClock(), "sglang", simulate.Options{Redirect: true})
-	if w := get(s, "GET", "/metrics"); w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != "/metrics/" {
+	if w := get(s, "GET", "/metrics"); w.Code != http.StatusTemporaryRedirect ||
+		w.Header().Get("Location") != "/metrics/" {
 		t.Errorf("/metrics: %d %v", w.Code, w.Header())
 	}
 	if w := get(s, "GET", "/metrics/"); w.Code != http.StatusOK || w.Body.Len() == 0 {

@@ -28,7 +28,7 @@ func jsonAnswer(status int, body string) *answer {
 	return &answer{status: status, contentType: "application/json", body: []byte(body)}
 }
 
-// missing is how FastAPI says that a path is not mounted.
+// missing is the answer of FastAPI for a path that is not mounted.
 func missing() *answer { return jsonAnswer(http.StatusNotFound, `{"detail":"Not Found"}`) }
 
 func (a *answer) write(w http.ResponseWriter) {

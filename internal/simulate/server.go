@@ -32,7 +32,8 @@ type model interface {
 }
 
 func profiles() []profile {
-	return []profile{vllmProfile(), omniProfile(), sglangProfile(), trtllmProfile(), dynamoProfile(), dynamoWorkerProfile(),
+	return []profile{vllmProfile(), omniProfile(), sglangProfile(), trtllmProfile(), dynamoProfile(),
+		dynamoWorkerProfile(),
 		tritonProfile(), torchserveProfile(), tgiProfile(), llamacppProfile(), dcgmProfile()}
 }
 
@@ -249,7 +250,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(*buf)
 }
 
-// accepts says whether a list of a header names what; weights are ignored, as
+// accepts reports whether a list of a header names what; weights are ignored, as
 // prometheus_client does.
 func accepts(list, what string) bool {
 	for item := range strings.SplitSeq(list, ",") {

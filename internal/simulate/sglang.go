@@ -136,7 +136,8 @@ func (m *sglangModel) finished(e *engine, q *sequence) {
 	} else {
 		m.record("num_aborted_requests", 1)
 	}
-	if left := slices.ContainsFunc(e.running, func(o *sequence) bool { return o.generated < o.target }); !left && len(e.waiting) == 0 {
+	if left := slices.ContainsFunc(e.running, func(o *sequence) bool { return o.generated < o.target }); !left &&
+		len(e.waiting) == 0 {
 		m.schedulers[e.index].rest(m.w, e)
 	}
 }

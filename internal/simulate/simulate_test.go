@@ -75,7 +75,8 @@ func (f families) find(name string, pairs ...string) (found []*dto.Metric) {
 // value adds up the counters, gauges, or sums of histograms found.
 func (f families) value(name string, pairs ...string) (v float64) {
 	for _, m := range f.find(name, pairs...) {
-		v += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum() + m.GetSummary().GetSampleSum()
+		v += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum() +
+			m.GetSummary().GetSampleSum()
 	}
 	return v
 }
@@ -339,7 +340,8 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	c.add(time.Minute)
-	if v := scrape(t, s).value("vllm:generation_tokens_total"); v < 1000 || v > 2*before.value("vllm:generation_tokens_total") {
+	if v := scrape(t, s).value("vllm:generation_tokens_total"); v < 1000 ||
+		v > 2*before.value("vllm:generation_tokens_total") {
 		t.Errorf("generation tokens a minute after the restart: %v", v)
 	}
 }
@@ -381,7 +383,8 @@ func TestPublicationIsLate(t *testing.T) {
 
 func TestColdStartIsSlow(t *testing.T) {
 	c := newClock()
-	s := start(t, c, "vllm", simulate.Options{KeepTruth: true, ColdStart: simulate.ColdStart{For: 10 * time.Second, Slowdown: 5}})
+	s := start(t, c, "vllm", simulate.Options{KeepTruth: true, ColdStart: simulate.ColdStart{For: 10 * time.Second,
+		Slowdown: 5}})
 	c.add(30 * time.Second)
 	mean := func(from, to time.Duration) float64 {
 		sum, n := 0.0, 0
@@ -415,7 +418,8 @@ func TestSizeOfBody(t *testing.T) {
 		if lines != s.Samples() {
 			t.Errorf("%d lines of samples, Samples says %d", lines, s.Samples())
 		}
-		if math.Abs(float64(lines-samples)) > 0.1*float64(samples) || math.Abs(float64(len(body)-bodyBytes)) > 0.12*float64(bodyBytes) {
+		if math.Abs(float64(lines-samples)) > 0.1*float64(samples) ||
+			math.Abs(float64(len(body)-bodyBytes)) > 0.12*float64(bodyBytes) {
 			t.Errorf("%d engines: %d samples in %d bytes, want about %d in %d", o.Engines, lines, len(body), samples, bodyBytes)
 		}
 	}

@@ -23,7 +23,8 @@ func TestFamilyTable(t *testing.T) {
 	for _, s := range sections {
 		_, lines := readSection(s[1])
 		for _, d := range lines {
-			if d.typ == metric.Unknown || d.help != "" && strings.Count(d.help, "*") != 1 || strings.Contains(d.help, "bounds=") {
+			if d.typ == metric.Unknown || d.help != "" && strings.Count(d.help, "*") != 1 ||
+				strings.Contains(d.help, "bounds=") {
 				t.Errorf("[%s] %s: type %v, help %q", s[1], d.name, d.typ, d.help)
 			}
 			for w := range d.words {
@@ -33,7 +34,8 @@ func TestFamilyTable(t *testing.T) {
 			}
 			bounds := readNumbers(d.words["bounds"])
 			ascending := slices.IsSorted(bounds) && len(slices.Compact(slices.Clone(bounds))) == len(bounds)
-			if has := len(bounds) > 0 || slices.Contains(dynamic, d.words["bounds"]); has != (d.typ == metric.Histogram) || !ascending {
+			if has := len(bounds) > 0 || slices.Contains(dynamic, d.words["bounds"]); has != (d.typ == metric.Histogram) ||
+				!ascending {
 				t.Errorf("[%s] %s: bounds %v", s[1], d.name, bounds)
 			}
 		}
@@ -44,7 +46,8 @@ func TestFamilyTable(t *testing.T) {
 // profile, not a number that is dropped.
 func TestPanelRefuses(t *testing.T) {
 	o := Options{}.withDefaults()
-	p := newWorld(&o, o.Now(), 0, 0).table("triton", variant{labels: map[string][]string{"": {"model", "version"}}}).panel("", "m", "1")
+	p := newWorld(&o, o.Now(), 0, 0).table("triton", variant{labels: map[string][]string{"": {"model",
+		"version"}}}).panel("", "m", "1")
 	for _, name := range []string{"inference_counts", "cache_num_hits_per_model"} {
 		func() {
 			defer func() {

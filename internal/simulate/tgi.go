@@ -60,7 +60,8 @@ func tgiDurations() []float64 {
 
 func (m *tgiModel) route(u *url.URL) *answer {
 	if u.Path == "/info" {
-		return jsonAnswer(http.StatusOK, `{"model_id":"`+m.w.opt.Model+`","version":"3.3.6","router":"text-generation-router"}`)
+		return jsonAnswer(http.StatusOK,
+			`{"model_id":"`+m.w.opt.Model+`","version":"3.3.6","router":"text-generation-router"}`)
 	}
 	return nil
 }

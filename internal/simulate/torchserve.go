@@ -53,7 +53,8 @@ func startTorchServe(w *world) (model, error) {
 	w.reg.d.bare = legacy
 	m := &torchserveModel{w: w, rng: w.stream(streamPipeline), legacy: legacy, log: newTorchserveLog(w)}
 	v := variant{labels: map[string][]string{
-		"": {"model_name", "model_version", "hostname"}, "host": {"Level", "Hostname"}, "handler": {"ModelName", "Level", "Hostname"},
+		"": {"model_name", "model_version", "hostname"}, "host": {"Level", "Hostname"}, "handler": {"ModelName", "Level",
+			"Hostname"},
 		"worker": {"WorkerName", "Level", "Hostname"}, "device": {"Level", "DeviceId", "Hostname"},
 	}}
 	if !legacy {
@@ -184,7 +185,8 @@ func (m *torchserveModel) route(u *url.URL) *answer {
 		return nil
 	}
 	defer m.scraped()
-	return &answer{status: http.StatusOK, contentType: m.w.reg.d.contentType, body: samplesNamed(m.w.reg.appendText(nil), names)}
+	return &answer{status: http.StatusOK, contentType: m.w.reg.d.contentType,
+		body: samplesNamed(m.w.reg.appendText(nil), names)}
 }
 
 // samplesNamed keeps the samples of these names, and the headers before them.

@@ -121,7 +121,8 @@ func (m *tritonModel) load(name, version string, b *batcher, cache bool) *triton
 // loadCanary loads the canary and unloads it a minute later: its series go.
 func (m *tritonModel) loadCanary() {
 	m.version++
-	m.canary = m.load("canary", strconv.Itoa(m.version), &batcher{largest: 8, base: 5 * time.Millisecond, perItem: 2 * time.Millisecond}, false)
+	m.canary = m.load("canary", strconv.Itoa(m.version), &batcher{largest: 8, base: 5 * time.Millisecond,
+		perItem: 2 * time.Millisecond}, false)
 	m.canary.index = 4
 	m.w.at(m.w.now+time.Minute, func() {
 		for _, p := range []*panel{m.canary.panel, m.canary.failures, m.canary.whole} {

@@ -47,7 +47,8 @@ func (m *tritonModel) chosen(name, version string) ([]*tritonServed, string) {
 // route answers the API of Triton's HTTP port: statistics and configurations.
 func (m *tritonModel) route(u *url.URL) *answer {
 	if u.Path == "/v2" {
-		return jsonAnswer(http.StatusOK, `{"name":"triton","version":"2.50.0","extensions":["statistics","model_repository"]}`)
+		return jsonAnswer(http.StatusOK,
+			`{"name":"triton","version":"2.50.0","extensions":["statistics","model_repository"]}`)
 	}
 	rest, ok := strings.CutPrefix(u.EscapedPath(), "/v2/")
 	if !ok {
@@ -110,7 +111,8 @@ func (m *tritonModel) config(s *tritonServed) string {
 	for _, step := range tritonSteps {
 		steps = append(steps, `{"model_name":"`+step+`","model_version":-1}`)
 	}
-	return `{"name":"` + jsonName(s.name) + `","platform":"ensemble","ensemble_scheduling":{"step":[` + strings.Join(steps, ",") + `]}}`
+	return `{"name":"` + jsonName(s.name) + `","platform":"ensemble","ensemble_scheduling":{"step":[` +
+		strings.Join(steps, ",") + `]}}`
 }
 
 func jsonName(s string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) }
@@ -191,7 +193,8 @@ func (d tritonDuration) proto() []byte {
 func (s *tritonServed) proto(w *world) []byte {
 	t := &s.stats
 	b := protoBytes(protoBytes([]byte(nil), 1, s.name), 2, s.version)
-	b = protoWhole(protoWhole(protoWhole(b, 3, uint64(s.lastInference(w))), 4, uint64(t.inferences)), 5, uint64(t.executions))
+	b = protoWhole(protoWhole(protoWhole(b, 3, uint64(s.lastInference(w))), 4, uint64(t.inferences)), 5,
+		uint64(t.executions))
 	var infer []byte
 	for i, d := range t.shown(w.now, w.opt.Tear) {
 		infer = protoBytes(infer, byte(i+1), d.proto())

@@ -69,7 +69,8 @@ func TestTritonIdentities(t *testing.T) {
 		for name, e := range all {
 			s := e.InferenceStats
 			computed := s["success"].Count - s["cache_hit"].Count
-			if s["success"].Count == 0 || s["queue"].Count != s["success"].Count || s["compute_infer"].Count != computed || e.LastInference == 0 {
+			if s["success"].Count == 0 || s["queue"].Count != s["success"].Count || s["compute_infer"].Count != computed ||
+				e.LastInference == 0 {
 				t.Errorf("seed %d, %s: %+v", seed, name, s)
 			}
 			var inferences, executions uint64
@@ -78,10 +79,12 @@ func TestTritonIdentities(t *testing.T) {
 				executions += b.ComputeInfer.Count
 			}
 			if inferences != e.InferenceCount || executions != e.ExecutionCount {
-				t.Errorf("seed %d, %s: batches give %d and %d, counters %d and %d", seed, name, inferences, executions, e.InferenceCount, e.ExecutionCount)
+				t.Errorf("seed %d, %s: batches give %d and %d, counters %d and %d", seed, name, inferences, executions,
+					e.InferenceCount, e.ExecutionCount)
 			}
 		}
-		if e := all["text_pipeline"]; e.InferenceStats["compute_infer"].NS > all["tokenizer"].InferenceStats["compute_infer"].NS+all["encoder"].InferenceStats["compute_infer"].NS {
+		infer := func(model string) uint64 { return all[model].InferenceStats["compute_infer"].NS }
+		if infer("text_pipeline") > infer("tokenizer")+infer("encoder") {
 			t.Errorf("seed %d: the ensemble computed longer than its parts", seed)
 		}
 		if _, again := tritonAt(t, o, "/v2/models/stats", time.Second, 30*time.Second, 90*time.Second); again != body {
@@ -94,7 +97,8 @@ func TestTritonIdentities(t *testing.T) {
 func TestTritonTornReads(t *testing.T) {
 	torn := 0
 	for ms := range 400 {
-		_, body := tritonAt(t, simulate.Options{Rate: 60, Seed: 3, Tear: 2 * time.Millisecond}, "/v2/models/tokenizer/stats", 5*time.Second+time.Duration(ms)*time.Millisecond)
+		_, body := tritonAt(t, simulate.Options{Rate: 60, Seed: 3, Tear: 2 * time.Millisecond},
+			"/v2/models/tokenizer/stats", 5*time.Second+time.Duration(ms)*time.Millisecond)
 		s := tritonEntries(t, body)["tokenizer"].InferenceStats
 		if s["queue"].Count > s["success"].Count {
 			t.Fatalf("queue is ahead: %+v", s)
@@ -124,7 +128,8 @@ func TestTritonAnswers(t *testing.T) {
 	check("/v2/models/encoder/stats", 200, `"name":"encoder"`)
 	check("/v2/models/encoder/versions/1/stats", 200, `"version":"1"`)
 	check("/v2/models/x/stats", 400, `{"error":"requested model 'x' is not available"}`)
-	check("/v2/models/encoder/versions/7/stats", 400, `{"error":"requested model version is not available for model 'encoder'"}`)
+	check("/v2/models/encoder/versions/7/stats", 400,
+		`{"error":"requested model version is not available for model 'encoder'"}`)
 	check("/v2/models/encoder/versions/x/stats", 404, `{"error":"Not Found"}`)
 	check("/v2/models/text_pipeline/config", 200, `"step":[{"model_name":"tokenizer"`)
 	check("/v2/models/encoder/config", 200, `"name":"encoder"`)

@@ -24,7 +24,8 @@ const (
 )
 
 func (s tritonStat) String() string {
-	return [tritonStatCount]string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"}[s]
+	return [tritonStatCount]string{"success", "fail", "queue", "compute_input", "compute_infer", "compute_output",
+		"cache_hit", "cache_miss"}[s]
 }
 
 // tritonStats are what the statistics extension tells of a model: the same as

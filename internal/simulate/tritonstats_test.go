@@ -49,7 +49,8 @@ func TestTritonStatistics(t *testing.T) {
 				t.Errorf("%s %s: %d ns, %v us", m.Name, name, d.NS, value(name+"_duration_us"))
 			}
 		}
-		if in := m.Inference; in["queue"].Count != in["success"].Count || in["compute_infer"].Count != in["success"].Count-in["cache_hit"].Count {
+		if in := m.Inference; in["queue"].Count != in["success"].Count ||
+			in["compute_infer"].Count != in["success"].Count-in["cache_hit"].Count {
 			t.Errorf("%s: counts %+v", m.Name, in)
 		}
 		var items, executions int64
@@ -58,7 +59,8 @@ func TestTritonStatistics(t *testing.T) {
 			executions += b.Infer.Count
 		}
 		if items != m.InferenceCount || executions != m.ExecutionCount {
-			t.Errorf("%s: batches hold %d inferences in %d executions, want %d in %d", m.Name, items, executions, m.InferenceCount, m.ExecutionCount)
+			t.Errorf("%s: batches hold %d inferences in %d executions, want %d in %d", m.Name, items, executions,
+				m.InferenceCount, m.ExecutionCount)
 		}
 		if at := time.UnixMilli(m.LastInference); at.After(c.now) || at.Before(c.now.Add(-time.Minute)) {
 			t.Errorf("%s: last inference at %v", m.Name, at)

@@ -14,7 +14,8 @@ import (
 // last asked for, which each request empties. FlagsOff leaves out both
 // return_perf_metrics and enable_iter_perf_stats.
 func trtllmProfile() profile {
-	return profile{name: "trtllm", model: "qwen3-8b", flag: "return_perf_metrics", path: "/prometheus/metrics", start: startTRTLLM}
+	return profile{name: "trtllm", model: "qwen3-8b", flag: "return_perf_metrics", path: "/prometheus/metrics",
+		start: startTRTLLM}
 }
 
 type trtllmModel struct {

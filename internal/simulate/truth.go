@@ -102,7 +102,8 @@ type Observation struct {
 }
 
 func (w *world) truth() Truth {
-	t := Truth{Origin: w.origin, Until: w.now, Plan: w.plan, Requests: slices.Clip(w.requests), Steps: slices.Clip(w.steps)}
+	t := Truth{Origin: w.origin, Until: w.now, Plan: w.plan, Requests: slices.Clip(w.requests),
+		Steps: slices.Clip(w.steps)}
 	if !w.opt.KeepTruth {
 		return t
 	}

@@ -10,15 +10,19 @@ import (
 
 // The layouts of vLLM for a context length of 8192.
 var vllmBounds = map[string][]float64{
-	"vllm:e2e_request_latency_seconds":           {0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680},
-	"vllm:time_to_first_token_seconds":           {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560},
-	"vllm:inter_token_latency_seconds":           {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80},
-	"vllm:iteration_tokens_total":                {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
-	"vllm:request_params_n":                      {1, 2, 5, 10, 20},
-	"vllm:request_num_preemptions":               {1, 2, 3, 4, 5, 10, 20},
-	"vllm:request_prompt_tokens":                 {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000},
-	"http_request_duration_seconds":              {0.1, 0.5, 1},
-	"vllm:request_time_per_output_token_seconds": {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80},
+	"vllm:e2e_request_latency_seconds": {0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120,
+		240, 480, 960, 1920, 7680},
+	"vllm:time_to_first_token_seconds": {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1,
+		2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560},
+	"vllm:inter_token_latency_seconds": {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5,
+		5, 7.5, 10, 20, 40, 80},
+	"vllm:iteration_tokens_total":   {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
+	"vllm:request_params_n":         {1, 2, 5, 10, 20},
+	"vllm:request_num_preemptions":  {1, 2, 3, 4, 5, 10, 20},
+	"vllm:request_prompt_tokens":    {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000},
+	"http_request_duration_seconds": {0.1, 0.5, 1},
+	"vllm:request_time_per_output_token_seconds": {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5,
+		5, 7.5, 10, 20, 40, 80},
 }
 
 func TestVLLMBuckets(t *testing.T) {
@@ -93,7 +97,8 @@ func TestVLLMRequests(t *testing.T) {
 	}
 	check("vllm:e2e_request_latency_seconds", one(func(q simulate.Request) time.Duration { return q.Last - q.Arrival }))
 	check("vllm:request_queue_time_seconds", one(func(q simulate.Request) time.Duration { return q.Scheduled - q.Queued }))
-	check("vllm:request_prefill_time_seconds", one(func(q simulate.Request) time.Duration { return q.First - q.Scheduled }))
+	check("vllm:request_prefill_time_seconds",
+		one(func(q simulate.Request) time.Duration { return q.First - q.Scheduled }))
 	check("vllm:request_decode_time_seconds", one(func(q simulate.Request) time.Duration { return q.Last - q.First }))
 	check("vllm:time_to_first_token_seconds", one(func(q simulate.Request) time.Duration { return q.First - q.Arrival }))
 	check("vllm:inter_token_latency_seconds", func(q simulate.Request) (gaps []float64) {
@@ -103,7 +108,8 @@ func TestVLLMRequests(t *testing.T) {
 		return gaps
 	})
 	check("vllm:request_prompt_tokens", func(q simulate.Request) []float64 { return []float64{float64(q.PromptTokens)} })
-	check("vllm:request_generation_tokens", func(q simulate.Request) []float64 { return []float64{float64(len(q.Tokens))} })
+	check("vllm:request_generation_tokens",
+		func(q simulate.Request) []float64 { return []float64{float64(len(q.Tokens))} })
 	check("vllm:request_num_preemptions", func(q simulate.Request) []float64 { return []float64{float64(q.Preemptions)} })
 	for _, reason := range []string{"stop", "length", "abort", "error"} {
 		n := 0
@@ -124,7 +130,8 @@ func TestVLLMIdentities(t *testing.T) {
 	s := start(t, c, "vllm", busy())
 	c.add(30 * time.Second)
 	f := scrape(t, s)
-	if f.value("vllm:num_requests_waiting") < 10 || f.value("vllm:kv_cache_usage_perc") < 1 || f.value("vllm:num_preemptions_total") < 10 {
+	if f.value("vllm:num_requests_waiting") < 10 || f.value("vllm:kv_cache_usage_perc") < 1 ||
+		f.value("vllm:num_preemptions_total") < 10 {
 		t.Error("the server is not busy enough for this test")
 	}
 	near(t, "waiting by reason", f.value("vllm:num_requests_waiting_by_reason"), f.value("vllm:num_requests_waiting"))
@@ -137,8 +144,10 @@ func TestVLLMIdentities(t *testing.T) {
 	sum := func(name string) float64 { return f.value("vllm:" + name + "_seconds") }
 	near(t, "prefill + decode", sum("request_prefill_time")+sum("request_decode_time"), sum("request_inference_time"))
 	near(t, "ITL sum", sum("inter_token_latency"), sum("request_decode_time"))
-	near(t, "generation - ITL count", f.value("vllm:generation_tokens_total")-float64(f.count("vllm:inter_token_latency_seconds")), requests)
-	near(t, "iteration tokens", f.value("vllm:iteration_tokens_total"), f.value("vllm:prompt_tokens_total")+f.value("vllm:generation_tokens_total"))
+	near(t, "generation - ITL count",
+		f.value("vllm:generation_tokens_total")-float64(f.count("vllm:inter_token_latency_seconds")), requests)
+	near(t, "iteration tokens", f.value("vllm:iteration_tokens_total"),
+		f.value("vllm:prompt_tokens_total")+f.value("vllm:generation_tokens_total"))
 	near(t, "front end", sum("e2e_request_latency")-sum("request_queue_time")-sum("request_inference_time"),
 		sum("time_to_first_token")-sum("request_queue_time")-sum("request_prefill_time"))
 	near(t, "prompt by source", f.value("vllm:prompt_tokens_by_source_total"), f.value("vllm:prompt_tokens_total"))
@@ -147,7 +156,8 @@ func TestVLLMIdentities(t *testing.T) {
 	near(t, "request tokens", f.value("vllm:request_generation_tokens"), f.value("vllm:generation_tokens_total"))
 	near(t, "preemptions", f.value("vllm:request_num_preemptions"), f.value("vllm:num_preemptions_total"))
 	near(t, "HTTP requests", f.value("http_requests_total", "handler=/v1/chat/completions"), requests)
-	if overhead := f.value("http_request_duration_seconds", "method=POST") - sum("e2e_request_latency"); overhead < 0.001*requests {
+	if overhead := f.value("http_request_duration_seconds",
+		"method=POST") - sum("e2e_request_latency"); overhead < 0.001*requests {
 		t.Errorf("HTTP adds %v s to %v requests", overhead, requests)
 	}
 	for _, gauge := range []string{"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"} {

@@ -13,7 +13,7 @@ type replica interface {
 	waiting() int
 	// submit hands a visit over whose first chunks have arrived.
 	submit(v *stageRequest)
-	// more says that a further chunk of a submitted visit has arrived.
+	// more tells of a further chunk of a submitted visit.
 	more(v *stageRequest)
 }
 

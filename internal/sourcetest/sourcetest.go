@@ -119,7 +119,8 @@ func (r *Recorder) Record(s *metric.Snapshot) error {
 	r.checkPoll(st, s)
 	r.checkTexts(s)
 	st.lastNS = s.AtNS()
-	i := Instant{AtNS: s.AtNS(), Outcome: s.Outcome, Drops: slices.Clone(s.Drops), Lines: s.Lines, Took: s.Duration, Err: s.Err}
+	i := Instant{AtNS: s.AtNS(), Outcome: s.Outcome, Drops: slices.Clone(s.Drops), Lines: s.Lines, Took: s.Duration,
+		Err: s.Err}
 	was := slices.Clone(st.Present)
 	if err := st.Step(s); err != nil {
 		r.t.Errorf("poll %d does not fit: %v", s.Seq, err)
@@ -278,7 +279,8 @@ func (r *Recorder) Dict(target int) *metric.Schema {
 
 // Slot finds a slot by its family, labels (as metric.Labels.String writes them),
 // role and bound; -1 when the target has none.
-func (r *Recorder) Slot(target int, family string, typ metric.Type, labels string, role metric.Role, bound float64) int {
+func (r *Recorder) Slot(target int, family string, typ metric.Type, labels string, role metric.Role,
+	bound float64) int {
 	d := r.Dict(target)
 	for i := range d.Slots {
 		sl := &d.Slots[i]
@@ -292,7 +294,8 @@ func (r *Recorder) Slot(target int, family string, typ metric.Type, labels strin
 }
 
 // Value returns the value of a slot at the last stored poll of its target.
-func (r *Recorder) Value(target int, family string, typ metric.Type, labels string, role metric.Role, bound float64) (float64, bool) {
+func (r *Recorder) Value(target int, family string, typ metric.Type, labels string, role metric.Role,
+	bound float64) (float64, bool) {
 	slot := r.Slot(target, family, typ, labels, role, bound)
 	for _, i := range slices.Backward(r.Instants(target)) {
 		if i.Values == nil {

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"go/ast"
@@ -37,7 +37,8 @@ func checkGoroutines(p *Package, report reporter) {
 	for _, f := range p.code() {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if startsGoroutine(f, n) {
-				report(f, n.Pos(), "%s may not start goroutines, only [%s]: let the caller decide", p.Dir, strings.Join(goroutineOwners, " "))
+				report(f, n.Pos(), "%s may not start goroutines, only [%s]: let the caller decide", p.Dir,
+					strings.Join(goroutineOwners, " "))
 			}
 			return true
 		})
@@ -65,7 +66,7 @@ func startsGoroutine(f *File, n ast.Node) bool {
 func checkSleep(p *Package, report reporter) {
 	p.eachUse(func(f *File, sel *ast.SelectorExpr, pkg, name string) {
 		if pkg == "time" && name == "Sleep" {
-			report(f, sel.Pos(), "time.Sleep: select on a timer and the context; in tests use testing/synctest and synctest.Wait")
+			report(f, sel.Pos(), "time.Sleep: select on a timer and the context, in tests use testing/synctest")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"go/ast"
@@ -32,7 +32,8 @@ func checkGlobals(p *Package, report reporter) {
 			for _, target := range mutated(n) {
 				_, address := n.(*ast.UnaryExpr)
 				if name, foreign := f.globalName(target); name != "" && !(foreign && address) {
-					report(f, n.Pos(), "package variable %s is changed or pointed to: keep the state in a struct that New returns", name)
+					report(f, n.Pos(), "package variable %s is changed or pointed to: keep the state in a struct that New returns",
+						name)
 				}
 			}
 			return true
@@ -47,7 +48,8 @@ func checkVarDecl(f *File, d *ast.GenDecl, report reporter) {
 			continue
 		}
 		if len(s.Values) == 0 {
-			report(f, s.Pos(), "package variable %s has no value, so it must be meant to change: keep the state in a struct that New returns", s.Names[0].Name)
+			report(f, s.Pos(), "package variable %s has no value, so it is meant to change: keep it in a struct that New "+
+				"returns", s.Names[0].Name)
 		}
 		for _, v := range s.Values {
 			if isState(f, v) {

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"go/ast"
@@ -47,7 +47,8 @@ func checkGenDoc(f *File, d *ast.GenDecl, report reporter) {
 
 func wantDoc(f *File, name *ast.Ident, doc *ast.CommentGroup, report reporter) {
 	if doc == nil || doc.Text() == "" {
-		report(f, name.Pos(), "exported %s has no comment: say what it does, its units, errors, ownership, concurrency", name.Name)
+		report(f, name.Pos(), "exported %s has no comment: say what it does, its units, errors, ownership, concurrency",
+			name.Name)
 		return
 	}
 	words := strings.Fields(doc.Text())
@@ -59,7 +60,7 @@ func wantDoc(f *File, name *ast.Ident, doc *ast.CommentGroup, report reporter) {
 	}
 }
 
-// exportedReceiver says that fn is a function, or a method of an exported type.
+// exportedReceiver reports whether fn is a function, or a method of an exported type.
 func exportedReceiver(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return true

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"cmp"
@@ -36,6 +36,8 @@ var rules = []rule{
 	{"file-size", checkFileSize},
 	{"func-size", checkFuncSize},
 	{"name", checkNames},
+	{"columns", checkColumns},
+	{"comment", checkComments},
 	{"test-package", checkTestPackage},
 	{"package-doc", checkPackageDoc},
 	{"exported-doc", checkExportedDoc},

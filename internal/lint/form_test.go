@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"go/ast"
@@ -21,6 +21,34 @@ func checkFileSize(p *Package, report reporter) {
 	}
 }
 
+// checkColumns limits the length of lines.
+func checkColumns(p *Package, report reporter) {
+	if slices.Contains(stillWide, p.Dir) {
+		return
+	}
+	for _, f := range p.Files {
+		for _, line := range f.long {
+			report(f, p.module.fset.File(f.ast.Pos()).LineStart(line), "line has more than %d columns: break it", maxColumns)
+		}
+	}
+}
+
+var talkingComment = regexp.MustCompile(`\bsays\s+(that|whether)\b`)
+
+// checkComments wants the words of the field for a function that gives a bool.
+func checkComments(p *Package, report reporter) {
+	if slices.Contains(stillTalking, p.Dir) {
+		return
+	}
+	for _, f := range p.Files {
+		for _, group := range f.ast.Comments {
+			if m := talkingComment.FindString(group.Text()); m != "" {
+				report(f, group.Pos(), "comment with %q: write \"reports whether\", or what it is", m)
+			}
+		}
+	}
+}
+
 // checkFuncSize limits the lines of a function, from func to the closing brace.
 func checkFuncSize(p *Package, report reporter) {
 	for _, f := range p.code() {
@@ -30,7 +58,8 @@ func checkFuncSize(p *Package, report reporter) {
 				continue
 			}
 			if n := p.module.lines(fn); n > maxFuncLines {
-				report(f, fn.Pos(), "function %s has %d lines, the limit is %d: give its steps names", fn.Name.Name, n, maxFuncLines)
+				report(f, fn.Pos(), "function %s has %d lines, the limit is %d: give its steps names", fn.Name.Name, n,
+					maxFuncLines)
 			}
 		}
 	}
@@ -74,7 +103,8 @@ func checkTestPackage(p *Package, report reporter) {
 			name == "export_test.go" || strings.HasSuffix(name, "_internal_test.go") {
 			continue
 		}
-		report(f, f.ast.Package, "test of package %s from within: test the exported API in package %s_test, or call the file *_internal_test.go and say why", p.Name, p.Name)
+		report(f, f.ast.Package, "test of package %s from within: test its API from outside, or call the file "+
+			"*_internal_test.go and say why", p.Name)
 	}
 }
 
@@ -103,7 +133,8 @@ func checkPackageDoc(p *Package, report reporter) {
 		documented = true
 	}
 	if !documented {
-		report(code[0], code[0].ast.Package, "package %s has no package comment: say in doc.go what it is for, the loop a caller writes, who owns memory", p.Name)
+		report(code[0], code[0].ast.Package,
+			"package %s has no package comment: say in doc.go what it is for, the loop a caller writes, who owns memory", p.Name)
 	}
 }
 

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"go/ast"
@@ -12,7 +12,7 @@ func checkLayers(p *Package, report reporter) {
 	row, known := layers[p.Dir]
 	if !known {
 		report(p.Files[0], p.Files[0].ast.Package,
-			"package %s has no row in the import table: add one to layers in internal/lint/table.go and to docs/architecture.md", p.Dir)
+			"package %s has no row in the import table: add one to layers in table_test.go and to docs/architecture.md", p.Dir)
 		return
 	}
 	inTests := reach(row)
@@ -25,7 +25,8 @@ func checkLayers(p *Package, report reporter) {
 			if f.Test && (inTests[dir] || slices.Contains(testSupport, dir)) {
 				continue
 			}
-			report(f, spec.Pos(), "%s may not import %s, only [%s]: move the code down, declare an interface where it is used, or wire it in cmd",
+			report(f, spec.Pos(),
+				"%s may not import %s, only [%s]: move the code down, declare an interface where it is used, or wire it in cmd",
 				p.Dir, dir, strings.Join(row, " "))
 		}
 	}
@@ -56,9 +57,11 @@ func checkHomes(p *Package, report reporter) {
 			in := homesOf(target)
 			switch {
 			case in == nil:
-				report(f, spec.Pos(), "%s has no home: a new dependency needs a line in homes of internal/lint/table.go and a page in docs/decisions", target)
+				report(f, spec.Pos(), "%s has no home: a new dependency needs a line in homes of table_test.go and a page in "+
+					"docs/decisions", target)
 			case !isHome(in, p, f):
-				report(f, spec.Pos(), "%s may be imported only in [%s]: use that package's API instead", target, strings.Join(in, " "))
+				report(f, spec.Pos(), "%s may be imported only in [%s]: use that package's API instead", target,
+					strings.Join(in, " "))
 			}
 		}
 	}
@@ -75,7 +78,7 @@ func homesOf(importPath string) []string {
 	return best.in
 }
 
-// isHome says that a file lies at home; tests lie where their package does.
+// isHome reports whether a file lies at home; tests lie where their package does.
 func isHome(in []string, p *Package, f *File) bool {
 	return slices.ContainsFunc(in, func(h string) bool {
 		return h == p.Dir || h == f.Path || f.Test && (h == anyTest || path.Dir(h) == p.Dir)
@@ -93,7 +96,8 @@ func checkImportForm(p *Package, report reporter) {
 			}
 			group, line := p.module.group(spec), p.module.fset.Position(spec.Pos()).Line
 			if last != 0 && (group < last || group > last && line == lastLine+1) {
-				report(f, spec.Pos(), "import of %s out of place: standard library, third parties, ours, with an empty line between", imports(spec))
+				report(f, spec.Pos(),
+					"import of %s out of place: standard library, third parties, ours, with an empty line between", imports(spec))
 			}
 			last, lastLine = group, line
 		}

@@ -1,4 +1,4 @@
-package lint
+package lint_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Module is the parsed Go source of one module: its own packages, without
@@ -37,6 +38,7 @@ type File struct {
 	Path  string // slash-separated, relative to the root
 	Test  bool   // the name ends in _test.go
 	Lines int
+	long  []int // lines with more columns than the limit
 	ast   *ast.File
 	info  *types.Info
 }
@@ -75,7 +77,7 @@ func modulePath(gomod []byte) string {
 	return ""
 }
 
-// skipDir says that a folder is no part of the module.
+// skipDir reports whether a folder is no part of the module.
 func skipDir(fsys fs.FS, dir string) bool {
 	base := path.Base(dir)
 	if base == "testdata" || base == "vendor" || base[0] == '.' || base[0] == '_' {
@@ -104,7 +106,13 @@ func (m *Module) loadDir(fsys fs.FS, dir string) error {
 		if err != nil {
 			return err
 		}
-		f := &File{Path: name, Test: strings.HasSuffix(name, "_test.go"), Lines: bytes.Count(src, []byte("\n")), ast: parsed}
+		f := &File{Path: name, Test: strings.HasSuffix(name, "_test.go"), ast: parsed}
+		for line := range bytes.Lines(src) {
+			f.Lines++
+			if utf8.RuneCount(bytes.TrimRight(line, "\n")) > maxColumns {
+				f.long = append(f.long, f.Lines)
+			}
+		}
 		p.Files = append(p.Files, f)
 		if p.Name == "" || !f.Test {
 			p.Name = strings.TrimSuffix(parsed.Name.Name, "_test")
@@ -133,7 +141,7 @@ func (p *Package) resolve() {
 			asts = append(asts, f.ast)
 		}
 		conf := types.Config{Importer: emptyImporter{}, Error: func(error) {}}
-		// The error says that imports are empty, which is our doing.
+		// The error is that imports are empty, which is our doing.
 		_, _ = conf.Check(p.importPath()+"/"+name, p.module.fset, asts, info)
 	}
 }
@@ -148,7 +156,7 @@ func (m *Module) ours(importPath string) (dir string, ok bool) {
 	return strings.CutPrefix(importPath, m.Path+"/")
 }
 
-// thirdParty says that an import path is neither ours nor the standard library.
+// thirdParty reports whether an import path is neither ours nor the standard library.
 func (m *Module) thirdParty(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	_, ours := m.ours(importPath)
@@ -185,5 +193,5 @@ func imports(spec *ast.ImportSpec) string {
 	return s
 }
 
-// inDirs says that the package lies in one of the folders.
+// inDirs reports whether the package lies in one of the folders.
 func (p *Package) inDirs(dirs []string) bool { return slices.Contains(dirs, p.Dir) }
