@@ -197,3 +197,11 @@ func anyGrowth(t *rapid.T, families, series int) metric.DictDelta {
 	}
 	return g
 }
+
+func TestRoleMetadata(t *testing.T) {
+	for r := range metric.Roles {
+		if got, want := r.Metadata(), r == metric.RoleCreated || r == metric.RoleSampleTime; got != want {
+			t.Errorf("%v: metadata %v, want %v", r, got, want)
+		}
+	}
+}

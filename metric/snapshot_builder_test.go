@@ -95,3 +95,17 @@ func TestGathererProperty(t *testing.T) {
 		}
 	})
 }
+
+func TestBuilderKnown(t *testing.T) {
+	var b metric.SnapshotBuilder
+	series := b.Series(b.Family("f", metric.Histogram, "", ""), metric.Labels{})
+	id := metric.SampleID{Role: metric.RoleBucket, Bound: 0.5}
+	if b.Known(series, id) {
+		t.Error("a slot is known before it was added")
+	}
+	slot := b.Slot(series, id)
+	b.SetInteger(slot, 7)
+	if !b.Known(series, id) || b.Known(series, metric.SampleID{Role: metric.RoleBucket, Bound: 1}) || b.Bits(slot) != 7 {
+		t.Errorf("slot %d with %d is not as it was set", slot, b.Bits(slot))
+	}
+}

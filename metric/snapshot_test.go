@@ -89,3 +89,25 @@ func TestSnapshotDropped(t *testing.T) {
 		t.Errorf("got %d dropped lines without drops, want 0", got)
 	}
 }
+
+func TestSnapshotLost(t *testing.T) {
+	s := metric.Snapshot{Drops: []metric.Drop{{Reason: "parse", Lines: 2}, {Reason: metric.DropFiltered, Lines: 3}}}
+	if got := s.Lost(); got != 2 {
+		t.Errorf("got %d lost lines, want 2: what the user left out is no loss", got)
+	}
+}
+
+func TestTargetShown(t *testing.T) {
+	for _, c := range []struct{ name, want string }{{"a", "a"}, {"", "http://x"}} {
+		if got := (&metric.Target{Name: c.name, URL: "http://x"}).Shown(); got != c.want {
+			t.Errorf("name %q: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWarnf(t *testing.T) {
+	want := metric.Warning{Code: "gap", Text: "3 of 4"}
+	if got := metric.Warnf("gap", "%d of %d", 3, 4); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -142,10 +142,7 @@ func significant(v float64) float64 {
 	if math.Abs(v) >= 1000 {
 		return math.Round(v)
 	}
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
-	if err != nil {
-		return v
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // it reads what the other wrote
 	return r
 }
 

@@ -282,3 +282,12 @@ func FuzzUnits(f *testing.F) {
 		}
 	})
 }
+
+func TestFormatZero(t *testing.T) {
+	for unit, want := range map[string]string{"tokens": "0 tokens", "": "0", "seconds": "0 s", "bytes": "0 B",
+		"ratio": "0 %"} {
+		if got := units.Format(0, unit); got != want {
+			t.Errorf("%q: got %q, want %q", unit, got, want)
+		}
+	}
+}
