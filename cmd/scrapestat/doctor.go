@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +76,7 @@ func examine(ctx context.Context, o doctorOptions, std stdio) error {
 		return err
 	}
 	defer set.close()
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	found := discover.Refresh(ctx, set.given, set.discoverers)
 	targets := set.given

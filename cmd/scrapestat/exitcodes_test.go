@@ -21,7 +21,7 @@ var exitMeanings = []struct {
 	code    int
 	meaning string
 }{
-	{exitDone, "done; for `collect` also after the first SIGINT or SIGTERM"},
+	{exitDone, "done; for `collect` also after the first SIGINT, SIGTERM or SIGHUP"},
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, `compare --fail-on` found such a row, `doctor` found a target that cannot be collected"},
@@ -64,6 +64,7 @@ func manualExits() string {
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
 	}
+	b.WriteString("| 129, 141 | never of `collect`: a SIGHUP ends a run as the first SIGTERM does (not one of nohup), and a stdout or stderr that nobody reads ends none |\n")
 	b.WriteString("| other | `collect -- COMMAND`: the command's own code, after the exports are written |\n\n| command | ends with |\n|---|---|\n")
 	for _, e := range exitsOf {
 		fmt.Fprintf(&b, "| `%s` | 0", e.command)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,7 +175,7 @@ func runImport(ctx context.Context, o importOptions, std stdio, load func(contex
 		return err
 	}
 	defer unlock()
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	sink := &importSink{o: &o, started: time.Now(), say: newProgress(std.err, o.quiet)}
 	got, loadErr := load(ctx, sink)

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +93,8 @@ func newRequestsProxyCmd(std stdio) *cobra.Command {
 }
 
 func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	surviveReaders()
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)

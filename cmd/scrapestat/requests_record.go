@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"os/signal"
 	"slices"
-	"syscall"
 	"time"
-
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -90,7 +87,8 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 			return err
 		}
 	}
-	first, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	surviveReaders()
+	first, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	side, err := collect.StartClient(ctx, dir, collect.ClientOptions{Lines: o.source, In: std.in})
 	if err != nil {
@@ -108,9 +106,9 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	for _, w := range got.Warnings() {
 		say.logf("warning: %s", w.Text)
 	}
-	if _, printed := fmt.Fprintln(std.out, got.String()); printed != nil {
-		err = errors.Join(err, printed)
-	}
+	out := &talk{to: std.out}
+	fmt.Fprintln(out, got.String())
+	out.tell(say)
 	switch {
 	case err != nil:
 		return err

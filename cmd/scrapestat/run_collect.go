@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
@@ -49,8 +48,9 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	if addr := s.ProxyAddr(); addr != nil {
 		c.say.logf("proxy on http://%s", addr)
 	}
+	surviveReaders()
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
@@ -131,28 +131,6 @@ func (c *console) Ended() {
 	c.restoreGC()
 }
 
-// interrupts turns signals into the two steps of an end: stop is called at the
-// first, abort at the second. The returned function ends the watch and waits for it.
-func interrupts(signals <-chan os.Signal, stop, abort func()) (end func()) {
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for n := 0; ; n++ {
-			select {
-			case <-quit:
-				return
-			case <-signals:
-				if n > 0 {
-					abort()
-					return
-				}
-				stop()
-			}
-		}
-	}()
-	return func() { close(quit); <-ended }
-}
-
 // recordingGC is by how many percent the heap may grow between two collections
 // while a run is recorded. Polling hardly allocates, so collections are rare all
 // the same, and a collector that runs beside a server should be small.
@@ -207,15 +185,8 @@ func finish(ctx context.Context, o collectOptions, run *collect.Run, child *coll
 	if err := run.WriteManifest(result, exportedFiles(files)); err != nil {
 		exportErr = errors.Join(exportErr, err)
 	}
-	if !o.quiet {
-		if err := report.Text(std.out, result, report.Options{Title: o.out}); err != nil {
-			return fmt.Errorf("print summary: %w", err)
-		}
-	}
-	if run.Client != nil && !o.quiet {
-		if _, err := fmt.Fprintln(std.out, run.Client); err != nil {
-			return fmt.Errorf("print summary: %w", err)
-		}
+	if err := printSummary(result, run, &o, say, std); err != nil {
+		return err
 	}
 	for _, f := range files {
 		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
@@ -224,6 +195,22 @@ func finish(ctx context.Context, o collectOptions, run *collect.Run, child *coll
 		return fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out)
 	}
 	return o.verdict(run, child, result)
+}
+
+// printSummary prints the numbers of a run. That nobody reads them changes nothing.
+func printSummary(result *summary.Run, run *collect.Run, o *collectOptions, say *progress, std stdio) error {
+	if o.quiet {
+		return nil
+	}
+	out := &talk{to: std.out}
+	defer out.tell(say)
+	if err := report.Text(out, result, report.Options{Title: o.out}); err != nil {
+		return fmt.Errorf("print summary: %w", err)
+	}
+	if run.Client != nil {
+		fmt.Fprintln(out, run.Client)
+	}
+	return nil
 }
 
 // verdict is the exit code of a run whose files were all written.

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,7 +109,7 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err erro
 		return usagef("--grpc-listen: only the profile triton has a gRPC port")
 	}
 	var rpcErr error
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	ln, err := net.Listen("tcp", o.listen)
 	if err != nil {

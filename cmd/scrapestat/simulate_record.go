@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,7 +126,7 @@ func (o *simulateOptions) recordRun(cmd *cobra.Command, args []string, std stdio
 		}
 	}
 	o.record.flags = givenFlags(cmd)
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), endSignals()...)
 	defer stop()
 	return recordServers(ctx, o.record, specs, args, std)
 }
