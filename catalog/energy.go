@@ -13,13 +13,15 @@ func workTokens() work {
 	return work{increase(dynamo + "output_tokens"), [][][]Term{
 		{increase("vllm:generation_tokens")},
 		{increase(sglang+"realtime_tokens", "mode", "decode"), increase(sglang + "generation_tokens")},
-		{increase(trtllm + "generation_tokens")}, {sumOf(tgi + "request_generated_tokens")}, {increase(llama + "tokens_predicted")},
+		{increase(trtllm + "generation_tokens")}, {sumOf(tgi + "request_generated_tokens")},
+		{increase(llama + "tokens_predicted")},
 	}}
 }
 
 func workRequests() work {
 	return work{increase(dynamo + "requests"), [][][]Term{
-		{increase("vllm_omni:requests_success"), increase("vllm:request_success")}, {increase(sglang + "num_requests")}, {increase(trtllm + "request_success")},
+		{increase("vllm_omni:requests_success"), increase("vllm:request_success")}, {increase(sglang + "num_requests")},
+		{increase(trtllm + "request_success")},
 		{increase(tgi + "request_success")}, {increase("ts_inference_requests")},
 	}}
 }
@@ -91,7 +93,8 @@ func (m meter) joules(v *View) (terms []Term, status Status, flag string) {
 
 // watts is a rule for the mean power.
 func (m meter) watts(help string) Rule {
-	return Rule{Name: "avg_power", Unit: "watt", Help: help, Category: Efficiency, Better: LowerBetter, Headline: true, Formula: "energy / time, or else the mean of the gauge",
+	return Rule{Name: "avg_power", Unit: "watt", Help: help, Category: Efficiency, Better: LowerBetter, Headline: true,
+		Formula: "energy / time, or else the mean of the gauge",
 		Make: func(v *View) []Derived {
 			terms, status, flag := m.joules(v)
 			if terms == nil {
@@ -110,21 +113,25 @@ func (d Derived) metered(s Status, flag string) Derived {
 }
 
 func energyPack() Pack {
-	return Pack{Name: EnergyPack, Title: "Energy", Rules: energyRules(), Prefixes: slices.Concat([]string{dcgmEnergy, dcgmPower, "nv_energy_consumption", "nv_gpu_power_usage"},
-		workTokens().families(), workRequests().families(), workAudio().families(), workImages().families())}
+	return Pack{Name: EnergyPack, Title: "Energy", Rules: energyRules(),
+		Prefixes: slices.Concat([]string{dcgmEnergy, dcgmPower, "nv_energy_consumption", "nv_gpu_power_usage"},
+			workTokens().families(), workRequests().families(), workAudio().families(), workImages().families())}
 }
 
 // energyRules are of all GPUs and all engines together: which GPU belongs to which server is the user's to say, by a
 // label of the targets and --by. Energy of others who share a GPU is part of it.
 func energyRules() []Rule {
 	by := func(name, of string, w work) Rule {
-		return Rule{Name: name, Unit: "joule", Help: "Energy of all GPUs watched, by " + of + ".", Category: Efficiency, Better: LowerBetter,
+		return Rule{Name: name, Unit: "joule", Help: "Energy of all GPUs watched, by " + of + ".", Category: Efficiency,
+			Better:  LowerBetter,
 			Formula: "energy of all GPUs watched / " + of, Make: func(v *View) []Derived { return energyBy(v, w, false) }}
 	}
 	return []Rule{
 		by("j_per_output_token", "generated tokens", workTokens()).headline("j_per_token"),
-		{Name: "tokens_s_per_watt", Unit: "tokens/joule", Help: "Generated tokens per second by the power of all GPUs watched.", Category: Efficiency, Better: HigherBetter,
-			Formula: "generated tokens / energy of all GPUs watched", Make: func(v *View) []Derived { return energyBy(v, workTokens(), true) }},
+		{Name: "tokens_s_per_watt", Unit: "tokens/joule",
+			Help: "Generated tokens per second by the power of all GPUs watched.", Category: Efficiency, Better: HigherBetter,
+			Formula: "generated tokens / energy of all GPUs watched",
+			Make:    func(v *View) []Derived { return energyBy(v, workTokens(), true) }},
 		by("j_per_request", "requests", workRequests()).headline(""),
 		by("j_per_audio_second", "seconds of sound", workAudio()),
 		by("j_per_image", "images", workImages()),

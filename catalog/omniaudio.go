@@ -23,28 +23,40 @@ const (
 func omniAudioRules() []Rule {
 	by := []string{"stage"}
 	rules := []Rule{
-		{Name: "rtf_mean", Help: "Real-time factor, a mean over requests of stage time by length.", Category: Latency, Better: LowerBetter, By: by,
+		{Name: "rtf_mean", Help: "Real-time factor, a mean over requests of stage time by length.", Category: Latency,
+			Better: LowerBetter, By: by,
 			Num: sumOf(audioRTF), Den: countOf(audioRTF)},
-		slo("rtf_slo_attainment", "Requests whose audio was made at least this fast; 1 is real time.", audioRTF, 0.5, 0.75, 0.9, 1),
-		{Name: "ttfp_mean", Unit: "seconds", Help: "To the first packet of audio, of requests that stream.", Category: Latency, Better: LowerBetter,
+		slo("rtf_slo_attainment", "Requests whose audio was made at least this fast; 1 is real time.", audioRTF, 0.5, 0.75,
+			0.9, 1),
+		{Name: "ttfp_mean", Unit: "seconds", Help: "To the first packet of audio, of requests that stream.",
+			Category: Latency, Better: LowerBetter,
 			By: by, Headline: true, Canonical: "ttft_mean_s", Num: sumOf(audioTTFP), Den: countOf(audioTTFP)},
 		slo("ttfp_slo", "Streaming requests whose first packet came within so many seconds.", audioTTFP, 0.25, 0.5, 1),
-		{Name: "continuity_ok_ratio", Unit: "ratio", Help: "Streams whose worst underrun was at most threshold_ms.", Category: Latency,
-			Better: HigherBetter, Headline: true, By: []string{"stage", "threshold_ms"}, Num: []Term{{Family: audioContinuity}}, Den: countOf(audioUnderrun),
+		{Name: "continuity_ok_ratio", Unit: "ratio", Help: "Streams whose worst underrun was at most threshold_ms.",
+			Category: Latency,
+			Better:   HigherBetter, Headline: true, By: []string{"stage", "threshold_ms"},
+			Num: []Term{{Family: audioContinuity}}, Den: countOf(audioUnderrun),
 			Formula: "d(audio_continuity_ok{threshold_ms}) / d(audio_underrun_s_count)", Make: continuityRatio},
 		slo("underrun_free_ratio", "Streams that never ran dry, to a millisecond.", audioUnderrun, 0.001),
 		slo("underrun_slo", "Streams whose worst underrun was at most so many seconds.", audioUnderrun, 0.05, 0.1, 0.2),
-		{Name: "underrun_mean", Unit: "seconds", Help: "Worst underrun of a stream, a mean over streams.", Category: Latency, Better: LowerBetter, By: by,
+		{Name: "underrun_mean", Unit: "seconds", Help: "Worst underrun of a stream, a mean over streams.", Category: Latency,
+			Better: LowerBetter, By: by,
 			Num: sumOf(audioUnderrun), Den: countOf(audioUnderrun)},
-		{Name: "silent_loss_ratio", Unit: "ratio", Help: "Requests that ended without audio.", Category: Errors, Better: LowerBetter, By: by,
+		{Name: "silent_loss_ratio", Unit: "ratio", Help: "Requests that ended without audio.", Category: Errors,
+			Better: LowerBetter, By: by,
 			Num: []Term{{Family: audioSkipped}}, Den: []Term{{Family: audioDuration, Part: Count}, {Family: audioSkipped}}},
-		{Name: "audio_realtime_streams", Unit: "streams", Help: "Seconds of audio by second: as many listeners could be served in real time.",
+		{Name: "audio_realtime_streams", Unit: "streams",
+			Help:     "Seconds of audio by second: as many listeners could be served in real time.",
 			Category: Throughput, Better: HigherBetter, Headline: true, By: by, Num: sumOf(audioDuration)},
-		{Name: "audio_mean_duration", Unit: "seconds", Help: "Length of the audio of a request.", Category: Throughput, By: by,
+		{Name: "audio_mean_duration", Unit: "seconds", Help: "Length of the audio of a request.", Category: Throughput,
+			By:  by,
 			Num: sumOf(audioDuration), Den: countOf(audioDuration)},
-		{Name: "audio_frames_s", Unit: "frames/s", Help: "Frames of audio.", Category: Throughput, Better: HigherBetter, By: by, Num: []Term{{Family: audioFrames}}},
-		{Name: "audio_sample_rate", Unit: "frames/s", Help: "Frames by length: the sample rate, where a frame is a sample.", Category: Check, By: by,
-			Num: []Term{{Family: audioFrames}}, Den: sumOf(audioDuration), Formula: "d(audio_frames) / d(audio_duration_s_sum)", Make: sampleRateOf},
+		{Name: "audio_frames_s", Unit: "frames/s", Help: "Frames of audio.", Category: Throughput, Better: HigherBetter,
+			By: by, Num: []Term{{Family: audioFrames}}},
+		{Name: "audio_sample_rate", Unit: "frames/s", Help: "Frames by length: the sample rate, where a frame is a sample.",
+			Category: Check, By: by,
+			Num: []Term{{Family: audioFrames}}, Den: sumOf(audioDuration), Formula: "d(audio_frames) / d(audio_duration_s_sum)",
+			Make: sampleRateOf},
 		{Name: "stream_share", Unit: "ratio", Help: "Requests with audio that stream.", Category: Throughput, By: by,
 			Num: countOf(audioUnderrun), Den: countOf(audioDuration)},
 	}
@@ -113,7 +125,8 @@ func continuityRatio(v *View) []Derived {
 func sampleRateOf(v *View) []Derived {
 	return perValue(v, audioFrames, "stage", func(stage metric.Label) []Derived {
 		where := []metric.Label{stage}
-		d := v.total(Term{Family: audioFrames, Where: where}).by(v.total(Term{Family: audioDuration, Part: Sum, Where: where}))
+		d := v.total(Term{Family: audioFrames, Where: where}).by(v.total(Term{Family: audioDuration, Part: Sum,
+			Where: where}))
 		usual := slices.ContainsFunc([]float64{16000, 22050, 24000, 44100, 48000}, func(rate float64) bool {
 			return math.Abs(d.Value-rate) <= 0.01*rate
 		})
@@ -131,7 +144,8 @@ func (o *omniRun) continuity() []Derived {
 	if !status.Defined() || !a.Exact() {
 		return nil
 	}
-	return countDiffers(counter, total{sum: a.Lower, series: 1, born: status == BornInWindow, families: []string{audioUnderrun}})
+	return countDiffers(counter, total{sum: a.Lower, series: 1, born: status == BornInWindow,
+		families: []string{audioUnderrun}})
 }
 
 // audioGoodputRules bound how many streams were all right in every respect: faster than real time, with an early first
@@ -139,9 +153,11 @@ func (o *omniRun) continuity() []Derived {
 func audioGoodputRules() []Rule {
 	const formula = "max(0, sum p_i - (k-1)) to min p_i of RTF <= 1, TTFP <= slo, underrun <= 0.1 s"
 	return []Rule{
-		{Name: "audio_goodput_ratio", Unit: "ratio", Help: "Streams that met RTF, first packet and continuity: lower and upper bound.", Category: Latency,
+		{Name: "audio_goodput_ratio", Unit: "ratio",
+			Help: "Streams that met RTF, first packet and continuity: lower and upper bound.", Category: Latency,
 			Better: HigherBetter, Formula: formula, Make: func(v *View) []Derived { return audioGoodput(v, false) }},
-		{Name: "audio_goodput", Unit: "requests/s", Help: "Streams a second that met RTF, first packet and continuity: lower and upper bound.",
+		{Name: "audio_goodput", Unit: "requests/s",
+			Help:     "Streams a second that met RTF, first packet and continuity: lower and upper bound.",
 			Category: Throughput, Better: HigherBetter, Formula: formula + ", times the rate of streams",
 			Make: func(v *View) []Derived { return audioGoodput(v, true) }},
 	}

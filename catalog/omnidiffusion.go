@@ -16,7 +16,8 @@ const (
 )
 
 // diffusionParts are what a diffusion stage spends its time on.
-var diffusionParts = [...]string{"diffusion_preprocess_s", "diffusion_postprocess_s", "vae_decode_s", "diffusion_kv_load_s", "diffusion_forward_s"}
+var diffusionParts = [...]string{"diffusion_preprocess_s", "diffusion_postprocess_s", "vae_decode_s",
+	"diffusion_kv_load_s", "diffusion_forward_s"}
 
 // omniDiffusionRules are the rules of stages that make images.
 func omniDiffusionRules() []Rule {
@@ -28,24 +29,33 @@ func omniDiffusionRules() []Rule {
 	first := mean("image_ttfp_mean", "seconds", imageTTFP, "To the first image, or the only one.")
 	first.Headline, first.Category = true, Latency
 	rules := []Rule{
-		{Name: "images_s", Unit: "images/s", Help: "Images that were made.", Category: Throughput, Better: HigherBetter, Headline: true,
-			Num: []Term{{Family: imageCount}}},
-		{Name: "megapixels_s", Unit: "megapixels/s", Help: "Pixels that were made.", Category: Throughput, Better: HigherBetter,
-			Num: []Term{{Family: imagePixels, Part: Sum, Factor: 1e-6}}},
-		{Name: "mean_pixels", Unit: "pixels", Help: "Pixels of an image. Its percentiles mean nothing: all images lie above the last bound.", Category: Throughput,
+		{Name: "images_s", Unit: "images/s", Help: "Images that were made.", Category: Throughput, Better: HigherBetter,
+			Headline: true,
+			Num:      []Term{{Family: imageCount}}},
+		{Name: "megapixels_s", Unit: "megapixels/s", Help: "Pixels that were made.", Category: Throughput,
+			Better: HigherBetter,
+			Num:    []Term{{Family: imagePixels, Part: Sum, Factor: 1e-6}}},
+		{Name: "mean_pixels", Unit: "pixels", Help: "Pixels of an image. Its percentiles mean nothing: all images lie " +
+			"above the last bound.", Category: Throughput,
 			Num: []Term{{Family: imagePixels, Part: Sum}}, Den: []Term{{Family: imagePixels, Part: Count}}},
 		{Name: "steps_mean", Unit: "steps", Help: "Denoising steps of a request.", Category: Throughput,
 			Num: []Term{{Family: diffusionSteps, Part: Sum}}, Den: []Term{{Family: diffusionSteps, Part: Count}}},
-		{Name: "diffusion_step_mean", Unit: "seconds", Help: "Execution by denoising step, each step with the same weight.", Category: TimeSpent,
-			Better: LowerBetter, Headline: true, Num: []Term{{Family: diffusionExec, Part: Sum}}, Den: []Term{{Family: diffusionSteps, Part: Sum}}},
-		mean("diffusion_step_mean_by_request", "seconds", diffusionPerStep, "Execution by denoising step, each request with the same weight."),
+		{Name: "diffusion_step_mean", Unit: "seconds", Help: "Execution by denoising step, each step with the same weight.",
+			Category: TimeSpent,
+			Better:   LowerBetter, Headline: true, Num: []Term{{Family: diffusionExec, Part: Sum}},
+			Den: []Term{{Family: diffusionSteps, Part: Sum}}},
+		mean("diffusion_step_mean_by_request", "seconds", diffusionPerStep,
+			"Execution by denoising step, each request with the same weight."),
 		mean("denoise_step_mean", "seconds", denoiseStep, "One denoising step."),
 		mean("diffusion_exec_mean", "seconds", diffusionExec, "Execution of a request."),
 		first,
 		slo("image_ttfp_slo", "Requests whose first image came within so many seconds.", imageTTFP, 1, 2, 5, 10),
-		{Name: "diffusion_share", Unit: "ratio", Help: "Parts of the work by its execution; only those that the server shows.", Category: TimeSpent,
-			Formula: "d({preprocess, postprocess, vae_decode, kv_load, forward}_sum) / d(diffusion_exec_s_sum)", Make: diffusionShares},
-		{Name: "peak_memory", Unit: "megabytes", Help: "Peak memory of the stage.", Category: Saturation, Better: LowerBetter, By: by,
+		{Name: "diffusion_share", Unit: "ratio",
+			Help: "Parts of the work by its execution; only those that the server shows.", Category: TimeSpent,
+			Formula: "d({preprocess, postprocess, vae_decode, kv_load, forward}_sum) / d(diffusion_exec_s_sum)",
+			Make:    diffusionShares},
+		{Name: "peak_memory", Unit: "megabytes", Help: "Peak memory of the stage.", Category: Saturation, Better: LowerBetter,
+			By:  by,
 			Num: []Term{{Family: omniPrefix + "peak_memory_mb", Part: Max}}, Formula: "max(peak_memory_mb)", Make: peakMemory},
 	}
 	for i := range rules {
@@ -90,14 +100,20 @@ func omniDuplexRules() []Rule {
 	where := func(name, value string) []metric.Label { return []metric.Label{{Name: name, Value: value}} }
 	const appends, rebuilds = omniPrefix + "duplex_append_requests", omniPrefix + "duplex_kv_rebuilds"
 	return []Rule{
-		{Name: "duplex_append_success_ratio", Unit: "ratio", Help: "Appends that were taken, a repeated one too.", Category: Errors, Better: HigherBetter,
-			Num: []Term{{Family: appends, Where: where("outcome", "success")}, {Family: appends, Where: where("outcome", "deduplicated"), Optional: true}},
+		{Name: "duplex_append_success_ratio", Unit: "ratio", Help: "Appends that were taken, a repeated one too.",
+			Category: Errors, Better: HigherBetter,
+			Num: []Term{{Family: appends, Where: where("outcome", "success")},
+				{Family: appends, Where: where("outcome", "deduplicated"), Optional: true}},
 			Den: []Term{{Family: appends}}},
-		{Name: "duplex_rebuild_ratio", Unit: "ratio", Help: "Rebuilds of a KV cache that succeeded.", Category: Errors, Better: HigherBetter,
-			Num: []Term{{Family: rebuilds, Where: where("outcome", "success")}}, Den: []Term{{Family: rebuilds}}},
-		{Name: "duplex_append_mean", Unit: "seconds", Help: "Time of an append.", Category: Latency, Better: LowerBetter, By: []string{"outcome"},
+		{Name: "duplex_rebuild_ratio", Unit: "ratio", Help: "Rebuilds of a KV cache that succeeded.", Category: Errors,
+			Better: HigherBetter,
+			Num:    []Term{{Family: rebuilds, Where: where("outcome", "success")}}, Den: []Term{{Family: rebuilds}}},
+		{Name: "duplex_append_mean", Unit: "seconds", Help: "Time of an append.", Category: Latency, Better: LowerBetter,
+			By:  []string{"outcome"},
 			Num: sumOf(omniPrefix + "duplex_append_latency_s"), Den: countOf(omniPrefix + "duplex_append_latency_s")},
-		{Name: "duplex_control_wait_mean", Unit: "seconds", Help: "Wait of a control operation.", Category: TimeSpent, Better: LowerBetter,
-			By: []string{"operation"}, Num: sumOf(omniPrefix + "duplex_control_queue_wait_s"), Den: countOf(omniPrefix + "duplex_control_queue_wait_s")},
+		{Name: "duplex_control_wait_mean", Unit: "seconds", Help: "Wait of a control operation.", Category: TimeSpent,
+			Better: LowerBetter,
+			By:     []string{"operation"}, Num: sumOf(omniPrefix + "duplex_control_queue_wait_s"),
+			Den: countOf(omniPrefix + "duplex_control_queue_wait_s")},
 	}
 }

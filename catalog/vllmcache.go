@@ -28,21 +28,30 @@ func vllmCache() []Rule {
 		return ratio(name, help, hits, queries).category(Cache, HigherBetter)
 	}
 	return []Rule{
-		cached("prefix_hit_ratio", "Share of the tokens looked up in the prefix cache that were there; requests queued again are looked up again.",
+		cached("prefix_hit_ratio", "Share of the tokens looked up in the prefix cache that were there; requests queued "+
+			"again are looked up again.",
 			increase(vllmHits), increase(vllmQueries)).headline("prefix_hit_ratio"),
 		cached("external_hit_ratio", "Share of the tokens looked up in the caches of other instances that were there.",
 			increase(vllm+"external_prefix_cache_hits"), increase(vllm+"external_prefix_cache_queries")),
-		cached("cached_prompt_share", "Share of the prompt tokens that came from a cache.", increase(vllm+"prompt_tokens_cached"), prompt),
-		ratio("source_share", "Share of the prompt tokens by where their KV came from.", increase(vllmSource), increase(vllmSource)).category(Cache, Neutral).shares("source"),
-		meanOf("kv_computed_per_request", "tokens", "Prompt tokens of a request whose KV was computed.", vllm+"request_prefill_kv_computed_tokens").category(Cache, LowerBetter),
-		cached("mm_hit_ratio", "Share of the multi-modal items that were cached.", increase(vllm+"mm_cache_hits"), increase(vllm+"mm_cache_queries")),
-		ratio("recomputed_share", "Share of the prompt tokens computed although they were cached.", increase(vllm+"prompt_tokens_recomputed"), prompt).category(Cache, LowerBetter),
-		meanOf("kv_block_lifetime_mean", "seconds", "From the allocation of a KV block to its eviction.", life).category(Cache, HigherBetter),
-		meanOf("kv_block_idle_mean", "seconds", "From the last use of a KV block to its eviction.", vllm+"kv_block_idle_before_evict_seconds").category(Cache, Neutral),
+		cached("cached_prompt_share", "Share of the prompt tokens that came from a cache.",
+			increase(vllm+"prompt_tokens_cached"), prompt),
+		ratio("source_share", "Share of the prompt tokens by where their KV came from.", increase(vllmSource),
+			increase(vllmSource)).category(Cache, Neutral).shares("source"),
+		meanOf("kv_computed_per_request", "tokens", "Prompt tokens of a request whose KV was computed.",
+			vllm+"request_prefill_kv_computed_tokens").category(Cache, LowerBetter),
+		cached("mm_hit_ratio", "Share of the multi-modal items that were cached.", increase(vllm+"mm_cache_hits"),
+			increase(vllm+"mm_cache_queries")),
+		ratio("recomputed_share", "Share of the prompt tokens computed although they were cached.",
+			increase(vllm+"prompt_tokens_recomputed"), prompt).category(Cache, LowerBetter),
+		meanOf("kv_block_lifetime_mean", "seconds", "From the allocation of a KV block to its eviction.",
+			life).category(Cache, HigherBetter),
+		meanOf("kv_block_idle_mean", "seconds", "From the last use of a KV block to its eviction.",
+			vllm+"kv_block_idle_before_evict_seconds").category(Cache, Neutral),
 		meanOf("kv_block_reuse_gap_mean", "seconds", "Between two uses of a KV block.", gap).category(Cache, Neutral),
-		{Name: "kv_reuse_gap_by_lifetime", Unit: "ratio", Category: Cache, Better: LowerBetter, Formula: "kv_block_reuse_gap_mean / kv_block_lifetime_mean",
-			Help: "Mean gap between two uses by the mean lifetime of a block: below 1 the cache is useful.",
-			Make: func(v *View) []Derived { return quotientOf(v, sumOf(gap), countOf(gap), sumOf(life), countOf(life)) }},
+		{Name: "kv_reuse_gap_by_lifetime", Unit: "ratio", Category: Cache, Better: LowerBetter,
+			Formula: "kv_block_reuse_gap_mean / kv_block_lifetime_mean",
+			Help:    "Mean gap between two uses by the mean lifetime of a block: below 1 the cache is useful.",
+			Make:    func(v *View) []Derived { return quotientOf(v, sumOf(gap), countOf(gap), sumOf(life), countOf(life)) }},
 	}
 }
 
@@ -129,7 +138,8 @@ func preemptedShare(v *View) []Derived {
 	}
 	low.atBest(Bound)
 	high.atBest(Bound)
-	return slices.Concat(label([]Derived{low}, oneLabel("bound", "lower")), label([]Derived{high}, oneLabel("bound", "upper")))
+	return slices.Concat(label([]Derived{low}, oneLabel("bound", "lower")),
+		label([]Derived{high}, oneLabel("bound", "upper")))
 }
 
 func oneLabel(name, value string) metric.Labels {
@@ -137,16 +147,23 @@ func oneLabel(name, value string) metric.Labels {
 }
 
 func vllmSpeculation() []Rule {
-	drafts, drafted, accepted, at := increase(vllmDrafts), increase(vllmDrafted), increase(vllmAccepted), increase(vllmAcceptedAt)
+	drafts, drafted, accepted, at := increase(vllmDrafts), increase(vllmDrafted), increase(vllmAccepted),
+		increase(vllmAcceptedAt)
 	return []Rule{
-		ratio("spec_acceptance_rate", "Share of the drafted tokens that were accepted.", accepted, drafted).category(Efficiency, HigherBetter),
-		Rule{Name: "spec_mean_acceptance_length", Unit: "tokens", Help: "Tokens that a draft gave, with the bonus token.", Num: plus(drafts, accepted), Den: drafts}.
+		ratio("spec_acceptance_rate", "Share of the drafted tokens that were accepted.", accepted,
+			drafted).category(Efficiency, HigherBetter),
+		Rule{Name: "spec_mean_acceptance_length", Unit: "tokens", Help: "Tokens that a draft gave, with the bonus token.",
+			Num: plus(drafts, accepted), Den: drafts}.
 			category(Efficiency, HigherBetter).canonical("spec_acceptance_length"),
-		ratio("spec_acceptance_at", "Share of the drafts whose token at a position was accepted.", at, drafts).category(Efficiency, HigherBetter).shares("position"),
+		ratio("spec_acceptance_at", "Share of the drafts whose token at a position was accepted.", at,
+			drafts).category(Efficiency, HigherBetter).shares("position"),
 		{Name: "spec_conditional_acceptance_at", Unit: "ratio", Category: Efficiency, Better: HigherBetter, Make: conditional,
-			Help: "Share accepted at a position of the drafts that were accepted up to the one before.", Formula: vllmAcceptedAt + " at a position / at the one before"},
-		{Name: "spec_waste", Unit: "tokens", Help: "Drafted tokens that were thrown away.", Category: Efficiency, Better: LowerBetter,
-			Formula: vllmDrafted + " - " + vllmAccepted, Make: func(v *View) []Derived { return difference(v, drafted, accepted) }},
+			Help:    "Share accepted at a position of the drafts that were accepted up to the one before.",
+			Formula: vllmAcceptedAt + " at a position / at the one before"},
+		{Name: "spec_waste", Unit: "tokens", Help: "Drafted tokens that were thrown away.", Category: Efficiency,
+			Better:  LowerBetter,
+			Formula: vllmDrafted + " - " + vllmAccepted,
+			Make:    func(v *View) []Derived { return difference(v, drafted, accepted) }},
 	}
 }
 
@@ -199,22 +216,29 @@ func conditional(v *View) []Derived {
 
 func vllmEfficiency() []Rule {
 	generated := increase(vllmGenerated)
-	tflops := perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU, 10^12 operations a second.", 1e-12, generated, vllmFlops)
-	traffic := perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, vllmRead, vllmWritten)
+	tflops := perGPU("tflops_per_gpu", "tflops", "Estimated speed of a GPU, 10^12 operations a second.", 1e-12, generated,
+		vllmFlops)
+	traffic := perGPU("hbm_gbs_per_gpu", "gb/s", "Estimated memory traffic of a GPU.", 1e-9, generated, vllmRead,
+		vllmWritten)
 	return []Rule{
-		{Name: "decode_rate_per_request", Unit: "tokens/s", Help: "Tokens that a running request gets in a second.", Category: Efficiency, Better: HigherBetter,
+		{Name: "decode_rate_per_request", Unit: "tokens/s", Help: "Tokens that a running request gets in a second.",
+			Category: Efficiency, Better: HigherBetter,
 			Num: generated, Den: integral(vllmRunning)},
 		tflops, traffic,
-		ofPeak("mfu", "Share of the peak speed of a GPU, which --catalog tells.", tflops, func(in Inputs) float64 { return in.PeakTFLOPS }),
-		ofPeak("memory_bandwidth_share", "Share of the peak memory bandwidth of a GPU, which --catalog tells.", traffic, func(in Inputs) float64 { return in.PeakGBs }),
-		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Estimated operations by bytes of memory traffic.", Category: Efficiency,
-			Num: increase(vllmFlops), Den: plus(increase(vllmRead), increase(vllmWritten))},
+		ofPeak("mfu", "Share of the peak speed of a GPU, which --catalog tells.", tflops,
+			func(in Inputs) float64 { return in.PeakTFLOPS }),
+		ofPeak("memory_bandwidth_share", "Share of the peak memory bandwidth of a GPU, which --catalog tells.", traffic,
+			func(in Inputs) float64 { return in.PeakGBs }),
+		{Name: "arithmetic_intensity", Unit: "flop/B", Help: "Estimated operations by bytes of memory traffic.",
+			Category: Efficiency,
+			Num:      increase(vllmFlops), Den: plus(increase(vllmRead), increase(vllmWritten))},
 	}
 }
 
 // ofPeak is a speed by what the user says is possible; nothing when he does not.
 func ofPeak(name, help string, of Rule, peak func(Inputs) float64) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Category: Efficiency, Better: HigherBetter, Formula: of.Name + " / peak",
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Efficiency, Better: HigherBetter,
+		Formula: of.Name + " / peak",
 		Make: func(v *View) []Derived {
 			most := peak(v.Inputs())
 			if most <= 0 {
@@ -233,11 +257,14 @@ func ofPeak(name, help string, of Rule, peak func(Inputs) float64) Rule {
 }
 
 func vllmTransfers() []Rule {
-	bytes, seconds, failed := sumOf(vllmNIXL+"bytes_transferred"), vllmNIXL+"xfer_time_seconds", increase(vllmNIXL+"num_failed_transfers")
+	bytes, seconds, failed := sumOf(vllmNIXL+"bytes_transferred"), vllmNIXL+"xfer_time_seconds",
+		increase(vllmNIXL+"num_failed_transfers")
 	return []Rule{
-		Rule{Name: "nixl_gb_s", Unit: "gb/s", Help: "Speed of transfers of KV while they run.", Num: times(1e-9, bytes), Den: sumOf(seconds)}.category(Throughput, HigherBetter),
+		Rule{Name: "nixl_gb_s", Unit: "gb/s", Help: "Speed of transfers of KV while they run.", Num: times(1e-9, bytes),
+			Den: sumOf(seconds)}.category(Throughput, HigherBetter),
 		rate("nixl_link_gb_s", "gb/s", "KV transferred over all the time.", times(1e-9, bytes)).category(Throughput, Neutral),
 		latency("nixl_xfer_mean", "Time of a transfer of KV.", seconds),
-		ratio("nixl_fail_ratio", "Share of the transfers of KV that failed.", failed, plus(countOf(seconds), failed)).category(Errors, LowerBetter),
+		ratio("nixl_fail_ratio", "Share of the transfers of KV that failed.", failed,
+			plus(countOf(seconds), failed)).category(Errors, LowerBetter),
 	}
 }

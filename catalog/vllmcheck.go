@@ -6,9 +6,11 @@ func vllmErrors() []Rule {
 	requests := increase(vllmSuccess)
 	reason := func(name string) []Term { return increase(vllmSuccess, "finished_reason", name) }
 	return []Rule{
-		ratio("error_or_abort_share", "Share of the requests that were aborted or failed; those that the front end refused are in http_5xx_ratio only.",
+		ratio("error_or_abort_share", "Share of the requests that were aborted or failed; those that the front end "+
+			"refused are in http_5xx_ratio only.",
 			plus(reason("abort"), maybe(reason("error"))), requests).category(Errors, LowerBetter).headline("error_ratio"),
-		ratio("corrupted_share", "Share of the requests with NaN in their logits.", increase(vllm+"corrupted_requests"), requests).category(Errors, LowerBetter),
+		ratio("corrupted_share", "Share of the requests with NaN in their logits.", increase(vllm+"corrupted_requests"),
+			requests).category(Errors, LowerBetter),
 	}
 }
 
@@ -19,7 +21,8 @@ var vllmGenerating = []string{"/v1/completions", "/v1/chat/completions", "/v1/re
 func vllmHTTP() []Rule {
 	const duration = "http_request_duration_seconds"
 	return []Rule{{Name: "http_overhead_mean", Unit: "seconds", Category: Latency, Better: LowerBetter, Status: Estimate,
-		Help:    "Time of a request in the HTTP server outside of the engine client; too short where the duration ends before a stream does.",
+		Help: "Time of a request in the HTTP server outside of the engine client; too short where the duration ends " +
+			"before a stream does.",
 		Formula: "(sum of " + duration + " of the handlers that generate - sum of " + vllmE2E + ") / " + vllmSuccess,
 		Make: func(v *View) []Derived {
 			var handlers []Term
@@ -48,9 +51,12 @@ func vllmChecks() []Rule {
 	return []Rule{
 		selfCheck("self_check_inference", "Prefill and decode make the time in the engine.", false,
 			sumOf(vllmInference), plus(sumOf(vllmPrefill), sumOf(vllmDecode))),
-		selfCheck("self_check_decode", "The gaps between tokens make the decode time.", true, sumOf(vllmDecode), sumOf(vllmITL)),
-		selfCheck("self_check_requests", "Each request has one token more than gaps.", true, increase(vllmSuccess), minus(increase(vllmGenerated), countOf(vllmITL))),
-		selfCheck("self_check_step_tokens", "The tokens of the steps are those of prompts and answers.", true, sumOf(vllmSteps), plus(increase(vllmPrompt), increase(vllmGenerated))),
+		selfCheck("self_check_decode", "The gaps between tokens make the decode time.", true, sumOf(vllmDecode),
+			sumOf(vllmITL)),
+		selfCheck("self_check_requests", "Each request has one token more than gaps.", true, increase(vllmSuccess),
+			minus(increase(vllmGenerated), countOf(vllmITL))),
+		selfCheck("self_check_step_tokens", "The tokens of the steps are those of prompts and answers.", true,
+			sumOf(vllmSteps), plus(increase(vllmPrompt), increase(vllmGenerated))),
 	}
 }
 
@@ -59,22 +65,23 @@ func vllmChecks() []Rule {
 // under way at the edges of the window can explain.
 func selfCheck(name, help string, edges bool, a, b []Term) Rule {
 	formula := "(" + formulaOf(a) + " - (" + formulaOf(b) + ")) / " + formulaOf(a)
-	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Formula: formula, WindowOnly: true, Make: func(v *View) []Derived {
-		d, some := v.divide(minus(a, b), a)
-		if !some {
-			return nil
-		}
-		allowed := checkTolerance
-		if edges {
-			if share, ok := underWay(v); ok {
-				allowed += share
+	return Rule{Name: name, Unit: "ratio", Help: help, Category: Check, Formula: formula, WindowOnly: true,
+		Make: func(v *View) []Derived {
+			d, some := v.divide(minus(a, b), a)
+			if !some {
+				return nil
 			}
-		}
-		if d.Status.Defined() && math.Abs(d.Value) > allowed {
-			d.Flag("violated")
-		}
-		return []Derived{d}
-	}}
+			allowed := checkTolerance
+			if edges {
+				if share, ok := underWay(v); ok {
+					allowed += share
+				}
+			}
+			if d.Status.Defined() && math.Abs(d.Value) > allowed {
+				d.Flag("violated")
+			}
+			return []Derived{d}
+		}}
 }
 
 // underWay is the requests in the engine at both edges of the window by those that ended within it: the largest error
@@ -90,6 +97,7 @@ func underWay(v *View) (share float64, ok bool) {
 }
 
 func vllmGoodput() []Rule {
-	return goodput(map[string]string{"ttft_s": vllmTTFT, "itl_s": vllmITL, "tpot_s": vllmTPOT, "e2e_s": vllmE2E, "queue_s": vllmQueue},
+	return goodput(map[string]string{"ttft_s": vllmTTFT, "itl_s": vllmITL, "tpot_s": vllmTPOT, "e2e_s": vllmE2E,
+		"queue_s": vllmQueue},
 		increase(vllmSuccess), sumOf(vllm+"request_generation_tokens"), countOf(vllm+"request_generation_tokens"))
 }

@@ -19,7 +19,8 @@ func TestRequestsOverSeries(t *testing.T) {
 	ink := b.inked()
 	for _, name := range []string{"requests in flight", "requests issued", "time to first token", "request latency"} {
 		if n, drawn := ink[name]; !drawn || n < 40 {
-			t.Errorf("the picture %q of the clients has %d pixels of colour (drawn: %v), want some; there are %v", name, n, drawn, ink)
+			t.Errorf("the picture %q of the clients has %d pixels of colour (drawn: %v), want some; there are %v", name, n,
+				drawn, ink)
 		}
 	}
 	b.shot("clients", true)

@@ -61,9 +61,12 @@ func launch(t *testing.T) *devtools {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, chromium(t), "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
-		"--disable-sync", "--mute-audio", "--hide-scrollbars", "--force-device-scale-factor=1", "--user-data-dir="+t.TempDir(), "about:blank")
+	cmd := exec.CommandContext(ctx, chromium(t), "--headless=new", "--remote-debugging-pipe", "--no-sandbox",
+		"--disable-gpu",
+		"--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
+		"--disable-component-update",
+		"--disable-sync", "--mute-audio", "--hide-scrollbars", "--force-device-scale-factor=1",
+		"--user-data-dir="+t.TempDir(), "about:blank")
 	cmd.ExtraFiles = []*os.File{theirs, theirOut}
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -75,7 +75,8 @@ func hostileInput(text string) html.Input {
 	}
 	c, v := slot("c"+text, metric.Counter, metric.SampleID{}), slot("g"+text, metric.Gauge, metric.SampleID{})
 	q := slot("s"+text, metric.Summary, metric.SampleID{Role: metric.RoleQuantile, Bound: 0.5, Text: text})
-	le, all := slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: text}), slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
+	le, all := slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: 1, Text: text}),
+		slot("h"+text, metric.Histogram, metric.SampleID{Role: metric.RoleBucket, Bound: math.Inf(1), Text: "+Inf"})
 	for i := range 10 {
 		s := &metric.Snapshot{Seq: uint64(i), SentNS: origin + int64(i)*second, FirstByteNS: origin + int64(i)*second}
 		for _, k := range []int{c, v, q, le, all} {
@@ -86,22 +87,29 @@ func hostileInput(text string) html.Input {
 	}
 	window := summary.Window{Phase: text, StartNS: origin + second, EndNS: origin + 9*second}
 	series := func() []summary.Series {
-		return []summary.Series{{Labels: labels, Series: normalize.Series{Counter: &normalize.Counter{Defined: true, Total: 3}, Warnings: warnings}}}
+		return []summary.Series{{Labels: labels,
+			Series: normalize.Series{Counter: &normalize.Counter{Defined: true, Total: 3}, Warnings: warnings}}}
 	}
-	d := summary.Derived{Derived: catalog.Derived{Pack: text, Name: text, Unit: text, Labels: labels, Help: text, Headline: true, Value: 1, Shown: 1,
+	d := summary.Derived{Derived: catalog.Derived{Pack: text, Name: text, Unit: text, Labels: labels, Help: text,
+		Headline: true, Value: 1, Shown: 1,
 		Families: []string{text}, Flags: []string{text}}}
 	for i := range 4 {
-		d.Slices = append(d.Slices, summary.DerivedSlice{Slice: normalize.Slice{StartNS: window.StartNS + 2*int64(i)*second, EndNS: window.StartNS + 2*int64(i+1)*second}, Value: 1, Shown: float64(i)})
+		d.Slices = append(d.Slices, summary.DerivedSlice{Slice: normalize.Slice{StartNS: window.StartNS + 2*int64(i)*second,
+			EndNS: window.StartNS + 2*int64(i+1)*second}, Value: 1, Shown: float64(i)})
 	}
-	run := &summary.Run{ID: text, Version: text, Tags: map[string]string{text: text}, Command: []string{text}, OriginNS: origin, Host: text,
-		Limits: map[string]int64{text: 1}, Window: window, Phases: []summary.Phase{{Name: text, StartNS: origin, EndNS: origin + 5*second}},
+	run := &summary.Run{ID: text, Version: text, Tags: map[string]string{text: text}, Command: []string{text},
+		OriginNS: origin, Host: text,
+		Limits: map[string]int64{text: 1}, Window: window,
+		Phases:  []summary.Phase{{Name: text, StartNS: origin, EndNS: origin + 5*second}},
 		Options: summary.Options{Estimator: text, Quantiles: []float64{0.5}, Slice: 2 * time.Second}, Warnings: warnings,
-		Metrics: []summary.Metric{{Name: "c" + text, Type: metric.Counter, Help: text, Unit: text, Series: series()}, {Name: "g" + text, Type: metric.Gauge, Help: text, OwnUnit: text},
+		Metrics: []summary.Metric{{Name: "c" + text, Type: metric.Counter, Help: text, Unit: text, Series: series()},
+			{Name: "g" + text, Type: metric.Gauge, Help: text, OwnUnit: text},
 			{Name: "h" + text, Type: metric.Histogram, Help: text}},
 		Derived: []summary.Derived{d},
-		Endpoints: []summary.Endpoint{{Target: metric.Target{Name: text, URL: text, Source: text, Labels: labels}, Warnings: warnings,
-			Lives:  []metric.TargetEvent{{AtNS: origin, Reason: text}},
-			Ledger: summary.Ledger{Scheduled: 2, Dropped: []metric.Drop{{Reason: text, Lines: 1, First: text}}}}}}
+		Endpoints: []summary.Endpoint{{Target: metric.Target{Name: text, URL: text, Source: text, Labels: labels},
+			Warnings: warnings,
+			Lives:    []metric.TargetEvent{{AtNS: origin, Reason: text}},
+			Ledger:   summary.Ledger{Scheduled: 2, Dropped: []metric.Drop{{Reason: text, Lines: 1, First: text}}}}}}
 	run.Endpoints[0].Ledger.Outcomes[metric.HTTPError] = 1
 	run.Endpoints[0].Ledger.FirstOf[metric.HTTPError] = summary.PollError{Text: text}
 	return html.Input{Name: text, Run: run, Timeline: line}
@@ -146,7 +154,8 @@ func TestHostileLabelsStayText(t *testing.T) {
 			ran++
 		}
 		b.quiet("file://" + path)
-		if seen := eval[string](b, "document.querySelector('h1').textContent"); !strings.ContainsAny(text, "\x00\x1b\u202e") && seen != text {
+		if seen := eval[string](b, "document.querySelector('h1').textContent"); !strings.ContainsAny(text,
+			"\x00\x1b\u202e") && seen != text {
 			t.Errorf("payload %q is shown as %q", text, seen)
 		}
 	}
@@ -156,7 +165,8 @@ func TestHostileLabelsStayText(t *testing.T) {
 	if dialogs != 0 {
 		t.Errorf("got %d dialogs, want none", dialogs)
 	}
-	faults.Figure(t, "xss", fmt.Sprintf("%d payloads, each %d times in a report of one run, loaded in Chromium: %d ran or became markup", len(payloads), places(t), ran),
+	faults.Figure(t, "xss", fmt.Sprintf("%d payloads, each %d times in a report of one run, loaded in Chromium: %d "+
+		"ran or became markup", len(payloads), places(t), ran),
 		"go -C internal/browser test . -run TestHostileLabelsStayText -v")
 }
 

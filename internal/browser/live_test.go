@@ -18,7 +18,8 @@ func TestLivePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, "collect", "engine="+address, "-o", filepath.Join(t.TempDir(), "run"), "--listen", "0", "--interval", "100ms", "--settle", "0s", "--formats", "json")
+	cmd := exec.CommandContext(t.Context(), path, "collect", "engine="+address, "-o", filepath.Join(t.TempDir(), "run"),
+		"--listen", "0", "--interval", "100ms", "--settle", "0s", "--formats", "json")
 	talk, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func record(t *testing.T, dir string, names ...string) {
 	for i, name := range names {
 		address := server(t, name, "--rate", "12", "--seed", fmt.Sprint(i+1))
 		all.Go(func() {
-			run(t, "collect", name+"="+address, "-o", filepath.Join(dir, name), "--duration", "5s", "--warmup", "1s", "--interval", "200ms", "--quiet")
+			run(t, "collect", name+"="+address, "-o", filepath.Join(dir, name), "--duration", "5s", "--warmup", "1s",
+				"--interval", "200ms", "--quiet")
 			run(t, "report", filepath.Join(dir, name), "--quiet")
 		})
 	}
@@ -202,7 +203,8 @@ func search(t *testing.T, b *tab) {
 	b.click(".detail .mode")
 	b.frames()
 	b.shot("family", false)
-	if got := look("^vllm:.*_total$|^vllm:prompt"); len(got) == 0 || len(got) == len(all) || !strings.HasPrefix(got[0], "vllm:") {
+	if got := look("^vllm:.*_total$|^vllm:prompt"); len(got) == 0 || len(got) == len(all) ||
+		!strings.HasPrefix(got[0], "vllm:") {
 		t.Errorf("search for a regular expression: got %v", got)
 	}
 	if got := look("nothing has this name"); len(got) != 0 {

@@ -65,13 +65,16 @@ func browse(t *testing.T) *tab {
 	b.d.events = b.hear
 	b.d.mu.Unlock()
 	target := answerOf[struct{ TargetID string }](b, "Target.createTarget", map[string]any{"url": "about:blank"})
-	b.session = answerOf[struct{ SessionID string }](b, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}).SessionID
+	b.session = answerOf[struct{ SessionID string }](b, "Target.attachToTarget",
+		map[string]any{"targetId": target.TargetID, "flatten": true}).SessionID
 	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
 		b.call(domain+".enable", nil)
 	}
 	b.size(1400, 1000)
-	b.call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": "window.__violations = []; window.__ran = 0; " +
-		"addEventListener('securitypolicyviolation', (e) => window.__violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));"})
+	b.call("Page.addScriptToEvaluateOnNewDocument",
+		map[string]any{"source": "window.__violations = []; window.__ran = 0; " +
+			"addEventListener('securitypolicyviolation', (e) => window.__violations.push(e.violatedDirective + ' ' + " +
+			"e.blockedURI + ' ' + e.sample));"})
 	return b
 }
 
@@ -101,7 +104,8 @@ func (b *tab) hear(method string, params json.RawMessage) {
 		}
 	case "Page.javascriptDialogOpening":
 		b.dialogs++
-		_, _ = b.d.send(b.session, "Page.handleJavaScriptDialog", map[string]any{"accept": true}) // the test fails by the count
+		// the test fails by the count
+		_, _ = b.d.send(b.session, "Page.handleJavaScriptDialog", map[string]any{"accept": true})
 	}
 }
 
@@ -161,7 +165,8 @@ func eval[T any](b *tab, expr string) T {
 	res := answerOf[struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
-	}](b, "Runtime.evaluate", map[string]any{"expression": "(async () => JSON.stringify(await (" + expr + ")) ?? 'null')()", "awaitPromise": true, "returnByValue": true})
+	}](b, "Runtime.evaluate", map[string]any{"expression": "(async () => JSON.stringify(await (" + expr +
+		")) ?? 'null')()", "awaitPromise": true, "returnByValue": true})
 	if res.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %s", expr, res.ExceptionDetails)
 	}
@@ -193,13 +198,15 @@ func (b *tab) frames() {
 
 func (b *tab) size(w, h int) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": w, "height": h, "deviceScaleFactor": 1, "mobile": false})
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": w, "height": h, "deviceScaleFactor": 1,
+		"mobile": false})
 }
 
 // prefers sets what the system prefers: "light" or "dark".
 func (b *tab) prefers(scheme string) {
 	b.t.Helper()
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme",
+		"value": scheme}}})
 }
 
 // rect is where an element is, after it was scrolled into view.
@@ -244,7 +251,8 @@ func (b *tab) click(selector string) {
 // shot takes a picture of the whole page, or of what is seen of it, and keeps it.
 func (b *tab) shot(name string, whole bool) image.Image {
 	b.t.Helper()
-	data := answerOf[struct{ Data []byte }](b, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole}).Data
+	data := answerOf[struct{ Data []byte }](b, "Page.captureScreenshot",
+		map[string]any{"format": "png", "captureBeyondViewport": whole}).Data
 	if dir := os.Getenv("SCRAPESTAT_SHOTS"); dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			b.t.Fatal(err)

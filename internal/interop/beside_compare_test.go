@@ -157,10 +157,12 @@ func (c *comparison) add(what, rule, where string, theirs, ours, allowed float64
 		r.equal++
 		return
 	case !(difference <= allowed):
-		c.t.Errorf("%s: %s: AIPerf %v, scrapestat %v, apart %g, allowed %g by: %s", what, where, theirs, ours, difference, allowed, rule)
+		c.t.Errorf("%s: %s: AIPerf %v, scrapestat %v, apart %g, allowed %g by: %s", what, where, theirs, ours, difference,
+			allowed, rule)
 	case difference/scale > r.worst:
 		name, _, _ := strings.Cut(where, ",")
-		r.worst, r.where = difference/scale, fmt.Sprintf("%.2g %%: %.5g and %.5g, `%s`", 100*difference/scale, theirs, ours, name)
+		r.worst, r.where = difference/scale, fmt.Sprintf("%.2g %%: %.5g and %.5g, `%s`", 100*difference/scale, theirs, ours,
+			name)
 	}
 }
 
@@ -194,13 +196,15 @@ func (c *comparison) table() {
 func (c *comparison) families() {
 	t := c.t
 	if !slices.Equal(slices.Sorted(maps.Keys(c.theirs.Metrics)), slices.Sorted(maps.Keys(c.ours.Metrics))) {
-		t.Errorf("families: AIPerf has %v\nscrapestat %v", slices.Sorted(maps.Keys(c.theirs.Metrics)), slices.Sorted(maps.Keys(c.ours.Metrics)))
+		t.Errorf("families: AIPerf has %v\nscrapestat %v", slices.Sorted(maps.Keys(c.theirs.Metrics)),
+			slices.Sorted(maps.Keys(c.ours.Metrics)))
 	}
 	series := 0
 	for name, theirs := range c.theirs.Metrics {
 		ours := c.ours.Metrics[name]
 		if theirs.Type != ours.Type || theirs.Description != ours.Description || theirs.Unit != ours.Unit {
-			t.Errorf("%s: AIPerf %s %q %q, scrapestat %s %q %q", name, theirs.Type, theirs.Description, theirs.Unit, ours.Type, ours.Description, ours.Unit)
+			t.Errorf("%s: AIPerf %s %q %q, scrapestat %s %q %q", name, theirs.Type, theirs.Description, theirs.Unit, ours.Type,
+				ours.Description, ours.Unit)
 		}
 		keys := func(m *exportedMetric) (list []string) {
 			for _, s := range m.Series {
@@ -214,7 +218,8 @@ func (c *comparison) families() {
 		}
 		series += len(theirs.Series)
 	}
-	t.Logf("%d families and %d series with the same names, types, descriptions, units and labels; that AIPerf does not have: %v",
+	t.Logf("%d families and %d series with the same names, types, descriptions, units and labels; that AIPerf does "+
+		"not have: %v",
 		len(c.theirs.Metrics), series, c.ours.Own.Metrics)
 }
 
@@ -268,7 +273,8 @@ func (c *comparison) counter(name, key string, theirs, ours *exportedSeries) {
 	second, _ := c.birth(c.b, key)
 	switch {
 	case moving(name):
-		c.add("total of a counter that moves by itself", "what it moved between two polls", key, a, b, 2*c.gap.Seconds()*b/(float64(c.to-c.from)/1e9)+10)
+		c.add("total of a counter that moves by itself", "what it moved between two polls", key, a, b,
+			2*c.gap.Seconds()*b/(float64(c.to-c.from)/1e9)+10)
 	case born:
 		c.add("total of a counter born in the window", bornRule, key, a+first.value, b+second.value, 0)
 		return
@@ -309,7 +315,8 @@ func (c *comparison) histogram(key string, theirs, ours *exportedSeries) {
 		return
 	}
 	c.add("mean"+what, "", key, theirs.Stats["avg"], ours.Stats["avg"], 0)
-	c.rate("rate"+what, key, theirs.Stats["count"], theirs.Stats["count_rate"], ours.Stats["count"], ours.Stats["count_rate"])
+	c.rate("rate"+what, key, theirs.Stats["count"], theirs.Stats["count_rate"], ours.Stats["count"],
+		ours.Stats["count_rate"])
 	c.percentiles(key, theirs, ours)
 }
 

@@ -37,7 +37,8 @@ func TestAIPerfBeside(t *testing.T) {
 	interpreter := python(t)
 	server := httptest.NewServer(countScrapes(t, idleServer(t)))
 	defer server.Close()
-	b := &beside{scrapestat: filepath.Join(tool(t), "scrapestat"), dir: t.TempDir(), requests: 150, metrics: server.URL + "/metrics"}
+	b := &beside{scrapestat: filepath.Join(tool(t), "scrapestat"), dir: t.TempDir(), requests: 150,
+		metrics: server.URL + "/metrics"}
 	b.bench(t, interpreter, server.URL)
 	theirs := readExport(t, filepath.Join(b.dir, "aiperf", "server_metrics_export.json"))
 	t.Run("side by side", func(t *testing.T) { b.sideBySide(t, theirs) })
@@ -48,7 +49,8 @@ func TestAIPerfBeside(t *testing.T) {
 // idleServer is a vLLM server with no load but that of its clients.
 func idleServer(t *testing.T) *simulate.Server {
 	t.Helper()
-	s, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 5, AbortShare: -1, ErrorShare: -1})
+	s, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 5, AbortShare: -1,
+		ErrorShare: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,8 @@ func countScrapes(t *testing.T, next http.Handler) http.Handler {
 			t.Errorf("a scrape got %s", kind)
 		}
 		w.Header().Set("Content-Type", kind)
-		fmt.Fprintf(w, "%s# HELP scrapes_total Scrapes of this server.\n# TYPE scrapes_total counter\nscrapes_total %d\n", answer.Body.Bytes(), scrapes.Add(1))
+		fmt.Fprintf(w, "%s# HELP scrapes_total Scrapes of this server.\n# TYPE scrapes_total counter\nscrapes_total %d\n",
+			answer.Body.Bytes(), scrapes.Add(1))
 	})
 }
 
@@ -82,18 +85,23 @@ func (b *beside) bench(t *testing.T, interpreter, url string) {
 	t.Helper()
 	tokenizer := filepath.Join(b.dir, "tokenizer")
 	b.exec(t, interpreter, filepath.Join("python", "tokenizer.py"), tokenizer)
-	b.exec(t, b.scrapestat, "collect", "vllm="+url, "-o", filepath.Join(b.dir, "run"), "--formats", "json,jsonl", "--quiet", "--",
-		filepath.Join(filepath.Dir(interpreter), "aiperf"), "profile", "--model", "qwen3-8b", "--url", url, "--endpoint-type", "chat", "--streaming",
-		"--tokenizer", tokenizer, "--isl", "400", "--osl", "60", "--concurrency", "8", "--request-count", fmt.Sprint(b.requests), "--random-seed", "1",
+	b.exec(t, b.scrapestat, "collect", "vllm="+url, "-o", filepath.Join(b.dir, "run"), "--formats", "json,jsonl",
+		"--quiet", "--",
+		filepath.Join(filepath.Dir(interpreter), "aiperf"), "profile", "--model", "qwen3-8b", "--url", url, "--endpoint-type",
+		"chat", "--streaming",
+		"--tokenizer", tokenizer, "--isl", "400", "--osl", "60", "--concurrency", "8", "--request-count",
+		fmt.Sprint(b.requests), "--random-seed", "1",
 		"--use-server-token-count", "--extra-inputs", "ignore_eos:true", "--ui", "none", "--no-gpu-telemetry",
-		"--server-metrics", b.metrics, "--server-metrics-formats", "json", "csv", "parquet", "jsonl", "--output-artifact-dir", filepath.Join(b.dir, "aiperf"))
+		"--server-metrics", b.metrics, "--server-metrics-formats", "json", "csv", "parquet", "jsonl", "--output-artifact-dir",
+		filepath.Join(b.dir, "aiperf"))
 }
 
 // exec runs a program that must succeed and returns its stdout.
 func (b *beside) exec(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "TZ=UTC", "HF_HOME="+filepath.Join(b.dir, "hf"), "HF_HUB_DISABLE_TELEMETRY=1")
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "TZ=UTC", "HF_HOME="+filepath.Join(b.dir, "hf"),
+		"HF_HUB_DISABLE_TELEMETRY=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -120,14 +128,16 @@ func (b *beside) sideBySide(t *testing.T, theirs *exported) {
 	from, to := b.window(t, theirs)
 	whole := readExport(t, filepath.Join(b.dir, "run", "server_metrics_export.json"))
 	start := whole.Own.Phases[0].StartNS
-	ours := b.export(t, "run", "cut", "--from", time.Duration(from-start).String(), "--to", time.Duration(to-start).String())
+	ours := b.export(t, "run", "cut", "--from", time.Duration(from-start).String(), "--to",
+		time.Duration(to-start).String())
 	c := newComparison(t, b, theirs, ours, from, to)
 	c.families()
 	for _, name := range slices.Sorted(maps.Keys(theirs.Metrics)) {
 		m := theirs.Metrics[name]
 		c.family(name, &m)
 	}
-	for _, m := range []exportedMetric{theirs.Metrics["vllm:e2e_request_latency_seconds"], ours.Metrics["vllm:e2e_request_latency_seconds"]} {
+	for _, m := range []exportedMetric{theirs.Metrics["vllm:e2e_request_latency_seconds"],
+		ours.Metrics["vllm:e2e_request_latency_seconds"]} {
 		if len(m.Series) != 1 || m.Series[0].Stats["count"] != float64(b.requests) {
 			t.Errorf("requests of the window: %+v, want %d", m.Series, b.requests)
 		}
@@ -140,7 +150,8 @@ func (b *beside) sideBySide(t *testing.T, theirs *exported) {
 // lacks families that end in _info.
 func (b *beside) samePolls(t *testing.T, theirs *exported) {
 	maps.DeleteFunc(theirs.Metrics, func(name string, _ exportedMetric) bool { return strings.HasSuffix(name, "_info") })
-	b.exec(t, b.scrapestat, "import", "aiperf-jsonl", filepath.Join(b.dir, "aiperf", "server_metrics_export.jsonl"), "-o", filepath.Join(b.dir, "imported"), "--quiet")
+	b.exec(t, b.scrapestat, "import", "aiperf-jsonl", filepath.Join(b.dir, "aiperf", "server_metrics_export.jsonl"), "-o",
+		filepath.Join(b.dir, "imported"), "--quiet")
 	ours := b.export(t, "imported", "imported", "--counter-resets", "clamp")
 	from, to := b.window(t, theirs)
 	c := newComparison(t, b, theirs, ours, from, to)
@@ -151,7 +162,8 @@ func (b *beside) samePolls(t *testing.T, theirs *exported) {
 			key := seriesKey(name, s.Labels)
 			o := other.find(name, key)
 			if len(s.Stats) != len(o.Stats) || len(s.Buckets) != len(o.Buckets) {
-				t.Errorf("%s: AIPerf has %d statistics and %d buckets, scrapestat %d and %d", key, len(s.Stats), len(s.Buckets), len(o.Stats), len(o.Buckets))
+				t.Errorf("%s: AIPerf has %d statistics and %d buckets, scrapestat %d and %d", key, len(s.Stats), len(s.Buckets),
+					len(o.Stats), len(o.Buckets))
 			}
 			for stat, v := range s.Stats {
 				c.add("statistic of a "+m.Type, "", key+" "+stat, v, undust(stat, &s, o), 0)
@@ -168,7 +180,8 @@ func (b *beside) samePolls(t *testing.T, theirs *exported) {
 // AIPerf's, and their number against the server's.
 func (b *beside) clients(t *testing.T) {
 	run := filepath.Join(b.dir, "run")
-	b.exec(t, b.scrapestat, "requests", "import", filepath.Join(b.dir, "aiperf", "profile_export.jsonl"), "-o", run, "--strict")
+	b.exec(t, b.scrapestat, "requests", "import", filepath.Join(b.dir, "aiperf", "profile_export.jsonl"), "-o", run,
+		"--strict")
 	type distribution struct {
 		N           int                `json:"n"`
 		Mean        float64            `json:"mean"`
@@ -195,7 +208,8 @@ func (b *beside) clients(t *testing.T) {
 		t.Errorf("%d requests issued, %d succeeded, want %d", report.Issued, report.Succeeded, b.requests)
 	}
 	compared := 0
-	for name, d := range map[string]distribution{"time_to_first_token": report.TTFT, "request_latency": report.Latency, "inter_token_latency": report.TPOT, "output_sequence_length": report.OSL} {
+	for name, d := range map[string]distribution{"time_to_first_token": report.TTFT, "request_latency": report.Latency,
+		"inter_token_latency": report.TPOT, "output_sequence_length": report.OSL} {
 		var theirs map[string]any
 		b.json(t, &theirs, summary[name])
 		scale := 1.0
@@ -248,7 +262,8 @@ func (b *beside) json(t *testing.T, to any, text []byte) {
 // export analyses a run again and returns the JSON.
 func (b *beside) export(t *testing.T, run, to string, flags ...string) *exported {
 	t.Helper()
-	args := append([]string{"export", filepath.Join(b.dir, run), "--formats", "json", "--quiet", "-o", filepath.Join(b.dir, to)}, flags...)
+	args := append([]string{"export", filepath.Join(b.dir, run), "--formats", "json", "--quiet", "-o",
+		filepath.Join(b.dir, to)}, flags...)
 	b.exec(t, b.scrapestat, args...)
 	return readExport(t, filepath.Join(b.dir, to, "server_metrics_export.json"))
 }

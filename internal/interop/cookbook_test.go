@@ -60,7 +60,8 @@ func TestCookbook(t *testing.T) {
 				return
 			}
 			if !*update {
-				t.Fatalf("%s is not what its blocks print: %s\nlook at the change, then: go test -run TestCookbook -update", pages[i], firstDifference(string(texts[i]), string(got)))
+				t.Fatalf("%s is not what its blocks print: %s\nlook at the change, then: go test -run TestCookbook -update",
+					pages[i], firstDifference(string(texts[i]), string(got)))
 			}
 			if err := os.WriteFile(pages[i], got, 0o644); err != nil {
 				t.Fatal(err)
@@ -97,7 +98,8 @@ func cook(t *testing.T, interpreter, bin string, pages []recipes) []cooked {
 	}
 	cmd := exec.CommandContext(t.Context(), interpreter, filepath.Join("python", "cookbook.py"))
 	cmd.Stdin = bytes.NewReader(in)
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1", "TZ=UTC", "COLUMNS=140")
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1",
+		"TZ=UTC", "COLUMNS=140")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

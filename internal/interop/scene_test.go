@@ -50,22 +50,26 @@ func scenes(t *testing.T) []scene {
 			simulated(t, "http://10.0.0.1:8000/metrics", "vllm", simulate.Options{Rate: 20, Seed: 1}, 0),
 			simulated(t, "http://10.0.0.2:8000/metrics", "vllm", simulate.Options{Rate: 3, Seed: 2, Engines: 2}, 0),
 		}},
-		{name: "restart", resets: true, slice: 3 * time.Second, warmup: 5 * time.Second, length: 30 * time.Second, hosts: []host{
-			simulated(t, "http://10.0.0.1:8000/metrics", "vllm", simulate.Options{Rate: 15, Seed: 3}, 26*time.Second),
-		}},
+		{name: "restart", resets: true, slice: 3 * time.Second, warmup: 5 * time.Second, length: 30 * time.Second,
+			hosts: []host{
+				simulated(t, "http://10.0.0.1:8000/metrics", "vllm", simulate.Options{Rate: 15, Seed: 3}, 26*time.Second),
+			}},
 		{name: "omni", warmup: 5 * time.Second, length: 25 * time.Second, hosts: []host{
 			simulated(t, "http://10.0.0.1:8000/metrics", "vllm-omni", simulate.Options{Rate: 2, Seed: 4}, 0),
 		}},
-		{name: "edges", resets: true, slice: 1001 * time.Millisecond, warmup: 4 * time.Second, length: 20 * time.Second, hosts: []host{
-			{url: "http://edge:1/metrics", every: 500 * time.Millisecond, body: edges},
-			{url: "http://edge:2/metrics", every: time.Second, first: 250 * time.Millisecond, body: quiet},
-		}},
-		{name: "types", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second, hosts: []host{
-			{url: "http://types:1/metrics", every: 400 * time.Millisecond, kind: openMetrics, body: typesOpen},
-		}},
-		{name: "native", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second, hosts: []host{
-			{url: "http://types:2/metrics", every: 400 * time.Millisecond, kind: protobuf, body: typesProtobuf},
-		}},
+		{name: "edges", resets: true, slice: 1001 * time.Millisecond, warmup: 4 * time.Second, length: 20 * time.Second,
+			hosts: []host{
+				{url: "http://edge:1/metrics", every: 500 * time.Millisecond, body: edges},
+				{url: "http://edge:2/metrics", every: time.Second, first: 250 * time.Millisecond, body: quiet},
+			}},
+		{name: "types", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second,
+			hosts: []host{
+				{url: "http://types:1/metrics", every: 400 * time.Millisecond, kind: openMetrics, body: typesOpen},
+			}},
+		{name: "native", foreign: true, slice: 2 * time.Second, warmup: 3 * time.Second, length: 15 * time.Second,
+			hosts: []host{
+				{url: "http://types:2/metrics", every: 400 * time.Millisecond, kind: protobuf, body: typesProtobuf},
+			}},
 	}
 }
 
@@ -91,7 +95,8 @@ func simulated(t *testing.T, url, profile string, o simulate.Options, restart ti
 
 // quiet never changes: every body after the first is a duplicate.
 func quiet(time.Duration) string {
-	return "# TYPE idle gauge\nidle 3\n# TYPE total counter\ntotal 7\n" + histogramText("h", `engine="0"`, "0.1 1 +Inf", []int{1, 2, 3}, 1.5)
+	return "# TYPE idle gauge\nidle 3\n# TYPE total counter\ntotal 7\n" + histogramText("h", `engine="0"`, "0.1 1 +Inf",
+		[]int{1, 2, 3}, 1.5)
 }
 
 // edges is a body with what has broken readers.
@@ -105,7 +110,8 @@ func edges(at time.Duration) string {
 	line("# HELP hostile Text with \\\\ and \\n and \"quotes\", commas.\n# TYPE hostile gauge")
 	line(`hostile{v="a\\b\"c\nd{}=,;",empty="",emoji="😀",rtl="`+"\u202e"+`x",long="%s"} %d`, strings.Repeat("y", 3000), n)
 	line("hostile{value=\"x\",bucket_le=\"y\",unit=\"z\",endpoint_url=\"u\",le_text=\"t\"} %g", math.Sqrt(float64(n)))
-	line("# TYPE tiny_seconds gauge\ntiny_seconds %g\n# TYPE negative gauge\nnegative{k=\"0\"} -0\nnegative{k=\"1\"} %d", 1e-10*float64(n+1), -n)
+	line("# TYPE tiny_seconds gauge\ntiny_seconds %g\n# TYPE negative gauge\nnegative{k=\"0\"} -0\nnegative{k=\"1\"} %d",
+		1e-10*float64(n+1), -n)
 	line("# TYPE big_bytes counter\nbig_bytes_total %d", int64(1)<<50+int64(n)*1_000_003)
 	line("# TYPE fractions counter\nfractions{a=\"1\"} %g", 0.1*float64(n*n))
 	line("untyped_thing %d\n# TYPE declared_only counter", n%7)
@@ -178,7 +184,8 @@ type fetched struct {
 // record writes the recording and bodies.jsonl into dir.
 func (sc *scene) record(t *testing.T, dir string) {
 	t.Helper()
-	w, err := rundb.Create(dir, rundb.Meta{ID: "6a9f1c1e-" + sc.name, Version: "0.0.0-interop", OriginNS: origin}, rundb.WriterOptions{})
+	w, err := rundb.Create(dir, rundb.Meta{ID: "6a9f1c1e-" + sc.name, Version: "0.0.0-interop", OriginNS: origin},
+		rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +197,8 @@ func (sc *scene) record(t *testing.T, dir string) {
 	for _, h := range sc.hosts {
 		sc.scrape(t, w, h, out)
 	}
-	for _, m := range []metric.Mark{{Name: metric.PhaseWarmup, AtNS: origin}, {Name: metric.PhaseProfiling, AtNS: origin + int64(sc.warmup)},
+	for _, m := range []metric.Mark{{Name: metric.PhaseWarmup, AtNS: origin},
+		{Name: metric.PhaseProfiling, AtNS: origin + int64(sc.warmup)},
 		{Name: metric.MarkEnd, AtNS: origin + int64(sc.length)}} {
 		if err := w.Mark(m); err != nil {
 			t.Fatal(err)

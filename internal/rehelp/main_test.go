@@ -103,7 +103,8 @@ func TestRewriteExport(t *testing.T) {
 // stands for them.
 func TestUnitsStay(t *testing.T) {
 	for _, help := range []string{"Memory (in MiB).", "Load from 0 to 100 %", "1 means 100 percent", "Rate in GB/s",
-		"Held (microseconds)", "Torchserve prometheus gauge metric with unit: Percent", "Share [0.0 - 1.0]", "Nothing at all"} {
+		"Held (microseconds)", "Torchserve prometheus gauge metric with unit: Percent", "Share [0.0 - 1.0]",
+		"Nothing at all"} {
 		made, err := neutral("x", "gauge", help)
 		if err != nil || units.Infer("x", made) != units.Infer("x", help) {
 			t.Errorf("%q becomes %q: %v", help, made, err)
