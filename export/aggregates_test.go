@@ -17,13 +17,13 @@ import (
 func twins() *fakeRun {
 	f := newFake("http://a", "http://b", "http://odd")
 	for i := range 5 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE g gauge\ng 1\n# TYPE h histogram\n"+
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE g gauge\ng 1\n# TYPE h histogram\n"+
 			"h_bucket{m=\"x\",le=\"1\"} %[1]d\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} "+
 			"%[1]d\n", i, 0.5*float64(i)))
-		f.scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE h histogram\n"+
+		f.Scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc{m=\"x\"} %d\n# TYPE h histogram\n"+
 			"h_bucket{m=\"x\",le=\"1\"} 0\nh_bucket{m=\"x\",le=\"+Inf\"} %[1]d\nh_sum{m=\"x\"} %[2]g\nh_count{m=\"x\"} "+
 			"%[1]d\n", i, 1.5*float64(i)))
-		f.scrape(2, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{m=\"y\",le=\"2\"} %d\nh_bucket{m=\"y\","+
+		f.Scrape(2, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{m=\"y\",le=\"2\"} %d\nh_bucket{m=\"y\","+
 			"le=\"+Inf\"} %[1]d\nh_sum{m=\"y\"} %[1]d\nh_count{m=\"y\"} %[1]d\n", i))
 	}
 	return f

@@ -68,8 +68,8 @@ func labelled(sets ...string) *fakeRun {
 		}
 		body += "c{" + strings.Join(pairs, ",") + "} 1\n"
 	}
-	f.scrape(0, 0, body)
-	f.scrape(0, 1, body)
+	f.Scrape(0, 0, body)
+	f.Scrape(0, 1, body)
 	return f
 }
 
@@ -107,9 +107,9 @@ func TestRowOrder(t *testing.T) {
 // their labels are no columns of another.
 func TestInfoSection(t *testing.T) {
 	f := newFake("http://b/metrics", "https://a:9/x/metrics?y=1")
-	for i := range f.targets {
+	for i := range f.Polled {
 		for n := range 2 {
-			f.scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\n# TYPE "+
+			f.Scrape(i, float64(n), "# HELP z_info About, \"z\".\n# TYPE z_info gauge\nz_info{v=\"1\",k=\"=x\"} 1\n# TYPE "+
 				"a_info gauge\na_info{b=\"2\"} 1\n"+
 				"# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\nh_bucket{q=\"1\","+
 				"le=\"2\"} 0\nh_count{q=\"1\"} 0\n# TYPE u unknown\nu 1\n# TYPE c_info counter\nc_info{k=\"2\"} 1\n"+
@@ -193,12 +193,12 @@ func TestCSVAgreesWithJSON(t *testing.T) {
 // TestCSVCells checks single cells that JSON leaves out.
 func TestCSVCells(t *testing.T) {
 	f := newFake("u")
-	f.meta.ID = "a\nb"
+	f.Info.ID = "a\nb"
 	for i := range 3 {
-		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Two\\nlines\n# TYPE c counter\nc %d\n# TYPE h histogram\n"+
+		f.Scrape(0, float64(i), fmt.Sprintf("# HELP c Two\\nlines\n# TYPE c counter\nc %d\n# TYPE h histogram\n"+
 			"h_bucket{le=\"1\"} 0\nh_count 0\n", i))
 	}
-	for _, p := range f.targets[0].polls {
+	for _, p := range f.Polled[0].Polls {
 		for i := range p.DictDelta.Families {
 			p.DictDelta.Families[i].Help = "Two\nlines"
 		}

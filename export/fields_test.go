@@ -220,15 +220,15 @@ func TestFieldsJSON(t *testing.T) {
 // manyKinds is a run with a metric of each type, two endpoints that disagree on
 // one, and one that fails.
 func manyKinds() *fakeRun {
-	f := newFake("http://a", "http://b").mark(1, metric.PhaseWarmup).mark(2, metric.PhaseProfiling)
+	f := newFake("http://a", "http://b").Mark(1, metric.PhaseWarmup).Mark(2, metric.PhaseProfiling)
 	for i := range 6 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE s summary\ns{q=\"1\",quantile=\"0.5\"} 1\n"+
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE s summary\ns{q=\"1\",quantile=\"0.5\"} 1\n"+
 			"s_sum{q=\"1\"} %[1]d\ns_count{q=\"1\"} %[1]d\n"+
 			"# TYPE st stateset\nst{st=\"a\"} %[2]d\n"+
 			"# TYPE in info\nin{v=\"1\"} 1\n# TYPE gh gaugehistogram\ngh_bucket{le=\"1\"} %[1]d\ngh_bucket{le=\"+Inf\"} %[1]d\n"+
 			"gh_sum %[1]d\ngh_count %[1]d\n"+
 			"# TYPE two counter\ntwo %[1]d\n", i, i%2))
-		f.scrape(1, float64(i), fmt.Sprintf("# TYPE two gauge\ntwo %d\n", i))
+		f.Scrape(1, float64(i), fmt.Sprintf("# TYPE two gauge\ntwo %d\n", i))
 	}
 	return f
 }

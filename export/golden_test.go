@@ -30,25 +30,25 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 //	latency                one observation of 0.5 per second, at 4 s one of 3
 func golden() *fakeRun {
 	f := newFake("http://vllm:8000/metrics", "https://node:9100/api/metrics")
-	f.targets[0].Name = "prefill"
-	f.meta.Warmup, f.meta.Tags = time.Second, map[string]string{"model": "m<7b>", "gpu": "1"}
-	f.meta.Command = []string{"scrapestat", "collect", "vllm:8000"}
-	f.meta.Limits = map[string]int64{"max_body": 1 << 20}
-	f.mark(1, metric.PhaseWarmup).mark(2, metric.PhaseProfiling).mark(5, metric.MarkEnd)
+	f.Polled[0].Name = "prefill"
+	f.Info.Warmup, f.Info.Tags = time.Second, map[string]string{"model": "m<7b>", "gpu": "1"}
+	f.Info.Command = []string{"scrapestat", "collect", "vllm:8000"}
+	f.Info.Limits = map[string]int64{"max_body": 1 << 20}
+	f.Mark(1, metric.PhaseWarmup).Mark(2, metric.PhaseProfiling).Mark(5, metric.MarkEnd)
 	bodies := []string{
 		goldenBody(0, 1, 0, 0, 0), goldenBody(10, 1, 1, 1, 0.5), goldenBody(20, 2, 2, 2, 1), goldenBody(40, 3, 3, 3, 1.5),
 		goldenBody(70, 4, 3, 4, 4.5), goldenBody(110, 5, 4, 5, 5), goldenBody(110, 5, 4, 5, 5),
 	}
 	for i, body := range bodies {
-		f.scrape(0, float64(i), body)
+		f.Scrape(0, float64(i), body)
 	}
-	f.targets[0].polls[3].Drops = []metric.Drop{{Reason: "parse", Lines: 2, First: `line 7: "x y z"`}}
-	f.targets[0].polls[3].Outcome, f.targets[0].polls[3].Lines = metric.Partial, f.targets[0].polls[3].Lines+2
+	f.Polled[0].Polls[3].Drops = []metric.Drop{{Reason: "parse", Lines: 2, First: `line 7: "x y z"`}}
+	f.Polled[0].Polls[3].Outcome, f.Polled[0].Polls[3].Lines = metric.Partial, f.Polled[0].Polls[3].Lines+2
 	for i, v := range []string{"5", "6", "1", "3"} { // restarted between 2.5 s and 3.5 s
 		if i == 2 {
-			f.fail(1, 2.75, metric.ConnectError, "connection refused")
+			f.Fail(1, 2.75, metric.ConnectError, "connection refused")
 		}
-		f.scrape(1, 1.5+float64(i), "# HELP requests Other text.\n# TYPE requests counter\nrequests{engine=\"0\"} "+v+
+		f.Scrape(1, 1.5+float64(i), "# HELP requests Other text.\n# TYPE requests counter\nrequests{engine=\"0\"} "+v+
 			"\n# HELP temp_us Time.\n# TYPE temp_us gauge\ntemp_us -0.25\n")
 	}
 	return f

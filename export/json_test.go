@@ -168,9 +168,9 @@ func TestSchemas(t *testing.T) {
 
 // TestEmptyRun checks a run that delivered nothing.
 func TestEmptyRun(t *testing.T) {
-	f := newFake("http://gone/metrics").mark(0, metric.PhaseProfiling).mark(2, metric.MarkEnd)
-	f.meta.ID, f.meta.Version = "", ""
-	f.fail(0, 1, metric.ConnectError, "refused")
+	f := newFake("http://gone/metrics").Mark(0, metric.PhaseProfiling).Mark(2, metric.MarkEnd)
+	f.Info.ID, f.Info.Version = "", ""
+	f.Fail(0, 1, metric.ConnectError, "refused")
 	r, _ := runOfFake(t, f, summary.Options{})
 	doc := jsonOf(t, r, inUTC)
 	for _, want := range []string{`"aiperf_version": "scrapestat",`, `"metrics": {},`, `"endpoints_configured": [],`,
@@ -202,9 +202,9 @@ func TestEmptyRun(t *testing.T) {
 func TestEndpointOrder(t *testing.T) {
 	f := newFake("http://c", "http://a", "http://b", "http://c", "http://never")
 	for i, first := range []float64{2, 3, 1, 0} {
-		f.scrape(i, first, "# TYPE g gauge\ng 1\n")
+		f.Scrape(i, first, "# TYPE g gauge\ng 1\n")
 	}
-	f.scrape(4, 1, "# TYPE s summary\ns_sum 1\n")
+	f.Scrape(4, 1, "# TYPE s summary\ns_sum 1\n")
 	r, _ := runOfFake(t, f, summary.Options{})
 	doc := jsonOf(t, r, inUTC)
 	list := at(t, parse(t, doc), "summary", "endpoints_configured")
@@ -225,8 +225,8 @@ func TestEndpointOrder(t *testing.T) {
 func TestTypeConflict(t *testing.T) {
 	f := newFake("http://a", "http://b")
 	for i, typ := range []string{"gauge", "counter"} {
-		f.scrape(i, 0, "# TYPE x "+typ+"\nx 1\n")
-		f.scrape(i, 1, "# TYPE x "+typ+"\nx 4\n")
+		f.Scrape(i, 0, "# TYPE x "+typ+"\nx 1\n")
+		f.Scrape(i, 1, "# TYPE x "+typ+"\nx 4\n")
 	}
 	doc := docOf(t, f, summary.Options{})
 	if got := at(t, doc, "metrics", "x", "type"); got != "gauge" {
@@ -259,7 +259,7 @@ func TestHistogramForms(t *testing.T) {
 		t.Helper()
 		f := newFake("u")
 		for i, b := range bodies {
-			f.scrape(0, float64(i), b)
+			f.Scrape(0, float64(i), b)
 		}
 		return at(t, docOf(t, f, o), "metrics", "h", "series", 0).(tree)
 	}
@@ -286,11 +286,11 @@ func TestHistogramForms(t *testing.T) {
 func TestNotExported(t *testing.T) {
 	f := newFake("u")
 	for i := range 2 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE a counter\na %d\n# TYPE e stateset\ne 1\n# TYPE i info\ni 1\n# TYPE "+
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE a counter\na %d\n# TYPE e stateset\ne 1\n# TYPE i info\ni 1\n# TYPE "+
 			"n gauge\nn NaN\n# TYPE s summary\ns_sum 1\n# TYPE z gauge\n", i))
 	}
-	f.targets[0].polls[1].Drops = []metric.Drop{{Reason: "series_limit", Lines: 3, First: "line 9"}}
-	f.fail(0, 2, metric.TooLarge, "body over 1 MiB; --max-body raises it")
+	f.Polled[0].Polls[1].Drops = []metric.Drop{{Reason: "series_limit", Lines: 3, First: "line 9"}}
+	f.Fail(0, 2, metric.TooLarge, "body over 1 MiB; --max-body raises it")
 	doc := docOf(t, f, summary.Options{})
 	if got := fmt.Sprint(at(t, doc, "metrics")); strings.Contains(got, "map[e:") || len(doc["metrics"].(tree)) != 1 {
 		t.Errorf("metrics: %s", got)
@@ -381,13 +381,13 @@ func TestSameBytes(t *testing.T) {
 
 // anyRun is a run with arbitrary values, texts and label values.
 func anyRun(t *rapid.T) *fakeRun {
-	f := newFake("http://a/metrics", "http://b/metrics").mark(1, metric.PhaseWarmup).mark(2.5,
-		metric.PhaseProfiling).mark(7, metric.MarkEnd)
+	f := newFake("http://a/metrics", "http://b/metrics").Mark(1, metric.PhaseWarmup).Mark(2.5,
+		metric.PhaseProfiling).Mark(7, metric.MarkEnd)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	text := rapid.StringMatching(`[^\n\r]{0,8}`)
 	texts := []string{"", "it's", `"`, text.Draw(t, "text 1"), text.Draw(t, "text 2")}
 	number := func() string { return []string{"0", "1", "2.5", "-3e-9", "1e300", "NaN", "+Inf", "7"}[rng.IntN(8)] }
-	for i := range f.targets {
+	for i := range f.Polled {
 		for n := range 9 {
 			var b strings.Builder
 			for _, typ := range []string{"gauge", "counter", "unknown", "info"} {
@@ -398,7 +398,7 @@ func anyRun(t *rapid.T) *fakeRun {
 			}
 			fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %s\nh_bucket{le=\"+Inf\"} %s\nh_sum %s\nh_count %s\n",
 				number(), number(), number(), number())
-			f.scrape(i, float64(n), b.String())
+			f.Scrape(i, float64(n), b.String())
 		}
 	}
 	return f
@@ -420,7 +420,7 @@ func (w *stingy) Write(p []byte) (int, error) {
 func TestWriteErrors(t *testing.T) {
 	f := golden()
 	for i := range 3000 {
-		f.scrape(0, 7+float64(i), goldenBody(float64(i), 1, 1, 1, 1)) // several buffers full
+		f.Scrape(0, 7+float64(i), goldenBody(float64(i), 1, 1, 1, 1)) // several buffers full
 	}
 	r, recs := runOfFake(t, f, summary.Options{Slice: time.Second})
 	for _, left := range []int{0, 100, 70_000} {

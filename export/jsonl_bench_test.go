@@ -32,8 +32,8 @@ func busyJSONL(tb testing.TB) (*summary.Run, *fakeRun) {
 		}
 		body.WriteString("h" + name + "_sum{engine=\"0\"} 1.5\nh" + name + "_count{engine=\"0\"} 1\n")
 	}
-	f.scrape(0, 0, body.String())
-	if n := len(f.targets[0].dict.Slots); n != jsonlSamples {
+	f.Scrape(0, 0, body.String())
+	if n := len(f.Polled[0].Dict.Slots); n != jsonlSamples {
 		tb.Fatalf("%d samples", n)
 	}
 	for n := range jsonlPolls - 1 {
@@ -47,7 +47,7 @@ func busyJSONL(tb testing.TB) (*summary.Run, *fakeRun) {
 				s.Delta.Slots, s.Delta.Bits = append(s.Delta.Slots, uint32(i)), append(s.Delta.Bits, math.Float64bits(v))
 			}
 		}
-		f.targets[0].polls = append(f.targets[0].polls, s)
+		f.Polled[0].Polls = append(f.Polled[0].Polls, s)
 	}
 	r, err := buildFake(f, summary.Options{})
 	if err != nil {

@@ -27,7 +27,7 @@ func TestJSONLMetrics(t *testing.T) {
 	check := func(name, body, want string) {
 		t.Helper()
 		f := newFake("u")
-		f.scrape(0, 0, body)
+		f.Scrape(0, 0, body)
 		got := linesOf(t, f)[0]
 		if want == "" {
 			if got != "" {
@@ -66,7 +66,7 @@ func TestJSONLMetrics(t *testing.T) {
 // TestJSONLOthers checks the types that AIPerf does not know.
 func TestJSONLOthers(t *testing.T) {
 	f := newFake("u")
-	f.scrape(0, 0, "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"0.9\"} 2\ns_sum 1\ns_count 3\n# TYPE i "+
+	f.Scrape(0, 0, "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"0.9\"} 2\ns_sum 1\ns_count 3\n# TYPE i "+
 		"info\ni{v=\"1\"} 1\n# TYPE e stateset\ne{e=\"on\"} 0\n"+
 		"# TYPE q gaugehistogram\nq_bucket{le=\"1\"} 2\nq_count 4\n")
 	_, got, _ := strings.Cut(linesOf(t, f)[0], `"scrapestat":`)
@@ -82,15 +82,15 @@ func TestJSONLOthers(t *testing.T) {
 // TestJSONLRecords checks which polls are written, and when series come and go.
 func TestJSONLRecords(t *testing.T) {
 	f := newFake("http://a", "http://b")
-	f.scrape(0, 0, "a 1\n")
-	f.scrape(0, 1, "a 1\n") // a duplicate
-	f.fail(0, 2, metric.Timeout, "late")
-	f.scrape(0, 3, "a 1\nb 2\n")
-	f.scrape(0, 4, "b 2\n")
-	f.scrape(0, 4.5, "") // nothing usable
-	f.scrape(0, 5, "a 9\n").FirstByteNS = 0
-	f.scrape(1, 0, "z 1\n")
-	f.scrape(1, 3.5, "z 2\n")
+	f.Scrape(0, 0, "a 1\n")
+	f.Scrape(0, 1, "a 1\n") // a duplicate
+	f.Fail(0, 2, metric.Timeout, "late")
+	f.Scrape(0, 3, "a 1\nb 2\n")
+	f.Scrape(0, 4, "b 2\n")
+	f.Scrape(0, 4.5, "") // nothing usable
+	f.Scrape(0, 5, "a 9\n").FirstByteNS = 0
+	f.Scrape(1, 0, "z 1\n")
+	f.Scrape(1, 3.5, "z 2\n")
 	var got []string
 	for _, l := range linesOf(t, f) {
 		var line struct {
@@ -121,7 +121,7 @@ func TestJSONLRecords(t *testing.T) {
 // TestJSONLIntegers checks that integers beyond 2^53 keep their digits.
 func TestJSONLIntegers(t *testing.T) {
 	f := newFake("u")
-	s := f.scrape(0, 0, "# TYPE c counter\nc 1\n")
+	s := f.Scrape(0, 0, "# TYPE c counter\nc 1\n")
 	s.DictDelta.Slots[0].Integer, s.Delta.Bits[0] = true, math.MaxUint64
 	if l := linesOf(t, f)[0]; !strings.Contains(l, `"value":18446744073709551615.0}`) {
 		t.Errorf("got %s", l)
@@ -135,7 +135,7 @@ var errDamaged = errors.New("page 7 is damaged")
 
 func (b brokenRecording) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
-		if yield(&b.targets[target].polls[0], nil) {
+		if yield(&b.Polled[target].Polls[0], nil) {
 			yield(nil, errDamaged)
 		}
 	}
@@ -154,12 +154,12 @@ func TestJSONLErrors(t *testing.T) {
 	check("another run", "3 targets, the result 2", append(recs, newFake("x")))
 	check("reading", "http://vllm:8000/metrics: page 7", []export.Recording{brokenRecording{f}})
 	damaged := golden()
-	damaged.targets[1].polls[2].DictDelta.Series = []metric.Series{{Family: 99}}
+	damaged.Polled[1].Polls[2].DictDelta.Series = []metric.Series{{Family: 99}}
 	check("growth", "https://node:9100/api/metrics: grow dictionary", []export.Recording{damaged})
 	damaged = golden()
-	damaged.targets[0].polls[2].Delta.Slots[0] = 99
+	damaged.Polled[0].Polls[2].Delta.Slots[0] = 99
 	check("slot", "slot 99 of", []export.Recording{damaged})
-	damaged.targets[0].polls[2].Delta.Bits = nil
+	damaged.Polled[0].Polls[2].Delta.Bits = nil
 	check("values", "with 0 values", []export.Recording{damaged})
 	if err := export.JSONL(context.Background(), io.Discard, r, recs, export.Options{AIPerfSchema: "3"}); err == nil {
 		t.Error("schema 3: no error")

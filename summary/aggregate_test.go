@@ -34,9 +34,9 @@ h_count{LABELS} N
 	}
 	const types = "# TYPE c counter\n# TYPE g gauge\n# TYPE h histogram\n"
 	for i := range 11 {
-		f.scrape(0, float64(i), types+"g 3\n"+engine(`model="x",engine="0"`, i, 1.5))
-		f.scrape(1, float64(i), types+engine(`model="x",engine="0"`, i, 0.5)+engine(`model="x",engine="1"`, i, 0.5))
-		f.scrape(2, float64(i), types+engine(`model="y",engine="0"`, i, 3))
+		f.Scrape(0, float64(i), types+"g 3\n"+engine(`model="x",engine="0"`, i, 1.5))
+		f.Scrape(1, float64(i), types+engine(`model="x",engine="0"`, i, 0.5)+engine(`model="x",engine="1"`, i, 0.5))
+		f.Scrape(2, float64(i), types+engine(`model="y",engine="0"`, i, 3))
 	}
 	return f
 }
@@ -126,9 +126,9 @@ func TestAggregatesAreNamed(t *testing.T) {
 	}
 	f := newFake("http://a", "http://b")
 	for i := range 2 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} "+
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} "+
 			"%[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
-		f.scrape(1, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} "+
+		f.Scrape(1, float64(i), fmt.Sprintf("# TYPE h histogram\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} "+
 			"%[1]d\nh_sum %[1]d\nh_count %[1]d\n", i))
 	}
 	r = build(t, summary.Options{By: []string{}}, f)

@@ -47,7 +47,7 @@ func BenchmarkBuildRefined(b *testing.B) {
 func loadedRun(targets, polls, histograms, buckets int) *fakeRun {
 	f := newFake()
 	for t := range targets {
-		f.targets = append(f.targets, newFake(fmt.Sprintf("http://t%d:8000/metrics", t)).targets...)
+		f.Polled = append(f.Polled, newFake(fmt.Sprintf("http://t%d:8000/metrics", t)).Polled...)
 		var body strings.Builder
 		for h := range histograms {
 			fmt.Fprintf(&body, "# TYPE h%d histogram\n", h)
@@ -57,10 +57,10 @@ func loadedRun(targets, polls, histograms, buckets int) *fakeRun {
 			fmt.Fprintf(&body, "h%d_bucket{engine=\"0\",le=\"+Inf\"} 0\nh%d_sum{engine=\"0\"} 0\nh%d_count{engine=\"0\"} "+
 				"0\n", h, h, h)
 		}
-		f.scrape(t, 0, body.String())
-		f.targets[t].polls = append(f.targets[t].polls, busyPolls(t, polls-1, histograms, buckets)...)
+		f.Scrape(t, 0, body.String())
+		f.Polled[t].Polls = append(f.Polled[t].Polls, busyPolls(t, polls-1, histograms, buckets)...)
 	}
-	return f.mark(0, metric.PhaseWarmup).mark(20, metric.PhaseProfiling).mark(float64(polls)/3, metric.MarkEnd)
+	return f.Mark(0, metric.PhaseWarmup).Mark(20, metric.PhaseProfiling).Mark(float64(polls)/3, metric.MarkEnd)
 }
 
 // busyPolls are polls of histograms that are busy three times out of four.

@@ -24,7 +24,7 @@ import (
 func line(seconds int, url string) *fakeRun {
 	f := newFake(url)
 	for i := range seconds {
-		f.scrape(0, float64(i), fmt.Sprintf("# HELP c Things.\n# TYPE c counter\nc %d\n", 10*i))
+		f.Scrape(0, float64(i), fmt.Sprintf("# HELP c Things.\n# TYPE c counter\nc %d\n", 10*i))
 	}
 	return f
 }
@@ -62,8 +62,8 @@ func outline(r *summary.Run) string {
 func TestWindows(t *testing.T) {
 	// Load from 0.5 s to 9.5 s, warm-up 2 s; polls each second from 0 to 12 s.
 	usual := func() *fakeRun {
-		f := line(13, "http://a/metrics").mark(0.5, "warmup").mark(2.5, "profiling").mark(9.5, "end")
-		f.meta.Warmup = 2 * time.Second
+		f := line(13, "http://a/metrics").Mark(0.5, "warmup").Mark(2.5, "profiling").Mark(9.5, "end")
+		f.Info.Warmup = 2 * time.Second
 		return f
 	}
 	check := func(name string, f *fakeRun, o summary.Options, want string) {
@@ -81,8 +81,8 @@ func TestWindows(t *testing.T) {
 	// [2.5, 7.5]: reference 20, last 70.
 	check("cool-down", usual(), summary.Options{Cooldown: ptr(2 * time.Second)},
 		"profiling 2.5-7.5 phase end 7.5 total 50")
-	check("cool-down mark", usual().mark(8, "cooldown"), summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
-	check("cool-down of 0 over the mark", usual().mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)},
+	check("cool-down mark", usual().Mark(8, "cooldown"), summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
+	check("cool-down of 0 over the mark", usual().Mark(8, "cooldown"), summary.Options{Cooldown: ptr(0)},
 		"profiling 2.5-12 phase end 9.5 total 100")
 	check("warm-up phase", usual(), summary.Options{Phase: "warmup"}, "warmup 0.5-2.5 phase end 2.5 total 20")
 	check("from", usual(), summary.Options{From: 3 * time.Second}, " 3.5-12 phase end 9.5 total 90")
@@ -90,20 +90,20 @@ func TestWindows(t *testing.T) {
 		" 3.5-5.5 phase end 5.5 total 20")
 	check("to", usual(), summary.Options{To: 5 * time.Second}, " 0.5-5.5 phase end 5.5 total 50")
 	// Of two phases the later one has the poll at their border; the last one goes on.
-	named := usual().mark(4.5, "low").mark(6.5, "high")
+	named := usual().Mark(4.5, "low").Mark(6.5, "high")
 	check("named", named, summary.Options{Phase: "low"}, "low 4.5-6.5 phase end 6.5 total 20")
 	check("named, last", named, summary.Options{Phase: "high"}, "high 6.5-12 phase end 9.5 total 60")
 	check("named phases are part of profiling", named, summary.Options{}, "profiling 2.5-12 phase end 9.5 total 100")
 	// Marks by another process may arrive in any order.
-	named.marks[0], named.marks[3] = named.marks[3], named.marks[0]
+	named.Phases[0], named.Phases[3] = named.Phases[3], named.Phases[0]
 	check("unsorted marks", named, summary.Options{Phase: "low"}, "low 4.5-6.5 phase end 6.5 total 20")
 
-	killed := line(13, "http://a/metrics").mark(0.5, "warmup")
-	killed.meta.Warmup = 2 * time.Second
+	killed := line(13, "http://a/metrics").Mark(0.5, "warmup")
+	killed.Info.Warmup = 2 * time.Second
 	check("killed", killed, summary.Options{}, "profiling 2.5-12 phase end 12 total 100")
 	check("killed, cool-down from the last poll", killed, summary.Options{Cooldown: ptr(3 * time.Second)},
 		"profiling 2.5-9 phase end 9 total 70")
-	killed.meta.Cooldown = 4 * time.Second
+	killed.Info.Cooldown = 4 * time.Second
 	check("recorded cool-down", killed, summary.Options{}, "profiling 2.5-8 phase end 8 total 60")
 	check("no marks", line(13, "u"), summary.Options{}, "profiling 0-12 phase end 12 total 120")
 }
@@ -111,10 +111,10 @@ func TestWindows(t *testing.T) {
 // TestFinalScrape checks that the window reaches the last update of each
 // endpoint, and that a final scrape that brings nothing new does not extend it.
 func TestFinalScrape(t *testing.T) {
-	f := newFake("http://a/metrics", "http://b/metrics").mark(0, "profiling").mark(3, "end")
+	f := newFake("http://a/metrics", "http://b/metrics").Mark(0, "profiling").Mark(3, "end")
 	for i := range 6 {
-		f.scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", i))
-		f.scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", min(i, 4)))
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", i))
+		f.Scrape(1, float64(i), fmt.Sprintf("# TYPE c counter\nc %d\n", min(i, 4)))
 	}
 	r := build(t, summary.Options{}, f)
 	for i, want := range []int64{5, 4} {
@@ -131,8 +131,8 @@ func TestFinalScrape(t *testing.T) {
 // collected with that warm-up.
 func TestWarmupReplaced(t *testing.T) {
 	run := func(warmup float64) *fakeRun {
-		f := line(20, "http://a/metrics").mark(0.25, "warmup").mark(0.25+warmup, "profiling").mark(17.3, "end")
-		f.meta.Warmup = time.Duration(warmup * 1e9)
+		f := line(20, "http://a/metrics").Mark(0.25, "warmup").Mark(0.25+warmup, "profiling").Mark(17.3, "end")
+		f.Info.Warmup = time.Duration(warmup * 1e9)
 		return f
 	}
 	o := summary.Options{Slice: time.Second}
@@ -154,7 +154,7 @@ func treeDiff(want, got *summary.Run) string {
 }
 
 func TestNoSuchWindow(t *testing.T) {
-	f := line(5, "u").mark(0, "warmup").mark(1, "profiling").mark(2, "soak").mark(4, "end")
+	f := line(5, "u").Mark(0, "warmup").Mark(1, "profiling").Mark(2, "soak").Mark(4, "end")
 	check := func(o summary.Options, want string) {
 		t.Helper()
 		if _, err := tryBuild(o, f); err == nil || !strings.Contains(err.Error(), want) {
@@ -171,7 +171,7 @@ func TestNoSuchWindow(t *testing.T) {
 	if _, err := summary.Build(context.Background(), nil, summary.Options{}); err == nil {
 		t.Error("no recording: no error")
 	}
-	if _, err := tryBuild(summary.Options{Phase: "x"}, newFake("u").mark(0, "end")); err == nil ||
+	if _, err := tryBuild(summary.Options{Phase: "x"}, newFake("u").Mark(0, "end")); err == nil ||
 		!strings.Contains(err.Error(), "no phases") {
 		t.Errorf("a run without phases: got error %v", err)
 	}
@@ -179,14 +179,14 @@ func TestNoSuchWindow(t *testing.T) {
 
 // TestEndedInWarmup checks that a run stopped early still gives a result.
 func TestEndedInWarmup(t *testing.T) {
-	f := line(5, "u").mark(0, "warmup").mark(4, "end")
-	f.meta.Warmup = 10 * time.Second
+	f := line(5, "u").Mark(0, "warmup").Mark(4, "end")
+	f.Info.Warmup = 10 * time.Second
 	r := build(t, summary.Options{}, f)
 	if len(r.Metrics) != 0 || len(r.Warmup) != 1 || !hasWarning(r.Warnings, "empty_window") {
 		t.Errorf("got %d metrics, %d of the warm-up, warnings %v", len(r.Metrics), len(r.Warmup), r.Warnings)
 	}
-	killed := line(5, "u").mark(0, "warmup")
-	killed.meta.Warmup = 10 * time.Second
+	killed := line(5, "u").Mark(0, "warmup")
+	killed.Info.Warmup = 10 * time.Second
 	r = build(t, summary.Options{Slice: time.Second}, killed)
 	if n := len(r.Warmup[0].Series[0].Counter.Slices); n != 4 || r.WarmupWindow.EndNS != origin+4*second {
 		t.Errorf("killed in the warm-up: %d slices, window %+v", n, r.WarmupWindow)
@@ -202,7 +202,7 @@ func hasWarning(list []metric.Warning, code string) bool {
 }
 
 func TestRepeatedPhase(t *testing.T) {
-	f := line(9, "u").mark(0, "profiling").mark(1, "a").mark(3, "b").mark(5, "a").mark(8, "end")
+	f := line(9, "u").Mark(0, "profiling").Mark(1, "a").Mark(3, "b").Mark(5, "a").Mark(8, "end")
 	r := build(t, summary.Options{Phase: "a"}, f)
 	if outline(r) != "a 1-3 phase end 3 total 20" || !hasWarning(r.Warnings, "phase_repeated") {
 		t.Errorf("got %s, warnings %v", outline(r), r.Warnings)
@@ -222,13 +222,13 @@ func busyRun(seed uint64, targets int) *fakeRun {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	f := newFake()
 	for i := range targets {
-		f.targets = append(f.targets, newFake(fmt.Sprintf("http://t%d/metrics", i)).targets...)
+		f.Polled = append(f.Polled, newFake(fmt.Sprintf("http://t%d/metrics", i)).Polled...)
 		count, sum, buckets := 0, 0.0, [3]int{}
 		for n := range 60 {
 			at := float64(n)/2 + rng.Float64()/10
 			switch rng.IntN(12) {
 			case 0:
-				f.fail(i, at, metric.Timeout, "deadline passed")
+				f.Fail(i, at, metric.Timeout, "deadline passed")
 				continue
 			case 1:
 				count, sum, buckets = 0, 0, [3]int{}
@@ -242,13 +242,13 @@ func busyRun(seed uint64, targets int) *fakeRun {
 					}
 				}
 			}
-			f.scrape(i, at, fmt.Sprintf("# TYPE g gauge\ng{x=\"1\"} %v\n# TYPE c counter\nc{y=\"2\"} %d\n# TYPE h histogram\n"+
+			f.Scrape(i, at, fmt.Sprintf("# TYPE g gauge\ng{x=\"1\"} %v\n# TYPE c counter\nc{y=\"2\"} %d\n# TYPE h histogram\n"+
 				"h_bucket{le=\"1\"} %d\nh_bucket{le=\"2\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %v\nh_count %d\n",
 				rng.IntN(3), count*7, buckets[0], buckets[1], count, sum, count))
 		}
 	}
-	f.meta.Warmup, f.meta.Timeout = 5*time.Second, time.Second
-	return f.mark(0.3, "warmup").mark(5.3, "profiling").mark(26, "end")
+	f.Info.Warmup, f.Info.Timeout = 5*time.Second, time.Second
+	return f.Mark(0.3, "warmup").Mark(5.3, "profiling").Mark(26, "end")
 }
 
 // TestLive checks that a builder that is fed while the run goes on, concurrently
@@ -272,7 +272,7 @@ func TestLive(t *testing.T) {
 // feedLive delivers a run in the order of its times, each target's polls of a
 // second in a goroutine of its own.
 func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
-	b, err := summary.NewBuilder(f.meta, f.Targets()[:1], o)
+	b, err := summary.NewBuilder(f.Info, f.Targets()[:1], o)
 	if err != nil {
 		return nil, err
 	}
@@ -281,18 +281,18 @@ func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
 			return nil, fmt.Errorf("target %d was added as %d", i+1, n)
 		}
 	}
-	next, marks := make([]int, len(f.targets)), f.marks
+	next, marks := make([]int, len(f.Polled)), f.Phases
 	last := int64(0)
 	for now := origin; now < origin+40*second; now += second / 4 {
-		errs := make([]error, len(f.targets))
+		errs := make([]error, len(f.Polled))
 		var wg sync.WaitGroup
-		for i, t := range f.targets {
+		for i, t := range f.Polled {
 			from := next[i]
-			for next[i] < len(t.polls) && t.polls[next[i]].AtNS() < now {
-				last = max(last, t.polls[next[i]].AtNS())
+			for next[i] < len(t.Polls) && t.Polls[next[i]].AtNS() < now {
+				last = max(last, t.Polls[next[i]].AtNS())
 				next[i]++
 			}
-			polls := t.polls[from:next[i]]
+			polls := t.Polls[from:next[i]]
 			wg.Go(func() {
 				for n := range polls {
 					s := polls[n]
@@ -317,12 +317,12 @@ func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
 
 func TestLiveRefuses(t *testing.T) {
 	for _, o := range []summary.Options{{Phase: "x"}, {From: 1}, {To: 1}, {Estimator: "magic"}} {
-		if _, err := summary.NewBuilder(newFake().meta, nil, o); err == nil {
+		if _, err := summary.NewBuilder(newFake().Info, nil, o); err == nil {
 			t.Errorf("options %+v: no error", o)
 		}
 	}
 	f := line(3, "u")
-	b, err := summary.NewBuilder(f.meta, f.Targets(), summary.Options{})
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,8 +334,8 @@ func TestLiveRefuses(t *testing.T) {
 	}
 	b.Mark(metric.Mark{Name: "profiling", AtNS: origin + second})
 	b.Mark(metric.Mark{Name: "profiling", AtNS: origin})
-	for i := range f.targets[0].polls {
-		if err := b.Add(&f.targets[0].polls[i]); err != nil {
+	for i := range f.Polled[0].Polls {
+		if err := b.Add(&f.Polled[0].Polls[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,12 +348,12 @@ func TestLiveRefuses(t *testing.T) {
 // not hold polls back for ever.
 func TestLiveWithoutMarks(t *testing.T) {
 	f := line(400, "u")
-	b, err := summary.NewBuilder(f.meta, f.Targets(), summary.Options{})
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range f.targets[0].polls {
-		if err := b.Add(&f.targets[0].polls[i]); err != nil {
+	for i := range f.Polled[0].Polls {
+		if err := b.Add(&f.Polled[0].Polls[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -383,8 +383,8 @@ func TestReadError(t *testing.T) {
 	broken := errors.New("page 7 is damaged")
 	for _, cooldown := range []time.Duration{0, time.Second} {
 		f := busyRun(1, 3)
-		f.marks = f.marks[:2]
-		f.meta.Cooldown = cooldown
+		f.Phases = f.Phases[:2]
+		f.Info.Cooldown = cooldown
 		_, err := summary.Build(context.Background(), []summary.Recording{brokenRun{f, broken}}, summary.Options{})
 		if !errors.Is(err, broken) {
 			t.Errorf("cool-down %v: got error %v", cooldown, err)
@@ -406,7 +406,7 @@ func TestDamaged(t *testing.T) {
 		"order":  func(s *metric.Snapshot) { s.FirstByteNS -= 100 * second },
 	} {
 		f := line(5, "http://a/metrics")
-		damage(&f.targets[0].polls[3])
+		damage(&f.Polled[0].Polls[3])
 		if _, err := tryBuild(summary.Options{}, f); err == nil || !strings.Contains(err.Error(), "http://a/metrics") {
 			t.Errorf("damaged %s: got error %v, want one that names the target", name, err)
 		}

@@ -13,9 +13,9 @@ import (
 // with the bodies.
 func derived(t *testing.T, name string, bodies ...string) *summary.Derived {
 	t.Helper()
-	f := newFake("http://a/metrics").mark(0, "profiling")
+	f := newFake("http://a/metrics").Mark(0, "profiling")
 	for i, b := range bodies {
-		f.scrape(0, float64(i), b)
+		f.Scrape(0, float64(i), b)
 	}
 	r := build(t, summary.Options{Slice: time.Second}, f)
 	for i := range r.Derived {
@@ -57,21 +57,21 @@ func TestDerivedOfEveryType(t *testing.T) {
 // which the user puts both.
 func TestEndpointsOfTwoKinds(t *testing.T) {
 	f := newFake("http://gpu", "http://engine", "http://frontend", "http://other")
-	f.mark(0, "profiling")
+	f.Mark(0, "profiling")
 	for i, host := range []string{"x", "x", "y", "y"} {
-		f.targets[i].Labels = metric.NewLabels(metric.Label{Name: "host", Value: host})
+		f.Polled[i].Labels = metric.NewLabels(metric.Label{Name: "host", Value: host})
 	}
 	for i := range 11 {
 		at := float64(i)
-		f.scrape(0, at, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION "+
+		f.Scrape(0, at, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION "+
 			"counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\n", 5e6+i*400_000))
-		f.scrape(1, at, fmt.Sprintf("# TYPE sglang:generation_tokens counter\nsglang:generation_tokens{model_name=\"m\"} "+
+		f.Scrape(1, at, fmt.Sprintf("# TYPE sglang:generation_tokens counter\nsglang:generation_tokens{model_name=\"m\"} "+
 			"%d\n", 50*i))
 		duration := "# TYPE dynamo_%[1]s_request_duration_seconds " +
 			"histogram\ndynamo_%[1]s_request_duration_seconds_bucket{%[2]s,le=\"+Inf\"} %[3]d\n" +
 			"dynamo_%[1]s_request_duration_seconds_sum{%[2]s} %[4]d\ndynamo_%[1]s_request_duration_seconds_count{%[2]s} %[3]d\n"
-		f.scrape(2, at, fmt.Sprintf(duration, "frontend", `model="m"`, 4*i, 8*i))
-		f.scrape(3, at, fmt.Sprintf(duration, "component", `dynamo_endpoint="generate"`, 4*i, 6*i))
+		f.Scrape(2, at, fmt.Sprintf(duration, "frontend", `model="m"`, 4*i, 8*i))
+		f.Scrape(3, at, fmt.Sprintf(duration, "component", `dynamo_endpoint="generate"`, 4*i, 6*i))
 	}
 	r := build(t, summary.Options{By: []string{"host"}, Slice: 5 * time.Second}, f)
 	if got := derivedOf(r.Derived, "j_per_output_token"); got != nil {

@@ -20,10 +20,10 @@ import (
 func pods() *fakeRun {
 	f := newFake("http://a", "http://b", "http://c")
 	for i, role := range []string{"decode", "decode", "prefill"} {
-		f.targets[i].Labels = metric.NewLabels(metric.Label{Name: "role", Value: role},
+		f.Polled[i].Labels = metric.NewLabels(metric.Label{Name: "role", Value: role},
 			metric.Label{Name: "job", Value: "pods"})
 	}
-	f.targets[1].Name = "second"
+	f.Polled[1].Name = "second"
 	body := func(n, rate int, running, usage float64, latency float64) string {
 		text := `# TYPE vllm:generation_tokens counter
 vllm:generation_tokens{model_name="m",engine="0"} TOK
@@ -47,10 +47,10 @@ vllm:e2e_request_latency_seconds_count{model_name="m",engine="0"} N
 	}
 	for i := range 101 {
 		at := float64(i) / 10
-		f.scrape(0, at, body(i, 10, 4, 0.2, 0.5))
-		f.scrape(1, at, body(i, 20, 8, 0.6, 1.5))
+		f.Scrape(0, at, body(i, 10, 4, 0.2, 0.5))
+		f.Scrape(1, at, body(i, 20, 8, 0.6, 1.5))
 		if i >= 50 {
-			f.scrape(2, at, body(i, 40, 6, 0.9, 1.5))
+			f.Scrape(2, at, body(i, 40, 6, 0.9, 1.5))
 		}
 	}
 	return f
@@ -102,7 +102,7 @@ func TestFleet(t *testing.T) {
 // unknown to the catalog has none.
 func TestFleetOfOne(t *testing.T) {
 	one := pods()
-	one.targets = one.targets[:1]
+	one.Polled = one.Polled[:1]
 	r := build(t, summary.Options{By: []string{"endpoint"}}, one)
 	if len(r.Combined) != 1 || len(r.Combined[0].Derived) != len(r.Derived) || len(r.Derived) == 0 {
 		t.Errorf("%d in the fleet, %d by endpoint", len(r.Combined), len(r.Derived))
@@ -178,7 +178,7 @@ func TestSkew(t *testing.T) {
 		}
 	}
 	alone := pods()
-	alone.targets = alone.targets[:1]
+	alone.Polled = alone.Polled[:1]
 	for _, a := range build(t, summary.Options{By: []string{}}, alone).Aggregates {
 		if a.Skew != nil {
 			t.Errorf("%+v: one replica has a skew", a)
@@ -192,7 +192,7 @@ func TestNothingCountsTwice(t *testing.T) {
 	f := newFake("http://a", "http://b")
 	for i := range 3 {
 		for target := range 2 {
-			f.scrape(target, float64(i), strings.ReplaceAll(`# TYPE sg:tokens counter
+			f.Scrape(target, float64(i), strings.ReplaceAll(`# TYPE sg:tokens counter
 sg:tokens{tp_rank="0",pp_rank="0"} N
 sg:tokens{tp_rank="1",pp_rank="0"} N
 sg:tokens{tp_rank="0",pp_rank="1"} N
@@ -260,10 +260,10 @@ func TestOmniBesideVLLM(t *testing.T) {
 				"%v\nvllm:e2e_request_latency_seconds_sum{stage=\"0\",replica=\"0\",model_name=\"omni\"} "+
 				"%v\nvllm:e2e_request_latency_seconds_count{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\n", n, n, n)
 	}
-	f := newFake("http://plain/metrics", "http://omni/metrics").mark(0, "profiling").mark(11, "end")
+	f := newFake("http://plain/metrics", "http://omni/metrics").Mark(0, "profiling").Mark(11, "end")
 	for at := range 11 {
-		f.scrape(0, float64(at), server(float64(30*at)))
-		f.scrape(1, float64(at), pipeline(float64(10*at)))
+		f.Scrape(0, float64(at), server(float64(30*at)))
+		f.Scrape(1, float64(at), pipeline(float64(10*at)))
 	}
 	r, err := summary.Build(t.Context(), []summary.Recording{f}, summary.Options{})
 	if err != nil {

@@ -39,10 +39,10 @@ func lateRun(rng *rand.Rand, pause, start float64) *fakeRun {
 		at = append(at, publish(cut+start+rng.Float64()*(length-start)))
 	}
 	slices.Sort(at)
-	f := newFake("http://a/metrics").mark(0, "warmup").mark(cut, "profiling").mark(cut+length, "end")
+	f := newFake("http://a/metrics").Mark(0, "warmup").Mark(cut, "profiling").Mark(cut+length, "end")
 	for t := -0.1; t < cut+length+4; t += 0.333 {
 		n, _ := slices.BinarySearch(at, t)
-		f.scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds "+
+		f.Scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds "+
 			"histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
 			"vllm:e2e_request_latency_seconds_sum %d\nvllm:e2e_request_latency_seconds_count %d\n", n, n, n))
 	}

@@ -14,15 +14,15 @@ import (
 
 // TestFetches has cases 50 and 51 of aiperf.md section 8, and the fields of 1.9.
 func TestFetches(t *testing.T) {
-	f := newFake("u").mark(2, metric.PhaseProfiling).mark(8, metric.MarkEnd)
-	f.scrape(0, 0, "a 1\n").Duration = 2 * time.Millisecond
-	f.scrape(0, 1, "a 1\n").Duration = 4 * time.Millisecond // a duplicate counts, but is no update
-	f.scrape(0, 2, "# TYPE s summary\ns_sum 1\n")           // nothing AIPerf keeps: not counted
-	f.scrape(0, 3, "")
-	f.fail(0, 4, metric.HTTPError, "503 Service Unavailable")
-	f.scrape(0, 5, "a 2\n")
-	f.scrape(0, 6, "a 3\n")
-	f.scrape(0, 9, "a 4\n")
+	f := newFake("u").Mark(2, metric.PhaseProfiling).Mark(8, metric.MarkEnd)
+	f.Scrape(0, 0, "a 1\n").Duration = 2 * time.Millisecond
+	f.Scrape(0, 1, "a 1\n").Duration = 4 * time.Millisecond // a duplicate counts, but is no update
+	f.Scrape(0, 2, "# TYPE s summary\ns_sum 1\n")           // nothing AIPerf keeps: not counted
+	f.Scrape(0, 3, "")
+	f.Fail(0, 4, metric.HTTPError, "503 Service Unavailable")
+	f.Scrape(0, 5, "a 2\n")
+	f.Scrape(0, 6, "a 3\n")
+	f.Scrape(0, 9, "a 4\n")
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	want := summary.FetchStats{Total: 5, FirstNS: origin, LastNS: origin + 9*second, AvgLatency: 3 * time.Millisecond,
 		AvgLatencyMS: 3,
@@ -42,7 +42,7 @@ func TestFetches(t *testing.T) {
 		t.Errorf("there was no warm-up, got %+v", e.InWarmup)
 	}
 	one := newFake("u")
-	one.scrape(0, 1, "a 1\n")
+	one.Scrape(0, 1, "a 1\n")
 	if got := build(t, summary.Options{}, one).Endpoints[0].Fetches; got.Unique != 1 || got.HasMedian ||
 		got.AvgUpdateIntervalMS != 0 || got.UpdateSeconds() != 0 {
 		t.Errorf("one fetch: %+v", got)
@@ -54,20 +54,20 @@ func TestFetches(t *testing.T) {
 }
 
 func TestLedger(t *testing.T) {
-	f := newFake("u").mark(0, metric.PhaseProfiling).mark(4, metric.MarkEnd)
-	f.fail(0, 0, metric.ConnectError, "refused")
-	s := f.scrape(0, 1, "# TYPE a gauge\na 1\n# TYPE b counter\n# TYPE b gauge\n# TYPE i info\ni 1\n# TYPE h "+
+	f := newFake("u").Mark(0, metric.PhaseProfiling).Mark(4, metric.MarkEnd)
+	f.Fail(0, 0, metric.ConnectError, "refused")
+	s := f.Scrape(0, 1, "# TYPE a gauge\na 1\n# TYPE b counter\n# TYPE b gauge\n# TYPE i info\ni 1\n# TYPE h "+
 		"gaugehistogram\nh_sum 1\n")
 	s.Outcome, s.Lines, s.Drops = metric.Partial, 6,
 		[]metric.Drop{{Reason: "parse", Lines: 2, First: "line 1"}, {Reason: "duplicate_label", Lines: 1, First: "line 9"}}
-	s = f.scrape(0, 2, "a 2\n")
+	s = f.Scrape(0, 2, "a 2\n")
 	s.Drops, s.Lines = []metric.Drop{{Reason: "parse", Lines: 1, First: "line 4"}}, 2
-	f.fail(0, 3, metric.Timeout, "late")
-	f.fail(0, 3.5, metric.SkippedOverlap, "busy")
-	f.targets[0].polls[4].SentNS = 0 // never sent
-	f.scrape(0, 5, "a 3\n")
-	f.fail(0, 9, metric.Cancelled, "")
-	f.targets[0].polls[6].Lines, f.targets[0].polls[6].Drops = 4, []metric.Drop{{Reason: "sample_limit", Lines: 4}}
+	f.Fail(0, 3, metric.Timeout, "late")
+	f.Fail(0, 3.5, metric.SkippedOverlap, "busy")
+	f.Polled[0].Polls[4].SentNS = 0 // never sent
+	f.Scrape(0, 5, "a 3\n")
+	f.Fail(0, 9, metric.Cancelled, "")
+	f.Polled[0].Polls[6].Lines, f.Polled[0].Polls[6].Drops = 4, []metric.Drop{{Reason: "sample_limit", Lines: 4}}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	l := e.Ledger
 	if l.Scheduled != 7 || l.Outcomes != [metric.Outcomes]int{metric.OK: 2, metric.Partial: 1, metric.ConnectError: 1,
@@ -103,10 +103,10 @@ func TestLedger(t *testing.T) {
 func TestLateness(t *testing.T) {
 	f := newFake("u")
 	for i := range 200 {
-		s := f.scrape(0, float64(i), "a 1\n")
+		s := f.Scrape(0, float64(i), "a 1\n")
 		s.DueNS = s.SentNS - int64(i+1)*int64(time.Millisecond)
 	}
-	f.scrape(0, 200, "a 1\n").DueNS = origin + 300*second // early is on time
+	f.Scrape(0, 200, "a 1\n").DueNS = origin + 300*second // early is on time
 	got := build(t, summary.Options{}, f).Endpoints[0].Ledger.Late
 	want := summary.ScheduleDelay{Mean: 100 * time.Millisecond, P99: 198 * time.Millisecond, Max: 200 * time.Millisecond}
 	if got != want {
@@ -119,10 +119,10 @@ func TestLateness(t *testing.T) {
 func TestBounded(t *testing.T) {
 	f := newFake("u")
 	for i := range 300 {
-		s := f.scrape(0, float64(2*i), "a 1\n")
+		s := f.Scrape(0, float64(2*i), "a 1\n")
 		s.Warnings = []metric.Warning{{Code: "odd", Text: fmt.Sprint(i)}, {Code: "same", Text: "same"}}
 		s.Drops = []metric.Drop{{Reason: fmt.Sprint(i), Lines: 1}}
-		f.fail(0, float64(2*i+1), metric.Timeout, "late")
+		f.Fail(0, float64(2*i+1), metric.Timeout, "late")
 	}
 	e := build(t, summary.Options{}, f).Endpoints[0]
 	last := e.Warnings[len(e.Warnings)-1]
@@ -146,11 +146,11 @@ func TestBounded(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	f := newFake("http://b", "http://a", "http://c")
 	for n := range 2 {
-		f.scrape(0, float64(n), "# HELP m First.\n# TYPE m counter\nm{x=\"10\"} 1\nm{x=\"9\"} 1\nm{x=\"it's\"} "+
+		f.Scrape(0, float64(n), "# HELP m First.\n# TYPE m counter\nm{x=\"10\"} 1\nm{x=\"9\"} 1\nm{x=\"it's\"} "+
 			"1\nm{x=\"é\"} 1\nm{a=\"2\",x=\"1\"} 1\nm 1\n# TYPE z gauge\nz 1\n")
-		f.scrape(1, float64(n), "# HELP m Second.\n# TYPE m counter\nm{x=\"5\"} 1\n# HELP b_seconds Time.\n# TYPE "+
+		f.Scrape(1, float64(n), "# HELP m Second.\n# TYPE m counter\nm{x=\"5\"} 1\n# HELP b_seconds Time.\n# TYPE "+
 			"b_seconds gauge\nb_seconds 1\n")
-		f.scrape(2, float64(n), "# TYPE m gauge\nm 1\n# TYPE y_us gauge\ny_us 1\n")
+		f.Scrape(2, float64(n), "# TYPE m gauge\nm 1\n# TYPE y_us gauge\ny_us 1\n")
 	}
 	r := build(t, summary.Options{}, f)
 	var got []string
@@ -176,13 +176,13 @@ func TestMetrics(t *testing.T) {
 
 // TestMerge checks the result of several collectors of one benchmark.
 func TestMerge(t *testing.T) {
-	one := line(9, "http://a").mark(0, "warmup").mark(2, "profiling").mark(7, "end")
-	two := line(9, "http://b").mark(3.5, "profiling").mark(8, "end")
-	three := line(9, "http://a").mark(2.25, "profiling").mark(6, "end")
-	three.marks = append([]metric.Mark{{Name: "warmup", AtNS: origin - second}}, three.marks...)
-	one.meta.Tags, two.meta.Tags = map[string]string{"k": "1"}, map[string]string{"k": "2", "l": "3"}
-	two.meta.ID = "run-2"
-	two.warnings = []metric.Warning{{Code: "clock_jump", Text: "the clock jumped"}}
+	one := line(9, "http://a").Mark(0, "warmup").Mark(2, "profiling").Mark(7, "end")
+	two := line(9, "http://b").Mark(3.5, "profiling").Mark(8, "end")
+	three := line(9, "http://a").Mark(2.25, "profiling").Mark(6, "end")
+	three.Phases = append([]metric.Mark{{Name: "warmup", AtNS: origin - second}}, three.Phases...)
+	one.Info.Tags, two.Info.Tags = map[string]string{"k": "1"}, map[string]string{"k": "2", "l": "3"}
+	two.Info.ID = "run-2"
+	two.Warned = []metric.Warning{{Code: "clock_jump", Text: "the clock jumped"}}
 	r := build(t, summary.Options{}, one, two, three)
 	var urls []string
 	for _, e := range r.Endpoints {

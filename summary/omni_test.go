@@ -14,11 +14,11 @@ import (
 func TestOmniHints(t *testing.T) {
 	check := func(body string, every float64, want string) {
 		t.Helper()
-		f := newFake("http://a/metrics").mark(0, metric.PhaseProfiling)
+		f := newFake("http://a/metrics").Mark(0, metric.PhaseProfiling)
 		for i := range 12 {
-			f.scrape(0, float64(i)*every, body)
+			f.Scrape(0, float64(i)*every, body)
 		}
-		f.mark(12*every, metric.MarkEnd)
+		f.Mark(12*every, metric.MarkEnd)
 		var got []string
 		for _, w := range build(t, summary.Options{}, f).Endpoints[0].Warnings {
 			if w.Code == "flag_log_stats" || w.Code == "throttled" {

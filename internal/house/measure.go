@@ -45,8 +45,9 @@ func form(tree []*file) []row {
 	}
 }
 
-// before is what a package had at commit 550823a: lines of tests, and the share
-// of statements that they cover in percent.
+// before is what a package had at commit 550823a: lines of tests, in summary
+// without what is internal/testkit/fakerun now, and the share of statements that
+// they cover in percent.
 type before struct {
 	folder string
 	tests  int
@@ -56,7 +57,7 @@ type before struct {
 func baseline() []before {
 	return []before{
 		{"metric", 673, 94.9}, {"units", 328, 98.2}, {"histest", 3480, 97.5},
-		{"normalize", 3380, 96.6}, {"summary", 1742, 92.9},
+		{"normalize", 3380, 96.6}, {"summary", 1540, 92.9},
 	}
 }
 

@@ -51,6 +51,7 @@ var layers = map[string][]string{
 	"internal/faults":          {everything},
 	"internal/fuzzbound":       {},
 	"internal/testkit":         {},
+	"internal/testkit/fakerun": {"metric", "rundb"},
 	"internal/rehelp":          {"units"},
 }
 
@@ -60,7 +61,7 @@ const everything = "*"
 // testSupport is what any test may import.
 var testSupport = []string{"internal/simulate", "internal/sourcetest", "internal/badserver", "internal/faults",
 	"internal/fuzzbound",
-	"internal/testkit"}
+	"internal/testkit", "internal/testkit/fakerun"}
 
 // home is where a third party may be imported.
 type home struct {

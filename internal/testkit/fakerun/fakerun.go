@@ -1,4 +1,6 @@
-package summary_test
+// Package fakerun makes recordings out of exposition texts, for tests of what
+// reads recordings.
+package fakerun
 
 import (
 	"context"
@@ -13,52 +15,55 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// second is the unit of time of the tests; runs begin at origin.
+// Second is the unit of time of the tests; runs begin at Origin.
 const (
-	second = int64(time.Second)
-	origin = 1_700_000_000 * second
+	Second = int64(time.Second)
+	Origin = 1_700_000_000 * Second
 )
 
-// fakeRun is a recording made of exposition texts.
-type fakeRun struct {
-	meta     rundb.Meta
-	marks    []metric.Mark
-	warnings []metric.Warning
-	targets  []*fakeTarget
+// Run is a recording made of exposition texts. Tests may change its parts before
+// it is read.
+type Run struct {
+	Info   rundb.Meta
+	Phases []metric.Mark
+	Warned []metric.Warning
+	Polled []*Target
 }
 
-type fakeTarget struct {
+// Target is a target of a Run and its polls.
+type Target struct {
 	metric.Target
-	dict  metric.Schema
+	Dict  metric.Schema
 	slots map[string]uint32 // by series text
 	last  map[uint32]uint64
 	body  string
-	polls []metric.Snapshot
+	Polls []metric.Snapshot
 }
 
-func newFake(urls ...string) *fakeRun {
-	f := &fakeRun{meta: rundb.Meta{ID: "run-1", Version: "0.1.0", OriginNS: origin, Interval: time.Second}}
+// New returns a run of targets without polls.
+func New(urls ...string) *Run {
+	f := &Run{Info: rundb.Meta{ID: "run-1", Version: "0.1.0", OriginNS: Origin, Interval: time.Second}}
 	for _, u := range urls {
-		f.targets = append(f.targets, &fakeTarget{Target: metric.Target{URL: u, Source: "prometheus"},
+		f.Polled = append(f.Polled, &Target{Target: metric.Target{URL: u, Source: "prometheus"},
 			slots: map[string]uint32{}})
 	}
 	return f
 }
 
-// mark sets a mark at a number of seconds after the origin.
-func (f *fakeRun) mark(at float64, name string) *fakeRun {
-	f.marks = append(f.marks, metric.Mark{Name: name, AtNS: origin + int64(at*float64(second))})
+// Mark sets a mark at a number of seconds after Origin.
+func (f *Run) Mark(at float64, name string) *Run {
+	f.Phases = append(f.Phases, metric.Mark{Name: name, AtNS: Origin + int64(at*float64(Second))})
 	return f
 }
 
-// scrape adds a poll of a target at a number of seconds after the origin. Families
+// Scrape adds a poll of a target at a number of seconds after Origin. Families
 // are declared by TYPE and, before it, HELP lines; the body names families, not
 // samples, of counters.
-func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
-	t := f.targets[target]
-	ns := origin + int64(at*float64(second))
-	s := metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns - 2e6, SentNS: ns - 1e6, FirstByteNS: ns,
-		Duration: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.polls) > 0 &&
+func (f *Run) Scrape(target int, at float64, body string) *metric.Snapshot {
+	t := f.Polled[target]
+	ns := Origin + int64(at*float64(Second))
+	s := metric.Snapshot{Target: target, Seq: uint64(len(t.Polls)), DueNS: ns - 2e6, SentNS: ns - 1e6, FirstByteNS: ns,
+		Duration: 3 * time.Millisecond, Status: 200, BodyBytes: int64(len(body)), Duplicate: len(t.Polls) > 0 &&
 			body == t.body}
 	help := ""
 	now := map[uint32]uint64{}
@@ -93,38 +98,38 @@ func (f *fakeRun) scrape(target int, at float64, body string) *metric.Snapshot {
 		s.Delta.Bits = append(s.Delta.Bits, now[slot])
 	}
 	t.last, t.body = now, body
-	t.polls = append(t.polls, s)
-	return &t.polls[len(t.polls)-1]
+	t.Polls = append(t.Polls, s)
+	return &t.Polls[len(t.Polls)-1]
 }
 
-// fail adds a poll that stored nothing.
-func (f *fakeRun) fail(target int, at float64, o metric.Outcome, text string) {
-	t := f.targets[target]
-	ns := origin + int64(at*float64(second))
-	t.polls = append(t.polls, metric.Snapshot{Target: target, Seq: uint64(len(t.polls)), DueNS: ns, SentNS: ns,
+// Fail adds a poll that stored nothing.
+func (f *Run) Fail(target int, at float64, o metric.Outcome, text string) {
+	t := f.Polled[target]
+	ns := Origin + int64(at*float64(Second))
+	t.Polls = append(t.Polls, metric.Snapshot{Target: target, Seq: uint64(len(t.Polls)), DueNS: ns, SentNS: ns,
 		Outcome: o, Err: text})
 }
 
-func (t *fakeTarget) family(g *metric.DictDelta, name, typ, help string) int {
+func (t *Target) family(g *metric.DictDelta, name, typ, help string) int {
 	parsed, ok := metric.ParseType(typ)
 	if !ok {
 		panic("unknown type " + typ)
 	}
-	for i, f := range t.dict.Families {
+	for i, f := range t.Dict.Families {
 		if f.Name == name && f.Type == parsed {
 			return i
 		}
 	}
 	one := metric.DictDelta{Families: []metric.Family{{Name: name, Type: parsed, Help: help}}}
 	g.Families = append(g.Families, one.Families...)
-	if err := t.dict.Grow(&one); err != nil {
+	if err := t.Dict.Grow(&one); err != nil {
 		panic(err)
 	}
-	return len(t.dict.Families) - 1
+	return len(t.Dict.Families) - 1
 }
 
 // slot returns the slot of a series text, adding to g what is new.
-func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
+func (t *Target) slot(g *metric.DictDelta, text string) uint32 {
 	if slot, ok := t.slots[text]; ok {
 		return slot
 	}
@@ -144,7 +149,7 @@ func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
 		pairs = append(pairs, metric.Label{Name: n, Value: v})
 	}
 	family := -1
-	for i, f := range t.dict.Families {
+	for i, f := range t.Dict.Families {
 		for role, suffix := range map[metric.Role]string{metric.RoleValue: "", metric.RoleSum: "_sum",
 			metric.RoleCount: "_count", metric.RoleBucket: "_bucket", metric.RoleCreated: "_created"} {
 			if name == f.Name+suffix && (role != metric.RoleValue || f.Type != metric.Histogram) {
@@ -155,48 +160,55 @@ func (t *fakeTarget) slot(g *metric.DictDelta, text string) uint32 {
 	if family < 0 {
 		family = t.family(g, name, "unknown", "")
 	}
-	if slot.Role == metric.RoleValue && t.dict.Families[family].Type == metric.Summary {
+	if slot.Role == metric.RoleValue && t.Dict.Families[family].Type == metric.Summary {
 		slot.Role = metric.RoleQuantile
 	}
 	one := metric.DictDelta{}
 	labels := metric.NewLabels(pairs...)
-	slot.Series = slices.IndexFunc(t.dict.Series, func(s metric.Series) bool {
+	slot.Series = slices.IndexFunc(t.Dict.Series, func(s metric.Series) bool {
 		return s.Family == family &&
 			s.Labels == labels
 	})
 	if slot.Series < 0 {
-		slot.Series = len(t.dict.Series)
+		slot.Series = len(t.Dict.Series)
 		one.Series = []metric.Series{{Family: family, Labels: labels}}
 	}
 	one.Slots = []metric.SampleID{slot}
 	g.Series, g.Slots = append(g.Series, one.Series...), append(g.Slots, slot)
-	if err := t.dict.Grow(&one); err != nil {
+	if err := t.Dict.Grow(&one); err != nil {
 		panic(err)
 	}
-	t.slots[text] = uint32(len(t.dict.Slots) - 1)
+	t.slots[text] = uint32(len(t.Dict.Slots) - 1)
 	return t.slots[text]
 }
 
-func (f *fakeRun) Meta() rundb.Meta           { return f.meta }
-func (f *fakeRun) Marks() []metric.Mark       { return f.marks }
-func (f *fakeRun) Warnings() []metric.Warning { return f.warnings }
+// Meta returns what describes the run.
+func (f *Run) Meta() rundb.Meta { return f.Info }
 
-func (f *fakeRun) Targets() []metric.Target {
+// Marks returns the marks in the order they were set.
+func (f *Run) Marks() []metric.Mark { return f.Phases }
+
+// Warnings returns those of the run.
+func (f *Run) Warnings() []metric.Warning { return f.Warned }
+
+// Targets returns the targets as rundb does.
+func (f *Run) Targets() []metric.Target {
 	var out []metric.Target
-	for _, t := range f.targets {
+	for _, t := range f.Polled {
 		out = append(out, t.Target)
 	}
 	return out
 }
 
-func (f *fakeRun) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+// Snapshots returns copies of the polls of a target, in order.
+func (f *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
-		for i := range f.targets[target].polls {
+		for i := range f.Polled[target].Polls {
 			if ctx.Err() != nil {
 				yield(nil, ctx.Err())
 				return
 			}
-			if s := f.targets[target].polls[i]; !yield(&s, nil) {
+			if s := f.Polled[target].Polls[i]; !yield(&s, nil) {
 				return
 			}
 		}
