@@ -279,14 +279,39 @@ func guard(address string) error {
 	if err != nil {
 		return nil // no IP address: a socket
 	}
-	if a := ap.Addr().Unmap(); a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsMulticast() || isMetadata(a) {
+	a := ap.Addr().Unmap().WithZone("")
+	if v4 := embedded(a); reserved(a) || reserved(v4) {
 		return fmt.Errorf("address %s is link-local or a metadata service and was not given by the user: name it in "+
 			"static_configs to poll it", ap.Addr())
 	}
 	return nil
 }
 
-// isMetadata knows the metadata addresses that are not link-local.
-func isMetadata(a netip.Addr) bool {
-	return a == netip.AddrFrom4([4]byte{100, 100, 100, 200}) || a == netip.MustParseAddr("fd00:ec2::254")
+// reserved reports whether an address is of the link, of a group, or where a cloud
+// has its metadata service though it is not of the link.
+func reserved(a netip.Addr) bool {
+	if a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsMulticast() {
+		return true
+	}
+	switch a.String() {
+	case "100.100.100.200", "168.63.129.16", "192.0.0.192", // Alibaba, Azure, Oracle
+		"fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42": // AWS, Google, Oracle, Scaleway
+		return true
+	}
+	return false
+}
+
+// embedded is the IPv4 address that an IPv6 address leads to by translation (NAT64),
+// by 6to4 or in the old compatible form; the zero address if none.
+func embedded(a netip.Addr) netip.Addr {
+	b := a.As16()
+	switch {
+	case a.Is4():
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("64:ff9b:1::/48").Contains(a),
+		netip.MustParsePrefix("::/96").Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case netip.MustParsePrefix("2002::/16").Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return netip.Addr{}
 }
