@@ -12,8 +12,7 @@ import (
 var csvColumns = strings.Fields(`verdict kind family stat labels target unit better base side base_value value change
 	difference evidence low high p q cliffs_delta base_runs runs reason notes`)
 
-// CSV writes a line for each row and side after the base. What does not exist is empty. A text that a spreadsheet
-// would take for a formula gets an apostrophe in front.
+// CSV writes a line for each row and side after the base. What does not exist is empty.
 func CSV(w io.Writer, r *Result) error {
 	var t texttab.Table
 	for _, id := range csvColumns {
@@ -36,19 +35,7 @@ func csvLine(r *Result, row *Row, side int) (cells []texttab.Cell) {
 		row.Unit, row.Better.String(), r.Sides[0].Name, r.Sides[side].Name, base.Value, other.Value, a.Change, a.Difference,
 		a.Evidence.String(), a.Low, a.High, a.P, a.Q, a.Effect, int64(len(base.Values)), int64(len(other.Values)), a.Reason,
 		strings.Join(row.Notes, "; ")} {
-		if s, ok := v.(string); ok {
-			v = guard(s)
-		}
 		cells = append(cells, texttab.Cell{Value: v})
 	}
 	return cells
-}
-
-// guard keeps a spreadsheet from running a text.
-func guard(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }

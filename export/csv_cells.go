@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
@@ -37,43 +37,10 @@ func (s *sheet) texts(cells ...string) {
 	}
 }
 
-// text writes a cell, in quotes only where it must be, as Python's csv does.
+// text writes a cell.
 func (s *sheet) text(v string) {
 	s.cell()
-	v = strings.ToValidUTF8(v, "\ufffd")
-	if !s.raw && computes(v) {
-		v = "'" + v
-	}
-	if !strings.ContainsAny(v, ",\"\r\n") {
-		s.buf = append(s.buf, v...)
-		return
-	}
-	s.buf = append(s.buf, '"')
-	for {
-		i := strings.IndexByte(v, '"')
-		if i < 0 {
-			break
-		}
-		s.buf = append(append(s.buf, v[:i]...), '"', '"')
-		v = v[i+1:]
-	}
-	s.buf = append(append(s.buf, v...), '"')
-}
-
-// computes reports whether a spreadsheet would take a text for a formula, or for one
-// that was marked as text before. A number is none: -1 and +Inf stay as they are.
-func computes(v string) bool {
-	if v == "" {
-		return false
-	}
-	switch v[0] {
-	case '=', '@', '\t', '\r', '\'':
-		return true
-	case '+', '-':
-		_, err := strconv.ParseFloat(v, 64)
-		return err != nil
-	}
-	return false
+	s.buf = texttab.AppendCSV(s.buf, v, s.raw)
 }
 
 func (s *sheet) numbers(values ...float64) {

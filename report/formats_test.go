@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,5 +133,34 @@ func TestJSONAndCSV(t *testing.T) {
 	}
 	if err := report.Write(&bytes.Buffer{}, explained(), "yaml", report.Options{}); err == nil {
 		t.Error("an unknown format was written")
+	}
+}
+
+// TestHardening has findings of what must not leak, by the numbers that package
+// faults lists.
+func TestHardening(t *testing.T) { t.Run("K16", formulas) }
+
+// formulas has names that a spreadsheet would compute in the CSV: they stay text.
+func formulas(t *testing.T) {
+	r := explained()
+	r.Endpoints[0].Name, r.Endpoints[1].Name = "=HYPERLINK(1)", "@SUM(1)"
+	r.Metrics[0].Name = "-2+3"
+	var b bytes.Buffer
+	if err := report.Write(&b, r, report.FormatCSV, report.Options{Families: true, Derived: true}); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := map[string]bool{}
+	for _, cell := range slices.Concat(lines...) {
+		if _, err := strconv.ParseFloat(cell, 64); err != nil && cell != "" && strings.ContainsRune("=@+-", rune(cell[0])) {
+			t.Errorf("%q is a formula", cell)
+		}
+		marked[cell] = true
+	}
+	if !marked["'=HYPERLINK(1)"] || !marked["'@SUM(1)"] || !marked["'-2+3"] {
+		t.Error("names are missing")
 	}
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -146,29 +145,31 @@ var csvIdentity = []string{"engine", "target", "name", "labels"}
 
 // csv writes a page in long form: a line for each number.
 func (p *page) csv(w io.Writer) error {
-	out := csv.NewWriter(w)
-	lines := [][]string{slices.Concat([]string{"section", "row"}, csvIdentity, []string{"field", "value"})}
-	number := map[string]int{}
+	var out texttab.Table
+	for _, id := range slices.Concat([]string{"section", "row"}, csvIdentity, []string{"field", "value"}) {
+		out.Columns = append(out.Columns, texttab.Column{ID: id})
+	}
+	number := map[string]int64{}
 	for _, t := range p.tables {
 		if t.id == "" {
 			continue
 		}
 		for _, row := range t.Rows {
 			number[t.id]++
-			about := []string{t.id, fmt.Sprint(number[t.id])}
+			about := []texttab.Cell{{Value: t.id}, {Value: number[t.id]}}
 			for _, name := range csvIdentity {
-				value := ""
+				var cell texttab.Cell
 				if k := slices.IndexFunc(t.Columns, func(c column) bool { return c.ID == name }); k >= 0 {
-					value = row[k].CSV()
+					cell = row[k]
 				}
-				about = append(about, value)
+				about = append(about, cell)
 			}
 			for k, c := range t.Columns {
 				if c.ID != "" && !slices.Contains(csvIdentity, c.ID) {
-					lines = append(lines, append(slices.Clone(about), c.ID, row[k].CSV()))
+					out.Rows = append(out.Rows, append(slices.Clone(about), texttab.Cell{Value: c.ID}, row[k]))
 				}
 			}
 		}
 	}
-	return out.WriteAll(lines)
+	return out.WriteCSV(w)
 }

@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
 		"summary"},
 	"export": {"summary", "normalize", "histest", "catalog", "metric", "internal/atomicfile",
-		"internal/column", "internal/parquetwriter"},
+		"internal/column", "internal/parquetwriter", "internal/texttab"},
 	"check": {"summary", "catalog", "normalize", "events", "events/join", "units", "metric",
 		"internal/texttab"},
 	"compare": {"summary", "normalize", "histest", "units", "catalog", "metric", "internal/texttab"},

@@ -1,40 +1,11 @@
 package texttab
 
 import (
-	"encoding/csv"
 	"encoding/json"
-	"io"
 	"iter"
 	"math"
 	"strconv"
 )
-
-// WriteCSV writes the columns that have an id, and a line for each row.
-func (t *Table) WriteCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	var line []string
-	for _, c := range t.Columns {
-		if c.ID != "" {
-			line = append(line, c.ID)
-		}
-	}
-	if err := out.Write(line); err != nil {
-		return err
-	}
-	for _, row := range t.Rows {
-		line = line[:0]
-		for i, c := range t.Columns {
-			if c.ID != "" {
-				line = append(line, row[i].CSV())
-			}
-		}
-		if err := out.Write(line); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
 
 // labels is a set of labels.
 type labels interface {
