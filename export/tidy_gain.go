@@ -81,10 +81,11 @@ func follow[T float64 | uint64](cum *metric.Cumulative[T], v T, seen, restart, m
 	switch {
 	case !seen:
 		cum.Begin(v)
-	case restart && monotone:
-		cum.Restart(cum.Last, v)
 	case restart:
-		cum.Restart(cum.Last, 0) // negative values of a sum count
+		cum.Restart(cum.Last, 0)
+		if monotone { // negative values of a sum count; added one by one, as always
+			cum.Restart(0, v)
+		}
 	}
 	cum.Last = v
 }
