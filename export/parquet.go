@@ -37,7 +37,7 @@ func Parquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording,
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
-	return newAIPerfTable(r, recs).write(ctx, w)
+	return newAIPerfTable(r, recs).Write(ctx, w)
 }
 
 // checkTargets refuses recordings that r was not built of.
@@ -52,11 +52,11 @@ func checkTargets(r *summary.Run, recs []Recording) error {
 	return nil
 }
 
-func newAIPerfTable(r *summary.Run, recs []Recording) *table {
+func newAIPerfTable(r *summary.Run, recs []Recording) *parquetwriter.Table {
 	l := newAIPerfLayout(r)
-	t := &table{columns: l.columns, layout: l, sources: stripeSources(recs, l.keep), createdBy: createdBy(r),
-		metadata: aiperfFooter(r, l)}
-	orderByArrival(r, t.sources)
+	t := &parquetwriter.Table{Columns: l.columns, Layout: l, Sources: stripeSources(recs, l.keep), CreatedBy: createdBy(r),
+		Metadata: aiperfFooter(r, l)}
+	orderByArrival(r, t.Sources)
 	return t
 }
 
@@ -169,8 +169,8 @@ func (l *aiperfLayout) keep(endpoint, series int) bool {
 // with that of any.
 func (l *aiperfLayout) start(endpoint int) int64 { return l.run.Endpoints[endpoint].StartNS }
 
-// polls returns the polls of the window.
-func (l *aiperfLayout) polls(st *column.Batch) (from, to int32) {
+// Polls returns the polls of the window.
+func (l *aiperfLayout) Polls(st *column.Batch) (from, to int32) {
 	return pollsBetween(st.Times, l.start(st.Endpoint), l.run.Window.EndNS)
 }
 
@@ -181,7 +181,7 @@ func pollsBetween(times []int64, start, end int64) (from, to int32) {
 	return int32(i), int32(j)
 }
 
-func (l *aiperfLayout) rows(st *column.Batch, series int) int {
+func (l *aiperfLayout) Rows(st *column.Batch, series int) int {
 	if !l.keep(st.Endpoint, series) {
 		return 0
 	}
@@ -203,4 +203,4 @@ func (l *aiperfLayout) rows(st *column.Batch, series int) int {
 	return n
 }
 
-func (l *aiperfLayout) filler() tableFiller { return &aiperfFiller{layout: l} }
+func (l *aiperfLayout) Filler() parquetwriter.Filler { return &aiperfFiller{layout: l} }

@@ -17,6 +17,6 @@ func WriteTable(ctx context.Context, w io.Writer, layout string, r *summary.Run,
 	if layout == LayoutTidy {
 		t = newTidyTable(r, recs)
 	}
-	t.budget, t.groupRows, t.workers = b.Budget, b.GroupRows, b.Workers
-	return t.write(ctx, w)
+	t.Budget, t.GroupRows, t.Workers = b.Budget, b.GroupRows, b.Workers
+	return t.Write(ctx, w)
 }

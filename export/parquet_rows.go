@@ -38,12 +38,12 @@ func (r reference) delta(c *column.Cursor) float64 {
 	return max(c.Value()-math.Float64frombits(r.bits), 0)
 }
 
-// fill appends the rows of a series. A sample with a value that is not finite is
+// Fill appends the rows of a series. A sample with a value that is not finite is
 // no sample, for a histogram as a whole.
-func (f *aiperfFiller) fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
+func (f *aiperfFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	typ := st.Schema.FamilyOf(series).Type
 	f.begin(out, st, series)
-	first, _ := f.layout.polls(st)
+	first, _ := f.layout.Polls(st)
 	known, rows := false, 0
 	for f.reader.Next() && f.reader.Poll < to {
 		if !f.finite() {

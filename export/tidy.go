@@ -57,15 +57,16 @@ func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Record
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
-	return newTidyTable(r, recs).write(ctx, w)
+	return newTidyTable(r, recs).Write(ctx, w)
 }
 
-func newTidyTable(r *summary.Run, recs []Recording) *table {
+func newTidyTable(r *summary.Run, recs []Recording) *parquetwriter.Table {
 	l := newTidyLayout(r)
-	return &table{columns: tidyColumns(), layout: l, sources: stripeSources(recs, func(int, int) bool { return true }),
-		createdBy: createdBy(r),
-		metadata:  map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
-		sorting:   []int{tidySeries, tidyTimeNS}}
+	return &parquetwriter.Table{Columns: tidyColumns(), Layout: l,
+		Sources:   stripeSources(recs, func(int, int) bool { return true }),
+		CreatedBy: createdBy(r),
+		Metadata:  map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
+		Sorting:   []int{tidySeries, tidyTimeNS}}
 }
 
 // The leaves of the tidy layout.
@@ -127,9 +128,9 @@ func (l *tidyLayout) unit(f *metric.Family) string {
 	return cmp.Or(l.units[metric.Family{Name: f.Name, Type: f.Type}], f.Unit)
 }
 
-func (l *tidyLayout) polls(st *column.Batch) (from, to int32) { return 0, int32(len(st.Times)) }
+func (l *tidyLayout) Polls(st *column.Batch) (from, to int32) { return 0, int32(len(st.Times)) }
 
-func (l *tidyLayout) rows(st *column.Batch, series int) int {
+func (l *tidyLayout) Rows(st *column.Batch, series int) int {
 	n := 0
 	for _, slot := range st.Schema.SlotsOf(series) {
 		if !st.Schema.Slots[slot].Role.Metadata() {
@@ -139,7 +140,7 @@ func (l *tidyLayout) rows(st *column.Batch, series int) int {
 	return n
 }
 
-func (l *tidyLayout) filler() tableFiller {
+func (l *tidyLayout) Filler() parquetwriter.Filler {
 	return &tidyFiller{layout: l, gain: gain{clamp: l.run.Options.Resets == normalize.ResetClamp}}
 }
 

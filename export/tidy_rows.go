@@ -28,8 +28,8 @@ type tidyPart struct {
 	above             uint64 // bits of the lower bound of a native bucket
 }
 
-// fill appends the rows of a series.
-func (f *tidyFiller) fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
+// Fill appends the rows of a series.
+func (f *tidyFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	e := &f.layout.run.Endpoints[st.Endpoint]
 	f.begin(out, st, series)
 	counted, rows := f.gain.cumulative(), 0

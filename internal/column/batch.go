@@ -15,7 +15,7 @@ type Batch struct {
 	From, To int     // series
 	Times    []int64 // of the stored polls, ascending
 	Bytes    int     // held by the logs
-	FirstID  int64   // for the user of the batch
+	FirstID  int64   // of series 0 in a table; set by its user
 	logs     []log
 }
 

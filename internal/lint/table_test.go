@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"cmd/scrapestat":           {everything},
 	"internal/atomicfile":      {},
 	"internal/column":          {"metric"},
-	"internal/parquetwriter":   {},
+	"internal/parquetwriter":   {"internal/column"},
 	"internal/texttab":         {},
 	"internal/house":           {},
 	"internal/lint":            {},
@@ -112,13 +112,13 @@ var homes = []home{
 }
 
 // goroutineOwners are the packages that may start goroutines; the function
-// that starts them waits for them. export writes Parquet row groups in
-// parallel (docs/decisions/0001); badserver and sourcetest are servers and
+// that starts them waits for them. parquetwriter makes row groups in
+// parallel (docs/decisions/0001), export hashes beside it; badserver and sourcetest are servers and
 // drivers of tests. source/torchserve reads pipes while nobody polls it.
 var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "internal/simulate", "summary", "export",
 	"collect",
 	"cmd/scrapestat",
-	"source/torchserve", "internal/badserver", "internal/sourcetest"}
+	"source/torchserve", "internal/badserver", "internal/sourcetest", "internal/parquetwriter"}
 
 // exitFiles are the files that may end the process: of the command, and of the
 // programs of the repository.

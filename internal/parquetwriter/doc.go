@@ -1,8 +1,4 @@
-// Package parquetwriter writes tables as Parquet files, column by column, in runs
-// of equal values, as docs/decisions/0071-parquet-pages.md decides.
-//
-//	file := parquetwriter.New(w, columns, createdBy, metadata)
-//	group := parquetwriter.NewGroup(columns)
-//	file.Begin(), then for each row group fill group.Columns, group.Finish() and
-//	file.Commit(group), then file.End()
+// Package parquetwriter writes the series of recordings as tables: Parquet files made
+// column by column, in runs of equal values, as docs/decisions/0071-parquet-pages.md
+// decides. A [Layout] says how series become rows.
 package parquetwriter

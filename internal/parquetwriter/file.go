@@ -13,8 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// File writes row groups and the footer of a Parquet file.
-type File struct {
+// file writes row groups and the footer of a Parquet file.
+type file struct {
 	w       io.Writer
 	offset  int64
 	meta    format.FileMetaData
@@ -23,16 +23,16 @@ type File struct {
 
 const parquetMagic = "PAR1"
 
-// SortedBy has the footer say which columns the rows are sorted by.
-func (f *File) SortedBy(columns ...int) {
+// sortedBy has the footer say which columns the rows are sorted by.
+func (f *file) sortedBy(columns ...int) {
 	for _, c := range columns {
 		f.sorting = append(f.sorting, format.SortingColumn{ColumnIdx: int32(c)})
 	}
 }
 
-// New makes a file of these columns, whose footer has the metadata.
-func New(w io.Writer, columns []Column, createdBy string, metadata map[string]string) *File {
-	f := &File{w: w, meta: format.FileMetaData{Version: 1, Schema: schemaOf(columns), CreatedBy: createdBy}}
+// newFile makes a file of these columns, whose footer has the metadata.
+func newFile(w io.Writer, columns []Column, createdBy string, metadata map[string]string) *file {
+	f := &file{w: w, meta: format.FileMetaData{Version: 1, Schema: schemaOf(columns), CreatedBy: createdBy}}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		f.meta.KeyValueMetadata = append(f.meta.KeyValueMetadata, format.KeyValue{Key: key, Value: metadata[key]})
 	}
@@ -42,17 +42,17 @@ func New(w io.Writer, columns []Column, createdBy string, metadata map[string]st
 	return f
 }
 
-func (f *File) write(b []byte) error {
+func (f *file) write(b []byte) error {
 	n, err := f.w.Write(b)
 	f.offset += int64(n)
 	return err
 }
 
-// Begin writes the mark that the file begins with.
-func (f *File) Begin() error { return f.write([]byte(parquetMagic)) }
+// begin writes the mark that the file begins with.
+func (f *file) begin() error { return f.write([]byte(parquetMagic)) }
 
-// Commit writes a finished row group.
-func (f *File) Commit(g *Group) error {
+// commit writes a finished row group.
+func (f *file) commit(g *Group) error {
 	group := format.RowGroup{NumRows: int64(g.Columns[0].Rows), SortingColumns: f.sorting, FileOffset: f.offset,
 		Ordinal: int16(len(f.meta.RowGroups))}
 	if group.NumRows == 0 {
@@ -80,7 +80,7 @@ func (f *File) Commit(g *Group) error {
 }
 
 // filters writes the Bloom filters of a row group.
-func (f *File) filters(g *Group, group *format.RowGroup) error {
+func (f *file) filters(g *Group, group *format.RowGroup) error {
 	for i, c := range g.Columns {
 		b, err := c.filter()
 		if err == nil && len(b) > 0 {
@@ -94,8 +94,8 @@ func (f *File) filters(g *Group, group *format.RowGroup) error {
 	return nil
 }
 
-// End writes the footer.
-func (f *File) End() error {
+// end writes the footer.
+func (f *file) end() error {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), &f.meta)
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)

@@ -1,4 +1,4 @@
-package export
+package parquetwriter
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/scrapestat/scrapestat/internal/column"
-	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 )
 
 // The bounds of a table in memory and on disk. None depends on the machine, so
@@ -19,49 +18,49 @@ const (
 	tableWorkers   = 8        // at most, as each holds a page of every column
 )
 
-// tableLayout is how series become rows.
-type tableLayout interface {
-	// polls returns the range of polls of a stripe that can have rows.
-	polls(st *column.Batch) (from, to int32)
-	// rows returns how many rows a sample of the series has at most.
-	rows(st *column.Batch, series int) int
-	// filler returns the state of one worker.
-	filler() tableFiller
+// Layout is how series become rows.
+type Layout interface {
+	// Polls returns the range of polls of a stripe that can have rows.
+	Polls(st *column.Batch) (from, to int32)
+	// Rows returns how many rows a sample of the series has at most.
+	Rows(st *column.Batch, series int) int
+	// Filler returns the state of one worker.
+	Filler() Filler
 }
 
-// tableFiller appends the rows of the samples from <= poll < to of a series.
-type tableFiller interface {
-	fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32)
+// Filler appends the rows of the samples from <= poll < to of a series.
+type Filler interface {
+	Fill(out *Group, st *column.Batch, series int, from, to int32)
 }
 
-// table writes the series of sources as one Parquet file.
-type table struct {
-	columns   []parquetwriter.Column
-	layout    tableLayout
-	sources   []*column.Source
-	createdBy string
-	metadata  map[string]string // key and value in the footer
-	sorting   []int             // columns that rows are sorted by
+// Table writes the series of sources as one Parquet file.
+type Table struct {
+	Columns   []Column
+	Layout    Layout
+	Sources   []*column.Source
+	CreatedBy string
+	Metadata  map[string]string // key and value in the footer
+	Sorting   []int             // columns that rows are sorted by
 
-	budget    int // 0: tableBudget
-	groupRows int // 0: tableGroupRows
-	workers   int // 0: GOMAXPROCS, at most tableWorkers
+	Budget    int // 0: tableBudget
+	GroupRows int // 0: tableGroupRows
+	Workers   int // 0: GOMAXPROCS, at most tableWorkers
 
 	nextID int64 // of the first series of the next source
 }
 
-// write writes the file in rounds: as much of the recording as fits into memory
+// Write writes the file in rounds: as much of the recording as fits into memory
 // is turned round, then written by several workers while the next round is read.
-func (t *table) write(ctx context.Context, out io.Writer) error {
+func (t *Table) Write(ctx context.Context, out io.Writer) error {
 	t.defaults()
-	file := parquetwriter.New(out, t.columns, t.createdBy, t.metadata)
-	file.SortedBy(t.sorting...)
-	if err := file.Begin(); err != nil {
+	file := newFile(out, t.Columns, t.CreatedBy, t.Metadata)
+	file.sortedBy(t.Sorting...)
+	if err := file.begin(); err != nil {
 		return err
 	}
-	groups := make([]*parquetwriter.Group, t.workers)
+	groups := make([]*Group, t.Workers)
 	for i := range groups {
-		groups[i] = parquetwriter.NewGroup(t.columns)
+		groups[i] = NewGroup(t.Columns)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -80,7 +79,7 @@ func (t *table) write(ctx context.Context, out io.Writer) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return file.End()
+	return file.end()
 }
 
 // tableRound is what is held of the recording at a time.
@@ -90,9 +89,9 @@ type tableRound struct {
 }
 
 // read sends all rounds; it is at most one ahead.
-func (t *table) read(ctx context.Context, rounds chan<- tableRound) {
+func (t *Table) read(ctx context.Context, rounds chan<- tableRound) {
 	defer close(rounds)
-	for more := true; more; more = len(t.sources) > 0 {
+	for more := true; more; more = len(t.Sources) > 0 {
 		stripes, err := t.gather(ctx)
 		select {
 		case rounds <- tableRound{stripes, err}:
@@ -105,23 +104,23 @@ func (t *table) read(ctx context.Context, rounds chan<- tableRound) {
 	}
 }
 
-func (t *table) defaults() {
-	if t.budget == 0 {
-		t.budget = tableBudget
+func (t *Table) defaults() {
+	if t.Budget == 0 {
+		t.Budget = tableBudget
 	}
-	if t.groupRows == 0 {
-		t.groupRows = tableGroupRows
+	if t.GroupRows == 0 {
+		t.GroupRows = tableGroupRows
 	}
-	if t.workers == 0 {
-		t.workers = min(runtime.GOMAXPROCS(0), tableWorkers)
+	if t.Workers == 0 {
+		t.Workers = min(runtime.GOMAXPROCS(0), tableWorkers)
 	}
 }
 
 // gather collects stripes of the sources that are left until the budget is used.
-func (t *table) gather(ctx context.Context) ([]*column.Batch, error) {
+func (t *Table) gather(ctx context.Context) ([]*column.Batch, error) {
 	var stripes []*column.Batch
-	for left := t.budget; len(t.sources) > 0 && left > t.budget/4; {
-		src := t.sources[0]
+	for left := t.Budget; len(t.Sources) > 0 && left > t.Budget/4; {
+		src := t.Sources[0]
 		st, err := src.Collect(ctx, left)
 		if err != nil {
 			return nil, err
@@ -132,7 +131,7 @@ func (t *table) gather(ctx context.Context) ([]*column.Batch, error) {
 		if !src.Done {
 			break
 		}
-		t.sources = t.sources[1:]
+		t.Sources = t.Sources[1:]
 		t.nextID += int64(len(st.Schema.Series))
 	}
 	return stripes, nil
@@ -148,13 +147,13 @@ type tablePiece struct {
 
 // cut divides stripes into row groups of about equal size, none bigger than
 // groupRows. A series is cut only when it is bigger than a row group.
-func (t *table) cut(stripes []*column.Batch) [][]tablePiece {
+func (t *Table) cut(stripes []*column.Batch) [][]tablePiece {
 	total := 0
 	t.each(stripes, func(_ *column.Batch, _, rows int, from, to int32) { total += rows * int(to-from) })
 	if total == 0 {
 		return nil
 	}
-	n := (total + t.groupRows - 1) / t.groupRows
+	n := (total + t.GroupRows - 1) / t.GroupRows
 	size := (total + n - 1) / n
 	var groups [][]tablePiece
 	var group []tablePiece
@@ -165,10 +164,10 @@ func (t *table) cut(stripes []*column.Batch) [][]tablePiece {
 		}
 	}
 	t.each(stripes, func(st *column.Batch, series, rows int, from, to int32) {
-		if used >= size || used+rows*int(to-from) > t.groupRows {
+		if used >= size || used+rows*int(to-from) > t.GroupRows {
 			flush()
 		}
-		for step := int32(max(1, t.groupRows/rows)); to-from > step && rows*int(to-from) > t.groupRows; from += step {
+		for step := int32(max(1, t.GroupRows/rows)); to-from > step && rows*int(to-from) > t.GroupRows; from += step {
 			groups = append(groups, []tablePiece{{st, series, series + 1, from, from + step}})
 		}
 		used += rows * int(to-from)
@@ -183,14 +182,14 @@ func (t *table) cut(stripes []*column.Batch) [][]tablePiece {
 }
 
 // each calls visit for each series that can have rows.
-func (t *table) each(stripes []*column.Batch, visit func(st *column.Batch, series, rows int, from, to int32)) {
+func (t *Table) each(stripes []*column.Batch, visit func(st *column.Batch, series, rows int, from, to int32)) {
 	for _, st := range stripes {
-		from, to := t.layout.polls(st)
+		from, to := t.Layout.Polls(st)
 		if from >= to {
 			continue
 		}
 		for series := st.From; series < st.To; series++ {
-			if rows := t.layout.rows(st, series); rows > 0 {
+			if rows := t.Layout.Rows(st, series); rows > 0 {
 				visit(st, series, rows, from, to)
 			}
 		}
@@ -199,7 +198,7 @@ func (t *table) each(stripes []*column.Batch, visit func(st *column.Batch, serie
 
 // writeRound writes row groups in parallel and commits them in order: a worker
 // that is done with a group waits for the group before it.
-func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups []*parquetwriter.Group,
+func (t *Table) writeRound(ctx context.Context, file *file, groups []*Group,
 	pieces [][]tablePiece) error {
 	turns := make([]chan struct{}, len(pieces)+1)
 	for i := range turns {
@@ -214,12 +213,12 @@ func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups
 	var wg sync.WaitGroup
 	for w, group := range groups {
 		wg.Go(func() {
-			filler := t.layout.filler()
+			filler := t.Layout.Filler()
 			for i := w; i < len(pieces); i += len(groups) {
 				err := fillGroup(ctx, filler, group, pieces[i])
 				<-turns[i]
 				if err == nil && ctx.Err() == nil {
-					err = file.Commit(group)
+					err = file.commit(group)
 				}
 				if err != nil {
 					failed.Do(func() { errs[i] = err })
@@ -233,14 +232,14 @@ func (t *table) writeRound(ctx context.Context, file *parquetwriter.File, groups
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
-func fillGroup(ctx context.Context, f tableFiller, group *parquetwriter.Group, pieces []tablePiece) error {
+func fillGroup(ctx context.Context, f Filler, group *Group, pieces []tablePiece) error {
 	group.Reset()
 	for _, p := range pieces {
 		for series := p.series; series < p.end; series++ {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			f.fill(group, p.st, series, p.from, p.to)
+			f.Fill(group, p.st, series, p.from, p.to)
 		}
 	}
 	return group.Finish()
