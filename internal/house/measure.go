@@ -104,7 +104,7 @@ type trial struct {
 func trials() []trial {
 	return []trial{
 		{"a format of exports", `"jsonl"`, "", 2},
-		{"a kind of target", `torchserve-log`, "source/torchserve/", 1},
+		{"a kind of target", `triton\+|triton\.Kind\(`, "source/triton/", 1},
 		{"a derived quantity", `"mm_hit_ratio"`, "", 1},
 		{"an engine", `(?i)\btgi`, "catalog/packs/", 0},
 	}
