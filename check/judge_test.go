@@ -465,6 +465,28 @@ func codeless(s string) string {
 	return regexp.MustCompile("``[^`](?s:.*?)[^`]``").ReplaceAllString(s, "")
 }
 
+// TestHardening has findings by the numbers that package faults lists.
+func TestHardening(t *testing.T) {
+	t.Run("K25", func(t *testing.T) {
+		e := evidence(t)
+		e.Run.Endpoints[0].NonFinite = map[string]int{"blank": 2}
+		e.Run.Endpoints[1].NonFinite = map[string]int{"blank": 1}
+		for text, want := range map[string]string{"blank avg < 1": "blank has no number in the window (3 NaN or infinite)",
+			"blank_total rate < 1": "blank_total has no number in the window (3 NaN or infinite)"} {
+			a, err := judge(t, text, e)
+			if err != nil || a.Verdict != check.NoData || a.Outcomes[0].Why != want {
+				t.Errorf("%s: %s %q, %v", text, a.Verdict, a.Outcomes[0].Why, err)
+			}
+			var b bytes.Buffer
+			r := check.Result{Verdict: a.Verdict, Answers: []check.Check{a}}
+			if err := r.WriteJUnit(&b, "r"); err != nil || !strings.Contains(b.String(), "<error ") ||
+				strings.Contains(b.String(), "<failure") {
+				t.Errorf("%s: %v %s", text, err, b.String())
+			}
+		}
+	})
+}
+
 // TestValidate: what is wrong with a gate shows without a run.
 func TestValidate(t *testing.T) {
 	c := result(t).Options.Catalog

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ func metrics(run *summary.Run, name string) (out []int) {
 
 // noMetric is the reason why a name means nothing in this run.
 func noMetric(run *summary.Run, name string) Measurement {
+	if n := nonFinite(run, name); n > 0 {
+		return missing("%s has no number in the window (%d NaN or infinite)", name, n)
+	}
 	for i := range run.Endpoints {
 		if slices.Contains(run.Endpoints[i].Declared, strings.TrimSuffix(name, "_total")) {
 			return missing("%s was announced by %s and never had a sample", name, run.Endpoints[i].Shown())
@@ -92,6 +96,15 @@ func noMetric(run *summary.Run, name string) Measurement {
 		why += fmt.Sprintf(" (it is known of %s)", f.Engine)
 	}
 	return missing("%s%s", why, didYouMean(name, names))
+}
+
+// nonFinite counts the samples of a family in series that have no number in the window.
+func nonFinite(run *summary.Run, name string) (n int) {
+	for i := range run.Endpoints {
+		counts := run.Endpoints[i].NonFinite
+		n += cmp.Or(counts[name], counts[strings.TrimSuffix(name, "_total")])
+	}
+	return n
 }
 
 // series reads every series that the selector finds.
@@ -113,7 +126,11 @@ func series(run *summary.Run, d *Assertion) (out []Measurement) {
 		}
 	}
 	if len(out) == 0 {
-		return []Measurement{missing("no series of %s has these labels; it has %s", d.Metric, labelExamples(run, found))}
+		why := fmt.Sprintf("no series of %s has these labels; it has %s", d.Metric, labelExamples(run, found))
+		if n := nonFinite(run, d.Metric); n > 0 {
+			why += fmt.Sprintf("; others have no number in the window (%d NaN or infinite)", n)
+		}
+		return []Measurement{missing("%s", why)}
 	}
 	return out
 }

@@ -12,6 +12,8 @@ type Result struct {
 	Series   []Series
 	Dict     *metric.Schema   // what the indices of Series refer to; not to be changed
 	Warnings []metric.Warning // about the window as a whole
+	// NonFinite counts, by the name of their family, the samples of series that have no finite one.
+	NonFinite map[string]int
 }
 
 // Series is the statistics of one series. Exactly one of the first seven pointers is set, by the type of its

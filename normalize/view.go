@@ -127,6 +127,10 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 				first = series
 			}
 			hollow++
+			if out.NonFinite == nil {
+				out.NonFinite = map[string]int{}
+			}
+			out.NonFinite[dict.FamilyOf(series).Name] += s.NonFinite
 		}
 	}
 	if hollow > 0 {

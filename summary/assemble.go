@@ -54,7 +54,7 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	}
 	e.Warnings = append(l.health(), l.allWarnings()...)
 	if r.main != nil {
-		e.Warnings = append(e.Warnings, r.main.Warnings...)
+		e.Warnings, e.NonFinite = append(e.Warnings, r.main.Warnings...), r.main.NonFinite
 	}
 	if w := t.late.warning(r.main, each); w != nil {
 		e.Warnings = append(e.Warnings, *w)

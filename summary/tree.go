@@ -99,8 +99,10 @@ type Endpoint struct {
 	Warnings       []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
-	Gaps     []Gap // stretches without a stored poll, the first maxGaps of them
-	GapsN    int   // how many there were
+	// NonFinite counts, by family, the samples in the window of series that were never a finite number.
+	NonFinite map[string]int
+	Gaps      []Gap // stretches without a stored poll, the first maxGaps of them
+	GapsN     int   // how many there were
 	// Lives is when the target came and went during the run, nil for one that was there all the time.
 	Lives []metric.TargetEvent
 }
