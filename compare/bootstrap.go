@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 const (
@@ -205,8 +205,14 @@ func halfWidth(a, b spread, alpha float64) float64 {
 		return 0
 	}
 	df := (va + vb) * (va + vb) / (va*va/a.df + vb*vb/b.df)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(1 - alpha/2)
-	return t * math.Sqrt(va+vb)
+	return studentQuantile(1-alpha/2, df) * math.Sqrt(va+vb)
+}
+
+// studentQuantile returns the quantile p > 1/2 of Student's t distribution with df degrees of freedom, from
+// P(T > t) = I(df/(df+t²); df/2, 1/2) / 2 (Abramowitz and Stegun, 26.7.1).
+func studentQuantile(p, df float64) float64 {
+	x := mathext.InvRegIncBeta(df/2, 0.5, 2*(1-p))
+	return math.Sqrt(df * (1 - x) / x)
 }
 
 // seedOf makes the seed of a run and a row. It does not know sides or values, so swapping sides and scaling units give

@@ -1,33 +1,27 @@
 package histest
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
-)
+import "math"
 
 // ridge is a linear regression with normal prior distributions: the matrix of
-// its normal equations and their right side, both divided by the noise.
+// its normal equations, of which the upper triangle is kept, row by row, and
+// their right side, both divided by the noise.
 type ridge struct {
-	a *mat.SymDense
+	a []float64
 	r []float64
 }
 
-func newRidge(k int) *ridge { return &ridge{mat.NewSymDense(k, nil), make([]float64, k)} }
+func newRidge(k int) *ridge { return &ridge{make([]float64, k*k), make([]float64, k)} }
 
 // add adds weight * z zᵀ to the matrix and weight * y * z to the right side, for
 // a vector z that is zero but at the given indices.
 func (g *ridge) add(index []int, z []float64, weight, y float64) {
-	raw := g.a.RawSymmetric()
+	n := len(g.r)
 	for k, i := range index {
 		w := weight * z[k]
 		g.r[i] += w * y
 		for m, j := range index {
 			if j >= i {
-				raw.Data[i*raw.Stride+j] += w * z[m]
+				g.a[i*n+j] += w * z[m]
 			}
 		}
 	}
@@ -35,7 +29,9 @@ func (g *ridge) add(index []int, z []float64, weight, y float64) {
 
 // scale divides both sides.
 func (g *ridge) scale(by float64) {
-	g.a.ScaleSym(1/by, g.a)
+	for i := range g.a {
+		g.a[i] *= 1 / by
+	}
 	for i := range g.r {
 		g.r[i] /= by
 	}
@@ -70,40 +66,70 @@ func (g *ridge) solve(sd []float64, scaled []bool, grid []float64, penalty float
 // evidence. ok is false if the matrix is not positive definite, as only input that is not finite makes it.
 func (g *ridge) posterior(t, y []float64) (evidence float64, ok bool) {
 	k := len(t)
-	raw := g.a.RawSymmetric()
-	m := blas64.Symmetric{N: k, Stride: k, Data: make([]float64, k*k), Uplo: blas.Upper}
+	m := make([]float64, k*k)
 	for i := range k {
 		for j := i; j < k; j++ {
-			m.Data[i*k+j] = raw.Data[i*raw.Stride+j] * t[i] * t[j]
+			m[i*k+j] = g.a[i*k+j] * t[i] * t[j]
 		}
-		m.Data[i*k+i]++
+		m[i*k+i]++
 		y[i] = g.r[i] * t[i]
 	}
-	factor, ok := lapack64.Potrf(m)
-	if !ok {
+	if !cholesky(m, y) {
 		return 0, false
 	}
-	lapack64.Potrs(factor, blas64.General{Rows: k, Cols: 1, Stride: 1, Data: y})
 	for i := range k {
-		evidence += 0.5*g.r[i]*t[i]*y[i] - math.Log(m.Data[i*k+i])
+		evidence += 0.5*g.r[i]*t[i]*y[i] - math.Log(m[i*k+i])
 	}
 	return evidence, !math.IsNaN(evidence)
 }
 
+// cholesky factors the symmetric matrix m, given by its upper triangle row by row, into UᵀU in place and turns y
+// into the solution of m x = y (Golub and Van Loan, Matrix Computations, 4.2). It reports whether m is positive
+// definite. Sums have one order on every processor, which those of a library's assembly have not.
+func cholesky(m, y []float64) bool {
+	k := len(y)
+	for i := range k {
+		row := m[i*k : (i+1)*k]
+		if !(row[i] > 0) {
+			return false
+		}
+		row[i] = math.Sqrt(row[i])
+		y[i] /= row[i]
+		for j := i + 1; j < k; j++ {
+			row[j] /= row[i]
+			y[j] -= row[j] * y[i]
+		}
+		for j := i + 1; j < k; j++ {
+			below := m[j*k : (j+1)*k]
+			for p := j; p < k; p++ {
+				below[p] -= row[j] * row[p]
+			}
+		}
+	}
+	for i := k - 1; i >= 0; i-- {
+		for j := i + 1; j < k; j++ {
+			y[i] -= m[i*k+j] * y[j]
+		}
+		y[i] /= m[i*k+i]
+	}
+	return true
+}
+
 // solveWithin returns the posterior mean under lower <= x <= upper, by coordinate descent from start.
 func (g *ridge) solveWithin(sd []float64, lower, upper, start []float64) []float64 {
-	x := make([]float64, len(start))
+	n := len(start)
+	x := make([]float64, n)
 	for i, v := range start {
 		x[i] = min(max(v, lower[i]), upper[i])
 	}
 	for range 60 {
 		moved := 0.0
 		for j := range x {
-			own := g.a.At(j, j) + 1/(sd[j]*sd[j])
+			own := g.a[j*n+j] + 1/(sd[j]*sd[j])
 			rest := g.r[j]
 			for i, v := range x {
 				if i != j {
-					rest -= g.a.At(j, i) * v
+					rest -= g.a[min(i, j)*n+max(i, j)] * v
 				}
 			}
 			v := min(max(rest/own, lower[j]), upper[j])
