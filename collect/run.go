@@ -27,7 +27,7 @@ type Run struct {
 // "end" ends it. It returns when all that was recorded is stored and every
 // goroutine has ended; after ctx was cancelled, at once and with ErrAborted.
 func (s *Session) Run(ctx context.Context) (*Run, error) {
-	runErr := s.record(ctx)
+	runErr := errors.Join(s.home.Begun(), s.record(ctx))
 	s.o.Events.Ended()
 	run := &Run{Dir: s.dir}
 	s.stopOutputs(ctx, run)

@@ -38,17 +38,18 @@ type Session struct {
 	atEnd    []func(context.Context) []metric.Warning
 	ended    bool // by Run
 
-	phase  string
-	wall   wallClock
-	unlock func()
-	close  sync.Once
+	phase string
+	wall  wallClock
+	home  *rundb.Dir
+	close sync.Once
 }
 
 // Open makes the run directory dir and all that the recording needs; nothing is
-// polled before Run. Whether or not it fails, what o holds is taken over and
-// closed. The caller calls Close.
+// polled before Run. Until then the run that it replaces is kept, and Close puts it
+// back. Whether or not Open fails, what o holds is taken over and closed. The caller
+// calls Close.
 func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
-	s := &Session{dir: dir, o: o.withDefaults(), unlock: func() {}, found: newFollowed(),
+	s := &Session{dir: dir, o: o.withDefaults(), found: newFollowed(),
 		marks: make(chan metric.Mark, 16), messages: make(chan string, 64), ready: make(chan struct{}),
 		stopping: make(chan struct{})}
 	defer func() {
@@ -56,8 +57,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.unlock, err = rundb.MakeDir(dir, o.Replace); err != nil {
-		s.unlock = func() {}
+	if s.home, err = rundb.MakeDir(dir, o.Replace); err != nil {
 		return nil, err
 	}
 	targets := s.found.first(ctx, &s.o)
@@ -78,7 +78,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if s.tee != nil {
 		s.rec.observers = append(s.rec.observers, o.RemoteWriter)
 	}
-	return s, nil
+	return s, s.db.Flush() // where nothing can be written no run begins
 }
 
 // create opens the recording and makes the collector.
@@ -132,7 +132,9 @@ func (s *Session) Close() (err error) {
 		if !s.ended {
 			err = s.abandon()
 		}
-		s.unlock()
+		if s.home != nil {
+			err = errors.Join(err, s.home.Close())
+		}
 	})
 	return err
 }

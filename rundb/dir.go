@@ -30,14 +30,34 @@ func (e *DirError) Error() string { return fmt.Sprintf("open run directory %s: %
 // Unwrap returns the cause.
 func (e *DirError) Unwrap() error { return e.Err }
 
-// MakeDir makes and locks the directory of a new run; unlock drops the lock. A directory that is not empty is
-// refused when replace is nil; otherwise the files of its earlier run are removed, and those that replace
-// names, but never the files of a run that is being recorded.
-func MakeDir(dir string, replace []string) (unlock func(), err error) {
+const (
+	// dirLockName is a file whose lock a collector holds while it is at work in a run
+	// directory.
+	dirLockName = "run.lock"
+	// asideName is the folder of an earlier run, in its directory, until the new run
+	// has begun.
+	asideName = ".replaced"
+)
+
+// Dir is the locked directory of a new run.
+type Dir struct {
+	path   string
+	files  []string // of a run
+	made   []string // directories that were not there, the innermost first
+	unlock func() error
+	begun  bool
+}
+
+// MakeDir makes and locks the directory of a new run. A directory that is not empty is refused when replace is
+// nil; otherwise the files of its earlier run, and those that replace names, make room until Begun or Close, but
+// never the files of a run that is being recorded.
+func MakeDir(dir string, replace []string) (_ *Dir, err error) {
+	d := &Dir{path: dir, unlock: func() error { return nil }}
+	d.files = append([]string{FileName, FileName + "-wal", FileName + "-shm", EventLockName, ManifestName}, replace...)
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := d.make(); err != nil {
 			return nil, fmt.Errorf("create run directory %s: %w", dir, err)
 		}
 	case err != nil:
@@ -46,19 +66,102 @@ func MakeDir(dir string, replace []string) (unlock func(), err error) {
 		return nil, &DirError{dir, ErrDirExists}
 	}
 	if err := ProbeDir(dir); err != nil {
+		d.unmake()
 		return nil, err
 	}
-	if unlock, err = lockDir(dir); err != nil {
+	if d.unlock, err = lockDir(dir); err != nil {
 		return nil, err
 	}
-	own := []string{FileName, FileName + "-wal", FileName + "-shm", EventLockName, ManifestName}
-	for _, name := range append(own, replace...) {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			unlock()
-			return nil, fmt.Errorf("replace run in %s: %w", dir, err)
+	if err := d.moveAside(); err != nil {
+		return nil, errors.Join(fmt.Errorf("replace run in %s: %w", dir, err), d.Close())
+	}
+	return d, nil
+}
+
+// make makes the directory, and notes which of its parents were not there.
+func (d *Dir) make() error {
+	for p := filepath.Clean(d.path); ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); err == nil || p == filepath.Dir(p) {
+			return os.MkdirAll(d.path, 0o700)
+		}
+		d.made = append(d.made, p)
+	}
+}
+
+// unmake removes what make made, as long as nobody else has put anything there.
+func (d *Dir) unmake() {
+	for _, p := range d.made {
+		if os.Remove(p) != nil {
+			return
 		}
 	}
-	return unlock, nil
+}
+
+// moveAside moves the files of an earlier run into a folder beside them. One that a
+// killed start has left there comes back first, unless that start had begun its run.
+func (d *Dir) moveAside() error {
+	aside := filepath.Join(d.path, asideName)
+	if _, err := os.Stat(filepath.Join(d.path, FileName)); errors.Is(err, fs.ErrNotExist) {
+		if err := d.moveBack(); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	for _, name := range d.files {
+		from := filepath.Join(d.path, name)
+		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.MkdirAll(aside, 0o700); err != nil {
+			return err
+		}
+		if err := os.Rename(from, filepath.Join(aside, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveBack puts the files of the earlier run where they were.
+func (d *Dir) moveBack() error {
+	aside := filepath.Join(d.path, asideName)
+	entries, err := os.ReadDir(aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		err = errors.Join(err, os.Rename(filepath.Join(aside, e.Name()), filepath.Join(d.path, e.Name())))
+	}
+	return errors.Join(err, os.Remove(aside))
+}
+
+// Begun removes the earlier run: something of the new one is stored.
+func (d *Dir) Begun() error {
+	d.begun = true
+	if err := os.RemoveAll(filepath.Join(d.path, asideName)); err != nil {
+		return fmt.Errorf("replace run in %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// Close drops the lock. The directory of a run that has not begun is what it was
+// before, and gone where it was not there.
+func (d *Dir) Close() (err error) {
+	if !d.begun {
+		for _, name := range d.files {
+			if e := os.Remove(filepath.Join(d.path, name)); !errors.Is(e, fs.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+		err = errors.Join(err, d.moveBack())
+	}
+	err = errors.Join(err, d.unlock())
+	if !d.begun {
+		d.unmake()
+	}
+	return err
 }
 
 // ProbeDir writes a file to a directory and removes it, to find out before a run

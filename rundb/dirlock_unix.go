@@ -10,24 +10,44 @@ import (
 	"syscall"
 )
 
-// dirLockName is a file whose lock a collector holds while it is at work in a run
-// directory. The kernel drops the lock when the process ends, however it ends.
-const dirLockName = "run.lock"
-
 // lockDir takes the lock of a run directory; unlock drops it.
-func lockDir(dir string) (unlock func(), err error) {
-	path := filepath.Join(dir, dirLockName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+func lockDir(dir string) (unlock func() error, err error) {
+	unlock, err = lockFile(filepath.Join(dir, dirLockName), ErrDirInUse)
+	switch {
+	case errors.Is(err, ErrDirInUse):
+		return nil, &DirError{dir, ErrDirInUse}
+	case err != nil:
 		return nil, fmt.Errorf("lock run directory %s: %w", dir, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return func() { _ = os.Remove(path); _ = f.Close() }, nil
+	return unlock, nil
+}
+
+// lockFile makes a file and takes its lock, or returns busy where another process has
+// it; unlock removes the file and drops the lock. The kernel drops the lock when the
+// process ends, however it ends.
+func lockFile(path string, busy error) (unlock func() error, err error) {
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			_ = f.Close() // opened for the lock alone
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, busy
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		// Its last holder may have removed the file between opening and locking.
+		mine, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
+			return func() error { return errors.Join(os.Remove(path), f.Close()) }, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
 	}
-	_ = f.Close() // opened for the lock alone
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &DirError{dir, ErrDirInUse}
-	}
-	return nil, fmt.Errorf("lock run directory %s: %w", dir, err)
 }

@@ -19,8 +19,11 @@ func defaultRunDir(now time.Time) string {
 // makeRunDir creates the run directory and locks it. An existing one is refused
 // unless it is empty or force is set.
 func makeRunDir(dir string, force bool) (unlock func(), err error) {
-	unlock, err = rundb.MakeDir(dir, replaced(force))
-	return unlock, dirError(err)
+	d, err := rundb.MakeDir(dir, replaced(force))
+	if err != nil {
+		return nil, dirError(err)
+	}
+	return func() { _ = d.Close() }, d.Begun() // of the lock nothing is kept
 }
 
 // replaced is what a new run replaces in its directory; nil refuses to replace.
