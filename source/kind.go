@@ -18,6 +18,7 @@ type Kind struct {
 	Name     string   // in outputs: "triton"
 	Prefixes []string // of its addresses, in lower case
 	Stdin    string   // the address that reads stdin; "" is none
+	Local    bool     // it reads files: nobody answers, or does not
 	// Interval is the longest time between two polls; 0 is any.
 	Interval time.Duration
 	// Check refuses addresses; nil takes all until they are opened.

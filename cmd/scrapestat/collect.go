@@ -57,6 +57,9 @@ type collectOptions struct {
 	subtract      bool
 	access        accessFlags
 	analysis      analysisFlags
+	require       string        // requireAll, requireAny or requireNone
+	requireGiven  bool          // on the command line
+	wait          time.Duration // for targets that do not answer yet
 
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.RemoteWriter // of remoteWrite, opened by validate; nil without
@@ -81,6 +84,7 @@ func newCollectCmd(std stdio) *cobra.Command {
 			}
 			o.flags = givenFlags(cmd)
 			o.intervalGiven, o.timeoutGiven = cmd.Flags().Changed("interval"), cmd.Flags().Changed("timeout")
+			o.requireGiven = cmd.Flags().Changed("require-targets")
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -118,6 +122,9 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
+	f.StringVar(&o.require, "require-targets", requireAny, "`how many` given targets must answer before COMMAND starts: "+
+		"all, any or none; too few end with exit code 5")
+	f.DurationVar(&o.wait, "wait", 0, "how long servers that do not answer yet may load before COMMAND starts")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this "+
 		"`address`; a port alone is on loopback, 0 chooses one")
 	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes "+
@@ -181,8 +188,8 @@ func (o *collectOptions) validate() error {
 	if err := o.access.validate(); err != nil {
 		return err
 	}
-	if len(o.targets) == 0 && !o.access.discovers() {
-		return usagef("missing TARGET, for example: scrapestat collect localhost:8000")
+	if err := o.validateTargets(); err != nil {
+		return err
 	}
 	if o.interval < time.Millisecond || o.interval > 5*time.Minute {
 		return usagef("--interval %v is outside 1ms to 5m", o.interval)

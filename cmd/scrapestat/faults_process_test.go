@@ -122,7 +122,7 @@ func badOutputs(t *testing.T) {
 	check := func(out string) {
 		t.Helper()
 		var said bytes.Buffer
-		code := run(t.Context(), []string{"collect", "127.0.0.1:1", "-o", out, "--", "touch", ran}, stdio{nil, &said, &said})
+		code := run(t.Context(), []string{"collect", "127.0.0.1:1", "--require-targets", "none", "-o", out, "--", "touch", ran}, stdio{nil, &said, &said})
 		if code != exitUsage && code != exitFailed || !strings.Contains(said.String(), out) {
 			t.Errorf("-o %s: exit %d: %s", out, code, said.String())
 		}

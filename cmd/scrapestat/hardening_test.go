@@ -3,11 +3,17 @@
 package main
 
 import (
+	"bytes"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // TestHardening has what a run outlives, and what refuses one before it begins, by
@@ -16,6 +22,10 @@ func TestHardening(t *testing.T) {
 	t.Parallel()
 	t.Run("K2", func(t *testing.T) { t.Parallel(); deadReaders(t) })
 	t.Run("K3", func(t *testing.T) { t.Parallel(); lostTerminal(t) })
+	t.Run("K4", func(t *testing.T) { t.Parallel(); nobodyAnswers(t) })
+	t.Run("K5", func(t *testing.T) { t.Parallel(); forgottenDashes(t) })
+	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
+	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
 }
 
 // deadReaders has nobody read stdout and stderr any more while a run goes on: COMMAND
@@ -84,4 +94,133 @@ func lostTerminal(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	ends(t, cmd, exitDone, talk)
+}
+
+// nobodyAnswers has COMMAND started only when enough targets answer.
+func nobodyAnswers(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	check := func(code int, started bool, want string, flags ...string) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "run")
+		ran := dir + ".ran"
+		try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json", "--settle", "0s"}, flags...), "--",
+			"touch", ran)...)
+		if exists(ran) != started || exists(dir) != started {
+			t.Errorf("%q: COMMAND started: %v, want %v; run directory: %v", flags, exists(ran), started, exists(dir))
+		}
+	}
+	const refused = "http://127.0.0.1:1/metrics: "
+	check(exitNothing, false, refused, "127.0.0.1:1")
+	check(exitNothing, false, "; do: ", "127.0.0.1:1", "--quiet")
+	check(exitNothing, true, "", "127.0.0.1:1", "--require-targets", "none")
+	check(exitDone, true, "warning: no answer before the run: "+refused, "127.0.0.1:1", srv.Addr)
+	check(exitNothing, false, "1 of 2 targets do not answer", "127.0.0.1:1", srv.Addr, "--require-targets", "all")
+	check(exitDone, true, "", "x="+srv.Addr, "--require-targets", "all", "--wait", "1m")
+	check(exitNothing, false, "waiting up to 1ms", "127.0.0.1:1", "--wait", "1ms")
+	check(exitNothing, false, "triton+http://127.0.0.1:1", "triton+http://127.0.0.1:1")
+	check(exitUsage, false, "--require-targets", "127.0.0.1:1", "--require-targets", "most")
+	servesLate(t)
+}
+
+// servesLate starts a server while --wait waits for it, and ends a wait by a signal.
+func servesLate(t *testing.T) {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	begin := func() (*exec.Cmd, *lockedBuffer) {
+		talk := &lockedBuffer{}
+		cmd := start(t, talk, "collect", address, "--wait", "10m", "-o", dir, "--formats", "json", "--settle", "0s", "--", "true")
+		if !waitUntil(func() bool { return strings.Contains(talk.String(), "waiting up to 10m0s for 1 targets") }) {
+			t.Fatal(talk.String())
+		}
+		return cmd, talk
+	}
+	cmd, talk := begin()
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	ends(t, cmd, exitNothing, talk)
+	cmd, talk = begin()
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("a 1\n"))
+	}), ReadHeaderTimeout: patience}
+	go func() { _ = srv.Serve(ln) }()
+	defer srv.Close()
+	ends(t, cmd, exitDone, talk)
+}
+
+// forgottenDashes has a command among the targets.
+func forgottenDashes(t *testing.T) {
+	try(t, exitUsage, "scrapestat collect localhost:8000 -- sleep 5", "collect", "localhost:8000", "sleep", "5")
+	try(t, exitUsage, "scrapestat collect TARGET -- sleep 5", "collect", "sleep", "5")
+}
+
+// keepsOldRun has collect refuse to begin, for one reason after the other: the old run
+// is what it was, byte by byte, and without one nothing is left.
+func keepsOldRun(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	old := newRun(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	proxy := busy.Addr().String() + "=http://" + srv.Addr
+	for _, flags := range [][]string{{"--listen", busy.Addr().String()}, {"--requests", "missing.jsonl"}, {"--proxy", proxy},
+		{"--require-targets", "all", "127.0.0.1:1"}} {
+		args := append(append([]string{"collect", srv.Addr, "--formats", "json"}, quickRun...), flags...)
+		dir := filepath.Join(t.TempDir(), "run")
+		chk := func(code int) {
+			t.Helper()
+			if code == exitDone {
+				t.Errorf("%q did not refuse to begin", flags)
+			}
+		}
+		code, _ := runQuiet(append(args, "-o", filepath.Join(dir, "new"))...)
+		if chk(code); exists(dir) {
+			t.Errorf("%q: a directory is left", flags)
+		}
+		if err := os.CopyFS(dir, os.DirFS(old)); err != nil {
+			t.Fatal(err)
+		}
+		code, _ = runQuiet(append(args, "-o", dir, "--force")...)
+		if chk(code); names(t, dir) != names(t, old) {
+			t.Errorf("%q: the directory holds %s, want %s", flags, names(t, dir), names(t, old))
+		}
+		was, err := os.ReadFile(filepath.Join(old, rundb.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := os.ReadFile(filepath.Join(dir, rundb.FileName)); err != nil || !bytes.Equal(is, was) {
+			t.Errorf("%q: the old recording is not what it was: %v", flags, err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(old)); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitDone, "", append([]string{"collect", srv.Addr, "--formats", "json", "-o", dir, "--force"}, quickRun...)...)
+	if exists(filepath.Join(dir, ".replaced")) || exists(filepath.Join(dir, "server_metrics_export.csv")) {
+		t.Errorf("of the old run %s is left", names(t, dir))
+	}
+}
+
+// emptyWindows has the warm-up outlast COMMAND: the first line says that there are no
+// numbers, and the exit code does under --strict.
+func emptyWindows(t *testing.T) {
+	srv := serveBad(t, goodScript)
+	args := []string{"collect", srv.Addr, "--formats", "json", "--settle", "0s", "--warmup", "1h", "--force", "--scrape-budget", "0",
+		"-o", filepath.Join(t.TempDir(), "run")}
+	command := []string{"--", "sleep", "0.2"}
+	var out, talk bytes.Buffer
+	code := run(t.Context(), append(args, command...), stdio{strings.NewReader(""), &out, &talk})
+	if code != exitDone || !strings.HasPrefix(out.String(), "error: nothing is left to measure") {
+		t.Errorf("exit code %d:\n%s%s", code, out.String(), talk.String())
+	}
+	try(t, exitIncomplete, "nothing is left to measure", append(append(args, "--strict"), command...)...)
 }

@@ -31,7 +31,16 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 		o.out = defaultRunDir(time.Now())
 	}
 	defer o.remoteWrite.close()
-	c := &console{say: newProgress(std.err, o.quiet), view: view, self: newSelfMetrics(), restoreGC: lowerGOGC()}
+	surviveReaders()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, endSignals()...)
+	defer signal.Stop(signals)
+	say := newProgress(std.err, o.quiet)
+	if err := o.awaitTargets(ctx, signals, targets.given, say, std); err != nil {
+		targets.close()
+		return err
+	}
+	c := &console{say: say, view: view, self: newSelfMetrics(), restoreGC: lowerGOGC()}
 	defer c.restoreGC()
 	page := o.newLivePage()
 	s, err := collect.Open(ctx, o.out, o.sessionOptions(targets, child, c, page, std))
@@ -39,19 +48,15 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 		return dirError(err)
 	}
 	defer s.Close()
-	if err := view.holdOutput(child, o.out); err != nil {
+	if err := c.listen(&o, s, page); err != nil {
 		return err
 	}
-	if err := c.listen(&o, s, page); err != nil {
+	if err := view.holdOutput(child, o.out); err != nil {
 		return err
 	}
 	if addr := s.ProxyAddr(); addr != nil {
 		c.say.logf("proxy on http://%s", addr)
 	}
-	surviveReaders()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, endSignals()...)
-	defer signal.Stop(signals)
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
 	defer interrupts(signals, s.Stop, abort)()
@@ -204,6 +209,9 @@ func printSummary(result *summary.Run, run *collect.Run, o *collectOptions, say 
 	}
 	out := &talk{to: std.out}
 	defer out.tell(say)
+	if text := emptyWindow(result); text != "" {
+		fmt.Fprintln(out, "error: "+text)
+	}
 	if err := report.Text(out, result, report.Options{Title: o.out}); err != nil {
 		return fmt.Errorf("print summary: %w", err)
 	}
@@ -223,6 +231,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 		return child.Failure
 	case child != nil && child.Code != 0 && !child.Stopped:
 		return &codeError{child.Code, nil}
+	case o.strict && emptyWindow(r) != "":
+		return &codeError{exitIncomplete, errors.New(emptyWindow(r) + " (--strict)")}
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
@@ -230,6 +240,17 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 			t.Failed, t.Dropped)}
 	}
 	return nil
+}
+
+// emptyWindow says that the numbers of a run are of no time at all; "" when they are
+// of some.
+func emptyWindow(r *summary.Run) string {
+	for _, w := range r.Warnings {
+		if w.Code == "empty_window" {
+			return "nothing is left to measure: " + w.Text
+		}
+	}
+	return ""
 }
 
 // firstError is the first failure of the first target that has one.

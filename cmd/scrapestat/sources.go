@@ -75,6 +75,11 @@ func (k *kindFlags) readsStdin(targets []string) bool {
 	})
 }
 
+// local reports whether a kind of targets reads files.
+func (k *kindFlags) local(name string) bool {
+	return slices.ContainsFunc(k.kinds, func(kind source.Kind) bool { return kind.Name == name && kind.Local })
+}
+
 // open gives a target that is no exposition its source.
 func (k *kindFlags) open(t *scrape.Target, o source.Options, interval time.Duration) error {
 	i := slices.IndexFunc(k.kinds, func(kind source.Kind) bool { return kind.Name == t.Kind })

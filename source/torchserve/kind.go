@@ -18,7 +18,8 @@ const scheme = "torchserve-log:"
 // Kind is TorchServe's metric logs as targets: torchserve-log:PATH.
 func Kind() source.Kind {
 	return source.Kind{
-		Name: "torchserve-log", Prefixes: []string{scheme}, Stdin: scheme + "-", Interval: 200 * time.Millisecond,
+		Name: "torchserve-log", Prefixes: []string{scheme}, Stdin: scheme + "-", Local: true,
+		Interval: 200 * time.Millisecond,
 		Check: func(address string) error {
 			if len(address) == len(scheme) || len(address) > 4096 {
 				return errors.New("torchserve-log: wants a file, a folder, a pattern, or - for stdin")
