@@ -14,7 +14,7 @@ import (
 // docRoot is the root of the repository.
 const docRoot = "../.."
 
-// docPage is a page of the manual, as docs/contributing.md says that one is
+// docPage is a page of the manual, as docs/contributing.md describes one
 // written.
 type docPage struct {
 	path   string // from the root of the repository

@@ -144,7 +144,7 @@ func runNames(t *testing.T) {
 }
 
 // oddNames records into folders of names that mean something to somebody else, and
-// reads them again: all goes where the path says that was given, and there only.
+// reads them again: all goes to the path that was given, and there only.
 func oddNames(t *testing.T, base, address string) {
 	t.Helper()
 	// A leading - is a value behind -o, as for every program; bare, it is a flag.

@@ -49,8 +49,8 @@ func TestTwins(t *testing.T) {
 func TestForm(t *testing.T) {
 	long := "// " + strings.Repeat("é", 118) + "\n"
 	tree := []*file{
-		newFile("a.go", "package a\n\n// f says\n//"+" that it is.\nfunc f() {} //"+" it says whether\n"+long),
-		newFile("a_test.go", "x(\"it says that\")\nt.Skip(\"no ../shared\")\nt.Skipf(\"no tmux\")\n"+long+long),
+		newFile("a.go", "package a\n\n// f says\n//"+" that it is.\nfunc f() {} //"+" it says"+" whether\n"+long),
+		newFile("a_test.go", "x(\"it says that\")\nt.Skip(\"no ."+"./shared\")\nt.Skipf(\"no tmux\")\n"+long+long),
 	}
 	var got []float64
 	for _, r := range form(tree) {
