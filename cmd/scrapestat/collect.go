@@ -46,6 +46,7 @@ type collectOptions struct {
 	cooldown      time.Duration
 	settle        time.Duration
 	tags          map[string]string
+	store         string // of --store-command
 	keep, drop    string
 	limits        scrape.Limits
 	maxRecording  int64
@@ -119,6 +120,8 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
 	f.DurationVar(&o.settle, "settle", 2*time.Second,
 		"keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
+	f.StringVar(&o.store, "store-command", storeRedacted,
+		"`how` the command line and the tags are kept: full, redacted (what looks like a secret is left out), or none")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
@@ -231,8 +234,8 @@ func (o *collectOptions) validate() error {
 			return err
 		}
 	}
-	if o.live != liveAuto && o.live != liveOn && o.live != liveOff {
-		return usagef("--live %q: want auto, on or off", o.live)
+	if err := o.validateWords(); err != nil {
+		return err
 	}
 	if err := o.validateProxy(); err != nil {
 		return err
@@ -242,6 +245,17 @@ func (o *collectOptions) validate() error {
 		return err
 	}
 	return o.analysis.validate()
+}
+
+// validateWords refuses values of flags that are none of their words.
+func (o *collectOptions) validateWords() error {
+	if o.store != storeFull && o.store != storeRedacted && o.store != storeNone {
+		return usagef("--store-command %q: want full, redacted or none", o.store)
+	}
+	if o.live != liveAuto && o.live != liveOn && o.live != liveOff {
+		return usagef("--live %q: want auto, on or off", o.live)
+	}
+	return nil
 }
 
 // validateLimits refuses limits that are none.

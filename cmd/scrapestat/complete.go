@@ -77,6 +77,8 @@ func flagValues(command, flag string) func() []string {
 		return list("aiperf", "tidy")
 	case "protocols":
 		return list("text", "openmetrics", "protobuf")
+	case "store-command":
+		return list(storeFull, storeRedacted, storeNone)
 	case "live":
 		return list(liveAuto, liveOn, liveOff)
 	case "via":

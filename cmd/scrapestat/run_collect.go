@@ -81,8 +81,8 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
 		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
-		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: o.tags, Version: toolVersion(), Settings: o.settings(),
-		CommandLine: func(targets []metric.Target) []string { return redactedCommand(o.flags, targets, o.command) },
+		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: redactedTags(o.store, o.tags), Version: toolVersion(), Settings: o.settings(),
+		CommandLine: func(targets []metric.Target) []string { return redactedCommand(o.store, o.flags, targets, o.command) },
 		OnCommit:    c.self.commit, Events: c, ProgressEvery: c.say.every(),
 	}
 	if page != nil {
