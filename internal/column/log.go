@@ -72,7 +72,6 @@ type log struct {
 	bits    uint64 // as last seen; meaningless before the first entry
 	whole   uint64 // the whole number stored last
 	poll    int32  // of the last entry
-	seen    int32  // stamp of the last full frame that listed the sample
 	present bool
 	integer bool // of metric.SampleID: bits are an integer
 	kept    bool // the pass collects this sample

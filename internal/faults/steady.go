@@ -28,7 +28,8 @@ func (d Drift) Growth() float64 {
 
 // String says how the memory went, and what stayed.
 func (d Drift) String() string {
-	return fmt.Sprintf("memory %.1f MB after the warm-up, %.1f MB at the end (%+.1f %%), descriptors %d and %d, goroutines %d and %d",
+	return fmt.Sprintf("memory %.1f MB after the warm-up, %.1f MB at the end (%+.1f %%), descriptors %d and %d, "+
+		"goroutines %d and %d",
 		float64(d.First.Memory)/1e6, float64(d.Last.Memory)/1e6, 100*d.Growth(),
 		d.First.Descriptors, d.Last.Descriptors, d.First.Goroutines, d.Last.Goroutines)
 }

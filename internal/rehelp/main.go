@@ -174,7 +174,8 @@ const unitWord = `(?:(?:milli|micro|nano)?seconds?|[mnuµ]?s|minutes?|hours?|(?:
 
 // carriers are the words of a help text that carry a unit: a unit after "in", "unit:"
 // or an opening parenthesis, and a range of values.
-var carriers = regexp.MustCompile(`(?i)\(in [^\s)]+\)|\b(?:in ` + unitWord + `(?:\b|$)|unit: \w+)|\(` + unitWord + `\b\)?` +
+var carriers = regexp.MustCompile(`(?i)\(in [^\s)]+\)|\b(?:in ` + unitWord + `(?:\b|$)|unit: \w+)|\(` + unitWord +
+	`\b\)?` +
 	`|[([]?\b(?:0(?:\.0)?(?: ?(?:to|-|–|—) ?)|1 (?:means|is|equals?|=) )\d+(?:\.\d+)?(?: ?%| percent)?[)\]]?`)
 
 // marker is what the catalogue recognises a TorchServe by that has had no request yet.
