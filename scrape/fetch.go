@@ -263,8 +263,8 @@ func (f *fetcher) hide(s string) string {
 	return s
 }
 
-// conceal takes the target's secrets out of what a poll brought besides samples:
-// a login page may repeat them, and bodies are kept.
+// conceal takes the target's secrets out of what a poll brought besides values: a login page may repeat them, as may
+// HELP texts and labels, and bodies are kept. Names of families stay, as what is derived is found by them.
 func (f *fetcher) conceal(s *metric.Snapshot) {
 	if f == nil || !f.secret {
 		return
@@ -278,12 +278,34 @@ func (f *fetcher) conceal(s *metric.Snapshot) {
 	for i := range s.Warnings {
 		s.Warnings[i].Text = f.hide(s.Warnings[i].Text)
 	}
+	for i := range s.DictDelta.Families {
+		x := &s.DictDelta.Families[i]
+		x.Help, x.Unit = f.hide(x.Help), f.hide(x.Unit)
+	}
+	for i := range s.DictDelta.Series {
+		f.hideLabels(&s.DictDelta.Series[i].Labels)
+	}
+	for i := range s.Exemplars {
+		f.hideLabels(&s.Exemplars[i].Labels)
+	}
 	if s.Body != nil && (s.Outcome != metric.OK || !f.kept) {
 		f.kept = f.kept || s.Outcome == metric.OK
 		if text := string(s.Body); f.hide(text) != text {
 			s.Body = []byte(f.hide(text))
 		}
 	}
+}
+
+// hideLabels replaces the target's secrets in names and values of labels.
+func (f *fetcher) hideLabels(l *metric.Labels) {
+	if text := l.String(); f.hide(text) == text {
+		return
+	}
+	hidden := map[string]string{}
+	for name, value := range l.All() {
+		hidden[f.hide(name)] = f.hide(value)
+	}
+	*l = metric.LabelsFromMap(hidden)
 }
 
 func newSecrets(t Target) *strings.Replacer {

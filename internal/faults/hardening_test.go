@@ -23,7 +23,7 @@ var hardening = [...]string{
 	10: "cmd/scrapestat/hardening_test.go TestHardening",
 	11: "rundb/hardening_test.go TestHardening",
 	12: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
-	13: "",
+	13: "internal/faults/secrets_test.go TestFaultEcho",
 	14: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
 	15: "",
 	16: "report/formats_test.go TestHardening",

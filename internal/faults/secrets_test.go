@@ -49,6 +49,19 @@ func TestFaultEcho(t *testing.T) {
 		w.Header().Set("Location", "http://reader:"+password+"@other.example/?token="+r.Header.Get("X-Api-Token"))
 		w.WriteHeader(http.StatusFound)
 	})
+	// Nothing that is kept beside the values is spared, not even a label's name.
+	t.Run("K13", func(t *testing.T) {
+		for _, body := range []string{"# HELP a says %s\n# TYPE a counter\na 1\n", "# TYPE a gauge\na{\"%s\"=\"x\"} 1\n",
+			"# TYPE a gauge\na{x=\"is %s.\"} 1\n", "# TYPE a gauge\n# UNIT a %s\na 1\n# EOF\n",
+			"# TYPE a counter\na_total 1 # {id=\"%s\"} 1\n# EOF\n"} {
+			check(metric.OK, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(body, "# EOF\n") {
+					w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+				}
+				fmt.Fprintf(w, body, r.Header.Get("X-Api-Token"))
+			})
+		}
+	})
 	s := playText(t, "plain_name 1\n", "plain_name 2\n")
 	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
 		Secrets: []string{"plain_name"}})
