@@ -268,9 +268,11 @@ func (l *ledger) declared() []string {
 		has[l.dict.Series[i].Family] = true
 	}
 	var out []string
+	listed := map[string]bool{}
 	for i := range l.dict.Families {
-		if !has[i] && !slices.Contains(out, l.dict.Families[i].Name) {
-			out = append(out, l.dict.Families[i].Name)
+		if name := l.dict.Families[i].Name; !has[i] && !listed[name] {
+			listed[name] = true
+			out = append(out, name)
 		}
 	}
 	return out

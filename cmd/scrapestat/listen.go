@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -69,6 +70,7 @@ func (c *console) listen(o *collectOptions, s *collect.Session, page *livePage) 
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         new(connLimiter).changed,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what clients do is no news
 	}
 	s.AtEnd(func(context.Context) []metric.Warning { return l.stop() })
 	c.say.logf("listening on http://%s", ln.Addr())
