@@ -26,6 +26,7 @@ type fetcher struct {
 	limits  Limits
 	request http.Request
 	secrets *strings.Replacer
+	given   *strings.Replacer   // the credentials among secrets
 	redact  func(string) string // nil when nobody knows more secrets
 	secret  bool                // there are secrets
 	gzip    gzip.Reader
@@ -72,8 +73,10 @@ func newFetcher(t Target, o Options, timeout time.Duration, own http.RoundTrippe
 		return nil, fmt.Errorf("make target %s: scheme %q is not known, want http, https or unix", redact(t.URL),
 			metric.Clean(u.Scheme, 40))
 	}
-	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(t), redact: t.Redact,
-		buffers: new(buffers), secret: t.Redact != nil || len(t.secrets()) > 0}
+	secrets, credentials := t.secrets()
+	f := &fetcher{base: u, now: u, limits: o.Limits, nowNS: nowNS, secrets: newSecrets(secrets),
+		given: newSecrets(credentials), redact: t.Redact, buffers: new(buffers),
+		secret: t.Redact != nil || len(secrets) > 0}
 	rt := t.RoundTripper
 	if rt == nil {
 		rt = own
@@ -254,9 +257,14 @@ func (f *fetcher) text(s string) string {
 	return metric.Clean(f.hide(s), maxErrorText)
 }
 
-// hide replaces the target's secrets.
-func (f *fetcher) hide(s string) string {
-	s = f.secrets.Replace(s)
+// hide replaces the target's secrets in a message.
+func (f *fetcher) hide(s string) string { return f.replace(f.secrets, s) }
+
+// hideGiven replaces the credentials in what the target sent.
+func (f *fetcher) hideGiven(s string) string { return f.replace(f.given, s) }
+
+func (f *fetcher) replace(r *strings.Replacer, s string) string {
+	s = r.Replace(s)
 	if f.redact != nil {
 		s = f.redact(s)
 	}
@@ -280,7 +288,7 @@ func (f *fetcher) conceal(s *metric.Snapshot) {
 	}
 	for i := range s.DictDelta.Families {
 		x := &s.DictDelta.Families[i]
-		x.Help, x.Unit = f.hide(x.Help), f.hide(x.Unit)
+		x.Help, x.Unit = f.hideGiven(x.Help), f.hideGiven(x.Unit)
 	}
 	for i := range s.DictDelta.Series {
 		f.hideLabels(&s.DictDelta.Series[i].Labels)
@@ -296,21 +304,21 @@ func (f *fetcher) conceal(s *metric.Snapshot) {
 	}
 }
 
-// hideLabels replaces the target's secrets in names and values of labels.
+// hideLabels replaces the target's credentials in names and values of labels.
 func (f *fetcher) hideLabels(l *metric.Labels) {
-	if text := l.String(); f.hide(text) == text {
+	if text := l.String(); f.hideGiven(text) == text {
 		return
 	}
 	hidden := map[string]string{}
 	for name, value := range l.All() {
-		hidden[f.hide(name)] = f.hide(value)
+		hidden[f.hideGiven(name)] = f.hideGiven(value)
 	}
 	*l = metric.LabelsFromMap(hidden)
 }
 
-func newSecrets(t Target) *strings.Replacer {
+func newSecrets(texts []string) *strings.Replacer {
 	var pairs []string
-	for _, s := range t.secrets() {
+	for _, s := range texts {
 		pairs = append(pairs, s, "xxxxx")
 	}
 	return strings.NewReplacer(pairs...)

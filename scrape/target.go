@@ -220,37 +220,42 @@ func redactQuery(raw string) string {
 	return strings.Join(parts, "&")
 }
 
-// secrets returns the texts that no message about this target may contain.
-func (t Target) secrets() []string {
-	var out []string
-	add := func(s string) {
+// secrets returns the texts that no message about this target may contain, and the credentials among them, which
+// nothing that the target sends may repeat either. A tenant or a user name is no credential: a label may well be
+// called the same.
+func (t Target) secrets() (all, credentials []string) {
+	add := func(s string, credential bool) {
 		if len(s) >= 4 {
-			out = append(out, s)
+			all = append(all, s)
+		}
+		if credential && len(s) >= 8 {
+			credentials = append(credentials, s)
 		}
 	}
-	for _, values := range t.Header {
+	for name, values := range t.Header {
+		credential := secretKey.MatchString(name) || http.CanonicalHeaderKey(name) == "Cookie"
 		for _, v := range values {
-			add(v)
+			add(v, credential)
 			if _, token, ok := strings.Cut(v, " "); ok {
-				add(token)
+				add(token, credential)
 			}
 		}
 	}
 	u, err := url.Parse(t.URL)
 	if err != nil {
-		return out
+		return all, credentials
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		add(password)
-		add(u.User.Username())
+		add(password, true)
+		add(u.User.Username(), false)
 	}
 	for key, values := range u.Query() {
 		for _, v := range values {
 			if secretKey.MatchString(key) {
-				add(v)
+				add(v, true)
 			}
 		}
 	}
-	return out
+	return all, credentials
 }

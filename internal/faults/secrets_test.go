@@ -62,6 +62,18 @@ func TestFaultEcho(t *testing.T) {
 			})
 		}
 	})
+	t.Run("K13 a tenant is no credential", func(t *testing.T) {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "up{env=\"production\",user=\"reader\"} 1\n")
+		}))
+		defer srv.Close()
+		target := scrape.Target{URL: strings.Replace(srv.URL, "http://", "http://reader:"+secrets[1]+"@", 1) + "/metrics",
+			Header: http.Header{"X-Scope-Orgid": {"production"}}}
+		s := record(t, []scrape.Target{target}, 2, scrape.Options{}, summary.Options{}, nil)
+		if got := s.metric("up").Series[0].Labels.String(); got != `{env="production",user="reader"}` {
+			t.Errorf("labels are %s", got)
+		}
+	})
 	s := playText(t, "plain_name 1\n", "plain_name 2\n")
 	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
 		Secrets: []string{"plain_name"}})
