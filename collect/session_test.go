@@ -45,7 +45,8 @@ func target(t *testing.T) scrape.Target {
 
 // options are those of a short run.
 func options(t *testing.T) collect.Options {
-	return collect.Options{Targets: []scrape.Target{target(t)}, Scrape: scrape.Options{Interval: 5 * time.Millisecond, MaxScrapeShare: -1}}
+	return collect.Options{Targets: []scrape.Target{target(t)}, Scrape: scrape.Options{Interval: 5 * time.Millisecond,
+		MaxScrapeShare: -1}}
 }
 
 func open(t *testing.T, dir string, o collect.Options) *collect.Session {
@@ -104,7 +105,8 @@ func TestPhases(t *testing.T) {
 	if err := s.Mark("bad\nname"); err == nil {
 		t.Error("a mark with a control character was taken")
 	}
-	if err := s.MarkAt("late", s.Now()+int64(time.Hour)); err == nil || !strings.Contains(err.Error(), "outside the recording") {
+	if err := s.MarkAt("late", s.Now()+int64(time.Hour)); err == nil ||
+		!strings.Contains(err.Error(), "outside the recording") {
 		t.Errorf("a mark in the future: %v", err)
 	}
 	go func() {
@@ -120,8 +122,10 @@ func TestPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"added 0 one", "phase warmup", "message this is odd", "phase profiling", "phase high", "phase end", "ended"}
-	if got := without(e.words, "message this is odd"); !slices.Equal(got, without(want, "message this is odd")) || !slices.Contains(e.words, want[2]) {
+	want := []string{"added 0 one", "phase warmup", "message this is odd", "phase profiling", "phase high", "phase end",
+		"ended"}
+	if got := without(e.words, "message this is odd"); !slices.Equal(got, without(want, "message this is odd")) ||
+		!slices.Contains(e.words, want[2]) {
 		t.Errorf("told %q, want %q", e.words, want)
 	}
 	if run.Totals.Stored < 2 || run.Totals.Dropped != 0 || run.Client != nil {
@@ -138,7 +142,8 @@ func TestPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Targets[0].Stored != int(run.Totals.Stored) || m.Tags["k"] != "v" || m.Ended.IsZero() || !slices.Equal(m.Command, []string{"load", "one"}) {
+	if m.Targets[0].Stored != int(run.Totals.Stored) || m.Tags["k"] != "v" || m.Ended.IsZero() ||
+		!slices.Equal(m.Command, []string{"load", "one"}) {
 		t.Errorf("manifest %+v", m)
 	}
 	if !slices.ContainsFunc(m.Warnings, func(w metric.Warning) bool { return w.Code == "odd" }) {
@@ -172,7 +177,8 @@ func TestRefused(t *testing.T) {
 		"no stdin": func(o *collect.Options) { o.Client.Lines = "-" },
 		"upstream": func(o *collect.Options) { o.Client.Proxy = &collect.ProxyOptions{Listen: "127.0.0.1:0"} },
 		"listen": func(o *collect.Options) {
-			o.Client.Proxy = &collect.ProxyOptions{Listen: "203.0.113.1:1", Options: proxy.Options{Upstream: "http://127.0.0.1:1"}}
+			o.Client.Proxy = &collect.ProxyOptions{Listen: "203.0.113.1:1",
+				Options: proxy.Options{Upstream: "http://127.0.0.1:1"}}
 		},
 	} {
 		o := options(t)
@@ -204,7 +210,8 @@ func TestResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := live.Metrics[0].Series[0].Samples, want.Metrics[0].Series[0].Samples; got != want || int64(polls) != run.Totals.Polls {
+	if got, want := live.Metrics[0].Series[0].Samples, want.Metrics[0].Series[0].Samples; got != want ||
+		int64(polls) != run.Totals.Polls {
 		t.Errorf("%d samples and %d polls, want %d and %d", got, polls, want, run.Totals.Polls)
 	}
 }
@@ -228,7 +235,8 @@ func TestCommand(t *testing.T) {
 		code     int
 		stopped  bool
 	}{{"exit 7", 0, 7, false}, {"kill -9 $$", 0, 137, false}, {"sleep 1000", 30 * time.Millisecond, 143, true}} {
-		command, err := collect.NewCommand([]string{"sh", "-c", c.script}, collect.CommandOptions{Out: io.Discard, Err: io.Discard})
+		command, err := collect.NewCommand([]string{"sh", "-c", c.script},
+			collect.CommandOptions{Out: io.Discard, Err: io.Discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +296,8 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := run.Client.String(), "requests: 2 (0 failed, 1 in flight), 3 events of the caller, 0 lines bad, 0 events lost"; got != want {
+	if got, want := run.Client.String(), "requests: 2 (0 failed, 1 in flight), 3 events of the caller, 0 lines bad, "+
+		"0 events lost"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if n := run.Client.Counts()["requests"]; n != 2 || run.Client.Lost() != 0 {

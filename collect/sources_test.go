@@ -58,7 +58,10 @@ func TestDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"added 0 one", "added 1 ", "gone 1 true", "gone 1 false", "added 2 ", "gone 2 false"}
-	got := slices.DeleteFunc(e.words, func(w string) bool { return !strings.HasPrefix(w, "added") && !strings.HasPrefix(w, "gone") })
+	got := slices.DeleteFunc(e.words, func(w string) bool {
+		return !strings.HasPrefix(w, "added") &&
+			!strings.HasPrefix(w, "gone")
+	})
 	if !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
@@ -82,7 +85,8 @@ func TestLinesAndProxy(t *testing.T) {
 	lines := `{"id":"a","issued_ns":1000000000,"complete_ns":2000000000}` + "\nno line\n"
 	o := options(t)
 	o.Client = collect.ClientOptions{Lines: "-", In: strings.NewReader(lines), Proxy: &collect.ProxyOptions{
-		Listen: "127.0.0.1:0", Calibration: 1, Options: proxy.Options{Upstream: upstream.URL, MaxRequest: 1 << 20, MaxStreams: 4, Untracked: true}}}
+		Listen: "127.0.0.1:0", Calibration: 1, Options: proxy.Options{Upstream: upstream.URL, MaxRequest: 1 << 20,
+			MaxStreams: 4, Untracked: true}}}
 	e := &told{}
 	o.Events = e
 	s := open(t, filepath.Join(t.TempDir(), "run"), o)
@@ -94,7 +98,8 @@ func TestLinesAndProxy(t *testing.T) {
 		<-s.Ready()
 		defer s.Stop()
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Post("http://"+addr.String()+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","messages":[]}`))
+		resp, err := client.Post("http://"+addr.String()+"/v1/chat/completions", "application/json",
+			strings.NewReader(`{"model":"m","messages":[]}`))
 		if err != nil {
 			t.Error(err)
 			return
@@ -105,10 +110,12 @@ func TestLinesAndProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := run.Client.String(), "requests: 2 (0 failed, 0 in flight), "; !strings.HasPrefix(got, want) || !strings.Contains(got, "2 lines and the proxy, 1 lines bad") {
+	if got, want := run.Client.String(), "requests: 2 (0 failed, 0 in flight), "; !strings.HasPrefix(got, want) ||
+		!strings.Contains(got, "2 lines and the proxy, 1 lines bad") {
 		t.Errorf("got %q", got)
 	}
-	if !slices.Contains(e.words, "message proxy: 1 requests (0 failed), 0 passed unrecorded") || !slices.Contains(e.words, "warning request_lines_bad") {
+	if !slices.Contains(e.words, "message proxy: 1 requests (0 failed), 0 passed unrecorded") ||
+		!slices.Contains(e.words, "warning request_lines_bad") {
 		t.Errorf("told %q", e.words)
 	}
 }

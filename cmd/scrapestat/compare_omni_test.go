@@ -14,7 +14,8 @@ import (
 // worse time of stage 1 in it.
 func stageNamed(t *testing.T, a, b *summary.Run) {
 	t.Helper()
-	r, err := compare.Compare([]compare.Input{{Side: "old", Run: a}, {Side: "new", Run: b}}, compare.Options{Profile: "vllm-omni", By: []string{"stage", "replica"}})
+	r, err := compare.Compare([]compare.Input{{Side: "old", Run: a}, {Side: "new", Run: b}},
+		compare.Options{Profile: "vllm-omni", By: []string{"stage", "replica"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,8 @@ func stageNamed(t *testing.T, a, b *summary.Run) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		stage, _ := row.Labels.Get("stage")
-		found = found || stage == "1" && row.Family == "vllm:e2e_request_latency_seconds" && row.Stat == "mean" && row.Verdict() == compare.Worse
+		found = found || stage == "1" && row.Family == "vllm:e2e_request_latency_seconds" && row.Stat == "mean" &&
+			row.Verdict() == compare.Worse
 	}
 	if !found || r.Left == 0 {
 		t.Errorf("profile vllm-omni by stage: stage 1 worse is %v, %d rows left out of %d", found, r.Left, r.Left+len(r.Rows))

@@ -53,7 +53,8 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 	for i := 0; time.Duration(i)*s.interval <= s.warmup+s.length; i++ {
 		now = start.Add(time.Duration(i) * s.interval)
 		at := now.UnixNano()
-		snap := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at, Duration: time.Millisecond, Status: 200}
+		snap := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at,
+			Duration: time.Millisecond, Status: 200}
 		d.Decode(&snap, scrape.Body{Bytes: server.AppendBody(nil), ContentType: "text/plain; version=0.0.4; charset=utf-8"})
 		if err := b.Add(&snap); err != nil {
 			t.Fatal(err)
@@ -69,7 +70,8 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 // slower is the hardware of the simulator, slower by a share.
 func slower(share float64) simulate.Hardware {
 	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 + share)) }
-	return simulate.Hardware{StepBase: scale(8 * time.Millisecond), StepPerSequence: scale(60 * time.Microsecond), StepPerToken: scale(25 * time.Microsecond)}
+	return simulate.Hardware{StepBase: scale(8 * time.Millisecond), StepPerSequence: scale(60 * time.Microsecond),
+		StepPerToken: scale(25 * time.Microsecond)}
 }
 
 // vllmRuns are n runs of a server, all of other seeds.
@@ -135,12 +137,15 @@ func (a *tally) share(list ...compare.Verdict) float64 {
 }
 
 func (a *tally) String() string {
-	return fmt.Sprintf("%d comparisons, %d rows: better or worse %.2f %%, changed %.2f %%, same %.1f %%, needs repeats %.1f %%", a.comparisons, a.rows,
-		100*a.share(compare.Better, compare.Worse), 100*a.share(compare.Changed), 100*a.share(compare.Same), 100*a.share(compare.NeedsRepeats))
+	return fmt.Sprintf("%d comparisons, %d rows: better or worse %.2f %%, changed %.2f %%, same %.1f %%, needs "+
+		"repeats %.1f %%", a.comparisons, a.rows,
+		100*a.share(compare.Better, compare.Worse), 100*a.share(compare.Changed), 100*a.share(compare.Same),
+		100*a.share(compare.NeedsRepeats))
 }
 
 // slowable are the quantities whose slow-down is to be found.
-var slowable = []string{"vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds", "vllm:time_to_first_token_seconds"}
+var slowable = []string{"vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds",
+	"vllm:time_to_first_token_seconds"}
 
 // found counts in how many comparisons the mean of each of these families is worse.
 func found(list []*compare.Result) map[string]int {
@@ -225,7 +230,8 @@ func fullStudy(t *testing.T, pairs int) {
 			many = append(many, versus(t, base[i:i+repeats], other[i:i+repeats], ""))
 		}
 		for _, name := range slowable {
-			say("%2.0f %% slower, %s mean worse: one a side %d of %d, %d a side %d of %d", 100*slow, name, found(one)[name], len(one), repeats, found(many)[name], len(many))
+			say("%2.0f %% slower, %s mean worse: one a side %d of %d, %d a side %d of %d", 100*slow, name, found(one)[name],
+				len(one), repeats, found(many)[name], len(many))
 		}
 	}
 }

@@ -26,7 +26,8 @@ func stages(t *testing.T) (out [][]instruction) {
 			continue
 		}
 		op, rest, ok := strings.Cut(line, " ")
-		if !ok || strings.HasSuffix(line, "\\") || !slices.Contains([]string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENTRYPOINT", "CMD"}, op) {
+		if !ok || strings.HasSuffix(line, "\\") ||
+			!slices.Contains([]string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENTRYPOINT", "CMD"}, op) {
 			t.Fatalf("Containerfile: the test does not know the line %q", line)
 		}
 		if op == "FROM" {
@@ -63,7 +64,8 @@ func TestContainerfile(t *testing.T) {
 			runs += in.text + "\n"
 		}
 	}
-	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$VERSION", "-o /out/scrapestat", "mkdir /out/runs"} {
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$VERSION", "-o /out/scrapestat",
+		"mkdir /out/runs"} {
 		if !strings.Contains(runs, want) {
 			t.Errorf("no %q in what the image runs to build: %s", want, runs)
 		}
@@ -90,7 +92,8 @@ func checkImage(t *testing.T, image []instruction) {
 			t.Errorf("%s %s: the image has no shell to do it", in.op, in.text)
 		}
 	}
-	if len(holds) != 3 || holds["/etc/ssl/certs/ca-certificates.crt"] == "" || !strings.Contains(holds["/runs"], "--chown="+last["USER"]+" ") {
+	if len(holds) != 3 || holds["/etc/ssl/certs/ca-certificates.crt"] == "" ||
+		!strings.Contains(holds["/runs"], "--chown="+last["USER"]+" ") {
 		t.Errorf("the image holds %v; want the binary, certificates, and /runs of the user", holds)
 	}
 	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(last["USER"]) {

@@ -142,7 +142,8 @@ func TestDeploy(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[string]int{"ServiceAccount": 1, "Role": 1, "RoleBinding": 1, "ConfigMap": 1, "PersistentVolumeClaim": 1, "Job": 1, "Pod": 1} {
+	for kind, want := range map[string]int{"ServiceAccount": 1, "Role": 1, "RoleBinding": 1, "ConfigMap": 1,
+		"PersistentVolumeClaim": 1, "Job": 1, "Pod": 1} {
 		if kinds[kind] != want {
 			t.Errorf("%d of kind %s, want %d", kinds[kind], kind, want)
 		}
@@ -242,7 +243,8 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeCluster) grants(verb, resource string) bool {
 	for i := range at(f.role, "rules").([]any) {
 		rule := at(f.role, "rules", i)
-		if slices.Contains(at(rule, "verbs").([]any), any(verb)) && slices.Contains(at(rule, "resources").([]any), any(resource)) {
+		if slices.Contains(at(rule, "verbs").([]any), any(verb)) &&
+			slices.Contains(at(rule, "resources").([]any), any(resource)) {
 			return true
 		}
 	}
@@ -252,7 +254,10 @@ func (f *fakeCluster) grants(verb, resource string) bool {
 // TestDeployNeedsItsRights runs the Job's command line against a cluster that grants
 // what the Role does: that is enough, and each right is used.
 func TestDeployNeedsItsRights(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 1\n") }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "# TYPE a counter\na 1\n")
+	}))
 	t.Cleanup(server.Close)
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
@@ -262,7 +267,8 @@ func TestDeployNeedsItsRights(t *testing.T) {
 		return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"bench","labels":{"llm-d.ai/role":"decode"}},"spec":{"containers":[{"name":"c","image":"vllm","ports":[{"name":"http","containerPort":%s}]}]},"status":{"phase":%q,"podIP":%q}}`,
 			name, port, phase, host)
 	}
-	cluster := &fakeCluster{used: map[string]bool{}, pods: `{"metadata":{},"items":[` + pod("running", "Running") + "," + pod("over", "Succeeded") + `]}`}
+	cluster := &fakeCluster{used: map[string]bool{}, pods: `{"metadata":{},"items":[` + pod("running", "Running") + "," +
+		pod("over", "Succeeded") + `]}`}
 	var args []string
 	dir := t.TempDir()
 	for _, e := range examples(t) {
@@ -277,15 +283,19 @@ func TestDeployNeedsItsRights(t *testing.T) {
 	}
 	api := httptest.NewServer(cluster)
 	t.Cleanup(api.Close)
-	writeText(t, filepath.Join(dir, "kubeconfig"), "current-context: c\nclusters: [{name: k, cluster: {server: '"+api.URL+"'}}]\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: bench}}]\nusers: [{name: u, user: {token: t}}]\n")
+	writeText(t, filepath.Join(dir, "kubeconfig"),
+		"current-context: c\nclusters: [{name: k, cluster: {server: '"+api.URL+"'}}]\ncontexts: [{name: c, context: "+
+			"{cluster: k, user: u, namespace: bench}}]\nusers: [{name: u, user: {token: t}}]\n")
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "kubeconfig"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	out := filepath.Join(dir, "run")
 	for i, a := range args {
-		args[i] = strings.NewReplacer("/etc/scrapestat/pods.yml", filepath.Join(dir, "pods.yml"), "/runs/$(POD)", out).Replace(a)
+		args[i] = strings.NewReplacer("/etc/scrapestat/pods.yml", filepath.Join(dir, "pods.yml"), "/runs/$(POD)",
+			out).Replace(a)
 	}
 	// The same, in less time; the last of two flags counts.
-	runOK(t, append(args, "--interval", "20ms", "--warmup", "0s", "--duration", "200ms", "--settle", "0s", "--discovery-interval", "50ms")...)
+	runOK(t, append(args, "--interval", "20ms", "--warmup", "0s", "--duration", "200ms", "--settle", "0s",
+		"--discovery-interval", "50ms")...)
 	m, err := rundb.ReadManifest(out)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 )
 
 // secretsOfTest are in files, flags and a configuration; none may be in an output.
-var secretsOfTest = []string{"s3cr3t-header", "s3cr3t-token", "s3cr3t-password", "s3cr3t-inline", "s3cr3t-query", "s3cr3t-user"}
+var secretsOfTest = []string{"s3cr3t-header", "s3cr3t-token", "s3cr3t-password", "s3cr3t-inline", "s3cr3t-query",
+	"s3cr3t-user"}
 
 // TestNoSecretAnywhere records servers that repeat every credential they are sent
 // in errors and bodies, and searches all that was written for each secret.
@@ -48,8 +49,10 @@ func TestNoSecretAnywhere(t *testing.T) {
 	}
 	token, basic := write("in/token", "s3cr3t-token\n"), write("in/basic", "s3cr3t-user:s3cr3t-password\n")
 	host := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }
-	config := write("in/p.yml", "scrape_configs:\n- job_name: a\n  authorization: {credentials: s3cr3t-inline}\n  static_configs: [{targets: ['"+host(refused)+
-		"']}]\n- job_name: b\n  metrics_path: /x\n  params: {token: [s3cr3t-query]}\n  basic_auth: {username: u, password_file: "+token+"}\n  static_configs: [{targets: ['"+host(page)+"', '"+host(good)+"']}]\n")
+	config := write("in/p.yml", "scrape_configs:\n- job_name: a\n  authorization: {credentials: s3cr3t-inline}\n  "+
+		"static_configs: [{targets: ['"+host(refused)+
+		"']}]\n- job_name: b\n  metrics_path: /x\n  params: {token: [s3cr3t-query]}\n  basic_auth: {username: u, "+
+		"password_file: "+token+"}\n  static_configs: [{targets: ['"+host(page)+"', '"+host(good)+"']}]\n")
 	placed, files := 0, 0
 	for i, c := range []struct {
 		placed int // secrets, each in a place of its own
@@ -57,14 +60,17 @@ func TestNoSecretAnywhere(t *testing.T) {
 	}{
 		{1, []string{"--bearer-token-file", token, refused.URL + "/a", page.URL + "/b", good.URL + "/c"}},
 		{2, []string{"--basic-auth-file", basic, refused.URL + "/a", page.URL + "/b", good.URL + "/c"}},
-		{3, []string{"--header", "X-Key: s3cr3t-header", "--header=Authorization: Bearer s3cr3t-inline", refused.URL + "/a?token=s3cr3t-query", page.URL + "/b", good.URL + "/c"}},
-		{1, []string{"http://reader:s3cr3t-password@" + host(refused) + "/a", "http://reader:s3cr3t-password@" + host(page) + "/b", "http://reader:s3cr3t-password@" + host(good) + "/c"}},
+		{3, []string{"--header", "X-Key: s3cr3t-header", "--header=Authorization: Bearer s3cr3t-inline",
+			refused.URL + "/a?token=s3cr3t-query", page.URL + "/b", good.URL + "/c"}},
+		{1, []string{"http://reader:s3cr3t-password@" + host(refused) + "/a", "http://reader:s3cr3t-password@" + host(page) +
+			"/b", "http://reader:s3cr3t-password@" + host(good) + "/c"}},
 		{3, []string{"--config", config}},
 	} {
 		placed += c.placed
 		out := filepath.Join(dir, fmt.Sprint("run", i))
 		for _, args := range [][]string{
-			append([]string{"collect", "-o", out, "--duration", "300ms", "--interval", "50ms", "--formats", "json,csv,jsonl,parquet"}, c.args...),
+			append([]string{"collect", "-o", out, "--duration", "300ms", "--interval", "50ms", "--formats",
+				"json,csv,jsonl,parquet"}, c.args...),
 			{"report", out}, {"export", out}, {"compare", out, out},
 		} {
 			var said bytes.Buffer
@@ -79,21 +85,26 @@ func TestNoSecretAnywhere(t *testing.T) {
 		files += searchFolder(t, out)
 	}
 	var said bytes.Buffer // what a command is told, too
-	if code := run(t.Context(), []string{"collect", "-o", filepath.Join(dir, "command"), "--bearer-token-file", token, "--header", "X-Key: s3cr3t-header", good.URL + "/c", "--", "env"},
+	if code := run(t.Context(), []string{"collect", "-o", filepath.Join(dir, "command"), "--bearer-token-file", token,
+		"--header", "X-Key: s3cr3t-header", good.URL + "/c", "--", "env"},
 		stdio{strings.NewReader(""), &said, &said}); code != exitDone || !strings.Contains(said.String(), "PATH=") {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 	search(t, "the environment of a command", said.Bytes())
 	files += searchFolder(t, filepath.Join(dir, "command"))
-	for _, args := range [][]string{{"--header", "s3cr3t-header", "h:1"}, {"--header", "bad name: s3cr3t-header", "h:1"}, {"--config", write("in/q.yml", "scrape_configs: [{job_name: a, bearer_token: [s3cr3t-inline]}]")}} {
+	for _, args := range [][]string{{"--header", "s3cr3t-header", "h:1"}, {"--header", "bad name: s3cr3t-header", "h:1"},
+		{"--config", write("in/q.yml", "scrape_configs: [{job_name: a, bearer_token: [s3cr3t-inline]}]")}} {
 		placed++
 		var said bytes.Buffer
-		if code := run(t.Context(), append([]string{"collect", "-o", filepath.Join(dir, "none")}, args...), stdio{strings.NewReader(""), &said, &said}); code != exitUsage {
+		if code := run(t.Context(), append([]string{"collect", "-o", filepath.Join(dir, "none")}, args...),
+			stdio{strings.NewReader(""), &said, &said}); code != exitUsage {
 			t.Errorf("%q: exit %d", args, code)
 		}
 		search(t, "the error", said.Bytes())
 	}
-	faults.Figure(t, "secrets", fmt.Sprintf("%d placements of secrets, sent to servers that repeat them or refused as usage: 0 hits in %d files, what is compressed in them included, and in all that was said", placed, files),
+	faults.Figure(t, "secrets", fmt.Sprintf(
+		"%d placements of secrets, sent to servers that repeat them or refused as usage: 0 hits in %d files, what is "+
+			"compressed in them included, and in all that was said", placed, files),
 		"go test ./cmd/scrapestat -run TestNoSecretAnywhere -v")
 }
 
@@ -143,7 +154,8 @@ func TestFilesChange(t *testing.T) {
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(t.Context(), []string{"collect", "--config", config, "-o", out, "--interval", "20ms", "--settle", "0s", "--discovery-interval", "30ms",
+		ended <- run(t.Context(), []string{"collect", "--config", config, "-o", out, "--interval", "20ms", "--settle", "0s",
+			"--discovery-interval", "30ms",
 			"--scrape-budget", "0"}, stdio{strings.NewReader(""), &said, &said})
 	}()
 	if !waitForPolls(out, 3) {
@@ -181,7 +193,8 @@ func TestFilesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Targets) != 2 || len(m.Targets[0].Lives) != 0 || len(m.Targets[1].Lives) != 3 || m.Targets[1].Labels["tier"] != "gold" {
+	if len(m.Targets) != 2 || len(m.Targets[0].Lives) != 0 || len(m.Targets[1].Lives) != 3 ||
+		m.Targets[1].Labels["tier"] != "gold" {
 		t.Errorf("manifest %+v", m.Targets)
 	}
 	if !strings.Contains(said.String(), "came and went") {

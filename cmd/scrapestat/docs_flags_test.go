@@ -12,10 +12,13 @@ import (
 // foreignFlags are flags of other programs that the manual speaks of, and whose
 // they are.
 var foreignFlags = map[string]string{
-	"allow-gpu-metrics": "tritonserver", "allow-metrics": "tritonserver", "cache-config": "tritonserver", "metrics-config": "tritonserver",
-	"api-server-count": "vLLM", "disable-log-stats": "vLLM", "enable-mfu-metrics": "vLLM, SGLang", "kv-cache-metrics": "vLLM", "max-num-seqs": "vLLM",
+	"allow-gpu-metrics": "tritonserver", "allow-metrics": "tritonserver", "cache-config": "tritonserver",
+	"metrics-config":   "tritonserver",
+	"api-server-count": "vLLM", "disable-log-stats": "vLLM", "enable-mfu-metrics": "vLLM, SGLang",
+	"kv-cache-metrics": "vLLM", "max-num-seqs": "vLLM",
 	"log-stats": "vLLM-Omni", "num-prompts": "vllm bench", "save-detailed": "vllm bench", "save-result": "vllm bench",
-	"enable-metrics": "SGLang", "enable-metrics-for-all-schedulers": "SGLang", "metrics": "llama.cpp", "parallel": "llama.cpp",
+	"enable-metrics": "SGLang", "enable-metrics-for-all-schedulers": "SGLang", "metrics": "llama.cpp",
+	"parallel": "llama.cpp",
 }
 
 var (
@@ -122,7 +125,8 @@ func TestFlagFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := flagFaults(&page, map[string]bool{"warmup": true, "remote-write": true, "by": true}, map[string]bool{}); len(got) != n {
+		if got := flagFaults(&page, map[string]bool{"warmup": true, "remote-write": true, "by": true},
+			map[string]bool{}); len(got) != n {
 			t.Errorf("%q: got %q, want %d", text, got, n)
 		}
 	}

@@ -131,7 +131,9 @@ func (p *docPage) indentedCommands() []string {
 
 // TestDocPage: how a page is read.
 func TestDocPage(t *testing.T) {
-	page, err := parseDocPage("x.md", []byte("<!-- given: localhost:1=vllm run1=triton -->\n<!-- exit 3 -->\n```sh\na \\\nb\n```\ntext\n\n```yaml f.yml\nx: 1\n```\n\n    scrapestat show run1\n\n    E = mc^2\n"))
+	page, err := parseDocPage("x.md", []byte(
+		"<!-- given: localhost:1=vllm run1=triton -->\n<!-- exit 3 -->\n```sh\na \\\nb\n```\ntext\n\n```yaml f.yml\nx: "+
+			"1\n```\n\n    scrapestat show run1\n\n    E = mc^2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +149,8 @@ func TestDocPage(t *testing.T) {
 	if got := page.indentedCommands(); len(got) != 1 || !strings.HasSuffix(got[0], ":13: scrapestat show run1") {
 		t.Errorf("got %q", got)
 	}
-	if _, err := parseDocPage("x.md", []byte("```sh\na\n")); err == nil || !bytes.Contains([]byte(err.Error()), []byte("not closed")) {
+	if _, err := parseDocPage("x.md", []byte("```sh\na\n")); err == nil ||
+		!bytes.Contains([]byte(err.Error()), []byte("not closed")) {
 		t.Errorf("a block without an end: %v", err)
 	}
 }

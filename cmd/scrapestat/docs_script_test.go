@@ -24,7 +24,8 @@ var (
 )
 
 // shortTimes are those of a recording in a test.
-var shortTimes = []struct{ flag, value string }{{"duration", "1s"}, {"warmup", "200ms"}, {"cooldown", "100ms"}, {"interval", "100ms"},
+var shortTimes = []struct{ flag, value string }{{"duration", "1s"}, {"warmup", "200ms"}, {"cooldown", "100ms"},
+	{"interval", "100ms"},
 	{"settle", "100ms"}, {"slice-duration", "250ms"}}
 
 // logicalLines splits a script into lines as a reader sees them: joined where one
@@ -34,7 +35,8 @@ func logicalLines(script string) []string {
 	open := ""
 	for line := range strings.SplitSeq(strings.TrimSuffix(script, "\n"), "\n") {
 		open += line
-		if strings.HasSuffix(line, `\`) || strings.Count(open, `'`)%2 == 1 || strings.Count(open, `"`)%2 == 1 && !strings.Contains(open, `'`) {
+		if strings.HasSuffix(line, `\`) || strings.Count(open, `'`)%2 == 1 || strings.Count(open, `"`)%2 == 1 &&
+			!strings.Contains(open, `'`) {
 			open += "\n"
 			continue
 		}
@@ -102,7 +104,8 @@ func shorten(line string, live []string) string {
 			return own + " -- " + command
 		}
 		return own
-	case docAnalyse.MatchString(line) && slices.ContainsFunc(docWord.FindAllString(line, -1), func(w string) bool { return slices.Contains(live, w) }):
+	case docAnalyse.MatchString(line) && slices.ContainsFunc(docWord.FindAllString(line, -1),
+		func(w string) bool { return slices.Contains(live, w) }):
 		return docOffset.ReplaceAllStringFunc(line, func(s string) string {
 			value := docOffset.FindStringSubmatch(s)[1]
 			d, err := time.ParseDuration(value)
@@ -117,7 +120,8 @@ func shorten(line string, live []string) string {
 
 // withoutComment cuts what follows a # that begins a word.
 func withoutComment(line string) string {
-	if i := strings.Index(line, " #"); i >= 0 && strings.Count(line[:i], `'`)%2 == 0 && strings.Count(line[:i], `"`)%2 == 0 {
+	if i := strings.Index(line, " #"); i >= 0 && strings.Count(line[:i], `'`)%2 == 0 &&
+		strings.Count(line[:i], `"`)%2 == 0 {
 		line = line[:i]
 	}
 	return strings.TrimRight(line, " \t\n")
@@ -171,17 +175,25 @@ func TestDocScript(t *testing.T) {
 			t.Errorf("%q:\ngot  %q\nwant %q", script, got, want)
 		}
 	}
-	check("scrapestat doctor localhost:80 a=http://10.0.0.3:81/x # why?", "scrapestat doctor 127.0.0.1:580 a=http://127.0.0.1:581/x # why?")
+	check("scrapestat doctor localhost:80 a=http://10.0.0.3:81/x # why?",
+		"scrapestat doctor 127.0.0.1:580 a=http://127.0.0.1:581/x # why?")
 	check("scrapestat collect localhost:80 --warmup 30s -o r -- vllm --port 90 --warmup 5s",
 		"scrapestat collect --interval 100ms --settle 100ms 127.0.0.1:580 --warmup 200ms -o r -- vllm --port 590 --warmup 5s")
-	check("scrapestat collect h:80 \\\n  --interval 1s", "scrapestat collect --duration 1s --settle 100ms 127.0.0.1:580 \\\n  --interval 100ms")
-	check("scrapestat collect h:80 --listen 94 &\ncurl http://127.0.0.1:94/", "scrapestat collect --interval 100ms --settle 100ms 127.0.0.1:580 --listen 594 &\n"+
-		"standin listening 127.0.0.1:594\ncurl http://127.0.0.1:594/\nfor job in $(jobs -p); do kill $job 2>/dev/null || true; wait $job; done")
-	check("go run ./cmd/scrapestat demo --requests", "go run ./cmd/scrapestat demo --duration 1s --warmup 200ms --requests")
-	check("scrapestat export live --warmup 60s --slice-duration 10s", "scrapestat export live --warmup 600ms --slice-duration 100ms")
+	check("scrapestat collect h:80 \\\n  --interval 1s",
+		"scrapestat collect --duration 1s --settle 100ms 127.0.0.1:580 \\\n  --interval 100ms")
+	check("scrapestat collect h:80 --listen 94 &\ncurl http://127.0.0.1:94/",
+		"scrapestat collect --interval 100ms --settle 100ms 127.0.0.1:580 --listen 594 &\n"+
+			"standin listening 127.0.0.1:594\ncurl http://127.0.0.1:594/\nfor job in $(jobs -p); do kill $job 2>/dev/null "+
+			"|| true; wait $job; done")
+	check("go run ./cmd/scrapestat demo --requests",
+		"go run ./cmd/scrapestat demo --duration 1s --warmup 200ms --requests")
+	check("scrapestat export live --warmup 60s --slice-duration 10s",
+		"scrapestat export live --warmup 600ms --slice-duration 100ms")
 	check("scrapestat export stored --warmup 60s", "scrapestat export stored --warmup 60s")
-	check("scrapestat import prometheus http://p:90 --start 2026-11-01T10:00:00Z", "scrapestat import prometheus http://127.0.0.1:590 --start 2026-11-01T10:00:00Z")
-	check(`check --assert 'vllm:time_to_first_token_seconds p99 < 450ms'`, `check --assert 'vllm:time_to_first_token_seconds p99 < 450ms'`)
+	check("scrapestat import prometheus http://p:90 --start 2026-11-01T10:00:00Z",
+		"scrapestat import prometheus http://127.0.0.1:590 --start 2026-11-01T10:00:00Z")
+	check(`check --assert 'vllm:time_to_first_token_seconds p99 < 450ms'`,
+		`check --assert 'vllm:time_to_first_token_seconds p99 < 450ms'`)
 	if _, err := localise("curl nobody:1234", resolve); err == nil {
 		t.Error("an address of nobody is not refused")
 	}

@@ -17,7 +17,8 @@ import (
 // standIns are the programs of other people that the manual uses, which a program
 // of the tests stands in for. Of go and make only the form is looked at: that what
 // they are told to run exists.
-var standIns = []string{"vllm", "perf_analyzer", "my-load-generator", "sleep", "go", "make", "promtool", "docker", "duckdb", "python3", "python"}
+var standIns = []string{"vllm", "perf_analyzer", "my-load-generator", "sleep", "go", "make", "promtool", "docker",
+	"duckdb", "python3", "python"}
 
 // standIn is `standin PROGRAM ARG...`.
 func standIn() {
@@ -40,7 +41,8 @@ func standIn() {
 	case "docker":
 		err = printFile("logs/ts_metrics.log", args, "logs")
 	case "duckdb":
-		err = pass(os.Getenv("SCRAPESTAT_PYTHON"), append([]string{filepath.Join(os.Getenv("DOC_ROOT"), "cmd/scrapestat/testdata/docs/duckdb_cli.py")}, args...)...)
+		err = pass(os.Getenv("SCRAPESTAT_PYTHON"),
+			append([]string{filepath.Join(os.Getenv("DOC_ROOT"), "cmd/scrapestat/testdata/docs/duckdb_cli.py")}, args...)...)
 	case "python3", "python":
 		err = pass(os.Getenv("SCRAPESTAT_PYTHON"), args...)
 	}
@@ -100,7 +102,8 @@ func standInLoad(args []string) error {
 		defer log.Close()
 		for i := range 5 {
 			now := time.Now().UnixNano()
-			if _, err := fmt.Fprintf(log, `{"id": "r%d", "issued_ns": %d, "first_ns": %d, "complete_ns": %d, "osl": 16}`+"\n", i, now-3e8, now-2e8, now); err != nil {
+			if _, err := fmt.Fprintf(log, `{"id": "r%d", "issued_ns": %d, "first_ns": %d, "complete_ns": %d, "osl": 16}`+"\n", i,
+				now-3e8, now-2e8, now); err != nil {
 				return err
 			}
 		}
@@ -153,7 +156,8 @@ func checkBench(root string, args []string) error {
 }
 
 // goTestFlags are those of go test itself: whether they take a value.
-var goTestFlags = map[string]bool{"run": true, "bench": true, "benchtime": true, "count": true, "cpu": true, "timeout": true, "fuzz": true, "fuzztime": true,
+var goTestFlags = map[string]bool{"run": true, "bench": true, "benchtime": true, "count": true, "cpu": true,
+	"timeout": true, "fuzz": true, "fuzztime": true,
 	"shuffle": true, "p": true, "parallel": true, "v": false, "race": false, "short": false, "benchmem": false}
 
 // checkGoTest finds out whether `go test ARG...` would run something: the packages
@@ -187,7 +191,8 @@ func checkGoTest(root string, args []string) error {
 		return err
 	}
 	for _, name := range own {
-		if !regexp.MustCompile(`flag\.\w+\("`+regexp.QuoteMeta(name)+`"`).MatchString(source) && !strings.HasPrefix(name, "rapid.") {
+		if !regexp.MustCompile(`flag\.\w+\("`+regexp.QuoteMeta(name)+`"`).MatchString(source) &&
+			!strings.HasPrefix(name, "rapid.") {
 			return fmt.Errorf("no test of %q has a flag -%s", packages, name)
 		}
 	}

@@ -68,7 +68,8 @@ func newDocRun(t *testing.T, w *docWorld, page docPage) *docRun {
 			t.Fatal(err)
 		}
 	}
-	r.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DOC_ROOT="+root, "HOME="+r.dir, "TZ=UTC", "GITHUB_SHA=abc123", "GIT_COMMIT=abc123", "GITHUB_STEP_SUMMARY=step-summary.md")
+	r.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DOC_ROOT="+root, "HOME="+r.dir, "TZ=UTC",
+		"GITHUB_SHA=abc123", "GIT_COMMIT=abc123", "GITHUB_STEP_SUMMARY=step-summary.md")
 	// What the page itself listens on is a port that is free.
 	for _, b := range page.blocks {
 		if b.commands() {
@@ -160,12 +161,14 @@ func (r *docRun) block(b *docBlock) error {
 	case "go":
 		return nil
 	}
-	return fmt.Errorf("a block of the language %q: docs/contributing.md says which are known and what becomes of them", b.lang)
+	return fmt.Errorf("a block of the language %q: docs/contributing.md says which are known and what becomes of them",
+		b.lang)
 }
 
 // needsPython notes a block that wants a Python which is not there.
 func (r *docRun) needsPython(b *docBlock) bool {
-	if os.Getenv("SCRAPESTAT_PYTHON") != "" || b.lang != "python" && !regexp.MustCompile(`(?m)^(?:\$ )?(?:duckdb|python3?) `).MatchString(b.text) {
+	if os.Getenv("SCRAPESTAT_PYTHON") != "" || b.lang != "python" &&
+		!regexp.MustCompile(`(?m)^(?:\$ )?(?:duckdb|python3?) `).MatchString(b.text) {
 		return false
 	}
 	if os.Getenv("CI") == "true" {
@@ -180,7 +183,8 @@ func (r *docRun) needsPython(b *docBlock) bool {
 func (r *docRun) notRun(b *docBlock) error {
 	m := docNotRun.FindStringSubmatch(b.mark)
 	if m == nil {
-		return fmt.Errorf("mark %q: want not run: needs PROGRAM, not run: takes minutes or not run: a log of YYYY-MM-DD", b.mark)
+		return fmt.Errorf("mark %q: want not run: needs PROGRAM, not run: takes minutes or not run: a log of YYYY-MM-DD",
+			b.mark)
 	}
 	commands := shellCommands(docVariable.ReplaceAllString(strings.ReplaceAll("\n"+b.text, "\n$ ", "\n"), "1"))
 	uses := func(programs ...string) bool {
@@ -348,7 +352,8 @@ func (r *docRun) provide(script string) error {
 	}
 	wanted := func(name string) bool {
 		_, err := os.Stat(filepath.Join(r.dir, name))
-		return err != nil && !makes[name] && regexp.MustCompile(`(^|[\s=:,'"(/])`+regexp.QuoteMeta(name)+`($|[\s'")/;])`).MatchString(script)
+		return err != nil && !makes[name] && regexp.MustCompile(
+			`(^|[\s=:,'"(/])`+regexp.QuoteMeta(name)+`($|[\s'")/;])`).MatchString(script)
 	}
 	for name, kind := range docRuns {
 		if given := r.page.given[name]; given != "" {

@@ -31,15 +31,19 @@ import (
 var docServers = map[string]string{
 	"127.0.0.1:8000": "vllm", "127.0.0.1:8001": "vllm-omni", "127.0.0.1:8091": "vllm-omni", "127.0.0.1:9400": "dcgm",
 	"127.0.0.1:8002": "triton", "127.0.0.1:8082": "torchserve", "127.0.0.1:30000": "sglang",
-	"10.0.0.3:8000": "vllm", "10.0.0.4:8000": "vllm", "10.0.0.3:9400": "dcgm", "host-a:8000": "vllm", "host-a:9400": "dcgm",
-	"prometheus:9090": "store", "thanos:9090": "store", "thanos.example": "store", "mimir.example": "store", "h:8000": "locked",
+	"10.0.0.3:8000": "vllm", "10.0.0.4:8000": "vllm", "10.0.0.3:9400": "dcgm", "host-a:8000": "vllm",
+	"host-a:9400":     "dcgm",
+	"prometheus:9090": "store", "thanos:9090": "store", "thanos.example": "store", "mimir.example": "store",
+	"h:8000": "locked",
 }
 
 // docRuns are the runs that a page can speak of without having recorded them, where
 // it does not give others: a profile of simulate, or requests.
 var docRuns = map[string]string{
-	"run1": "vllm", "run2": "vllm", "run3": "vllm", "run4": "vllm", "run5": "vllm", "run6": "vllm", "before": "vllm", "after": "vllm", "main": "vllm", "pr": "vllm",
-	"a1": "vllm", "a2": "vllm", "a3": "vllm", "a4": "vllm", "a5": "vllm", "a6": "vllm", "b1": "vllm", "b2": "vllm", "b3": "vllm", "b4": "vllm", "b5": "vllm", "b6": "vllm",
+	"run1": "vllm", "run2": "vllm", "run3": "vllm", "run4": "vllm", "run5": "vllm", "run6": "vllm", "before": "vllm",
+	"after": "vllm", "main": "vllm", "pr": "vllm",
+	"a1": "vllm", "a2": "vllm", "a3": "vllm", "a4": "vllm", "a5": "vllm", "a6": "vllm", "b1": "vllm", "b2": "vllm",
+	"b3": "vllm", "b4": "vllm", "b5": "vllm", "b6": "vllm",
 	"old": "vllm-omni", "new": "vllm-omni", "baseline": "vllm-omni",
 }
 
@@ -143,7 +147,8 @@ func (r *docRun) serveLocked() (string, error) {
 		return "", err
 	}
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
-	for name, data := range map[string][]byte{"ca.pem": cert, "me.pem": cert, "me.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})} {
+	for name, data := range map[string][]byte{"ca.pem": cert, "me.pem": cert,
+		"me.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})} {
 		if err := os.WriteFile(filepath.Join(r.dir, name), data, 0o600); err != nil {
 			return "", err
 		}
@@ -237,7 +242,8 @@ func putArchive(_ *docRun, path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
-	return writeGzip(filepath.Join(path, "old.log.gz"), []byte("2026-11-20T23:13:30,473 - Requests2XX.Count:1.0|#Level:Host|#hostname:vm,timestamp:1795216410\n"))
+	return writeGzip(filepath.Join(path, "old.log.gz"),
+		[]byte("2026-11-20T23:13:30,473 - Requests2XX.Count:1.0|#Level:Host|#hostname:vm,timestamp:1795216410\n"))
 }
 
 func writeGzip(path string, data []byte) error {

@@ -42,12 +42,15 @@ func pages() map[string][]simulatedTarget {
 	load := func(rate float64, seed uint64) simulate.Options { return simulate.Options{Rate: rate, Seed: seed} }
 	role := func(name string) map[string]string { return map[string]string{"role": name} }
 	return map[string][]simulatedTarget{
-		"vllm.md":       {{name: "a", profile: "vllm", labels: role("gold"), options: load(8, 1)}, {name: "b", profile: "vllm", labels: role("silver"), options: load(4, 2)}},
-		"vllm-omni.md":  {{name: "omni", profile: "vllm-omni", options: simulate.Options{Rate: 4, Seed: 3, Engines: 2}}},
-		"sglang.md":     {{name: "sglang", profile: "sglang", options: load(8, 3)}},
-		"trtllm.md":     {{name: "trtllm", profile: "trtllm", options: load(8, 4), path: "/prometheus/metrics"}},
-		"dynamo.md":     {{name: "frontend", profile: "dynamo", options: load(8, 5)}, {name: "worker", profile: "dynamo-worker", options: load(8, 5)}},
-		"triton.md":     {{name: "triton", profile: "triton", options: load(40, 6)}, {name: "statistics", profile: "triton", options: load(40, 6), stats: true}},
+		"vllm.md": {{name: "a", profile: "vllm", labels: role("gold"), options: load(8, 1)},
+			{name: "b", profile: "vllm", labels: role("silver"), options: load(4, 2)}},
+		"vllm-omni.md": {{name: "omni", profile: "vllm-omni", options: simulate.Options{Rate: 4, Seed: 3, Engines: 2}}},
+		"sglang.md":    {{name: "sglang", profile: "sglang", options: load(8, 3)}},
+		"trtllm.md":    {{name: "trtllm", profile: "trtllm", options: load(8, 4), path: "/prometheus/metrics"}},
+		"dynamo.md": {{name: "frontend", profile: "dynamo", options: load(8, 5)},
+			{name: "worker", profile: "dynamo-worker", options: load(8, 5)}},
+		"triton.md": {{name: "triton", profile: "triton", options: load(40, 6)},
+			{name: "statistics", profile: "triton", options: load(40, 6), stats: true}},
 		"torchserve.md": {{name: "torchserve", profile: "torchserve", options: load(20, 7)}},
 		"tgi.md":        {{name: "tgi", profile: "tgi", options: load(8, 8)}},
 		"llamacpp.md":   {{name: "llama", profile: "llamacpp", options: load(4, 9)}},
@@ -121,7 +124,8 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := rundb.Create(dir, rundb.Meta{ID: "simulated", Version: "0.1.0", OriginNS: start.UnixNano(), Interval: time.Second}, rundb.WriterOptions{})
+	w, err := rundb.Create(dir, rundb.Meta{ID: "simulated", Version: "0.1.0", OriginNS: start.UnixNano(),
+		Interval: time.Second}, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,8 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 		poll, source := poller(t, sim, target)
 		polls = append(polls, poll)
 		url := "http://" + target.name + ":8000/metrics"
-		if n, err := w.AddTarget(metric.Target{Name: target.name, URL: url, Source: source, Labels: metric.LabelsFromMap(target.labels)}); err != nil || n != i {
+		if n, err := w.AddTarget(metric.Target{Name: target.name, URL: url, Source: source,
+			Labels: metric.LabelsFromMap(target.labels)}); err != nil || n != i {
 			t.Fatal(n, err)
 		}
 	}
@@ -147,7 +152,8 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 			mark(t, w, metric.PhaseProfiling, at)
 		}
 		for i := range polls {
-			s := metric.Snapshot{Target: i, Seq: uint64(second), DueNS: at, SentNS: at, FirstByteNS: at, Duration: 3 * time.Millisecond, Status: http.StatusOK}
+			s := metric.Snapshot{Target: i, Seq: uint64(second), DueNS: at, SentNS: at, FirstByteNS: at,
+				Duration: 3 * time.Millisecond, Status: http.StatusOK}
 			polls[i](at, &s)
 			if err := w.Record(&s); err != nil {
 				t.Fatal(err)
@@ -169,7 +175,8 @@ func mark(t *testing.T, w *rundb.Writer, name string, at int64) {
 
 // poller returns what polls a simulated engine without a network, and the name of
 // the kind of source.
-func poller(t *testing.T, sim http.Handler, target simulatedTarget) (poll func(int64, *metric.Snapshot), source string) {
+func poller(t *testing.T, sim http.Handler, target simulatedTarget) (poll func(int64, *metric.Snapshot),
+	source string) {
 	t.Helper()
 	if target.stats {
 		s, err := triton.New("triton+http://statistics:8000", triton.Options{RoundTripper: inProcess{sim}})

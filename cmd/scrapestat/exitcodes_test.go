@@ -24,8 +24,10 @@ var exitMeanings = []struct {
 	{exitDone, "done; for `collect` also after the first SIGINT, SIGTERM or SIGHUP"},
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
-	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, `compare --fail-on` found such a row, `doctor` found a target that cannot be collected"},
-	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and something had no data"},
+	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
+		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected"},
+	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
+		"something had no data"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
 	{exitNotFound, "`collect -- COMMAND`: it does not exist"},
@@ -64,8 +66,10 @@ func manualExits() string {
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
 	}
-	b.WriteString("| 129, 141 | never of `collect`: a SIGHUP ends a run as the first SIGTERM does (not one of nohup), and a stdout or stderr that nobody reads ends none |\n")
-	b.WriteString("| other | `collect -- COMMAND`: the command's own code, after the exports are written |\n\n| command | ends with |\n|---|---|\n")
+	b.WriteString("| 129, 141 | never of `collect`: a SIGHUP ends a run as the first SIGTERM does (not one of " +
+		"nohup), and a stdout or stderr that nobody reads ends none |\n")
+	b.WriteString("| other | `collect -- COMMAND`: the command's own code, after the exports are written |\n\n| " +
+		"command | ends with |\n|---|---|\n")
 	for _, e := range exitsOf {
 		fmt.Fprintf(&b, "| `%s` | 0", e.command)
 		for _, code := range e.codes {
@@ -115,7 +119,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for name, is := range known {
-		if is && name != "scrapestat" && name != "requests" && !strings.HasPrefix(name, "completion") && !strings.HasPrefix(name, "import ") {
+		if is && name != "scrapestat" && name != "requests" && !strings.HasPrefix(name, "completion") &&
+			!strings.HasPrefix(name, "import ") {
 			t.Errorf("the manual has no exit codes of %q", name)
 		}
 	}

@@ -74,7 +74,8 @@ func newRun(t *testing.T, flags ...string) string {
 	t.Helper()
 	srv := serveBad(t, goodScript)
 	dir := filepath.Join(t.TempDir(), "run")
-	try(t, exitDone, "", append(append([]string{"collect", "http://" + srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...), flags...)...)
+	try(t, exitDone, "", append(append([]string{"collect", "http://" + srv.Addr, "-o", dir, "--formats",
+		"json,csv,jsonl,parquet"}, quickRun...), flags...)...)
 	return dir
 }
 
@@ -84,7 +85,8 @@ func TestCatalogueAddresses(t *testing.T) {
 	collect := func(t *testing.T, code int, want string, args ...string) string {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "run")
-		said := try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json"}, quickRun...), args...)...)
+		said := try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json"}, quickRun...),
+			args...)...)
 		if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.json")); err == nil {
 			checkFaultyRun(t, dir, "json")
 		}
@@ -105,7 +107,8 @@ func TestCatalogueAddresses(t *testing.T) {
 		// localhost is ::1 and 127.0.0.1 on most machines, and only one of them listens.
 		said := collect(t, exitDone, "recording 1 targets", "http://localhost:"+port)
 		list, err := net.DefaultResolver.LookupHost(t.Context(), "localhost")
-		if want := fmt.Sprintf("localhost has %d addresses; 127.0.0.1:%s is polled", len(list), port); err != nil || strings.Contains(said, want) != (len(list) > 1) {
+		if want := fmt.Sprintf("localhost has %d addresses; 127.0.0.1:%s is polled", len(list), port); err != nil ||
+			strings.Contains(said, want) != (len(list) > 1) {
 			t.Errorf("%v, %v: want %q in\n%s", list, err, want, said)
 		}
 		// The address that was tried is in the error.
@@ -130,7 +133,8 @@ func TestCatalogueAddresses(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "ulimit -n 256 && exec scrapestat collect -o run"+urls.String())
 		cmd.Dir = t.TempDir()
 		said, err := cmd.CombinedOutput()
-		if err == nil || cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(said), "2000 targets need 2032 open files, the limit is 256") {
+		if err == nil || cmd.ProcessState.ExitCode() != exitUsage ||
+			!strings.Contains(string(said), "2000 targets need 2032 open files, the limit is 256") {
 			t.Errorf("%v: %.300s", err, said)
 		}
 	})
@@ -143,8 +147,10 @@ func certificate(t *testing.T, name string, notAfter time.Time) tls.Certificate 
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: notAfter, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-48 * time.Hour), NotAfter: notAfter,
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	if ip := net.ParseIP(name); ip != nil {
 		tmpl.IPAddresses = []net.IP{ip}
@@ -171,7 +177,8 @@ func certificates(t *testing.T, collect collectFunc) {
 		srv.StartTLS()
 		defer srv.Close()
 		ca := filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}), 0o600); err != nil {
+		if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		if flags == nil {
@@ -191,7 +198,8 @@ func certificates(t *testing.T, collect collectFunc) {
 func keyFiles(t *testing.T, collect collectFunc) {
 	l := startLocked(t)
 	url := "https://" + l.host + "/metrics"
-	collect(t, exitNothing, "--tls-cert", "--tls-ca", l.ca, "--tls-server-name", "locked.test", "--bearer-token-file", l.good, "--header", "X-Key: s3cr3t-header", url)
+	collect(t, exitNothing, "--tls-cert", "--tls-ca", l.ca, "--tls-server-name", "locked.test", "--bearer-token-file",
+		l.good, "--header", "X-Key: s3cr3t-header", url)
 	collect(t, exitUsage, "no-such-key", url, "--tls-cert", l.cert, "--tls-key", filepath.Join(l.dir, "no-such-key"))
 	if err := os.Chmod(l.key, 0o644); err != nil {
 		t.Fatal(err)
@@ -222,7 +230,8 @@ func documentedAddresses(t *testing.T) {
 func addresses(t *testing.T, collect collectFunc) {
 	documentedAddresses(t)
 	srv := serveBad(t, goodScript)
-	for _, a := range []string{srv.Addr, "http://" + srv.Addr, "http://" + srv.Addr + "/", "http://" + srv.Addr + "/metrics", "name=" + srv.Addr,
+	for _, a := range []string{srv.Addr, "http://" + srv.Addr, "http://" + srv.Addr + "/",
+		"http://" + srv.Addr + "/metrics", "name=" + srv.Addr,
 		"http://u:p@" + srv.Addr, "http://" + srv.Addr + "/metrics#part", "http://" + srv.Addr + "/metrics?a=b"} {
 		collect(t, exitDone, "recording 1 targets", a)
 	}

@@ -31,7 +31,8 @@ func points(few int) int {
 // limited runs scrapestat in a shell that may write files of so many blocks of
 // 512 bytes, and returns its exit code and what it said.
 func limited(blocks int, args ...string) (code int, said string) {
-	cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -f %d; exec scrapestat "$@"`, blocks), "sh"}, args...)...)
+	cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -f %d; exec scrapestat "$@"`, blocks), "sh"},
+		args...)...)
 	out, _ := cmd.CombinedOutput() // the code is what counts
 	return cmd.ProcessState.ExitCode(), string(out)
 }
@@ -59,7 +60,8 @@ func TestFaultDiskFull(t *testing.T) {
 			chmodAll(t, dir)
 			code, said = limited(rng.IntN(14), "export", dir, "--formats", "json,csv,jsonl,parquet")
 		} else {
-			code, said = limited(rng.IntN(400), append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
+			code, said = limited(rng.IntN(400), append([]string{"collect", srv.Addr, "-o", dir, "--formats",
+				"json,csv,jsonl,parquet"}, quickRun...)...)
 		}
 		if code == exitDone {
 			fine++
@@ -75,7 +77,9 @@ func TestFaultDiskFull(t *testing.T) {
 		}
 		afterFull(t, dir, said)
 	}
-	faults.Figure(t, "disk-full-ulimit", fmt.Sprintf("%d random limits on the size of files (ulimit -f), %d of them hit: 0 silent losses, 0 broken files, every recording readable, or the failure to create it told", n, full),
+	faults.Figure(t, "disk-full-ulimit", fmt.Sprintf(
+		"%d random limits on the size of files (ulimit -f), %d of them hit: 0 silent losses, 0 broken files, every "+
+			"recording readable, or the failure to create it told", n, full),
 		"SCRAPESTAT_POINTS=200 go test ./cmd/scrapestat -run TestFaultDiskFull -v")
 }
 
@@ -160,6 +164,8 @@ exit $code`, size, mount, srv.Addr, mount, strings.Join(quickRun, " "), mount, k
 			afterFull(t, filepath.Join(kept, "run"), said.String())
 		}
 	}
-	faults.Figure(t, "disk-full-tmpfs", fmt.Sprintf("%d file systems of random size (tmpfs), %d of them full: 0 silent losses, 0 broken files, every recording readable, or the failure to create it told", n, full),
+	faults.Figure(t, "disk-full-tmpfs", fmt.Sprintf(
+		"%d file systems of random size (tmpfs), %d of them full: 0 silent losses, 0 broken files, every recording "+
+			"readable, or the failure to create it told", n, full),
 		"SCRAPESTAT_POINTS=200 go test ./cmd/scrapestat -run TestFaultTinyDisk -v")
 }

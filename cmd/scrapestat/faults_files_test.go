@@ -39,13 +39,15 @@ func oneExportFails(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	said := try(t, exitFailed, "server_metrics_export.json: is a directory", "export", dir, "--formats", "json,csv,jsonl,parquet")
+	said := try(t, exitFailed, "server_metrics_export.json: is a directory", "export", dir, "--formats",
+		"json,csv,jsonl,parquet")
 	for _, format := range []string{"csv", "jsonl", "parquet"} {
 		if !strings.Contains(said, "wrote "+filepath.Join(dir, "server_metrics_export."+format)) {
 			t.Errorf("%s was not written: %s", format, said)
 		}
 	}
-	if err := faults.Check(t.Context(), faults.Evidence{Dir: dir, Formats: []string{"csv", "jsonl", "parquet"}}); err != nil {
+	if err := faults.Check(t.Context(), faults.Evidence{Dir: dir,
+		Formats: []string{"csv", "jsonl", "parquet"}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -54,7 +56,8 @@ func nothingCollected(t *testing.T) {
 	srv := serveBad(t, goodScript)
 	srv.Close()
 	dir := filepath.Join(t.TempDir(), "run")
-	try(t, exitNothing, "nothing could be collected", append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
+	try(t, exitNothing, "nothing could be collected",
+		append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
 	checkFaultyRun(t, dir, "json", "csv", "jsonl", "parquet")
 	try(t, exitDone, "", "show", dir)
 }
@@ -90,11 +93,13 @@ func hostileRuns(t *testing.T) {
 			bad = bad[:rng.IntN(len(bad))]
 		}
 		put(fmt.Sprint("bad", i, "/run.db"), bad)
-		if code, talk := runQuiet("export", filepath.Join(tmp, fmt.Sprint("bad", i)), "--formats", "csv"); code != exitDone && code != exitFailed {
+		if code, talk := runQuiet("export", filepath.Join(tmp, fmt.Sprint("bad", i)), "--formats", "csv"); code != exitDone &&
+			code != exitFailed {
 			t.Errorf("exit %d: %s", code, talk)
 		}
 	}
-	long := put("long.jsonl", append(append([]byte(`{"endpoint_url":"`), bytes.Repeat([]byte("x"), 80<<20)...), '"', '}', '\n'))
+	long := put("long.jsonl", append(append([]byte(`{"endpoint_url":"`), bytes.Repeat([]byte("x"), 80<<20)...), '"', '}',
+		'\n'))
 	code, talk := runQuiet("import", "aiperf-jsonl", long, "-o", filepath.Join(tmp, "imported"))
 	if code == exitDone || talk == "" {
 		t.Errorf("a line of 80 MiB: exit %d: %s", code, talk)
@@ -133,7 +138,8 @@ func runNames(t *testing.T) {
 	}
 	oddNames(t, base, srv.Addr)
 	// Tags and target names go into files, never into paths.
-	try(t, exitDone, "", append([]string{"collect", "x=" + srv.Addr, "-o", "run", "--tag", "name=../../etc/x", "--formats", "json"}, quickRun...)...)
+	try(t, exitDone, "", append([]string{"collect", "x=" + srv.Addr, "-o", "run", "--tag", "name=../../etc/x", "--formats",
+		"json"}, quickRun...)...)
 	entries, err := os.ReadDir(base)
 	if err != nil {
 		t.Fatal(err)
@@ -182,11 +188,14 @@ func hostileConfig(t *testing.T) {
 	}
 	try(t, exitUsage, "/dev/zero", "collect", "--config", include, "-o", filepath.Join(tmp, "r"))
 	list := filepath.Join(tmp, "list.yml")
-	if err := os.WriteFile(list, []byte("scrape_configs: [{job_name: j, file_sd_configs: [{files: [/dev/zero]}]}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(list, []byte("scrape_configs: [{job_name: j, file_sd_configs: [{files: [/dev/zero]}]}]\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	try(t, exitDone, "read /dev/zero", "collect", "--config", list, serveBad(t, goodScript).Addr, "-o", filepath.Join(tmp, "listed"), "--formats", "json", "--duration", "50ms", "--settle", "0s")
-	try(t, exitUsage, "/dev/zero", "collect", "127.0.0.1:1", "--bearer-token-file", "/dev/zero", "-o", filepath.Join(tmp, "r"))
+	try(t, exitDone, "read /dev/zero", "collect", "--config", list, serveBad(t, goodScript).Addr, "-o",
+		filepath.Join(tmp, "listed"), "--formats", "json", "--duration", "50ms", "--settle", "0s")
+	try(t, exitUsage, "/dev/zero", "collect", "127.0.0.1:1", "--bearer-token-file", "/dev/zero", "-o",
+		filepath.Join(tmp, "r"))
 	openToAll(t, tmp)
 }
 
@@ -212,20 +221,23 @@ func openToAll(t *testing.T, tmp string) {
 			}
 		}
 	}
-	collect := []string{"collect", "--force", "-o", filepath.Join(tmp, "open"), "--formats", "json", "--duration", "50ms", "--settle", "0s"}
+	collect := []string{"collect", "--force", "-o", filepath.Join(tmp, "open"), "--formats", "json", "--duration", "50ms",
+		"--settle", "0s"}
 	config := fmt.Sprintf("scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]\n", srv.Addr)
 	check("prom.yml", config, append(collect, "--config")...)
 	check("token", "hidden", append(collect, srv.Addr, "--bearer-token-file")...)
 	check("basic", "user:hidden", append(collect, srv.Addr, "--basic-auth-file")...)
 	check("cat.yaml", "engine: e\n", append(collect, srv.Addr, "--catalog")...)
 	check("slo.yaml", "checks: ['a.rate < 5']\n", "check", "--slo")
-	check("ts.yaml", "ts_metrics: {counter: [{name: a, unit: Count, dimensions: [Hostname]}]}\n", append(collect, srv.Addr, "--torchserve-metrics-yaml")...)
+	check("ts.yaml", "ts_metrics: {counter: [{name: a, unit: Count, dimensions: [Hostname]}]}\n",
+		append(collect, srv.Addr, "--torchserve-metrics-yaml")...)
 }
 
 func umask(t *testing.T) {
 	srv := serveBad(t, goodScript)
 	dir := filepath.Join(t.TempDir(), "deep", "run")
-	cmd := exec.Command("sh", "-c", `umask 000; exec scrapestat "$@"`, "sh", "collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet", "--duration", "100ms", "--interval", "20ms", "--settle", "0s")
+	cmd := exec.Command("sh", "-c", `umask 000; exec scrapestat "$@"`, "sh", "collect", srv.Addr, "-o", dir, "--formats",
+		"json,csv,jsonl,parquet", "--duration", "100ms", "--interval", "20ms", "--settle", "0s")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -78,7 +78,9 @@ func TestFaultKill(t *testing.T) {
 	if got := c.before + c.into + c.after; got != n && !t.Failed() {
 		t.Errorf("%d of %d points were tried", got, n)
 	}
-	faults.Figure(t, "kill", fmt.Sprintf("%d kill -9 points through collect, mark, import and export, %d before there was work, %d into it, of which %d left something half done, %d after it: every run readable or not begun (%d, in which nothing was committed), 0 broken files, %d runs equal to a clean stop, byte by byte",
+	faults.Figure(t, "kill", fmt.Sprintf("%d kill -9 points through collect, mark, import and export, %d before "+
+		"there was work, %d into it, of which %d left something half done, %d after it: every run readable or not begun "+
+		"(%d, in which nothing was committed), 0 broken files, %d runs equal to a clean stop, byte by byte",
 		n, c.before, c.into, c.unfinished, c.after, c.absent, c.equal),
 		"SCRAPESTAT_POINTS=1000 go test ./cmd/scrapestat -run TestFaultKill -parallel 2 -timeout 1h -v")
 }
@@ -88,9 +90,11 @@ func TestFaultKill(t *testing.T) {
 func newKilled(t *testing.T) *killed {
 	t.Helper()
 	tmp := t.TempDir()
-	k := &killed{url: newEngineServer(t), whole: filepath.Join(tmp, "whole"), text: filepath.Join(tmp, "text"), lasts: map[string][]time.Duration{},
+	k := &killed{url: newEngineServer(t), whole: filepath.Join(tmp, "whole"), text: filepath.Join(tmp, "text"),
+		lasts:   map[string][]time.Duration{},
 		exports: []string{"server_metrics_export.csv", "server_metrics_export.jsonl", "server_metrics_export.parquet"}}
-	try(t, exitDone, "", append([]string{"collect", k.url, "-o", k.whole, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
+	try(t, exitDone, "", append([]string{"collect", k.url, "-o", k.whole, "--formats", "json,csv,jsonl,parquet"},
+		quickRun...)...)
 	var b strings.Builder
 	b.WriteString("# TYPE a gauge\n")
 	for i := range 1_000_000 { // so many, and so different ones, that it takes several commits
@@ -261,7 +265,8 @@ func nothingCommitted(ctx context.Context, dir string) error {
 	defer db.Close()
 	var health string
 	var tables, version int
-	for query, to := range map[string]any{"PRAGMA integrity_check": &health, "SELECT count(*) FROM sqlite_schema": &tables, "PRAGMA user_version": &version} {
+	for query, to := range map[string]any{"PRAGMA integrity_check": &health, "SELECT count(*) FROM sqlite_schema": &tables,
+		"PRAGMA user_version": &version} {
 		if err := db.QueryRowContext(ctx, query).Scan(to); err != nil {
 			return fmt.Errorf("%s: %w", query, err)
 		}
@@ -281,7 +286,8 @@ func (k killing) rules(t *testing.T, dir string, formats ...string) {
 
 func (k killing) collect(t *testing.T, dir string) {
 	t.Helper()
-	k.kill(t, dir, "collect", k.url, "-o", dir, "--interval", "10ms", "--scrape-budget", "0", "--quiet", "--duration", "300ms", "--settle", "0s")
+	k.kill(t, dir, "collect", k.url, "-o", dir, "--interval", "10ms", "--scrape-budget", "0", "--quiet", "--duration",
+		"300ms", "--settle", "0s")
 	if !k.begun(t, dir) {
 		return
 	}

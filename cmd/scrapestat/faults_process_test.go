@@ -82,7 +82,8 @@ func TestCatalogueProcess(t *testing.T) {
 		if racing { // the detector maps more than that for itself
 			limit = "unlimited"
 		}
-		cmd := exec.Command("sh", "-c", "ulimit -v "+limit+`; GOMEMLIMIT=256MiB exec scrapestat "$@"`, "sh", "collect", srv.Addr, "-o", dir, "--duration", "300ms", "--settle", "0s")
+		cmd := exec.Command("sh", "-c", "ulimit -v "+limit+`; GOMEMLIMIT=256MiB exec scrapestat "$@"`, "sh", "collect",
+			srv.Addr, "-o", dir, "--duration", "300ms", "--settle", "0s")
 		cmd.Stderr = talk
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -104,7 +105,8 @@ func terminal(t *testing.T) {
 200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\"} 9\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 5\nbad \x1b[2J line\n"`)
 	failing := serveBad(t, `500 body="\x1b]0;title\x07\nsecond line"`)
 	dir := filepath.Join(t.TempDir(), "run")
-	said := try(t, exitDone, "", append([]string{"collect", hostile.Addr, failing.Addr, "-o", dir, "--tag", "k=\x1b[31m"}, quickRun...)...)
+	said := try(t, exitDone, "", append([]string{"collect", hostile.Addr, failing.Addr, "-o", dir, "--tag", "k=\x1b[31m"},
+		quickRun...)...)
 	said += try(t, exitDone, "", "show", dir)
 	said += try(t, exitDone, "", "show", dir, "--format", "markdown")
 	if i := strings.IndexAny(said, "\x1b\x07\r\u009b"); i >= 0 {
@@ -122,7 +124,8 @@ func badOutputs(t *testing.T) {
 	check := func(out string) {
 		t.Helper()
 		var said bytes.Buffer
-		code := run(t.Context(), []string{"collect", "127.0.0.1:1", "--require-targets", "none", "-o", out, "--", "touch", ran}, stdio{nil, &said, &said})
+		code := run(t.Context(), []string{"collect", "127.0.0.1:1", "--require-targets", "none", "-o", out, "--", "touch",
+			ran}, stdio{nil, &said, &said})
 		if code != exitUsage && code != exitFailed || !strings.Contains(said.String(), out) {
 			t.Errorf("-o %s: exit %d: %s", out, code, said.String())
 		}
@@ -156,7 +159,8 @@ func commands(t *testing.T) {
 	check := func(code int, want string, command ...string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "run")
-		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s", "--scrape-budget", "0", "--"}, command...)
+		args := append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json", "--interval", "20ms", "--settle", "0s",
+			"--scrape-budget", "0", "--"}, command...)
 		try(t, code, want, args...)
 		if _, err := os.Stat(dir); err == nil {
 			checkFaultyRun(t, dir, "json")
@@ -249,7 +253,8 @@ func noTerminal(t *testing.T) {
 	}
 	// Nobody reads stdout: an error, no panic, and the files are there.
 	dir := filepath.Join(t.TempDir(), "run")
-	out, _ := exec.Command("sh", "-c", fmt.Sprintf("scrapestat collect %s -o %s %s >&- 2>/dev/null; echo $?", srv.Addr, dir, strings.Join(quickRun, " "))).Output()
+	out, _ := exec.Command("sh", "-c", fmt.Sprintf("scrapestat collect %s -o %s %s >&- 2>/dev/null; echo $?", srv.Addr,
+		dir, strings.Join(quickRun, " "))).Output()
 	if code := strings.TrimSpace(string(out)); code != "0" && code != "1" {
 		t.Errorf("stdout closed: exit code %s", code)
 	}
@@ -264,7 +269,8 @@ func noReader(t *testing.T, address, run string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	for _, args := range [][]string{
-		append([]string{"collect", address, "-o", dir}, quickRun...), {"show", run}, {"export", run, "--formats", "jsonl", "-o", "-"},
+		append([]string{"collect", address, "-o", dir}, quickRun...), {"show", run},
+		{"export", run, "--formats", "jsonl", "-o", "-"},
 	} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -289,7 +295,8 @@ func noReader(t *testing.T, address, run string) {
 			}
 			continue
 		}
-		if said := talk.String(); !broken && (status.ExitStatus() != exitFailed || !strings.Contains(said, "broken pipe")) || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
+		if said := talk.String(); !broken && (status.ExitStatus() != exitFailed || !strings.Contains(said, "broken pipe")) ||
+			strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
 			t.Errorf("%q: %v:\n%s", args, cmd.ProcessState, said)
 		}
 	}
@@ -333,7 +340,8 @@ func stopped(t *testing.T) {
 	}
 	// 25 ticks fell into the pause, less one at each end.
 	if n := accounts[0].Outcomes["skipped_overlap"]; n < 20 {
-		t.Errorf("%d polls were skipped, want those of half a second; %d requests before, %d after", n, before, len(srv.Ledger()))
+		t.Errorf("%d polls were skipped, want those of half a second; %d requests before, %d after", n, before,
+			len(srv.Ledger()))
 	}
 }
 

@@ -29,14 +29,16 @@ func TestFaultReadOnly(t *testing.T) {
 	tmp := t.TempDir()
 	image := newImage(t, tmp)
 	if image == "" {
-		t.Log("no file systems can be made here: folders become read-only for an ordinary user, and what is open stays writable")
+		t.Log("no file systems can be made here: folders become read-only for an ordinary user, and what is open stays " +
+			"writable")
 	}
 	recording, exporting, fine := 0, 0, 0
 	for i := range n {
 		place := filepath.Join(tmp, fmt.Sprint(i))
 		strike := mountOrMake(t, image, place)
 		dir := filepath.Join(place, "run")
-		code, said := struck(t, rng, strike, place, append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
+		code, said := struck(t, rng, strike, place,
+			append([]string{"collect", srv.Addr, "-o", dir, "--formats", "json,csv,jsonl,parquet"}, quickRun...)...)
 		kept := filepath.Join(tmp, "kept")
 		if out, err := exec.Command("cp", "-R", place, kept).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -53,7 +55,8 @@ func TestFaultReadOnly(t *testing.T) {
 		case code == exitDone:
 			fine++
 			checkFaultyRun(t, run, export.Formats()...)
-		case code != exitFailed || !strings.Contains(said, "scrapestat: ") || strings.Contains(said, "goroutine ") || !refused(said):
+		case code != exitFailed || !strings.Contains(said, "scrapestat: ") || strings.Contains(said, "goroutine ") ||
+			!refused(said):
 			t.Errorf("point %d: exit %d: %s", i, code, said)
 		default:
 			if exporting++; exists(filepath.Join(run, "run.db-wal")) || !exists(filepath.Join(run, "run.db")) {
@@ -69,14 +72,18 @@ func TestFaultReadOnly(t *testing.T) {
 		}
 	}
 	if image != "" {
-		faults.Figure(t, "disk-read-only", fmt.Sprintf("%d runs whose file system (ext4) became read-only at a random moment, %d while they were recorded, %d during the exports, %d too late to matter: 0 silent losses, 0 broken files, every recording readable, or the failure to create it told", n, recording, exporting, fine),
+		faults.Figure(t, "disk-read-only", fmt.Sprintf(
+			"%d runs whose file system (ext4) became read-only at a random moment, %d while they were recorded, %d during "+
+				"the exports, %d too late to matter: 0 silent losses, 0 broken files, every recording readable, or the "+
+				"failure to create it told", n, recording, exporting, fine),
 			"SCRAPESTAT_POINTS=200 go test ./cmd/scrapestat -run TestFaultReadOnly -timeout 1h -v")
 	}
 }
 
 // refused reports whether the reason is told.
 func refused(said string) bool {
-	for _, why := range []string{"read-only file system", "readonly", "permission denied", "disk I/O error", "input/output error", "unable to open database file"} {
+	for _, why := range []string{"read-only file system", "readonly", "permission denied", "disk I/O error",
+		"input/output error", "unable to open database file"} {
 		if strings.Contains(said, why) {
 			return true
 		}
@@ -185,7 +192,8 @@ func mountOrMake(t *testing.T, image, place string) (strike func() error) {
 		}
 	}
 	copied := place + ".image"
-	for _, command := range [][]string{{"cp", "--sparse=always", image, copied}, {"mount", "-o", "loop,errors=remount-ro", copied, place}} {
+	for _, command := range [][]string{{"cp", "--sparse=always", image, copied}, {"mount", "-o", "loop,errors=remount-ro",
+		copied, place}} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v: %s", command, err, out)
 		}
@@ -206,7 +214,8 @@ func unmount(t *testing.T, image, place string) {
 		if out, err := exec.Command("umount", place).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-	} else if err := errors.Join(os.Chmod(place, 0o700), os.Chmod(filepath.Join(place, "run"), 0o700)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if err := errors.Join(os.Chmod(place, 0o700), os.Chmod(filepath.Join(place, "run"), 0o700)); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.RemoveAll(place), os.RemoveAll(place+".image")); err != nil {

@@ -83,12 +83,15 @@ func TestCatalogueUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := filepath.Join(locked, "run")
-		tryOrdinary(t, []string{tmp}, exitFailed, out+": permission denied", "collect", "127.0.0.1:1", "--require-targets", "none", "-o", out, "--", "touch", ran)
-		tryOrdinary(t, []string{tmp}, exitFailed, locked, "collect", "127.0.0.1:1", "--require-targets", "none", "-o", locked, "--", "touch", ran)
+		tryOrdinary(t, []string{tmp}, exitFailed, out+": permission denied", "collect", "127.0.0.1:1", "--require-targets",
+			"none", "-o", out, "--", "touch", ran)
+		tryOrdinary(t, []string{tmp}, exitFailed, locked, "collect", "127.0.0.1:1", "--require-targets", "none", "-o", locked,
+			"--", "touch", ran)
 		if exists(ran) {
 			t.Error("the load was started")
 		}
-		tryOrdinary(t, []string{tmp}, exitNothing, "refused", "collect", "127.0.0.1:1", "--require-targets", "none", "-o", filepath.Join(tmp, "run"), "--settle", "0s", "--", "touch", ran)
+		tryOrdinary(t, []string{tmp}, exitNothing, "refused", "collect", "127.0.0.1:1", "--require-targets", "none", "-o",
+			filepath.Join(tmp, "run"), "--settle", "0s", "--", "touch", ran)
 		if !exists(ran) {
 			t.Error("the load was not started where it could be")
 		}

@@ -22,7 +22,8 @@ func TestOldNames(t *testing.T) {
 				if value == "" {
 					value = "7"
 				}
-				if err := c.ParseFlags([]string{"--" + spelling + "=" + value}); err != nil || f.Value.String() != value || !f.Changed {
+				if err := c.ParseFlags([]string{"--" + spelling + "=" + value}); err != nil || f.Value.String() != value ||
+					!f.Changed {
 					t.Errorf("%s --%s=%s: %v, value %s", c.CommandPath(), spelling, value, err, f.Value)
 				}
 				if given := strings.Join(givenFlags(c), " "); given != "--"+name+"="+value {
@@ -30,7 +31,8 @@ func TestOldNames(t *testing.T) {
 				}
 				var help bytes.Buffer
 				c.SetOut(&help)
-				if err := c.Help(); err != nil || strings.Contains(help.String(), "--"+old+" ") || !strings.Contains(help.String(), "--"+name) {
+				if err := c.Help(); err != nil || strings.Contains(help.String(), "--"+old+" ") ||
+					!strings.Contains(help.String(), "--"+name) {
 					t.Errorf("%s --help: %v, shows --%s or not --%s", c.CommandPath(), err, old, name)
 				}
 			}

@@ -32,7 +32,8 @@ func TestFleet(t *testing.T) {
 		targets, judged = 40, true
 	}
 	dir := t.TempDir()
-	args := []string{"collect", "-o", dir, "--duration", duration.String(), "--formats", "json", "--scrape-budget", "0", "--quiet"}
+	args := []string{"collect", "-o", dir, "--duration", duration.String(), "--formats", "json", "--scrape-budget", "0",
+		"--quiet"}
 	for i := range targets {
 		sim, err := simulate.New("vllm", simulate.Options{Rate: 20, Seed: uint64(i), Engines: 3})
 		if err != nil {

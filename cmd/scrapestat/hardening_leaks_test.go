@@ -27,9 +27,11 @@ var secretForms = [][]string{
 	{"sh", "-c", `curl -d "{\"api_key\":\"%s\"}" h`}, {"sh", "-c", `curl -H "Cookie: a=b; c=%s" h`},
 	{"sh", "-c", "curl -u me:%s http://h"}, {"--user=me:%s"}, {"-uuser:%s"}, {"--proxy-user", "me:%s"},
 	{"postgres://u:p@%s@h/db"}, {"me:%s@h"}, {"password", "%s"}, {"--passphrase=%s"}, {"PGPASS=%s"}, {"MYSQL_PWD=%s"},
-	{"ghp_%s"}, {"https://h/%%3Ftoken=%s"}, {"glpat-%s"}, {"xoxb-%s"}, {"eyJ%s.eyJ.x"}, {"AKIA%s"}, {"--openaiApiKey", "%s"},
+	{"ghp_%s"}, {"https://h/%%3Ftoken=%s"}, {"glpat-%s"}, {"xoxb-%s"}, {"eyJ%s.eyJ.x"}, {"AKIA%s"},
+	{"--openaiApiKey", "%s"},
 	{"accessKey: %s"}, {"{'token': '%s'}"}, {`{"password":"a\"%s"}`}, {"--password=a,b c%s"}, {"--extra", "token=x,%s"},
-	{"-----BEGIN EC PRIVATE KEY-----\n%s\n"}, {"X-Amz-Signature=%s"}, {"https://h/?jwt=%s#a"}, {"AccountName=a;AccountKey=%s"},
+	{"-----BEGIN EC PRIVATE KEY-----\n%s\n"}, {"X-Amz-Signature=%s"}, {"https://h/?jwt=%s#a"},
+	{"AccountName=a;AccountKey=%s"},
 	{"key=[\"a\",\"%s\"]"},
 }
 
@@ -97,7 +99,8 @@ func commandSecrets(t *testing.T) {
 			words = append(words, secret, "--name", "x-"+secret+".json")
 		}
 	}
-	args = append(args, "--tag", "password=tagged0", "--tag", "note=token: tagged1", "--tag", "sk-tagged2=x", "--tag", "gpu=H100")
+	args = append(args, "--tag", "password=tagged0", "--tag", "note=token: tagged1", "--tag", "sk-tagged2=x", "--tag",
+		"gpu=H100")
 	for _, args := range [][]string{append(args, words...), {"report", dir}, {"export", dir, "--formats", "json,csv"},
 		{"show", dir, "--format", "json"}, {"compare", dir, dir}} {
 		var said bytes.Buffer
@@ -148,8 +151,10 @@ func TestStoreCommand(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", store, got, want)
 		}
 	}
-	for _, word := range []string{"meta-llama/Llama-3.1-70B-Instruct", "--max-token-len=5", "/data/runs/h100x8-tp4-pp2-bs256-in1024-out128",
-		"--sigma=3", "--design=latin", "img:1@sha256:0123456789abcdef0123456789abcdef", "auth.example.com:8000", "--tokenizer=gpt2",
+	for _, word := range []string{"meta-llama/Llama-3.1-70B-Instruct", "--max-token-len=5",
+		"/data/runs/h100x8-tp4-pp2-bs256-in1024-out128",
+		"--sigma=3", "--design=latin", "img:1@sha256:0123456789abcdef0123456789abcdef", "auth.example.com:8000",
+		"--tokenizer=gpt2",
 		"2026-11-22T10:15:00.123456789Z", "--num-sessions=100", "sha256:9f86d081884c7d659a2feaa0c55ad015"} {
 		if got := redactArgs([]string{word})[0]; got != word {
 			t.Errorf("%s is kept as %s", word, got)

@@ -79,7 +79,8 @@ func lostTerminal(t *testing.T) {
 	checkFaultyRun(t, dir, "json")
 
 	dir = filepath.Join(tmp, "nohup")
-	cmd = exec.Command("nohup", append([]string{"scrapestat", "collect", srv.Addr, "-o", dir, "--formats", "json"}, endless...)...)
+	cmd = exec.Command("nohup", append([]string{"scrapestat", "collect", srv.Addr, "-o", dir, "--formats", "json"},
+		endless...)...)
 	cmd.Stdout, cmd.Stderr = talk, talk
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,8 @@ func nobodyAnswers(t *testing.T) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "run")
 		ran := dir + ".ran"
-		try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json", "--settle", "0s"}, flags...), "--",
+		try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json", "--settle", "0s"}, flags...),
+			"--",
 			"touch", ran)...)
 		if exists(ran) != started || exists(dir) != started {
 			t.Errorf("%q: COMMAND started: %v, want %v; run directory: %v", flags, exists(ran), started, exists(dir))
@@ -132,7 +134,8 @@ func servesLate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	begin := func() (*exec.Cmd, *lockedBuffer) {
 		talk := &lockedBuffer{}
-		cmd := start(t, talk, "collect", address, "--wait", "10m", "-o", dir, "--formats", "json", "--settle", "0s", "--", "true")
+		cmd := start(t, talk, "collect", address, "--wait", "10m", "-o", dir, "--formats", "json", "--settle", "0s", "--",
+			"true")
 		if !waitUntil(func() bool { return strings.Contains(talk.String(), "waiting up to 10m0s for 1 targets") }) {
 			t.Fatal(talk.String())
 		}
@@ -171,7 +174,8 @@ func keepsOldRun(t *testing.T) {
 	}
 	defer busy.Close()
 	proxy := busy.Addr().String() + "=http://" + srv.Addr
-	for _, flags := range [][]string{{"--listen", busy.Addr().String()}, {"--requests", "missing.jsonl"}, {"--proxy", proxy},
+	for _, flags := range [][]string{{"--listen", busy.Addr().String()}, {"--requests", "missing.jsonl"},
+		{"--proxy", proxy},
 		{"--require-targets", "all", "127.0.0.1:1"}} {
 		args := append(append([]string{"collect", srv.Addr, "--formats", "json"}, quickRun...), flags...)
 		dir := filepath.Join(t.TempDir(), "run")
@@ -214,7 +218,8 @@ func keepsOldRun(t *testing.T) {
 // numbers, and the exit code does under --strict.
 func emptyWindows(t *testing.T) {
 	srv := serveBad(t, goodScript)
-	args := []string{"collect", srv.Addr, "--formats", "json", "--settle", "0s", "--warmup", "1h", "--force", "--scrape-budget", "0",
+	args := []string{"collect", srv.Addr, "--formats", "json", "--settle", "0s", "--warmup", "1h", "--force",
+		"--scrape-budget", "0",
 		"-o", filepath.Join(t.TempDir(), "run")}
 	command := []string{"--", "sleep", "0.2"}
 	var out, talk bytes.Buffer

@@ -33,7 +33,8 @@ func TestImportOwnJSONL(t *testing.T) {
 	args = append(args, "-o", run1, "--duration", "1500ms", "--warmup", "300ms", "--settle", "0s", "--interval", "100ms",
 		"--scrape-budget", "0", "--slice-duration", "300ms", "--formats", "json,jsonl", "--quiet")
 	runOK(t, args...)
-	runOK(t, "import", "aiperf-jsonl", run1+"/server_metrics_export.jsonl", "-o", run2, "--slice-duration", "300ms", "--quiet")
+	runOK(t, "import", "aiperf-jsonl", run1+"/server_metrics_export.jsonl", "-o", run2, "--slice-duration", "300ms",
+		"--quiet")
 	runOK(t, "export", run2, "--formats", "json", "--quiet")
 	first, second := metricsOf(t, run1), metricsOf(t, run2)
 	if len(first) < 40 {
@@ -88,12 +89,14 @@ func TestImportCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, dir := t.TempDir()+"/dump.gz", t.TempDir()
-	for _, x := range []struct{ bytes, code int }{{packed.Len(), exitDone}, {packed.Len() / 2, exitFailed}, {5, exitFailed}} {
+	for _, x := range []struct{ bytes, code int }{{packed.Len(), exitDone}, {packed.Len() / 2, exitFailed},
+		{5, exitFailed}} {
 		if err := os.WriteFile(file, packed.Bytes()[:x.bytes], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out, talk bytes.Buffer
-		if code := run(context.Background(), []string{"import", "openmetrics", file, "-o", dir, "--force"}, stdio{nil, &out, &talk}); code != x.code {
+		if code := run(context.Background(), []string{"import", "openmetrics", file, "-o", dir, "--force"},
+			stdio{nil, &out, &talk}); code != x.code {
 			t.Errorf("%d of %d bytes: exit code %d, want %d\n%s", x.bytes, packed.Len(), code, x.code, talk.String())
 		}
 		if x.bytes > 5 {

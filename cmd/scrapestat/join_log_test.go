@@ -26,8 +26,10 @@ func TestJoinTorchServeLog(t *testing.T) {
 	}
 	files := simulate.NewMetricLogs(logs, 0)
 	now := time.Unix(1_800_000_000, 0)
-	server, err := simulate.New("torchserve", simulate.Options{Now: func() time.Time { return now }, Rate: 20, Seed: 4, KeepTruth: true,
-		ErrorShare: -1, AbortShare: -1, MetricLog: files.Write, Load: []simulate.LoadStep{{Rate: 20}, {At: 20 * time.Second}}})
+	server, err := simulate.New("torchserve", simulate.Options{Now: func() time.Time { return now }, Rate: 20, Seed: 4,
+		KeepTruth:  true,
+		ErrorShare: -1, AbortShare: -1, MetricLog: files.Write,
+		Load: []simulate.LoadStep{{Rate: 20}, {At: 20 * time.Second}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,8 @@ func TestJoinTorchServeLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The last client ends after the last line of the log.
-	if r.Engine != "torchserve" || r.E2E.Client.Count != n-1 || !r.E2E.Agree || !(math.Abs(deref(r.E2E.Overhead)-5e-3) < 1e-5) {
+	if r.Engine != "torchserve" || r.E2E.Client.Count != n-1 || !r.E2E.Agree ||
+		!(math.Abs(deref(r.E2E.Overhead)-5e-3) < 1e-5) {
 		t.Errorf("%d requests, E2E %+v, overhead %v", n, r.E2E, deref(r.E2E.Overhead))
 	}
 	found := false

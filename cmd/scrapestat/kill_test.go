@@ -44,7 +44,9 @@ func TestKill(t *testing.T) {
 			})
 		}
 	})
-	faults.Figure(t, "kill-loss", fmt.Sprintf("%d kill -9 points of collect at 50 scrapes a second: no scrape that was served more than %v before the kill is missing", kills, lostAtMost),
+	faults.Figure(t, "kill-loss", fmt.Sprintf(
+		"%d kill -9 points of collect at 50 scrapes a second: no scrape that was served more than %v before the kill is "+
+			"missing", kills, lostAtMost),
 		fmt.Sprintf("SCRAPESTAT_KILLS=%d go test ./cmd/scrapestat -run '^TestKill$' -parallel 4 -timeout 2h -v", kills))
 }
 

@@ -67,7 +67,8 @@ func TestLimits(t *testing.T) {
 	check("max-labels", "1", "label_limit", script(`200 body="a{x=\"1\",y=\"2\"} 1\nb 1\n"`))
 	check("max-name-length", "5", "name_limit", script(`200 body="too_long 1\nb 1\n"`))
 	check("max-value-length", "5", "value_limit", script(`200 body="a{x=\"too long\"} 1\nb 1\n"`))
-	check("max-buckets", "2", "bucket_limit", script(`200 body="# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"2\"} 1\nh_bucket{le=\"+Inf\"} 1\n"`))
+	check("max-buckets", "2", "bucket_limit",
+		script(`200 body="# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"2\"} 1\nh_bucket{le=\"+Inf\"} 1\n"`))
 	check("max-native-buckets", "2", "native_bucket_limit", native.URL, "--protocols", "protobuf")
 	check("max-recording", "1000", "recording_limit", three)
 	check("timeout", "60ms", "timeout", script("hang"))
@@ -114,7 +115,8 @@ func deaf(t *testing.T) string {
 // peakOfCollect is peakOf a short run against a server.
 func peakOfCollect(t *testing.T, want string, args ...string) int64 {
 	t.Helper()
-	return peakOf(t, want, append([]string{"collect", "-o", filepath.Join(t.TempDir(), "run"), "--formats", "json", "--interval", "100ms",
+	return peakOf(t, want, append([]string{"collect", "-o", filepath.Join(t.TempDir(), "run"), "--formats", "json",
+		"--interval", "100ms",
 		"--duration", "300ms", "--settle", "0s", "--scrape-budget", "0"}, args...)...)
 }
 
@@ -180,7 +182,8 @@ func TestCatalogueMemory(t *testing.T) {
 		t.Errorf("the process grew by %d bytes, want at most %d", peak-usual, most)
 	}
 	t.Run("T10 endless head", func(t *testing.T) {
-		check(t, `raw body="HTTP/1.1 200 OK\r\n" fill=400000:"X-Pad: 0123456789012345678901234567890123456789\r\n"`, "--max-headers", 2<<20)
+		check(t, `raw body="HTTP/1.1 200 OK\r\n" fill=400000:"X-Pad: 0123456789012345678901234567890123456789\r\n"`,
+			"--max-headers", 2<<20)
 	})
 	t.Run("T12 bomb", func(t *testing.T) {
 		check(t, "200 bomb=1073741824", "--max-body", 2*(64<<20))

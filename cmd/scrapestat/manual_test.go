@@ -58,5 +58,6 @@ func writeHelp(t *testing.T, b *bytes.Buffer, c *cobra.Command) {
 	if err := c.Help(); err != nil {
 		t.Fatal(err)
 	}
-	b.WriteString("\n## " + strings.TrimPrefix(c.CommandPath(), "scrapestat ") + "\n\n```text\n" + strings.TrimSpace(help.String()) + "\n```\n")
+	b.WriteString("\n## " + strings.TrimPrefix(c.CommandPath(), "scrapestat ") + "\n\n```text\n" +
+		strings.TrimSpace(help.String()) + "\n```\n")
 }

@@ -53,7 +53,8 @@ func newNativeServer() *nativeServer {
 		steps = append(steps, func() {
 			for range 40 {
 				v := value()
-				h.(prometheus.ExemplarObserver).ObserveWithExemplar(v, prometheus.Labels{"trace_id": strconv.Itoa(len(s.observed[name]))})
+				h.(prometheus.ExemplarObserver).ObserveWithExemplar(v,
+					prometheus.Labels{"trace_id": strconv.Itoa(len(s.observed[name]))})
 				s.observed[name] = append(s.observed[name], v)
 			}
 		})
@@ -61,7 +62,8 @@ func newNativeServer() *nativeServer {
 	lognormal := func() float64 { return math.Exp(rng.NormFloat64()) }
 	add("fine_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.1}, lognormal)
 	// So few buckets that the server merges them again and again.
-	add("merged_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.01, NativeHistogramMaxBucketNumber: 20}, func() float64 { return math.Exp(3 * rng.NormFloat64()) })
+	add("merged_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.01, NativeHistogramMaxBucketNumber: 20},
+		func() float64 { return math.Exp(3 * rng.NormFloat64()) })
 	add("zeros_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.5, NativeHistogramZeroThreshold: 0.001,
 		NativeHistogramMaxBucketNumber: 12, NativeHistogramMaxZeroThreshold: 0.5}, func() float64 {
 		if rng.IntN(3) == 0 {
@@ -69,7 +71,8 @@ func newNativeServer() *nativeServer {
 		}
 		return lognormal() / 10
 	})
-	add("both_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.2, Buckets: prometheus.DefBuckets}, lognormal)
+	add("both_seconds", prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.2, Buckets: prometheus.DefBuckets},
+		lognormal)
 	s.observe = func() {
 		for _, step := range steps {
 			step()
@@ -115,7 +118,8 @@ func TestNativeHistograms(t *testing.T) {
 		s := newNativeServer()
 		server := httptest.NewServer(s)
 		dir := t.TempDir()
-		runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "1s", "--interval", "80ms", "--settle", "0s", "--scrape-budget", "0",
+		runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "1s", "--interval", "80ms", "--settle", "0s",
+			"--scrape-budget", "0",
 			"--protocols", "protobuf,text", "--estimator", estimator, "--formats", "json,csv,jsonl,parquet", "--quiet")
 		server.Close()
 		data, err := os.ReadFile(filepath.Join(dir, "server_metrics_export.json"))
@@ -173,7 +177,8 @@ func TestNativeHistograms(t *testing.T) {
 				i, err := strconv.Atoi(x.Labels["trace_id"])
 				low, _ := strconv.ParseFloat(x.Above, 64)
 				high, _ := strconv.ParseFloat(x.LE, 64)
-				if err != nil || i >= len(s.observed[note.Metric]) || s.observed[note.Metric][i] != x.Value || x.Value < low || x.Value > high {
+				if err != nil || i >= len(s.observed[note.Metric]) || s.observed[note.Metric][i] != x.Value || x.Value < low ||
+					x.Value > high {
 					t.Errorf("%s: exemplar %+v was not observed", note.Metric, x)
 				}
 			}

@@ -36,7 +36,8 @@ func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
 // it every second, a recording on disk, its analysis. The load lasts until load,
 // and the recording until all requests have ended. The warm-up is half a minute;
 // quiet lets the load pause around its end, so that no request is on both sides.
-func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration) (result *summary.Run, truth simulate.Truth) {
+func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration) (result *summary.Run,
+	truth simulate.Truth) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +51,8 @@ func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration)
 			t.Fatal(err)
 		}
 		origin := time.Now()
-		db, err := rundb.Create(dir, rundb.Meta{ID: "omni", OriginNS: origin.UnixNano(), Interval: time.Second, Warmup: 30 * time.Second},
+		db, err := rundb.Create(dir, rundb.Meta{ID: "omni", OriginNS: origin.UnixNano(), Interval: time.Second,
+			Warmup: 30 * time.Second},
 			rundb.WriterOptions{CommitEvery: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +61,8 @@ func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration)
 		if _, err := db.AddTarget(target.Public()); err != nil {
 			t.Fatal(err)
 		}
-		c, err := scrape.New([]scrape.Target{target}, scrape.Options{Interval: time.Second, Origin: origin, MaxScrapeShare: -1}, db)
+		c, err := scrape.New([]scrape.Target{target}, scrape.Options{Interval: time.Second, Origin: origin,
+			MaxScrapeShare: -1}, db)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,14 +216,17 @@ func omniShows(t *testing.T, r *summary.Run, overlap bool) {
 			}
 		}
 	}
-	check(report.FormatText, `(?m)^STAGE +REQ/S +TIME`, `(?m)^1 .* 2 .*bottleneck$`, `(?m)^0 +1 +24 ms .* 4 +48\.8 KiB +3 ms +1 ms +2 ms`,
+	check(report.FormatText, `(?m)^STAGE +REQ/S +TIME`, `(?m)^1 .* 2 .*bottleneck$`,
+		`(?m)^0 +1 +24 ms .* 4 +48\.8 KiB +3 ms +1 ms +2 ms`,
 		`made in real time \(RTF <= 1\) +100 %`, `gaps of at most 100 ms +100 %`)
 	check(report.FormatMarkdown, `(?m)^\*\*stages\*\*$`, `(?m)^\| 1 \| 2 \| 7\.5 ms \|`)
-	check(report.FormatJSON, `"omni_stages": \[`, `"from_stage": "0",\s+"to_stage": "1",\s+"hop_mean_s": 0\.0(24|239)`, `"omni_audio": \[`)
+	check(report.FormatJSON, `"omni_stages": \[`, `"from_stage": "0",\s+"to_stage": "1",\s+"hop_mean_s": 0\.0(24|239)`,
+		`"omni_audio": \[`)
 	if overlap {
 		check(report.FormatText, `E2E [0-9]+ ms = queue \(q\) 0 s \+ stage 0 .* that overlap`)
 	} else {
-		check(report.FormatText, `(?m)^\[0{13,15}1{35,37}2{8,10}hr\]$`, `E2E 1\.34 s = queue \(q\) 0 s \+ stage 0 30[0-9] ms .* \+ rest \(r\) 7 ms`)
+		check(report.FormatText, `(?m)^\[0{13,15}1{35,37}2{8,10}hr\]$`,
+			`E2E 1\.34 s = queue \(q\) 0 s \+ stage 0 30[0-9] ms .* \+ rest \(r\) 7 ms`)
 	}
 }
 
@@ -245,7 +251,8 @@ func TestOmniSplitIsThePlan(t *testing.T) {
 			if n := quantity(r, "stage_replicas", "stage", strconv.Itoa(i)); n.Value != 2 {
 				t.Errorf("stage %d has %v replicas", i, n.Value)
 			}
-			if skew := quantity(r, "replica_skew", "of", "requests", "stage", strconv.Itoa(i)); skew.Value < 1 || skew.Value > 1.1 {
+			if skew := quantity(r, "replica_skew", "of", "requests", "stage", strconv.Itoa(i)); skew.Value < 1 ||
+				skew.Value > 1.1 {
 				t.Errorf("stage %d: skew %v", i, skew.Value)
 			}
 			if i+1 == len(truth.Plan.Stages) {
@@ -276,7 +283,8 @@ func TestOmniSplitIsTheTruth(t *testing.T) {
 		t.Helper()
 		plan := simulate.StandardPlan(2)
 		plan.Overlap, plan.MaxInFlight, plan.SkipShare = overlap, 20, -1
-		r, truth := omniChain(t, simulate.Options{Seed: 9, Rate: 5, Plan: &plan, AbortShare: -1, ErrorShare: -1}, quiet, 3*time.Minute)
+		r, truth := omniChain(t, simulate.Options{Seed: 9, Rate: 5, Plan: &plan, AbortShare: -1, ErrorShare: -1}, quiet,
+			3*time.Minute)
 		omniSplit(t, r, &truth)
 		if d := quantity(r, "omni_queue_mean"); d.Value < 0.001 {
 			t.Errorf("the queue is empty: %v", d.Value)
@@ -349,21 +357,31 @@ func TestOmniGenerationsAgree(t *testing.T) {
 	}
 	// Before g4 there is no family of the time in a stage that is no language model,
 	// nor of queues and failures.
-	timeless := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="2"}`, `stage_share_of_e2e{stage="2"}`, `stage_queue_mean{stage="2"}`,
-		`in_queue_share{stage="2"}`, `stage_request_rate{stage="2"}`, `fan_out{stage="2"}`, `stage_utilization{stage="2"}`, `check_stage_count{stage="2"}`}
+	timeless := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="2"}`,
+		`stage_share_of_e2e{stage="2"}`, `stage_queue_mean{stage="2"}`,
+		`in_queue_share{stage="2"}`, `stage_request_rate{stage="2"}`, `fan_out{stage="2"}`, `stage_utilization{stage="2"}`,
+		`check_stage_count{stage="2"}`}
 	check("g3", &speech, as("g3"), timeless...)
 	check("g2", &speech, as("g2"), timeless...)
 	check("g1", &speech, as("g1"), timeless...)
 	// g0 has neither transfers nor audio, and numbers its engines.
-	stages := []string{"edge_", "edges_", "omni_hops_mean", "rtf_", "ttfp_", "audio_", "underrun_", "continuity_", "stream_share", "check_edge_counts",
-		"check_continuity", "omni_finished_share", "stage_", "in_queue_share", "fan_out", "replica_", "check_stage", "bottleneck_stage"}
+	stages := []string{"edge_", "edges_", "omni_hops_mean", "rtf_", "ttfp_", "audio_", "underrun_", "continuity_",
+		"stream_share", "check_edge_counts",
+		"check_continuity", "omni_finished_share", "stage_", "in_queue_share", "fan_out", "replica_", "check_stage",
+		"bottleneck_stage"}
 	check("g0", &speech, as("g0"), stages...)
 	check("g4 with engine", &speech, func(o *simulate.Options) { o.EngineLabel = true })
 	check("g4 without _total", &speech, func(o *simulate.Options) { o.BareCounters = true })
-	check("g2 with engine, without _total", &speech, func(o *simulate.Options) { o.Generation, o.EngineLabel, o.BareCounters = "g2", true, true }, timeless...)
-	drawn := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="1"}`, `stage_share_of_e2e{stage="1"}`, `stage_queue_mean{stage="1"}`,
-		`in_queue_share{stage="1"}`, `stage_request_rate{stage="1"}`, `fan_out{stage="1"}`, `stage_utilization{stage="1"}`, `check_stage_count{stage="1"}`,
-		"images_s", "megapixels_s", "mean_pixels", "steps_mean", "diffusion_step_mean", "image_ttfp", `diffusion_share{part="vae_decode"`, "peak_memory", "bottleneck_stage"}
+	check("g2 with engine, without _total", &speech, func(o *simulate.Options) {
+		o.Generation, o.EngineLabel,
+			o.BareCounters = "g2", true, true
+	}, timeless...)
+	drawn := []string{"omni_queue_mean", "queue_wait_share", `stage_time_mean{stage="1"}`, `stage_share_of_e2e{stage="1"}`,
+		`stage_queue_mean{stage="1"}`,
+		`in_queue_share{stage="1"}`, `stage_request_rate{stage="1"}`, `fan_out{stage="1"}`, `stage_utilization{stage="1"}`,
+		`check_stage_count{stage="1"}`,
+		"images_s", "megapixels_s", "mean_pixels", "steps_mean", "diffusion_step_mean", "image_ttfp",
+		`diffusion_share{part="vae_decode"`, "peak_memory", "bottleneck_stage"}
 	check("g3 images", &image, as("g3"), drawn...)
 	check("g2 images", &image, as("g2"), append(drawn, "diffusion_", "replica_")...)
 	check("g0 images", &image, as("g0"), append(drawn[2:], stages...)...)

@@ -32,18 +32,22 @@ func TestRemoteWriteReal(t *testing.T) {
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 1h}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	startProgram(t, addr, prom, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+addr, "--web.enable-remote-write-receiver")
+	startProgram(t, addr, prom, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+addr,
+		"--web.enable-remote-write-receiver")
 	engine := httptest.NewServer(newEngine(t))
 	defer engine.Close()
 	for _, version := range []string{"1", "auto"} {
 		run1, run2 := t.TempDir(), t.TempDir()
 		start := time.Now()
-		runOK(t, "collect", "engine="+engine.URL, "-o", run1, "--duration", "1500ms", "--settle", "0s", "--interval", "100ms", "--scrape-budget", "0",
-			"--formats", "json", "--quiet", "--remote-write", "http://"+addr+"/api/v1/write", "--remote-write-version", version, "--remote-write-label", "run=v"+version)
+		runOK(t, "collect", "engine="+engine.URL, "-o", run1, "--duration", "1500ms", "--settle", "0s", "--interval", "100ms",
+			"--scrape-budget", "0",
+			"--formats", "json", "--quiet", "--remote-write", "http://"+addr+"/api/v1/write", "--remote-write-version", version,
+			"--remote-write-label", "run=v"+version)
 		if w := warningsOf(t, run1); w != "" {
 			t.Errorf("version %s: warnings %s", version, w)
 		}
-		runOK(t, "import", "prometheus", "http://"+addr, "--match", `{job="scrapestat",run="v`+version+`"}`, "-o", run2, "--quiet",
+		runOK(t, "import", "prometheus", "http://"+addr, "--match", `{job="scrapestat",run="v`+version+`"}`, "-o", run2,
+			"--quiet",
 			"--target-labels", "job,instance,target,run", "--start", start.UTC().Format(time.RFC3339Nano))
 		want, got := pollsOf(t, run1, 0), pollsOf(t, run2, 0)
 		if len(want) < 10 || len(got) != len(want) {
@@ -132,8 +136,10 @@ func TestRemoteWriteBroken(t *testing.T) {
 		dir := t.TempDir()
 		var out, talk bytes.Buffer
 		began := time.Now()
-		code := run(context.Background(), []string{"collect", engine.URL, "-o", dir, "--duration", "300ms", "--settle", "0s", "--interval", "50ms",
-			"--scrape-budget", "0", "--formats", "json", "--remote-write", strings.Replace(srv.URL, "://", "://u:hunter3@", 1) + "/write?key=hunter4",
+		code := run(context.Background(), []string{"collect", engine.URL, "-o", dir, "--duration", "300ms", "--settle", "0s",
+			"--interval", "50ms",
+			"--scrape-budget", "0", "--formats", "json", "--remote-write", strings.Replace(srv.URL, "://", "://u:hunter3@", 1) +
+				"/write?key=hunter4",
 			"--remote-write-bearer-token-file", token, "--remote-write-header", "X-Key: hunter5"}, stdio{nil, &out, &talk})
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: the run took %v", name, took)
@@ -166,7 +172,8 @@ func TestRemoteWriteBroken(t *testing.T) {
 		}
 	}
 	check("hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "0 samples were sent")
-	check("500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, "were dropped as the receiver did not follow")
+	check("500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) },
+		"were dropped as the receiver did not follow")
 	check("400", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of \x1b order", http.StatusBadRequest)
 	}, "out of ? order")
@@ -203,7 +210,8 @@ func TestListen(t *testing.T) {
 	talk := &lockedBuffer{}
 	done := make(chan int)
 	go func() {
-		done <- run(context.Background(), []string{"collect", "a=" + engine.URL, "-o", dir, "--listen", "0", "--interval", "50ms", "--settle", "0s",
+		done <- run(context.Background(), []string{"collect", "a=" + engine.URL, "-o", dir, "--listen", "0", "--interval",
+			"50ms", "--settle", "0s",
 			"--scrape-budget", "0", "--formats", "json"}, stdio{nil, io.Discard, talk})
 	}()
 	if !waitForPolls(dir, 5) {
@@ -248,7 +256,8 @@ func TestListen(t *testing.T) {
 	if n, _ := strconv.Atoi(polls[1]); n < 5 {
 		t.Errorf("%d scrapes are counted, want at least 5", n)
 	}
-	for _, name := range []string{"scrapestat_scrape_body_bytes_total", "scrapestat_scrape_lateness_seconds_bucket", "scrapestat_commit_duration_seconds_count", "scrapestat_sample_lines_total"} {
+	for _, name := range []string{"scrapestat_scrape_body_bytes_total", "scrapestat_scrape_lateness_seconds_bucket",
+		"scrapestat_commit_duration_seconds_count", "scrapestat_sample_lines_total"} {
 		if !strings.Contains(body, name) {
 			t.Errorf("/metrics has no %s", name)
 		}
@@ -258,7 +267,8 @@ func TestListen(t *testing.T) {
 	}
 	// The live page is the report of what was folded so far; nothing of it is cached
 	// or framed, and its policy lets it ask this server only.
-	if code, body := ask("GET", "/", nil); code != http.StatusOK || !strings.Contains(body, "<!DOCTYPE html>") || !strings.Contains(body, engine.URL) ||
+	if code, body := ask("GET", "/", nil); code != http.StatusOK || !strings.Contains(body, "<!DOCTYPE html>") ||
+		!strings.Contains(body, engine.URL) ||
 		!strings.Contains(body, "connect-src 'self'") || !strings.Contains(body, `class="chip live"`) {
 		t.Errorf("live page: %d, %.3000s", code, body)
 	}
@@ -332,7 +342,8 @@ func slowCrowd(t *testing.T, addr string) {
 		}
 		crowd = append(crowd, c)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 4 * time.Second} // below the patience for a head
+	// below the patience for a head
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 4 * time.Second}
 	resp, err := client.Get("http://" + addr + "/status")
 	if err != nil {
 		t.Fatalf("a request behind %d slow connections: %v", n, err)
@@ -352,7 +363,8 @@ func slowCrowd(t *testing.T, addr string) {
 	if open > maxCrowd {
 		t.Errorf("%d of %d connections are open, the limit is %d", open, n, maxCrowd)
 	}
-	faults.Figure(t, "slow-connections", fmt.Sprintf("%d slow connections to --listen: at most %d are kept, and a request behind them is answered", n, maxCrowd),
+	faults.Figure(t, "slow-connections", fmt.Sprintf(
+		"%d slow connections to --listen: at most %d are kept, and a request behind them is answered", n, maxCrowd),
 		"SCRAPESTAT_CONNECTIONS=10000 go test ./cmd/scrapestat -run '^TestListen$' -v")
 }
 

@@ -18,12 +18,14 @@ import (
 // from the program that a release builds for it.
 func TestManPages(t *testing.T) {
 	a, b, program := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "scrapestat.exe")
-	for _, args := range [][]string{{"go", "build", "-tags", "man", "-o", program, "."}, {program, "man", a}, {program, "man", b}} {
+	for _, args := range [][]string{{"go", "build", "-tags", "man", "-o", program, "."}, {program, "man", a},
+		{program, "man", b}} {
 		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", args, err, out)
 		}
 	}
-	for _, name := range []string{"scrapestat.1", "scrapestat-collect.1", "scrapestat-check.1", "scrapestat-requests-proxy.1"} {
+	for _, name := range []string{"scrapestat.1", "scrapestat-collect.1", "scrapestat-check.1",
+		"scrapestat-requests-proxy.1"} {
 		x, err := os.ReadFile(filepath.Join(a, name))
 		if err != nil {
 			t.Error(err)
@@ -41,7 +43,8 @@ func TestManPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\n.TP\n\\fB--assert\\fP=[]\n\\fBexpression\\fR that must hold", "\n.EX\n  resets               no counter", "\n.SH EXAMPLE\n"} {
+	for _, want := range []string{"\n.TP\n\\fB--assert\\fP=[]\n\\fBexpression\\fR that must hold",
+		"\n.EX\n  resets               no counter", "\n.SH EXAMPLE\n"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("scrapestat-check.1 has no %q", want)
 		}
@@ -56,7 +59,8 @@ func TestManPages(t *testing.T) {
 func TestCompletions(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		var out, talk bytes.Buffer
-		if code := run(t.Context(), []string{"completion", shell}, stdio{nil, &out, &talk}); code != exitDone || !strings.Contains(out.String(), "scrapestat") {
+		if code := run(t.Context(), []string{"completion", shell}, stdio{nil, &out, &talk}); code != exitDone ||
+			!strings.Contains(out.String(), "scrapestat") {
 			t.Errorf("completion %s: exit code %d, %.100q", shell, code, out.String())
 		}
 	}
@@ -113,10 +117,14 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	repository := []string{"vcs.revision", hash, "vcs.time", "2026-01-02T03:04:05Z"}
-	check(build{"1.2.3", hash, "2026-11-21T00:00:00Z"}, noted("v9.9.9", repository...), "scrapestat 1.2.3\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
-	check(build{"", hash, "2026-11-21T00:00:00Z"}, noted("(devel)"), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
-	check(build{}, noted("(devel)", repository...), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-01-02T03:04:05Z\n")
-	check(build{}, noted("(devel)", append(repository, "vcs.modified", "true")...), "scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" with changes of 2026-01-02T03:04:05Z\n")
+	check(build{"1.2.3", hash, "2026-11-21T00:00:00Z"}, noted("v9.9.9", repository...),
+		"scrapestat 1.2.3\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
+	check(build{"", hash, "2026-11-21T00:00:00Z"}, noted("(devel)"),
+		"scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-11-21T00:00:00Z\n")
+	check(build{}, noted("(devel)", repository...),
+		"scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" of 2026-01-02T03:04:05Z\n")
+	check(build{}, noted("(devel)", append(repository, "vcs.modified", "true")...),
+		"scrapestat 0.1.0-dev+0123456789ab\ncommit "+hash+" with changes of 2026-01-02T03:04:05Z\n")
 	check(build{}, noted("v1.0.0"), "scrapestat v1.0.0\n")
 	check(build{}, noted("", "vcs.modified", "false"), "scrapestat 0.1.0-dev\n")
 }

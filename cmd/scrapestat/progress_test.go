@@ -35,7 +35,8 @@ func TestBar(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := out.String(); !strings.HasPrefix(got, "\r\x1b[Kreading run  [###...........................]  10 %") || !strings.Contains(got, " left") || strings.Contains(got, "\n") {
+	if got := out.String(); !strings.HasPrefix(got, "\r\x1b[Kreading run  [###...........................]  10 %") ||
+		!strings.Contains(got, " left") || strings.Contains(got, "\n") {
 		t.Errorf("got %q, want one line with a bar at 10 %%", got)
 	}
 	b.done()

@@ -13,7 +13,10 @@ import (
 // TestProxyStrict: an answer that the proxy cannot scan is a loss, which ends
 // `requests proxy --strict` with 4, and without --strict does not.
 func TestProxyStrict(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "up 1\n") }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "up 1\n")
+	}))
 	defer server.Close()
 	check := func(want int, flags ...string) {
 		t.Helper()
@@ -22,7 +25,8 @@ func TestProxyStrict(t *testing.T) {
 		var talk bytes.Buffer
 		code := make(chan int, 1)
 		go func() {
-			args := append([]string{"requests", "proxy", "--listen", front, "--upstream", server.URL, "--calibration-requests", "0", "-o", t.TempDir()}, flags...)
+			args := append([]string{"requests", "proxy", "--listen", front, "--upstream", server.URL, "--calibration-requests",
+				"0", "-o", t.TempDir()}, flags...)
 			code <- run(ctx, args, stdio{nil, &talk, &talk})
 		}()
 		if !waitForListener(ctx, front) {

@@ -32,11 +32,13 @@ func TestRealServers(t *testing.T) {
 	nodeAddr, promAddr := freeAddr(t), freeAddr(t)
 	startProgram(t, nodeAddr, node, "--web.listen-address="+nodeAddr)
 	config := t.TempDir() + "/prometheus.yml"
-	yaml := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: node\n  static_configs:\n  - targets: [" + nodeAddr + "]\n"
+	yaml := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: node\n  " +
+		"static_configs:\n  - targets: [" + nodeAddr + "]\n"
 	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	startProgram(t, promAddr, prom, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+promAddr)
+	startProgram(t, promAddr, prom, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(),
+		"--web.listen-address="+promAddr)
 
 	dir := t.TempDir()
 	proxies := []*bodyProxy{newBodyProxy(t, nodeAddr), newBodyProxy(t, promAddr)}

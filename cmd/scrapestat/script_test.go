@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", waiting); err != nil { // -parallel comes later and wins
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM, "standin": standIn})
+	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM,
+		"standin": standIn})
 }
 
 // TestScripts runs the command line as a user does, against real servers on
@@ -87,7 +88,8 @@ func startServers(t *testing.T) map[string]string {
 		serve(name, simulated(t, profile, simulate.Options{Rate: 40, Seed: 3}))
 	}
 	ill := simulate.Options{Rate: 40, Seed: 3, FlagsOff: true}
-	for name, profile := range map[string]string{"SGLANG_OFF": "sglang", "TRTLLM_OFF": "trtllm", "LLAMACPP_OFF": "llamacpp", "TORCHSERVE_OFF": "torchserve",
+	for name, profile := range map[string]string{"SGLANG_OFF": "sglang", "TRTLLM_OFF": "trtllm",
+		"LLAMACPP_OFF": "llamacpp", "TORCHSERVE_OFF": "torchserve",
 		"OMNI_OFF": "vllm-omni", "TRITON_OFF": "triton"} {
 		serve(name, simulated(t, profile, ill))
 	}
@@ -101,7 +103,8 @@ func startServers(t *testing.T) map[string]string {
 	serve("TSIDLE", idle)
 	// Servers that only the requests of a script use, and one that answers in text.
 	for _, name := range []string{"LLM", "LLM2"} {
-		serve(name, simulated(t, "vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 3, AbortShare: -1, ErrorShare: -1}))
+		serve(name, simulated(t, "vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 3, AbortShare: -1,
+			ErrorShare: -1}))
 	}
 	serve("TEXTLLM", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "up 1\n") }))
 	for i := range 6 {

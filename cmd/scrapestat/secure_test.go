@@ -51,9 +51,12 @@ func startLocked(t *testing.T) *locked {
 		t.Fatal(err)
 	}
 	// One certificate is the authority, the server's and the client's.
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "locked"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, DNSNames: []string{"locked.test"}}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "locked"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames:    []string{"locked.test"}}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +73,8 @@ func startLocked(t *testing.T) *locked {
 	l.cert, l.key = l.ca, put("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 	l.good, l.bad = put("token", []byte("s3cr3t-token\n")), put("bad", []byte("s3cr3t-inline\n"))
 	s := httptest.NewUnstartedServer(http.HandlerFunc(serveLocked))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()}
 	s.TLS.ClientCAs.AddCert(cert)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -119,7 +123,8 @@ func serveLocked(w http.ResponseWriter, r *http.Request) {
 
 // flags are those that open the server, each beginning with prefix.
 func (l *locked) flags(prefix, token string) []string {
-	return []string{"--" + prefix + "tls-ca", l.ca, "--" + prefix + "tls-cert", l.cert, "--" + prefix + "tls-key", l.key, "--" + prefix + "tls-server-name", "locked.test",
+	return []string{"--" + prefix + "tls-ca", l.ca, "--" + prefix + "tls-cert", l.cert, "--" + prefix + "tls-key", l.key,
+		"--" + prefix + "tls-server-name", "locked.test",
 		"--" + prefix + "header", "X-Key: s3cr3t-header", "--" + prefix + "bearer-token-file", token}
 }
 
@@ -129,9 +134,13 @@ func (l *locked) flags(prefix, token string) []string {
 func TestOneAccess(t *testing.T) {
 	t.Parallel()
 	l := startLocked(t)
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 1\n") }))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "# TYPE a counter\na 1\n")
+	}))
 	defer plain.Close()
-	short := []string{"--duration", "100ms", "--interval", "30ms", "--settle", "0s", "--scrape-budget", "0", "--formats", "json,csv,jsonl,parquet"}
+	short := []string{"--duration", "100ms", "--interval", "30ms", "--settle", "0s", "--scrape-budget", "0", "--formats",
+		"json,csv,jsonl,parquet"}
 	for n, c := range []struct {
 		name, prefix string
 		args         []string
@@ -139,13 +148,18 @@ func TestOneAccess(t *testing.T) {
 		refused      int  // exit code when the server refuses
 		want         string
 	}{
-		{"collect", "", append([]string{"collect", "https://" + l.host + "/metrics"}, short...), true, exitNothing, "--tls-cert"},
-		{"collect Triton over HTTP", "", append([]string{"collect", "triton+https://" + l.host}, short...), true, exitNothing, ""},
-		{"collect Triton over gRPC", "", append([]string{"collect", "triton+grpcs://" + l.host}, short...), true, exitNothing, ""},
+		{"collect", "", append([]string{"collect", "https://" + l.host + "/metrics"}, short...), true, exitNothing,
+			"--tls-cert"},
+		{"collect Triton over HTTP", "", append([]string{"collect", "triton+https://" + l.host}, short...), true, exitNothing,
+			""},
+		{"collect Triton over gRPC", "", append([]string{"collect", "triton+grpcs://" + l.host}, short...), true, exitNothing,
+			""},
 		{"doctor", "", []string{"doctor", "https://" + l.host + "/metrics"}, false, exitNothing, "--tls-c"},
 		{"doctor Triton over gRPC", "", []string{"doctor", "triton+grpcs://" + l.host}, false, exitNothing, ""},
 		{"import", "", []string{"import", "prometheus", "https://" + l.host, "--start", "-1h"}, true, exitFailed, "--tls-c"},
-		{"remote write", "remote-write-", append([]string{"collect", plain.URL, "--remote-write", "https://" + l.host + "/api/v1/write", "--remote-write-version", "1"}, short...), true, exitDone, "--remote-write-tls-c"},
+		{"remote write", "remote-write-", append([]string{"collect", plain.URL, "--remote-write",
+			"https://" + l.host + "/api/v1/write", "--remote-write-version", "1"}, short...), true, exitDone,
+			"--remote-write-tls-c"},
 	} {
 		try := func(what string, code int, want string, flags ...string) {
 			t.Helper()
@@ -155,23 +169,28 @@ func TestOneAccess(t *testing.T) {
 				args = append(args, "-o", out)
 			}
 			var said bytes.Buffer
-			if got := run(t.Context(), args, stdio{strings.NewReader(""), &said, &said}); got != code || !strings.Contains(said.String(), want) {
+			if got := run(t.Context(), args, stdio{strings.NewReader(""), &said, &said}); got != code ||
+				!strings.Contains(said.String(), want) {
 				t.Errorf("%s, %s: exit %d, want %d and %q: %s", c.name, what, got, code, want, said.String())
 			}
 			search(t, c.name+", "+what, said.Bytes())
 			if _, err := os.Stat(out); err == nil {
 				searchFolder(t, out)
 			}
-			if lost := strings.Contains(said.String(), "remote write to"); lost != (c.prefix != "" && code == exitDone && what != "good" && what != "not verified") {
+			if lost := strings.Contains(said.String(), "remote write to"); lost != (c.prefix != "" && code == exitDone &&
+				what != "good" && what != "not verified") {
 				t.Errorf("%s, %s: remote write lost: %v", c.name, what, lost)
 			}
 		}
 		try("good", exitDone, "", l.flags(c.prefix, l.good)...)
 		try("bad token", c.refused, "", l.flags(c.prefix, l.bad)...)
 		try("no certificate", c.refused, c.want, "--"+c.prefix+"tls-ca", l.ca, "--"+c.prefix+"tls-server-name", "locked.test")
-		try("unknown authority", c.refused, strings.TrimSuffix(c.want, "ert"), "--"+c.prefix+"bearer-token-file", l.good, "--"+c.prefix+"tls-server-name", "locked.test")
-		try("not verified", exitDone, "were not verified", append(l.flags(c.prefix, l.good), "--"+c.prefix+"insecure-skip-verify")...)
-		try("two credentials", exitUsage, "exclude each other", append(l.flags(c.prefix, l.good), "--"+c.prefix+"basic-auth-file", l.good)...)
+		try("unknown authority", c.refused, strings.TrimSuffix(c.want, "ert"), "--"+c.prefix+"bearer-token-file", l.good,
+			"--"+c.prefix+"tls-server-name", "locked.test")
+		try("not verified", exitDone, "were not verified",
+			append(l.flags(c.prefix, l.good), "--"+c.prefix+"insecure-skip-verify")...)
+		try("two credentials", exitUsage, "exclude each other",
+			append(l.flags(c.prefix, l.good), "--"+c.prefix+"basic-auth-file", l.good)...)
 	}
 }
 

@@ -43,13 +43,15 @@ func planSoak(t *testing.T) soakPlan {
 	t.Helper()
 	text := os.Getenv("SCRAPESTAT_SOAK")
 	if text == "" {
-		return soakPlan{length: 3 * time.Second, reading: 100 * time.Millisecond, restart: 300 * time.Millisecond, down: 50 * time.Millisecond, share: 8}
+		return soakPlan{length: 3 * time.Second, reading: 100 * time.Millisecond, restart: 300 * time.Millisecond,
+			down: 50 * time.Millisecond, share: 8}
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil || length < time.Minute {
 		t.Fatalf("SCRAPESTAT_SOAK is %q, want a duration from 1m", text)
 	}
-	p := soakPlan{length: length, reading: 10 * time.Second, restart: time.Minute, down: 2 * time.Second, share: 180, judged: true}
+	p := soakPlan{length: length, reading: 10 * time.Second, restart: time.Minute, down: 2 * time.Second, share: 180,
+		judged: true}
 	if length < 10*time.Minute {
 		p.reading, p.restart = length/60, length/20
 	}
@@ -65,7 +67,8 @@ func TestSoak(t *testing.T) {
 	p := planSoak(t)
 	var targets []*soakTarget
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"collect", "-o", dir, "--quiet", "--interval", soakInterval.String(), "--timeout", "1s", "--duration", p.length.String(),
+	args := []string{"collect", "-o", dir, "--quiet", "--interval", soakInterval.String(), "--timeout", "1s", "--duration",
+		p.length.String(),
 		"--settle", "0s", "--scrape-budget", "0", "--formats", "json,csv"}
 	for i := range soakTargets {
 		x := newSoakTarget(t, uint64(i+1), p.share)
@@ -88,7 +91,8 @@ func TestSoak(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Error(err)
 	}
-	faults.Figure(t, "soak", fmt.Sprintf("%v of collect at %d servers of vLLM's metrics, 3 Hz, %d polls, %d samples, %d faults and %d restarts of servers on the way: %v; the rules held",
+	faults.Figure(t, "soak", fmt.Sprintf("%v of collect at %d servers of vLLM's metrics, 3 Hz, %d polls, %d samples, "+
+		"%d faults and %d restarts of servers on the way: %v; the rules held",
 		p.length, soakTargets, polls, lines, s.faults(), s.restarts, d), "make soak SOAK="+p.length.String())
 }
 
@@ -296,7 +300,8 @@ func (s *soak) nothingLost(t *testing.T, dir string) (polls, lines int) {
 	for i, a := range accounts {
 		served, servedLines := s.targets[i].srv.Ledger().Good()
 		if a.Outcomes["ok"] == 0 || a.Outcomes["ok"] > served || a.GoodLines > servedLines {
-			t.Errorf("target %d: %d good polls with %d lines, the server gave %d good answers with %d", i, a.Outcomes["ok"], a.GoodLines, served, servedLines)
+			t.Errorf("target %d: %d good polls with %d lines, the server gave %d good answers with %d", i, a.Outcomes["ok"],
+				a.GoodLines, served, servedLines)
 		}
 		// A target that is away is polled less often, for up to as long again.
 		away := s.targets[i].restarts * int(2*s.plan.down/soakInterval+3)

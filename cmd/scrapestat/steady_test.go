@@ -16,7 +16,8 @@ import (
 func steadyAllocs(t *testing.T, extra int) (perPoll float64, samples int) {
 	t.Helper()
 	now := time.Unix(1_790_000_000, 0)
-	server, err := simulate.New("vllm", simulate.Options{Now: func() time.Time { return now }, Seed: 1, Rate: 28, ExtraSeries: extra})
+	server, err := simulate.New("vllm", simulate.Options{Now: func() time.Time { return now }, Seed: 1, Rate: 28,
+		ExtraSeries: extra})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func steadyAllocs(t *testing.T, extra int) (perPoll float64, samples int) {
 			runtime.ReadMemStats(&before)
 		}
 		at := int64(i+1) * 333e6
-		s := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at + 1e6, Duration: 2 * time.Millisecond, Status: 200}
+		s := metric.Snapshot{Seq: uint64(i), Kind: metric.Periodic, DueNS: at, SentNS: at, FirstByteNS: at + 1e6,
+			Duration: 2 * time.Millisecond, Status: 200}
 		d.Decode(&s, scrape.Body{Bytes: b, ContentType: "text/plain; version=0.0.4; charset=utf-8"})
 		if s.Outcome != metric.OK || i > 0 && s.Delta.Full {
 			t.Fatalf("poll %d: %v %s, full %v", i, s.Outcome, s.Err, s.Delta.Full)

@@ -28,7 +28,8 @@ func TestImportPrometheus(t *testing.T) {
 	engine := newStepEngine(t)
 	addr := freeAddr(t)
 	config := t.TempDir() + "/prometheus.yml"
-	yaml := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: vllm\n  static_configs:\n  - targets: [" +
+	yaml := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: vllm\n  " +
+		"static_configs:\n  - targets: [" +
 		strings.TrimPrefix(engine.url, "http://") + "]\n"
 	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,8 @@ func increases(t *testing.T, dir string, target int) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for key, first := range polls[0].values {
-		if last, ok := polls[len(polls)-1].values[key]; ok && (strings.HasPrefix(key, "counter ") || strings.HasPrefix(key, "histogram ")) && !strings.Contains(key, " created ") {
+		if last, ok := polls[len(polls)-1].values[key]; ok &&
+			(strings.HasPrefix(key, "counter ") || strings.HasPrefix(key, "histogram ")) && !strings.Contains(key, " created ") {
 			out[key] = last - first
 		}
 	}

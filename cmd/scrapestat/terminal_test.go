@@ -122,7 +122,8 @@ func (term *tty) resize(width, height int) {
 // clean wants the terminal as a shell needs it: its own screen, a cursor, echo.
 func (term *tty) clean() {
 	term.t.Helper()
-	if got := strings.TrimSpace(term.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}")); got != "0 1 0" {
+	if got := strings.TrimSpace(term.tmux("display-message", "-p",
+		"#{alternate_on} #{cursor_flag} #{mouse_any_flag}")); got != "0 1 0" {
 		term.t.Errorf("second screen, cursor, mouse: got %q, want 0 1 0", got)
 	}
 	term.command("clear; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e icanon -e isig | tr '\\n' ' '; echo modes")
@@ -218,9 +219,11 @@ func TestLiveViewEnds(t *testing.T) {
 	check(srv.URL, func() { started(); term.keys("C-c") }, "exit code 0")
 	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer hang.Close()
-	check(hang.URL+" --timeout 60s", func() { started(); term.keys("q", "q") }, "aborted; the recording is kept", "exit code 130")
+	check(hang.URL+" --timeout 60s", func() { started(); term.keys("q", "q") }, "aborted; the recording is kept",
+		"exit code 130")
 	check(srv.URL+" -- sh -c 'echo words of the lo\"\"ad; exit 7'", func() {}, "words of the load", "exit code 7")
-	check(srv.URL+" --live on --settle 0s -- sh -c 'echo words of the lo\"\"ad; cat; sleep 1; echo more >&2; exit 7'", started, "words of the load\nmore", "exit code 7")
+	check(srv.URL+" --live on --settle 0s -- sh -c 'echo words of the lo\"\"ad; cat; sleep 1; echo more >&2; exit 7'",
+		started, "words of the load\nmore", "exit code 7")
 	check(srv.URL+" --live off --duration 300ms", func() { term.wait("recording 1 targets") }, "exit code 0")
 	check(srv.URL+" --live on --quiet", func() {}, "exclude each other", "exit code 2")
 	check(srv.URL+" --live on --duration 1s 2>/dev/null", func() {}, "exit code 2")

@@ -49,11 +49,13 @@ func TestTinyInput(t *testing.T) {
 	check("import", "openmetrics", put("a.om.gz", string(lying)), "-o", filepath.Join(tmp, "r1"))
 	check("import", "aiperf-jsonl", put("a.jsonl.gz", string(lying)), "-o", filepath.Join(tmp, "r2"))
 	// A header of gzip with a name that does not end.
-	check("import", "openmetrics", put("b.om.gz", "\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03"+strings.Repeat("n", 5000)), "-o", filepath.Join(tmp, "r3"))
+	check("import", "openmetrics", put("b.om.gz", "\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03"+strings.Repeat("n", 5000)),
+		"-o", filepath.Join(tmp, "r3"))
 	// Nesting, and numbers that do not fit.
 	deep := strings.Repeat("[", 200_000)
 	check("check", put("deep.json", `{"summary":{},"metrics":`+deep), "--assert", "a < 5")
-	check("compare", put("deep2.json", `{"metrics":`+strings.Repeat(`{"a":`, 100_000)), put("n.json", `{"summary":{},"metrics":{"a":{"series":[{"stats":{"count":1e999}}]}}}`))
+	check("compare", put("deep2.json", `{"metrics":`+strings.Repeat(`{"a":`, 100_000)),
+		put("n.json", `{"summary":{},"metrics":{"a":{"series":[{"stats":{"count":1e999}}]}}}`))
 	// A database with one page that says it has 2^32 - 1 of 64 KiB.
 	db := bytes.Repeat([]byte{0}, 4096)
 	copy(db, "SQLite format 3\x00\x00\x01\x01\x01\x00\x40\x20\x20")

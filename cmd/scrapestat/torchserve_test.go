@@ -98,7 +98,8 @@ func TestTorchServePercentiles(t *testing.T) {
 func TestTorchServeHistogram(t *testing.T) {
 	const line = "EchoHist.ratio:0.25|#ModelName:echo,Level:Model|#type:HISTOGRAM|#hostname:vm,timestamp:5\n"
 	path := filepath.Join(t.TempDir(), "model_metrics.log")
-	if err := os.WriteFile(path, []byte(strings.Repeat(line, 5)+strings.Replace(line, "0.25", "1.0", 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Repeat(line, 5)+strings.Replace(line, "0.25", "1.0", 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	echo := distributionOf(t, torchserveRun(t, torchserve.Options{}, path), "EchoHist").Lines

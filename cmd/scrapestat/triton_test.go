@@ -204,16 +204,20 @@ func TestT2Batches(t *testing.T) {
 
 // T3: a window with cache and failures, and the same as slices.
 func TestT3Cache(t *testing.T) {
-	r := newTritonRun(t, triton.Options{}, summary.Options{Slice: 10e9}, tritonFixture(t, "pair_cache_t0.json"), tritonFixture(t, "pair_cache_t1_plus10s.json"))
-	for what, want := range map[string]string{"request": "25000", "queue": "3000", "compute_input": "1000", "compute_infer": "20000", "compute_output": "500",
+	r := newTritonRun(t, triton.Options{}, summary.Options{Slice: 10e9}, tritonFixture(t, "pair_cache_t0.json"),
+		tritonFixture(t, "pair_cache_t1_plus10s.json"))
+	for what, want := range map[string]string{"request": "25000", "queue": "3000", "compute_input": "1000",
+		"compute_infer": "20000", "compute_output": "500",
 		"cache_hit": "200", "cache_miss": "1200", "combined": "18200", "overhead": "3800", "failure": "50000"} {
 		r.want("derived_avg_"+what+"_seconds", us, want)
 	}
-	for what, want := range map[string]string{"cache_hit_ratio": "0.2", "avg_batch_size": "8", "request_rate": "100", "inference_rate": "320", "execution_rate": "40",
+	for what, want := range map[string]string{"cache_hit_ratio": "0.2", "avg_batch_size": "8", "request_rate": "100",
+		"inference_rate": "320", "execution_rate": "40",
 		"mean_inflight": "2.5", "mean_queue_depth": "0.3", "busy_instances": "0.86"} {
 		r.want("derived_"+what, 1, want)
 	}
-	if d := r.find("derived_failure_ratio"); d == nil || d.Numerator != 10 || d.Denominator != 1010 || math.Abs(d.Value-10.0/1010) > 1e-15 {
+	if d := r.find("derived_failure_ratio"); d == nil || d.Numerator != 10 || d.Denominator != 1010 ||
+		math.Abs(d.Value-10.0/1010) > 1e-15 {
 		t.Errorf("failure ratio: %+v", d)
 	}
 	r.want("pa_cache_miss_us", 1, "1200")
@@ -274,9 +278,11 @@ func TestT7Responses(t *testing.T) {
 func TestT8Reload(t *testing.T) {
 	answer := func(success, queueNS int) string {
 		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","last_inference":5,"inference_count":%d,"execution_count":%d,"inference_stats":{`+
-			`"success":{"count":%d,"ns":%d},"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d}}}]}`, success, success, success, success*1000, success, queueNS)
+			`"success":{"count":%d,"ns":%d},"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d}}}]}`, success, success,
+			success, success*1000, success, queueNS)
 	}
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, answer(1000, 10), answer(1100, 20), answer(40, 70), answer(90, 80))
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, answer(1000, 10), answer(1100, 20), answer(40, 70),
+		answer(90, 80))
 	for _, m := range r.Metrics {
 		for _, s := range m.Series {
 			if s.Counter == nil {
@@ -310,7 +316,8 @@ func TestTritonEnsemble(t *testing.T) {
 			`"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d},"compute_input":{"count":%d,"ns":0},"compute_infer":{"count":%d,"ns":%d},"compute_output":{"count":%d,"ns":0}}}`,
 			name, count, count, count, requestNS, count, queueNS, count, count, inferNS, count)
 	}
-	body := `{"model_stats":[` + entry("e", 10, 10*5e6, 10, 10*3e6) + "," + entry("a", 10, 10*2e6, 10*4e5, 10*1e6) + "," + entry("b", 30, 30*1e6, 30*1e5, 30*6e5) + `]}`
+	body := `{"model_stats":[` + entry("e", 10, 10*5e6, 10, 10*3e6) + "," + entry("a", 10, 10*2e6, 10*4e5, 10*1e6) + "," +
+		entry("b", 30, 30*1e6, 30*1e5, 30*6e5) + `]}`
 	o := triton.Options{Ensembles: map[string][]string{"e": {"a", "b", "b", "b"}}}
 	r := newTritonRun(t, o, summary.Options{}, noModels, body)
 	r.want("derived_ensemble_queue_seconds", us, "700", "method", "exact")     // 400 + 3 x 100
@@ -325,7 +332,8 @@ func TestTritonEnsemble(t *testing.T) {
 	}
 	// Model b also serves 20 requests of others.
 	shared := strings.Replace(body, entry("b", 30, 30*1e6, 30*1e5, 30*6e5), entry("b", 50, 50*1e6, 50*1e5, 50*6e5), 1)
-	if d := newTritonRun(t, o, summary.Options{}, noModels, shared).find("derived_ensemble_queue_seconds"); !slices.Contains(d.Flags, "shared_steps") {
+	if d := newTritonRun(t, o, summary.Options{}, noModels,
+		shared).find("derived_ensemble_queue_seconds"); !slices.Contains(d.Flags, "shared_steps") {
 		t.Errorf("flags %v", d.Flags)
 	}
 	// A composing model without statistics makes it missing, not small.
@@ -341,7 +349,8 @@ func TestTritonVersions(t *testing.T) {
 			`"queue":{"count":%d,"ns":0},"compute_input":{"count":%d,"ns":0},"compute_infer":{"count":%d,"ns":0},"compute_output":{"count":%d,"ns":0}}}`,
 			version, count, count, count, 1000*count*len(version), count, count, count, count)
 	}
-	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, `{"model_stats":[`+entry("1", 5)+","+entry("22", 7)+`]}`)
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, `{"model_stats":[`+entry("1", 5)+","+entry("22",
+		7)+`]}`)
 	r.want("pa_request_us", 1, "2")
 	d := r.find("pa_request_us")
 	if v, _ := d.Labels.Get("version"); v != "22" || !slices.Contains(d.Flags, "several_versions") {
@@ -362,7 +371,8 @@ func TestTritonDoubts(t *testing.T) {
 		t.Errorf("flags %v", d.Flags)
 	}
 	r.want("derived_implausible", 1, "1", "model", "m")
-	if d := r.find("derived_avg_overhead_seconds", "model", "n"); math.Abs(d.Value+2e-7) > 1e-15 || d.Shown != 0 || !slices.Contains(d.Flags, "negative") {
+	if d := r.find("derived_avg_overhead_seconds", "model", "n"); math.Abs(d.Value+2e-7) > 1e-15 || d.Shown != 0 ||
+		!slices.Contains(d.Flags, "negative") {
 		t.Errorf("overhead %+v", d)
 	}
 }

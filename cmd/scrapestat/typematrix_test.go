@@ -76,7 +76,8 @@ func (s *typesServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		text = strings.Replace(strings.ReplaceAll(text, " c_total ", " c "), "UNTYPED", "unknown", 1)
 		text = strings.NewReplacer("# HELP c_total", "# HELP c", "# TYPE c_total", "# TYPE c").Replace(text) + typesOpen
 	case "protobuf":
-		w.Header().Set("Content-Type", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited")
+		w.Header().Set("Content-Type", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "+
+			"encoding=delimited")
 		var b bytes.Buffer
 		encoder := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim).WithEscapingScheme(model.NoEscaping))
 		for _, f := range typesFamilies(uint64(n)) {
@@ -103,18 +104,24 @@ func typesFamilies(n uint64) []*dto.MetricFamily {
 		return []*dto.Bucket{{UpperBound: new(1.0), CumulativeCount: &one}, {UpperBound: new(2.5), CumulativeCount: &one}}
 	}
 	native := func(n uint64) *dto.Histogram {
-		return &dto.Histogram{SampleCount: new(2 * n), SampleSum: new(3 * float64(n)), Schema: new(int32(0)), ZeroThreshold: new(0.0), ZeroCount: &n,
+		return &dto.Histogram{SampleCount: new(2 * n), SampleSum: new(3 * float64(n)), Schema: new(int32(0)),
+			ZeroThreshold: new(0.0), ZeroCount: &n,
 			PositiveSpan: []*dto.BucketSpan{{Offset: new(int32(2)), Length: new(uint32(1))}}, PositiveDelta: []int64{int64(n)}}
 	}
 	return []*dto.MetricFamily{
-		family("c_total", dto.MetricType_COUNTER, &dto.Metric{Label: []*dto.LabelPair{{Name: new("engine"), Value: new("0")}}, Counter: &dto.Counter{Value: &v}}),
+		family("c_total", dto.MetricType_COUNTER, &dto.Metric{Label: []*dto.LabelPair{{Name: new("engine"), Value: new("0")}},
+			Counter: &dto.Counter{Value: &v}}),
 		family("g", dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: &v}}),
-		family("utf8.näme", dto.MetricType_GAUGE, &dto.Metric{Label: []*dto.LabelPair{{Name: new("läbel.x"), Value: new("wört")}}, Gauge: &dto.Gauge{Value: &v}}),
+		family("utf8.näme", dto.MetricType_GAUGE,
+			&dto.Metric{Label: []*dto.LabelPair{{Name: new("läbel.x"), Value: new("wört")}}, Gauge: &dto.Gauge{Value: &v}}),
 		family("u", dto.MetricType_UNTYPED, &dto.Metric{Untyped: &dto.Untyped{Value: &v}}),
-		family("h_seconds", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: &dto.Histogram{SampleCount: new(2 * n), SampleSum: new(3 * v), Bucket: buckets(n, 2*n)}}),
-		family("s_seconds", dto.MetricType_SUMMARY, &dto.Metric{Summary: &dto.Summary{SampleCount: new(2 * n), SampleSum: new(3 * v),
-			Quantile: []*dto.Quantile{{Quantile: new(0.5), Value: new(5.0)}, {Quantile: new(0.9), Value: new(math.NaN())}}}}),
-		family("q_bytes", dto.MetricType_GAUGE_HISTOGRAM, &dto.Metric{Histogram: &dto.Histogram{SampleCount: new(uint64(3)), SampleSum: new(7.0), Bucket: buckets(1, 3)}}),
+		family("h_seconds", dto.MetricType_HISTOGRAM,
+			&dto.Metric{Histogram: &dto.Histogram{SampleCount: new(2 * n), SampleSum: new(3 * v), Bucket: buckets(n, 2*n)}}),
+		family("s_seconds", dto.MetricType_SUMMARY,
+			&dto.Metric{Summary: &dto.Summary{SampleCount: new(2 * n), SampleSum: new(3 * v),
+				Quantile: []*dto.Quantile{{Quantile: new(0.5), Value: new(5.0)}, {Quantile: new(0.9), Value: new(math.NaN())}}}}),
+		family("q_bytes", dto.MetricType_GAUGE_HISTOGRAM,
+			&dto.Metric{Histogram: &dto.Histogram{SampleCount: new(uint64(3)), SampleSum: new(7.0), Bucket: buckets(1, 3)}}),
 		family("n_seconds", dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: native(n)}),
 		family("nq_bytes", dto.MetricType_GAUGE_HISTOGRAM, &dto.Metric{Histogram: native(4)}),
 	}
@@ -123,16 +130,19 @@ func typesFamilies(n uint64) []*dto.MetricFamily {
 // TestEveryTypeFormatExport collects each type in each format and reads it back
 // from each export.
 func TestEveryTypeFormatExport(t *testing.T) {
-	for format, protocols := range map[string]string{"0.0.4": "PrometheusText0.0.4", "1.0.0": "PrometheusText1.0.0", "openmetrics": "openmetrics,text", "protobuf": "protobuf"} {
+	for format, protocols := range map[string]string{"0.0.4": "PrometheusText0.0.4", "1.0.0": "PrometheusText1.0.0",
+		"openmetrics": "openmetrics,text", "protobuf": "protobuf"} {
 		t.Run(format, func(t *testing.T) {
 			s := &typesServer{format: format}
 			server := httptest.NewServer(s)
 			defer server.Close()
 			dir := t.TempDir()
-			runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "600ms", "--interval", "100ms", "--settle", "0s", "--scrape-budget", "0",
+			runOK(t, "collect", server.URL, "-o", dir, "--force", "--duration", "600ms", "--interval", "100ms", "--settle", "0s",
+				"--scrape-budget", "0",
 				"--protocols", protocols, "--slice-duration", "200ms", "--formats", "json,csv,jsonl,parquet", "--quiet")
 			runOK(t, "export", dir, "-o", dir, "--parquet-layout", "tidy", "--formats", "parquet")
-			m := matrix{t: t, dir: dir, gain: float64(10 * (s.n - referenceScrape(t, dir))), last: float64(10 * s.n), open: format == "openmetrics", proto: format == "protobuf"}
+			m := matrix{t: t, dir: dir, gain: float64(10 * (s.n - referenceScrape(t, dir))), last: float64(10 * s.n),
+				open: format == "openmetrics", proto: format == "protobuf"}
 			m.json()
 			m.csv()
 			m.jsonl()
@@ -216,22 +226,26 @@ func (m *matrix) json() {
 	of := func(name string, path ...any) any {
 		return dig(others[name], append([]any{"series", 0}, path...)...)
 	}
-	m.want("JSON", "s", []any{of("s_seconds", "stats", "count"), of("s_seconds", "stats", "sum"), of("s_seconds", "server_quantiles", "0.5"), of("s_seconds", "server_quantiles", "0.9")},
+	m.want("JSON", "s", []any{of("s_seconds", "stats", "count"), of("s_seconds", "stats", "sum"),
+		of("s_seconds", "server_quantiles", "0.5"), of("s_seconds", "server_quantiles", "0.9")},
 		2*m.gain, 3*m.gain, 5.0, nil)
 	slices("s_seconds", of("s_seconds", "timeslices"))
 	if m.open {
 		m.want("JSON", "i", []any{of("i", "labels", "version"), of("i", "stats")}, "1.2", nil)
 		slices("i", of("i", "timeslices"))
 		m.want("JSON", "e off", []any{of("e", "labels", "e"), of("e", "stats", "active_share")}, "off", 0.0)
-		m.want("JSON", "e on", []any{dig(others["e"], "series", 1, "stats", "active_share"), dig(others["e"], "series", 1, "stats", "active_last")}, 1.0, true)
+		m.want("JSON", "e on", []any{dig(others["e"], "series", 1, "stats", "active_share"),
+			dig(others["e"], "series", 1, "stats", "active_last")}, 1.0, true)
 		slices("e", of("e", "timeslices"))
 	}
 	if m.open || m.proto {
-		m.want("JSON", "q", []any{dig(others["q_bytes"], "unit"), of("q_bytes", "stats_of_last_sample", "count"), of("q_bytes", "stats_of_last_sample", "sum"), of("q_bytes", "buckets", "+Inf")}, "bytes", 3.0, 7.0, 3.0)
+		m.want("JSON", "q", []any{dig(others["q_bytes"], "unit"), of("q_bytes", "stats_of_last_sample", "count"),
+			of("q_bytes", "stats_of_last_sample", "sum"), of("q_bytes", "buckets", "+Inf")}, "bytes", 3.0, 7.0, 3.0)
 		slices("q", of("q_bytes", "timeslices"))
 	}
 	if m.proto {
-		m.want("JSON", "n", []any{at("n_seconds", "stats", "count"), at("n_seconds", "stats", "sum"), at("n_seconds", "buckets")}, 2*m.gain, 3*m.gain,
+		m.want("JSON", "n", []any{at("n_seconds", "stats", "count"), at("n_seconds", "stats", "sum"),
+			at("n_seconds", "buckets")}, 2*m.gain, 3*m.gain,
 			map[string]any{"0.0": m.gain, "2.0": m.gain, "4.0": 2 * m.gain, "+Inf": 2 * m.gain})
 		slices("n", at("n_seconds", "timeslices"))
 		m.want("JSON", "nq", []any{of("nq_bytes", "native"), of("nq_bytes", "stats_of_last_sample", "count")}, true, 8.0)
@@ -241,7 +255,8 @@ func (m *matrix) json() {
 
 func (m *matrix) csv() {
 	cells := map[string]string{} // metric and column to value
-	for part := range strings.SplitSeq(strings.ReplaceAll(string(m.read("server_metrics_export.csv")), "\r\n\r\n", "\x00"), "\x00") {
+	for part := range strings.SplitSeq(strings.ReplaceAll(string(m.read("server_metrics_export.csv")), "\r\n\r\n", "\x00"),
+		"\x00") {
 		part = strings.TrimLeft(part, "\r\n")
 		for strings.HasPrefix(part, "#") {
 			_, part, _ = strings.Cut(part, "\n")
@@ -308,9 +323,11 @@ func (m *matrix) jsonl() {
 	of := func(name string, path ...any) any {
 		return dig(line, append([]any{"scrapestat", "metrics", name, "series", 0}, path...)...)
 	}
-	m.want("JSONL", "values", []any{at("c", "value"), at("g", "value"), at("u", "value"), at("h_seconds", "count"), at("h_seconds", "buckets", "+Inf")}, m.last, m.last, m.last, 2*m.last, 2*m.last)
+	m.want("JSONL", "values", []any{at("c", "value"), at("g", "value"), at("u", "value"), at("h_seconds", "count"),
+		at("h_seconds", "buckets", "+Inf")}, m.last, m.last, m.last, 2*m.last, 2*m.last)
 	m.want("JSONL", "utf8", []any{at("utf8.näme", "value"), at("utf8.näme", "labels", "läbel.x")}, m.last, "wört")
-	m.want("JSONL", "s", []any{of("s_seconds", "count"), of("s_seconds", "quantiles")}, 2*m.last, map[string]any{"0.5": 5.0})
+	m.want("JSONL", "s", []any{of("s_seconds", "count"), of("s_seconds", "quantiles")}, 2*m.last,
+		map[string]any{"0.5": 5.0})
 	if m.open {
 		m.want("JSONL", "i and e", []any{of("i", "labels", "version"), of("e", "value")}, "1.2", 1.0)
 	}
@@ -368,11 +385,13 @@ func (m *matrix) aiperfParquet() {
 		}
 	})
 	get := func(key string) any { return last[key] }
-	m.want("AIPerf Parquet", "rows", []any{get("c <null> value"), get("g <null> value"), get("u <null> value"), get("h_seconds +Inf count"), get("h_seconds +Inf bucket_count")},
+	m.want("AIPerf Parquet", "rows", []any{get("c <null> value"), get("g <null> value"), get("u <null> value"),
+		get("h_seconds +Inf count"), get("h_seconds +Inf bucket_count")},
 		m.gain, m.last, m.last, 2*m.gain, 2*m.gain)
 	m.want("AIPerf Parquet", "utf8", []any{get("utf8.näme <null> value"), labelled["wört"]}, m.last, "utf8.näme")
 	if m.proto {
-		m.want("AIPerf Parquet", "n", []any{get("n_seconds 4.0 bucket_count"), get("n_seconds +Inf count"), get("n_seconds 2.0 bucket_count")}, 2*m.gain, 2*m.gain, m.gain)
+		m.want("AIPerf Parquet", "n", []any{get("n_seconds 4.0 bucket_count"), get("n_seconds +Inf count"),
+			get("n_seconds 2.0 bucket_count")}, 2*m.gain, 2*m.gain, m.gain)
 	}
 	for key := range last {
 		switch name, _, _ := strings.Cut(key, " "); name {

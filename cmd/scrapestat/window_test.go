@@ -42,10 +42,12 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		}
 		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
 			warmup: warmup, duration: 30*time.Second - warmup, quiet: true}
-		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}
+		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust",
+			schema: "1.1", layout: "aiperf"}
 		c := &console{say: newProgress(io.Discard, true), self: newSelfMetrics(), restoreGC: func() {}}
 		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
-		s, err := collect.Open(t.Context(), dir, o.sessionOptions(&targetSet{given: []scrape.Target{target}}, nil, c, nil, discard()))
+		s, err := collect.Open(t.Context(), dir, o.sessionOptions(&targetSet{given: []scrape.Target{target}}, nil, c, nil,
+			discard()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,7 +190,8 @@ func (r *runner) steps(w workflow) {
 	for _, s := range job.Steps {
 		condition := r.failed == 0
 		if s.If != "" {
-			condition = r.holds(workflowExpression.FindStringSubmatch(s.If)[1]) && (condition || strings.Contains(s.If, "!cancelled()"))
+			condition = r.holds(workflowExpression.FindStringSubmatch(s.If)[1]) &&
+				(condition || strings.Contains(s.If, "!cancelled()"))
 		}
 		switch {
 		case !condition:
@@ -208,7 +209,8 @@ func (r *runner) script(s workflowStep) {
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", s.Run)
 	cmd.Dir = r.dir
 	state := r.t.TempDir()
-	cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+filepath.Join(state, "output"), "GITHUB_STEP_SUMMARY="+filepath.Join(state, "summary"),
+	cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+filepath.Join(state, "output"),
+		"GITHUB_STEP_SUMMARY="+filepath.Join(state, "summary"),
 		"GITHUB_PATH="+filepath.Join(state, "path"), "GITHUB_SHA=0123abc", "GITHUB_REF_NAME="+r.branch)
 	for name, text := range s.Env {
 		cmd.Env = append(cmd.Env, name+"="+workflowExpression.ReplaceAllStringFunc(text, func(e string) string {
@@ -247,8 +249,10 @@ func TestWorkflow(t *testing.T) {
 	dir := t.TempDir()
 	job := func(branch string, inputs map[string]string) *runner {
 		t.Helper()
-		all := map[string]string{"targets": "vllm=" + strings.TrimPrefix(server.URL, "http://"), "command": "sleep 0.3", "warmup": "0s",
-			"collect-flags": "--settle 0s --interval 100ms --scrape-budget 0", "slo": "slo.yaml", "ready": "resets"} // complete is for a machine that has time
+		all := map[string]string{"targets": "vllm=" + strings.TrimPrefix(server.URL, "http://"), "command": "sleep 0.3",
+			"warmup": "0s",
+			// complete is for a machine that has time
+			"collect-flags": "--settle 0s --interval 100ms --scrape-budget 0", "slo": "slo.yaml", "ready": "resets"}
 		for name, in := range w.On.Call.Inputs {
 			if _, given := all[name]; !given && in.Default != nil {
 				all[name] = fmt.Sprint(in.Default)
@@ -267,7 +271,8 @@ func TestWorkflow(t *testing.T) {
 	expect := func(r *runner, code int, verdict, summary string, files ...string) {
 		t.Helper()
 		if r.failed != code || r.outputs["gate.verdict"] != verdict || !strings.Contains(r.summary, summary) {
-			t.Errorf("exit code %d, verdict %q, summary %q; want %d, %q, %q", r.failed, r.outputs["gate.verdict"], r.summary, code, verdict, summary)
+			t.Errorf("exit code %d, verdict %q, summary %q; want %d, %q, %q", r.failed, r.outputs["gate.verdict"], r.summary,
+				code, verdict, summary)
 		}
 		for _, name := range files {
 			if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
@@ -276,7 +281,8 @@ func TestWorkflow(t *testing.T) {
 		}
 	}
 	expect(job("feature", nil), 0, "pass", "**PASS: 2 passed", "junit.xml", "run/report.html", "run/run.db")
-	expect(job("feature", map[string]string{"slo": "strict.yaml"}), exitBad, "fail", "**FAIL: 1 passed, 1 failed", "junit.xml", "run/report.html")
+	expect(job("feature", map[string]string{"slo": "strict.yaml"}), exitBad, "fail", "**FAIL: 1 passed, 1 failed",
+		"junit.xml", "run/report.html")
 	expect(job("feature", map[string]string{"command": "exit 7"}), 7, "", "")
 	expect(job("feature", map[string]string{"slo": "none.yaml"}), exitUsage, "broken", "")
 
@@ -291,7 +297,8 @@ func TestWorkflow(t *testing.T) {
 	if len(second.cached) != 0 {
 		t.Error("a run of a branch became the baseline")
 	}
-	if third := job("main", map[string]string{"slo": "strict.yaml", "baseline": "true"}); third.failed != exitBad || len(third.cached) != 0 {
+	if third := job("main", map[string]string{"slo": "strict.yaml", "baseline": "true"}); third.failed != exitBad ||
+		len(third.cached) != 0 {
 		t.Errorf("a run of main that failed with %d was kept %d times", third.failed, len(third.cached))
 	}
 }

@@ -262,7 +262,10 @@ func TestChaos(t *testing.T) {
 	if exact < chaosTargets/2 {
 		t.Errorf("answers came too late at %d of %d targets: give a longer -chaos.timeout", chaosTargets-exact, chaosTargets)
 	}
-	faults.Figure(t, "chaos", fmt.Sprintf("%d random faults over %d targets, %d polls, seed %d: 0 panics, the rules held; at %d targets each poll has the outcome of its answer, the lines and drops of its body (of %d of random bytes the outcome is one of four, and the lines are not known), and each counter the total that was served; at the others an answer came too late",
+	faults.Figure(t, "chaos", fmt.Sprintf("%d random faults over %d targets, %d polls, seed %d: 0 panics, the rules "+
+		"held; at %d targets each poll has the outcome of its answer, the lines and drops of its body (of %d of random "+
+		"bytes the outcome is one of four, and the lines are not known), and each counter the total that was served; at "+
+		"the others an answer came too late",
 		total, chaosTargets, rounds*chaosTargets, *chaosSeed, exact, n["garbage"]),
 		"go test ./internal/faults -run TestChaos -chaos.faults 10000 -chaos.timeout 3s -v")
 }

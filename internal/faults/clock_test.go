@@ -100,7 +100,8 @@ func underClock(t *testing.T, clock *jumping) *summary.Run {
 			targets = append(targets, scrape.Target{URL: fmt.Sprintf("http://t%d/metrics", i),
 				RoundTripper: transport(func(r *http.Request) (*http.Response, error) {
 					n++
-					body := fmt.Sprintf("# TYPE c_total counter\nc_total %d.1\n# TYPE g gauge\ng %d\n# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d.5\nh_count %d\n",
+					body := fmt.Sprintf("# TYPE c_total counter\nc_total %d.1\n# TYPE g gauge\ng %d\n# TYPE h "+
+						"histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d.5\nh_count %d\n",
 						7*n, n*n%13, n, 2*n, 3*n, 2*n)
 					<-time.After(time.Duration(n) * time.Millisecond)
 					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,

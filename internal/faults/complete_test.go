@@ -160,8 +160,11 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that coverage guides find inputs. Of most targets these came after the others, which had the seeds to mutate.\n" +
-		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| tried | target | executions | of them guided | wanted | new inputs | failures found |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Executions of the fuzz targets\n\nIn all runs of `make fuzz-goals` so far; those that " +
+		"coverage guides find inputs. Of most targets these came after the others, which had the seeds to mutate.\n" +
+		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| " +
+		"tried | target | executions | of them guided | wanted | new inputs | failures found " +
+		"|\n|---|---|---|---|---|---|---|\n")
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
 		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package,
@@ -192,8 +195,10 @@ func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("# Reliability: long runs, fuzzing and every case\n\nMade by `go test ./internal/faults -run TestComplete -update`; " +
-		"what is promised, and how it was tried: [reliability](../reliability.md).\n\n## Long runs\n\nWhat the long runs have shown, as they said it, and the command that shows it again.\n\n| run | what it said |\n|---|---|\n")
+	b.WriteString("# Reliability: long runs, fuzzing and every case\n\nMade by `go test ./internal/faults -run " +
+		"TestComplete -update`; " +
+		"what is promised, and how it was tried: [reliability](../reliability.md).\n\n## Long runs\n\nWhat the long " +
+		"runs have shown, as they said it, and the command that shows it again.\n\n| run | what it said |\n|---|---|\n")
 	for _, k := range kept {
 		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Figure)
 	}

@@ -64,7 +64,8 @@ func day(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := fmt.Sprintf("%v of simulated time, %d servers over HTTP every %v, %d polls, %d faults, %d restarts: %v; run.db %.1f MB, JSON and CSV %d kB; totals equal to what was served",
+	told := fmt.Sprintf("%v of simulated time, %d servers over HTTP every %v, %d polls, %d faults, %d restarts: %v; "+
+		"run.db %.1f MB, JSON and CSV %d kB; totals equal to what was served",
 		length, dayTargets, *dayInterval, polls, d.faults(), d.restarts, drift, float64(info.Size())/1e6, exports/1000)
 	if *dayInterval > time.Second {
 		t.Log(told)
