@@ -214,7 +214,7 @@ func keepsOldRun(t *testing.T) {
 	}
 }
 
-// emptyWindows has the warm-up outlast COMMAND: the first line says that there are no
+// emptyWindows has the warm-up outlast COMMAND: the first line tells that there are no
 // numbers, and the exit code does under --strict.
 func emptyWindows(t *testing.T) {
 	srv := serveBad(t, goodScript)

@@ -230,7 +230,8 @@ type importSink struct {
 
 // Begin creates the recording, whose time begins at firstNS.
 func (s *importSink) Begin(firstNS int64) error {
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: s.o.command(), Tags: redactedTags(storeRedacted, s.o.tags), OriginNS: firstNS,
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: s.o.command(),
+		Tags: redactedTags(storeRedacted, s.o.tags), OriginNS: firstNS,
 		Warmup: s.o.warmup, Cooldown: s.o.cooldown, Slice: s.o.slice, Host: rundb.ThisHost().Hostname}
 	db, err := rundb.Create(s.o.out, m, rundb.WriterOptions{})
 	if err != nil {

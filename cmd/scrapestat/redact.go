@@ -41,9 +41,10 @@ var (
 		`[^\s"':/]+:[^\s"']+`)
 	hostPair = regexp.MustCompile(`[^\s/"'@:=,]+:[^\s/"'@]+(@[\w.-]+)`)
 	scheme   = regexp.MustCompile(`(?i)\b(bearer\s+|basic\s+)[\w+/=.~-]{6,}`)
-	prefixed = regexp.MustCompile(`\b(sk|pk|rk|csk|xai|tskey|nvapi|glpat|pypi|tvly|pplx|key|xapp|xox[a-z])-[\w.+/=-]{6,}|` +
-		`\b(sk|pk|rk|hf|gh[pousr]|github_pat|gsk|r8|npm|dop_v1|dckr_pat|shpat|lin_api|fw|wandb)_[\w.-]{6,}|` +
-		`\b(AIza|eyJ|AKIA|ASIA|SG\.|ya29\.|hv[sb]\.)[\w.-]{6,}`)
+	prefixed = regexp.MustCompile(
+		`\b(sk|pk|rk|csk|xai|tskey|nvapi|glpat|pypi|tvly|pplx|key|xapp|xox[a-z])-[\w.+/=-]{6,}|` +
+			`\b(sk|pk|rk|hf|gh[pousr]|github_pat|gsk|r8|npm|dop_v1|dckr_pat|shpat|lin_api|fw|wandb)_[\w.-]{6,}|` +
+			`\b(AIza|eyJ|AKIA|ASIA|SG\.|ya29\.|hv[sb]\.)[\w.-]{6,}`)
 	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY.*`)
 	longest = regexp.MustCompile(`(?:sha256:)?[A-Za-z0-9+/_=-]{20,}`)
 )

@@ -128,9 +128,10 @@ type requestsRun struct {
 }
 
 func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: redactedTags(storeRedacted, o.tags), OriginNS: time.Now().UnixNano(),
-		Host:    rundb.ThisHost().Hostname,
-		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: redactedTags(storeRedacted, o.tags),
+		OriginNS: time.Now().UnixNano(),
+		Host:     rundb.ThisHost().Hostname,
+		Command:  redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
 	db, err := rundb.Create(dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return nil, err

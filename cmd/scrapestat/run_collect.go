@@ -81,7 +81,8 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
 		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
-		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: redactedTags(o.store, o.tags), Version: toolVersion(), Settings: o.settings(),
+		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: redactedTags(o.store, o.tags), Version: toolVersion(),
+		Settings:    o.settings(),
 		CommandLine: func(targets []metric.Target) []string { return redactedCommand(o.store, o.flags, targets, o.command) },
 		OnCommit:    c.self.commit, Events: c, ProgressEvery: c.say.every(),
 	}
@@ -242,8 +243,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 	return nil
 }
 
-// emptyWindow says that the numbers of a run are of no time at all; "" when they are
-// of some.
+// emptyWindow returns the warning of a run whose numbers are of no time at all; ""
+// when they are of some.
 func emptyWindow(r *summary.Run) string {
 	for _, w := range r.Warnings {
 		if w.Code == "empty_window" {

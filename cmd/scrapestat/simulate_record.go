@@ -72,7 +72,8 @@ func recordServers(ctx context.Context, o recordFlags, servers []record.Server, 
 	}
 	command := redactArgs(append([]string{"scrapestat", "simulate"}, o.flags...))
 	r, err := record.New(record.Options{Dir: o.dir, Servers: servers, Start: start, Warmup: o.warmup, Duration: o.duration,
-		Interval: o.interval, Marks: marks, Requests: o.requests, Tags: redactedTags(storeRedacted, o.tags), Version: toolVersion(),
+		Interval: o.interval, Marks: marks, Requests: o.requests, Tags: redactedTags(storeRedacted, o.tags),
+		Version: toolVersion(),
 		Command: append(command, args...)})
 	if err != nil {
 		return usagef("%w", err)
