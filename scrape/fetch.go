@@ -298,8 +298,9 @@ func (f *fetcher) conceal(s *metric.Snapshot) {
 	}
 	if s.Body != nil && (s.Outcome != metric.OK || !f.kept) {
 		f.kept = f.kept || s.Outcome == metric.OK
-		if text := string(s.Body); f.hide(text) != text {
-			s.Body = []byte(f.hide(text))
+		text := string(s.Body)
+		if hidden := f.hide(text); hidden != text {
+			s.Body = []byte(hidden)
 		}
 	}
 }

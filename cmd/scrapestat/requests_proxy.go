@@ -105,8 +105,8 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(o.out, rundb.FileName)); errors.Is(err, os.ErrNotExist) {
-		co.Create = &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: redactedCommand(storeRedacted, nil, nil,
-			nil),
+		co.Create = &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(),
+			Command:  redactedCommand(storeRedacted, nil, nil, nil),
 			OriginNS: time.Now().UnixNano(), Host: rundb.ThisHost().Hostname, Limits: scrape.Limits{}.ByFlag()}
 		co.Create.Limits["max-recording"] = 0
 	}
