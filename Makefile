@@ -6,7 +6,7 @@ SOAK ?= 30m
 build: # a static binary without symbols
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o scrapestat ./cmd/scrapestat
 release: # archives for six platforms with completions, man pages and licences, and their checksums, in dist/
-	rm -rf dist && go run ./internal/release $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
+	rm -rf dist && go run ./internal/release $(if $(PLATFORMS),-platforms $(PLATFORMS))
 check:
 	! gofmt -l $$(git ls-files '*.go') | grep .
 	go vet ./...

@@ -17,6 +17,10 @@ var (
 	date    = ""
 )
 
+// nextVersion is the release that this tree is on its way to: the first heading of
+// CHANGELOG.md has it too.
+const nextVersion = "0.1.0"
+
 // build says what a binary was made of; a field that is not known is "".
 type build struct {
 	version, commit, date string
@@ -53,9 +57,9 @@ func describeBuild(b build, info *debug.BuildInfo) build {
 	case info.Main.Version != "" && info.Main.Version != "(devel)":
 		b.version = info.Main.Version
 	case len(b.commit) >= 12:
-		b.version = "0.1.0-dev+" + b.commit[:12]
+		b.version = nextVersion + "-dev+" + b.commit[:12]
 	default:
-		b.version = "0.1.0-dev"
+		b.version = nextVersion + "-dev"
 	}
 	return b
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -17,7 +18,7 @@ import (
 type stamp struct {
 	commit string    // all of its hash
 	at     time.Time // of the commit, UTC
-	tag    string    // a tag of the commit without its v, "" where it has none
+	tag    string    // of the commit, without its v
 }
 
 // date is the time of the commit as the program prints it.
@@ -41,14 +42,36 @@ func readStamp(ctx context.Context, root string) (s stamp, err error) {
 		return s, fmt.Errorf("read the time of commit %q: %w", head, err)
 	}
 	s.at = time.Unix(seconds, 0).UTC()
-	// Without a tag git describe fails, and the program names itself by its commit.
-	if tag, err := output(ctx, root, nil, "git", "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
-		s.tag = strings.TrimPrefix(strings.TrimSpace(string(tag)), "v")
+	// Without a tag git describe fails.
+	tag, err := output(ctx, root, nil, "git", "describe", "--tags", "--exact-match", "--match", "v[0-9]*")
+	if err != nil {
+		return s, errors.Join(fmt.Errorf("make a release: commit %s has no tag; give it one (git tag v1.2.3)", s.commit),
+			ctx.Err())
 	}
-	if s.tag != "" && !versionForm.MatchString(s.tag) {
-		return s, fmt.Errorf("read tag %q: it can be no file name; give -version", s.tag)
+	s.tag = strings.TrimPrefix(strings.TrimSpace(string(tag)), "v")
+	return s, nil
+}
+
+// named returns the version of the tag, which is that of the first heading of
+// CHANGELOG.md: "## 1.2.3, 2026-11-22", or "## 1.2.3, unreleased" where the tag is
+// v1.2.3-rc.1.
+func (r *release) named() (string, error) {
+	form := versionForm.FindStringSubmatch(r.stamp.tag)
+	if form == nil {
+		return "", fmt.Errorf("read tag v%s: want v1.2.3 or v1.2.3-rc.1", r.stamp.tag)
 	}
-	return s, ctx.Err()
+	text, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
+	if err != nil {
+		return "", err
+	}
+	_, heading, _ := strings.Cut("\n"+string(text), "\n## ")
+	heading, _, _ = strings.Cut(heading, "\n")
+	version, when, _ := strings.Cut(heading, ", ")
+	if _, err := time.Parse(time.DateOnly, when); version != form[1] || err != nil && form[2] == "" {
+		return "", fmt.Errorf("make a release of tag v%s: CHANGELOG.md begins with %q, want \"## %s, \" and the date",
+			r.stamp.tag, "## "+heading, form[1])
+	}
+	return r.stamp.tag, nil
 }
 
 // build makes the static binary for p, and looks whether it is one. The program
@@ -115,16 +138,12 @@ func (r *release) name(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	words := strings.Fields(string(text))
 	switch {
-	case len(words) < 2 || words[0] != "scrapestat" || !versionForm.MatchString(words[1]):
-		return fmt.Errorf("read the version of the program: it prints %q", text)
-	case r.version != "" && words[1] != r.version:
+	case !strings.HasPrefix(string(text), "scrapestat "+r.version+" "):
 		return fmt.Errorf("stamp the version %s: the program prints %q", r.version, text)
 	case !strings.Contains(string(text), r.stamp.commit) || !strings.Contains(string(text), r.stamp.date()):
 		return fmt.Errorf("stamp commit %s of %s: the program prints %q", r.stamp.commit, r.stamp.date(), text)
 	}
-	r.version = words[1]
 	return nil
 }
 

@@ -5,9 +5,10 @@
 //	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
 //	go run ./internal/release -types
 //
-// The same commit and the same Go give the same bytes, wherever and whenever they
-// are used: nothing of the machine gets in, and every time is that of the commit.
-// It needs Go and git, nothing else.
+// The tag of the commit is the version, and so is the first heading of CHANGELOG.md;
+// without a tag nothing is made. The same commit and the same Go give the same bytes,
+// wherever and whenever they are used: nothing of the machine gets in, and every time
+// is that of the commit. It needs Go and git, nothing else.
 package main
 
 import (
@@ -50,14 +51,15 @@ var published = []platform{
 type release struct {
 	root      string     // of the repository
 	out       string     // folder of the archives, made by this
-	version   string     // "" until it is known
+	version   string     // that of the tag
 	platforms []platform // to build for
 	talk      io.Writer  // for progress
 	stamp     stamp
 }
 
-// versionForm is what may stand in file names and in flags of the linker.
-var versionForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
+// versionForm is what a tag has behind its v; it may stand in file names and in
+// flags of the linker.
+var versionForm = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)(-[0-9A-Za-z.-]{1,40})?$`)
 
 func run(ctx context.Context, args []string, talk io.Writer) error {
 	r := release{talk: talk}
@@ -65,8 +67,6 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	f.SetOutput(talk)
 	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	out := f.String("out", "dist", "new `folder` for the archives")
-	f.StringVar(&r.version, "version", "",
-		"`name` of the version (default: the tag of the commit, else what the program prints)")
 	onlyTypes := f.Bool("types", false,
 		"make nothing: find out, in seconds, whether everything compiles for the platforms")
 	list := f.String("platforms", join(published), "`list` of platforms, by commas")
@@ -75,9 +75,6 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	}
 	if f.NArg() > 0 {
 		return fmt.Errorf("read arguments: %q is no flag", f.Arg(0))
-	}
-	if r.version != "" && !versionForm.MatchString(r.version) {
-		return fmt.Errorf("read -version %q: want letters, digits and . + _ -, at most 64", r.version)
 	}
 	names := strings.Split(*list, ",")
 	for _, p := range published { // in this order, whatever order was asked for

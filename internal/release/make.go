@@ -22,8 +22,8 @@ func (r *release) make(ctx context.Context) (err error) {
 	if r.stamp, err = readStamp(ctx, r.root); err != nil {
 		return err
 	}
-	if r.version == "" {
-		r.version = r.stamp.tag
+	if r.version, err = r.named(); err != nil {
+		return err
 	}
 	work, err := os.MkdirTemp(filepath.Dir(r.out), ".release-*")
 	if err != nil {

@@ -36,9 +36,6 @@ var (
 )
 
 func main() {
-	if version == "" {
-		version = "0.1.0-dev+" + commit[:12]
-	}
 	switch os.Args[1] {
 	case "version":
 		os.Stdout.WriteString("scrapestat " + version + " go\ncommit " + commit + " of " + date + "\n")
@@ -54,13 +51,13 @@ func main() {
 // here is the platform of the test.
 var here = platform{runtime.GOOS, runtime.GOARCH}
 
-// repository makes one of a program, with a commit of a known time.
+// repository makes one of a program, with a commit of a known time that has a tag.
 func repository(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n",
 		"cmd/scrapestat/main.go": program,
-		"LICENSE":                "terms\n", "README.md": "what\n", "CHANGELOG.md": "news\n"} {
+		"LICENSE":                "terms\n", "README.md": "what\n", "CHANGELOG.md": "## 1.2.3, 2001-02-03\n\nnews\n"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -72,6 +69,7 @@ func repository(t *testing.T, program string) string {
 	git(t, dir, "init", "-q")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "-q", "-m", "all")
+	git(t, dir, "tag", "v1.2.3")
 	return dir
 }
 
@@ -135,7 +133,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		t.Errorf("SHA256SUMS %q does not hold for %q", sums, name)
 	}
 	folder := strings.TrimSuffix(strings.TrimSuffix(name, ".tar.gz"), ".zip")
-	if !strings.HasPrefix(folder, "scrapestat_0.1.0-dev+") || !strings.HasSuffix(folder, "_"+here.os+"_"+here.arch) {
+	if !strings.HasPrefix(folder, "scrapestat_1.2.3_") || !strings.HasSuffix(folder, "_"+here.os+"_"+here.arch) {
 		t.Errorf("archive %q", name)
 	}
 	if runtime.GOOS == "windows" {
@@ -146,7 +144,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		"CHANGELOG.md": "news", "THIRD_PARTY_LICENSES": "==== Go 1.",
 		"completions/scrapestat.bash": "for bash", "completions/_scrapestat": "for zsh",
 		"completions/scrapestat.fish": "for fish",
-		"completions/scrapestat.ps1":  "for powershell", "man/man1/scrapestat.1": ".TH of 0.1.0-dev+"} {
+		"completions/scrapestat.ps1":  "for powershell", "man/man1/scrapestat.1": ".TH of 1.2.3"} {
 		f, ok := files[folder+"/"+want]
 		if !ok || !strings.Contains(string(f.data), text) {
 			t.Errorf("%s: in the archive %v, with %q", want, ok, text)
@@ -158,19 +156,18 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// TestReleaseOfTag: a tag, or the flag, is the version.
+// TestReleaseOfTag: the tag is the version.
 func TestReleaseOfTag(t *testing.T) {
 	root := repository(t, program)
-	git(t, root, "tag", "v1.2.3")
-	check := func(want string, args ...string) {
+	check := func(want string) {
 		t.Helper()
-		files := releaseOf(t, root, args...)
+		files := releaseOf(t, root)
 		for name, data := range files {
 			if name == "SHA256SUMS" || runtime.GOOS == "windows" {
 				continue
 			}
 			if !strings.HasPrefix(name, "scrapestat_"+want+"_") {
-				t.Errorf("%v: archive %s, want version %s", args, name, want)
+				t.Errorf("archive %s, want version %s", name, want)
 			}
 			dir := t.TempDir()
 			path := filepath.Join(dir, "scrapestat")
@@ -186,7 +183,9 @@ func TestReleaseOfTag(t *testing.T) {
 		}
 	}
 	check("1.2.3")
-	check("2.0.0-rc.1", "-version", "2.0.0-rc.1")
+	git(t, root, "tag", "-d", "v1.2.3")
+	git(t, root, "tag", "v1.2.3-rc.1")
+	check("1.2.3-rc.1")
 }
 
 // TestReleaseRefused: nothing is released that could not be made again, or is not
@@ -207,17 +206,63 @@ func TestReleaseRefused(t *testing.T) {
 	}
 	refuse(good, "is none of linux/amd64", "-platforms", "plan9/amd64")
 	refuse(good, "one stands there twice", "-platforms", "linux/amd64,linux/amd64")
-	refuse(good, "want letters", "-version", "1.0 -X main.date=now")
 	refuse(good, "no flag", "dist")
 	refuse(good, "it exists", "-out", good)
 	refuse(t.TempDir(), "git status")
-	refuse(repository(t, strings.Replace(program, "if version", "commit = \"of another program\"\n\tif version", 1)),
+	refuse(repository(t, strings.Replace(program, "switch os", "commit = \"of another program\"\n\tswitch os", 1)),
 		"stamp commit")
 	refuse(repository(t, "package main\n\nfunc main() { oops }\n"), "undefined: oops")
 	if err := os.WriteFile(filepath.Join(good, "LICENSE"), []byte("other terms\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	refuse(good, "commit the changes first")
+}
+
+// TestHardening has a finding by the number that package faults lists: a release
+// without a tag, or of another version than the changelog's, is refused.
+func TestHardening(t *testing.T) {
+	t.Run("K26", func(t *testing.T) {
+		root := repository(t, program)
+		refused := func(want string) {
+			t.Helper()
+			err := run(t.Context(), []string{"-root", root, "-out", filepath.Join(t.TempDir(), "dist")}, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want one with %q", err, want)
+			}
+		}
+		git(t, root, "tag", "-d", "v1.2.3")
+		refused("has no tag; give it one (git tag v1.2.3)")
+		for tag, want := range map[string]string{"v1.2.4": `begins with "## 1.2.3, 2001-02-03", want "## 1.2.4, `,
+			"v1.2": "want v1.2.3 or", "v1.2.4-rc.1": `want "## 1.2.4, `, "v1.2.3+x": "want v1.2.3 or"} {
+			git(t, root, "tag", tag)
+			refused(want)
+			git(t, root, "tag", "-d", tag)
+		}
+		if err := os.WriteFile(filepath.Join(root, "CHANGELOG.md"), []byte("## 1.2.3, unreleased\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git(t, root, "commit", "-q", "-a", "-m", "not yet")
+		git(t, root, "tag", "v1.2.3")
+		refused(`begins with "## 1.2.3, unreleased"`)
+	})
+}
+
+// TestVersionOfChangelog: the version of the program is that of the first heading.
+func TestVersionOfChangelog(t *testing.T) {
+	version, err := os.ReadFile("../../cmd/scrapestat/version.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, next, _ := strings.Cut(string(version), "\nconst nextVersion = \"")
+	next, _, _ = strings.Cut(next, "\"")
+	_, heading, _ := strings.Cut(string(changes), "\n## ")
+	if heading, _, _ = strings.Cut(heading, ", "); next == "" || heading != next {
+		t.Errorf("CHANGELOG.md begins with %q, version.go has %q", heading, next)
+	}
 }
 
 // TestCheckRefuses: the test itself is no binary for a release, nor is a text.
