@@ -93,6 +93,8 @@ type reach struct {
 	// guarded refuses link-local addresses, where clouds keep the credentials of a
 	// machine: for addresses that somebody else than the user says.
 	guarded bool
+	// bare leaves out the credentials of the job.
+	bare bool
 }
 
 // newClient makes the client of validated settings. Files are read once now, so

@@ -62,6 +62,10 @@ type jobConfig struct {
 	DNS        []dnsSD        `yaml:"dns_sd_configs"`
 	Kubernetes []kubernetesSD `yaml:"kubernetes_sd_configs"`
 
+	// FollowHosts are hosts besides those of Static that may have the job's
+	// credentials when http_sd lists them: our own key, which Prometheus refuses.
+	FollowHosts []hostPattern `yaml:"follow_hosts"`
+
 	Relabel       []*relabel.Config `yaml:"relabel_configs"`
 	MetricRelabel []*relabel.Config `yaml:"metric_relabel_configs"`
 

@@ -27,6 +27,7 @@ type job struct {
 	c       *parsedJob
 	sources []*source
 	clients map[reach]*Client
+	told    bool // that listed hosts do not get the credentials
 	relabel func(string, metric.Labels) (string, metric.Labels, bool)
 }
 
@@ -34,6 +35,7 @@ type job struct {
 type source struct {
 	kind    string // "file_sd"
 	guarded bool   // its targets were not named by the user
+	wary    bool   // the credentials of the job go only to hosts that it names
 	every   time.Duration
 	due     time.Time
 	client  *Client // that asks; nil when there is none
@@ -85,7 +87,11 @@ func (j *job) client(d *Discoverer, to reach) (*Client, error) {
 	if c := j.clients[to]; c != nil {
 		return c, nil
 	}
-	c, err := d.keep(newClient(j.c.Client, "", to, d.o.Limits))
+	settings := j.c.Client
+	if to.bare {
+		settings, _ = withoutCredentials(settings)
+	}
+	c, err := d.keep(newClient(settings, "", to, d.o.Limits))
 	if err == nil {
 		j.clients[to] = c
 	}
@@ -209,7 +215,7 @@ func (j *job) scrapeTarget(d *Discoverer, s *source, b *labels.Builder) (scrape.
 		Body: int64(j.c.BodySizeLimit), Samples: j.c.SampleLimit, Labels: j.c.LabelLimit,
 		NameLength: j.c.LabelNameLimit, ValueLength: j.c.LabelValueLimit}}
 	var err error
-	if t.Interval, err = labelDuration(b.Get(model.ScrapeIntervalLabel), time.Millisecond, 24*time.Hour); err != nil {
+	if t.Interval, err = j.interval(d, s, b.Get(model.ScrapeIntervalLabel)); err != nil {
 		return t, fmt.Errorf("scrape_interval: %w", err)
 	}
 	if t.Timeout, err = labelDuration(b.Get(model.ScrapeTimeoutLabel), time.Millisecond, time.Minute); err != nil {
@@ -218,6 +224,9 @@ func (j *job) scrapeTarget(d *Discoverer, s *source, b *labels.Builder) (scrape.
 	to := reach{guarded: s.guarded}
 	if t.URL, err = j.url(b, &to); err != nil {
 		return t, err
+	}
+	if to.bare = s.wary && !j.mayKnow(t.URL); to.bare {
+		j.withhold(d, s, t.URL)
 	}
 	c, err := j.client(d, to)
 	if err != nil {

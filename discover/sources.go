@@ -254,7 +254,7 @@ func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {
 	}
 	a := newAsker(client)
 	every := cmp.Or(time.Duration(c.RefreshInterval), defaultRefresh)
-	return &source{kind: "http_sd", guarded: true, every: every, client: client,
+	return &source{kind: "http_sd", guarded: true, wary: !d.o.TrustDiscovery, every: every, client: client,
 		poll: func(ctx context.Context) ([]group, error) {
 			data, err := a.get(ctx, c.URL)
 			if err != nil {

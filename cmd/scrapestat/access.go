@@ -74,6 +74,7 @@ type accessFlags struct {
 	podLabels string
 	kube      string
 	refresh   time.Duration
+	trust     bool
 }
 
 func (a *accessFlags) register(f *pflag.FlagSet) {
@@ -90,6 +91,8 @@ func (a *accessFlags) register(f *pflag.FlagSet) {
 		"this runs in, KUBECONFIG, ~/.kube/config)")
 	f.DurationVar(&a.refresh, "discovery-interval", 0,
 		"time between two looks for changed targets (default 1s for files, the refresh_interval of others or 30s)")
+	f.BoolVar(&a.trust, "trust-discovery", false,
+		"send the credentials of a job of --config to every host that its http_sd lists, as Prometheus does")
 }
 
 // validate refuses settings that cannot work.

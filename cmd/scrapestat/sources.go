@@ -144,7 +144,8 @@ func (o *collectOptions) openTargets(std stdio) (t *targetSet, err error) {
 
 // openDiscoverers opens what --config and --kubernetes-inference-pods name.
 func (o *collectOptions) openDiscoverers(t *targetSet) error {
-	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval, Limits: o.limits}
+	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval, Limits: o.limits,
+		TrustDiscovery: o.access.trust}
 	if o.intervalGiven {
 		do.Interval = o.interval
 	}

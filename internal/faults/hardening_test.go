@@ -25,7 +25,7 @@ var hardening = [...]string{
 	12: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
 	13: "internal/faults/secrets_test.go TestFaultEcho",
 	14: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
-	15: "",
+	15: "discover/trust_test.go TestHardeningTrust",
 	16: "report/formats_test.go TestHardening",
 	17: "",
 	18: "",
