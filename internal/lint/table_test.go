@@ -30,6 +30,8 @@ var layers = map[string][]string{
 		"internal/texttab"},
 	"compare":       {"summary", "normalize", "histest", "units", "catalog", "metric", "internal/texttab"},
 	"compare/judge": {},
+
+	"history/changepoint": {},
 	"report": {"summary", "catalog", "compare", "units", "metric", "normalize", "histest",
 		"internal/texttab"},
 	"report/html": {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "events",
@@ -98,7 +100,7 @@ var homes = []home{
 	{"google.golang.org/grpc", []string{"source/triton", "internal/simulate"}},
 	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
 	{"google.golang.org/protobuf/types/known/timestamppb", []string{"internal/simulate", anyTest}},
-	{"gonum.org/v1/gonum", []string{"histest", "compare", "compare/judge"}},
+	{"gonum.org/v1/gonum", []string{"histest", "compare", "compare/judge", "history/changepoint"}},
 	{"golang.org/x/perf/benchmath", []string{"compare"}},
 	{"github.com/spf13/cobra", []string{"cmd/scrapestat"}},
 	{"github.com/spf13/pflag", []string{"cmd/scrapestat"}},
