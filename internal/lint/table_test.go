@@ -125,8 +125,7 @@ var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "int
 
 // exitFiles are the files that may end the process: of the command, and of the
 // programs of the repository.
-var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go", "internal/house/main.go",
-	"internal/rehelp/main.go"}
+var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go"}
 
 // The limits on sizes, in lines.
 const (
@@ -141,7 +140,7 @@ const (
 // comments that checkComments refuses. Both lists only get shorter.
 var (
 	stillWide = []string{"catalog", "cmd/scrapestat", "collect", "events", "events/proxy", "export", "internal/doctor",
-		"internal/faults", "internal/parquetwriter", "internal/rehelp", "internal/texttab", "internal/timeline",
+		"internal/faults", "internal/parquetwriter", "internal/texttab", "internal/timeline",
 		"source/torchserve"}
 	stillTalking = []string{"cmd/scrapestat", "export", "internal/timeline"}
 )

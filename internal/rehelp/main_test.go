@@ -1,4 +1,4 @@
-package main
+package rehelp_test
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func TestNoForeignHelp(t *testing.T) {
 func checkUnchanged(t *testing.T, path string, body []byte, rewrite func([]byte) ([]byte, error)) {
 	t.Helper()
 	if made, err := rewrite(body); err != nil || !bytes.Equal(made, body) {
-		t.Errorf("%s has help texts of others: run internal/rehelp; %v", path, err)
+		t.Errorf("%s has help texts of others: see internal/rehelp; %v", path, err)
 	}
 }
 
@@ -58,7 +58,7 @@ func unchangedRows(t *testing.T, path string) (families int) {
 	}
 	defer db.Close()
 	if made, err := neutralRows(db); err != nil || len(made) > 0 {
-		t.Errorf("%s has help texts of others: run internal/rehelp; %v, %v", path, made, err)
+		t.Errorf("%s has help texts of others: see internal/rehelp; %v, %v", path, made, err)
 	}
 	if err := db.QueryRow("SELECT count(*) FROM family").Scan(&families); err != nil {
 		t.Fatal(err)

@@ -1,13 +1,13 @@
-// Command rehelp replaces the help texts of captured files, which are sentences of
+// Package rehelp replaces the help texts of captured files, which are sentences of
 // those who wrote the servers, by neutral ones:
 //
-//	go run ./internal/rehelp testdata/bodies/*.prom testdata/runs/*/run.db
+//	go test ./internal/rehelp -run TestRewriteFiles -args testdata/bodies/*.prom testdata/runs/*/run.db
 //
 // A neutral text is made of the type and the name of the family and of the words
 // of the old text that carry a unit, so that the unit that package units infers
 // stays the same; a text for which it would not is an error. What is neutral
 // already stays as it is. Everything else in a file stays byte for byte.
-package main
+package rehelp_test
 
 import (
 	"bytes"
@@ -15,22 +15,25 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"testing"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/scrapestat/scrapestat/units"
 )
 
-func main() {
-	for _, path := range os.Args[1:] {
+// TestRewriteFiles rewrites the files that stand behind -args, by their path from the root.
+func TestRewriteFiles(t *testing.T) {
+	t.Chdir("../..")
+	for _, path := range flag.Args() {
 		if err := rewrite(path); err != nil {
-			fmt.Fprintf(os.Stderr, "rewrite %s: %v\n", path, err)
-			os.Exit(1)
+			t.Errorf("rewrite %s: %v", path, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package house_test
 
 import (
 	"context"

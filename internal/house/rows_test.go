@@ -1,30 +1,24 @@
-// Command house measures the size and the form of the repository against the
-// limits of docs/decisions/0070-house.md, and fails when one is passed.
-//
-//	make house                                # what is quick
-//	go run ./internal/house -cover -twins     # with coverage, and each twin
-package main
+// Package house measures the size and the form of the repository against the
+// limits of docs/decisions/0070-house.md.
+package house_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
+	"testing"
 	"text/tabwriter"
 )
 
-func main() {
-	ok, err := run(context.Background(), os.Args[1:], os.Stdout)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "house:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
-}
+var (
+	measureAll = flag.Bool("house", false, "measure what make house shows")
+	cover      = flag.Bool("cover-too", false, "measure the coverage of the packages that compute: minutes")
+	listTwins  = flag.Bool("twins", false, "list the twins")
+)
 
 // row is one measurement and its limit: the most it may be, or the least. A
 // limit below 0 is none.
@@ -40,20 +34,21 @@ func (r row) over() bool {
 	return r.limit >= 0 && (r.least && r.value < r.limit || !r.least && r.value > r.limit)
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (ok bool, err error) {
-	f := flag.NewFlagSet("house", flag.ContinueOnError)
-	cover := f.Bool("cover", false, "measure the coverage of the packages that compute: minutes")
-	list := f.Bool("twins", false, "list the twins")
-	if err := f.Parse(args); err != nil {
-		return false, err
+// TestHouse prints the rows and fails when one is over its limit, where -house asks
+// for it: what is quick is held in every run by TestTrials and internal/lint.
+func TestHouse(t *testing.T) {
+	if !*measureAll {
+		return
 	}
-	tree, err := readTree(ctx)
+	t.Chdir("../..")
+	tree, err := readTree(t.Context())
 	if err != nil {
-		return false, err
+		t.Fatal(err)
 	}
-	for _, t := range twins(tree) {
-		if *list {
-			fmt.Fprintln(out, t)
+	var out bytes.Buffer
+	for _, twin := range twins(tree) {
+		if *listTwins {
+			fmt.Fprintln(&out, twin)
 		}
 	}
 	rows := append(form(tree), tests(tree)...)
@@ -63,17 +58,21 @@ func run(ctx context.Context, args []string, out io.Writer) (ok bool, err error)
 			measures = append(measures, b.coverage)
 		}
 	}
-	for _, t := range trials() {
-		rows = append(rows, t.row(tree))
+	for _, c := range trials() {
+		rows = append(rows, c.row(tree))
 	}
 	for _, measure := range measures {
-		r, err := measure(ctx)
+		r, err := measure(t.Context())
 		if err != nil {
-			return false, err
+			t.Fatal(err)
 		}
 		rows = append(rows, r)
 	}
-	return show(out, rows)
+	ok, err := show(&out, rows)
+	fmt.Print(out.String())
+	if !ok || err != nil {
+		t.Errorf("a row is over its limit, %v", err)
+	}
 }
 
 // show prints the table and reports whether nothing is over its limit.
