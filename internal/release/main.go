@@ -3,7 +3,6 @@
 // and SHA256SUMS over the archives.
 //
 //	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
-//	go run ./internal/release -types
 //
 // The tag of the commit is the version, and so is the first heading of CHANGELOG.md;
 // without a tag nothing is made. The same commit and the same Go give the same bytes,
@@ -67,8 +66,6 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	f.SetOutput(talk)
 	f.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	out := f.String("out", "dist", "new `folder` for the archives")
-	onlyTypes := f.Bool("types", false,
-		"make nothing: find out, in seconds, whether everything compiles for the platforms")
 	list := f.String("platforms", join(published), "`list` of platforms, by commas")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -84,15 +81,6 @@ func run(ctx context.Context, args []string, talk io.Writer) error {
 	}
 	if len(r.platforms) != len(names) {
 		return fmt.Errorf("read -platforms %q: one stands there twice, or is none of %s", *list, join(published))
-	}
-	if *onlyTypes {
-		for _, p := range r.platforms {
-			if err := r.typecheck(ctx, p); err != nil {
-				return err
-			}
-			fmt.Fprintf(talk, "%s: compiles\n", p)
-		}
-		return nil
 	}
 	var err error
 	if r.out, err = filepath.Abs(*out); err != nil { // programs are run in the root

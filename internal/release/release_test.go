@@ -281,33 +281,6 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// TestTypes: what compiles for one system and not for another is found without a
-// compiler for it, in our code and between our code and the library.
-func TestTypes(t *testing.T) {
-	root := repository(t, program)
-	check := func(p platform, want string) {
-		t.Helper()
-		err := run(t.Context(), []string{"-root", root, "-types", "-platforms", p.String()}, io.Discard)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q", p, err, want)
-		}
-	}
-	check(platform{"windows", "arm64"}, "")
-	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"),
-		[]byte("//go:build !windows\n\npackage main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0,"+
-			" 0) }\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	check(platform{"linux", "arm64"}, "")
-	if err := os.WriteFile(filepath.Join(root, "cmd/scrapestat/lock.go"),
-		[]byte("package main\n\nimport \"syscall\"\n\nfunc lock() error { return syscall.Flock(0, 0) }\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-	check(platform{"linux", "arm64"}, "")
-	check(platform{"windows", "arm64"}, "undefined: syscall.Flock")
-}
-
 // TestStampHasItsPlace: the linker ignores a variable that is not there.
 func TestStampHasItsPlace(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../../cmd/scrapestat/version.go", nil, 0)
