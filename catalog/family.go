@@ -94,6 +94,8 @@ type Family struct {
 	Moves     string
 	Staleness time.Duration
 	Aggregate Aggregate
+	// Traffic is "yes" or "no" where the family tells of requests, or does not, against what Moves suggests; else "".
+	Traffic string
 	// Only are the labels of those series that are the whole, where others are parts of it: priority="".
 	Only []metric.Label
 	// Identity are the labels that say what a series is of, Volatile those that differ between two runs of the same;

@@ -61,6 +61,7 @@ type familyIn struct {
 	Moves     string                       `yaml:"moves"`
 	Staleness string                       `yaml:"staleness"`
 	Aggregate string                       `yaml:"aggregate"`
+	Traffic   string                       `yaml:"traffic"`
 	Only      map[string]string            `yaml:"only"`
 	Identity  []string                     `yaml:"identity"`
 	Volatile  []string                     `yaml:"volatile"`
@@ -90,7 +91,7 @@ func (f *familyIn) UnmarshalYAML(n *yaml.Node) error {
 
 var (
 	familyKeys = []string{"name", "type", "aliases", "scales", "implied", "meaning", "unit", "better", "moves",
-		"staleness", "aggregate",
+		"staleness", "aggregate", "traffic",
 		"only", "identity", "volatile", "canonical", "above"}
 	moves      = []string{"", "arrival", "step", "token", "finish", "poll", "start"}
 	familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
@@ -188,7 +189,8 @@ func (c *Catalog) drop(f *Family) {
 // family checks an entry and makes a family of it.
 func (in *familyIn) family(t *table) (*Family, error) {
 	f := &Family{Engine: t.Engine, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
-		Identity: union(t.Identity, in.Identity), Volatile: union(t.Volatile, in.Volatile), Moves: in.Moves}
+		Identity: union(t.Identity, in.Identity), Volatile: union(t.Volatile, in.Volatile), Moves: in.Moves,
+		Traffic: in.Traffic}
 	if in.Name == "" || in.Meaning == "" || t.Engine == "" {
 		return nil, errors.New("needs a name, a meaning and, above the families, an engine")
 	}
@@ -207,6 +209,9 @@ func (in *familyIn) family(t *table) (*Family, error) {
 	f.Better, f.Aggregate = Direction(better), Aggregate(aggregate)
 	if !slices.Contains(moves, in.Moves) {
 		return nil, fmt.Errorf("moves: %q must be one of%s", in.Moves, strings.Join(moves, " "))
+	}
+	if !slices.Contains([]string{"", "yes", "no"}, in.Traffic) {
+		return nil, fmt.Errorf("traffic: %q must be yes or no", in.Traffic)
 	}
 	if in.Staleness != "" {
 		d, err := time.ParseDuration(in.Staleness)

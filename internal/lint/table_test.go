@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	"continuity":         {"metric"},
 	"normalize":          {"metric", "histest", "continuity", "internal/column"},
 	"catalog":            {"metric", "units"},
+	"window/traffic":     {"metric", "catalog"},
 	"summary":            {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
 		"summary"},

@@ -4,6 +4,7 @@ package fakerun
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -213,4 +214,23 @@ func (f *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snaps
 			}
 		}
 	}
+}
+
+// Polls gives each poll of a recording to f, target by target.
+func Polls(dir string, f func(target int, s *metric.Snapshot) error) error {
+	run, err := rundb.Open(dir)
+	if err != nil {
+		return err
+	}
+	for i := range run.Targets() {
+		for s, err := range run.Snapshots(context.Background(), i) {
+			if err == nil {
+				err = f(i, s)
+			}
+			if err != nil {
+				return errors.Join(err, run.Close())
+			}
+		}
+	}
+	return run.Close()
 }

@@ -1,0 +1,205 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Detector notes when one target had requests. It has one owner and is not safe for concurrent use.
+type Detector struct {
+	catalog *catalog.Catalog
+	schema  metric.Schema
+	slots   []int32 // by slot: into entries, -1 where nothing is to be learnt
+	entries []entry
+	known   bool // there is a series of tier Known
+	// What the catalog knows counts by itself where any target has it; names count where none has.
+	sure, guess track
+
+	polls       int
+	first, last int64 // times of stored polls: the first sent, the last's first byte
+}
+
+// entry is a slot that tells of requests.
+type entry struct {
+	family int
+	value  float64
+	tier   Tier
+	level  bool // a number of present requests
+	rested bool // of a level: it was 0 at some poll, so that it means something above 0
+	sum    bool // of durations: no evidence, but how long requests took
+	whole  bool // of its family's series, this is one of those that are not part of others
+}
+
+// NewDetector returns a detector of one target that knows families as c does.
+func NewDetector(c *catalog.Catalog) *Detector {
+	return &Detector{catalog: c, sure: newTrack(Known, HTTP), guess: newTrack(HTTP, Generic)}
+}
+
+// Add takes the next poll of the target. It keeps nothing of s. One that does not fit is refused.
+func (d *Detector) Add(s *metric.Snapshot) error {
+	if err := d.schema.Extend(s); err != nil {
+		return fmt.Errorf("look for traffic in poll %d of target %d: %w", s.Seq, s.Target, err)
+	}
+	if len(s.DictDelta.Slots)+len(s.DictDelta.Families) > 0 {
+		d.learn()
+	}
+	if !s.Outcome.Stored() {
+		return nil
+	}
+	p := poll{sent: s.SentNS, at: s.AtNS()}
+	d.sure.next, d.guess.next = p, p
+	for slot := range s.Delta.Absent(len(d.slots)) {
+		if i := d.slots[slot]; i >= 0 && d.entries[i].level {
+			d.set(&d.entries[i], 0)
+		}
+	}
+	for k, slot := range s.Delta.Slots {
+		i := d.slots[slot]
+		if i < 0 {
+			continue
+		}
+		v := d.schema.Slots[slot].Float(s.Delta.Bits[k])
+		if e := &d.entries[i]; v != e.value && v-v == 0 { // finite
+			d.set(e, v)
+		}
+	}
+	if d.polls == 0 {
+		d.first = p.sent
+	}
+	d.polls, d.last = d.polls+1, p.at
+	d.sure.step()
+	d.guess.step()
+	return nil
+}
+
+// set takes over a new value.
+func (d *Detector) set(e *entry, v float64) {
+	old := e.value
+	e.value = v
+	if e.level {
+		e.rested = e.rested || d.polls > 0 && old == 0
+		d.sure.levelMoved(e, old, d.polls)
+		e.rested = e.rested || v == 0
+		return
+	}
+	if d.polls == 0 {
+		return // the reference
+	}
+	gain := v - old
+	if gain < 0 {
+		gain = v // it began anew, which is activity
+	}
+	if e.tier != Generic {
+		d.sure.counted(e, gain)
+	}
+	if e.tier != Known {
+		d.guess.counted(e, gain)
+	}
+}
+
+// learn finds out what new slots tell, and which families count the requests.
+func (d *Detector) learn() {
+	for slot := len(d.slots); slot < len(d.schema.Slots); slot++ {
+		d.slots = append(d.slots, -1)
+		id := &d.schema.Slots[slot]
+		series := &d.schema.Series[id.Series]
+		fam := &d.schema.Families[series.Family]
+		f, _ := d.catalog.Family(fam.Name)
+		if id.Role != metric.RoleValue && id.Role != metric.RoleCount && id.Role != metric.RoleSum {
+			continue
+		}
+		tier, level := Evidence(f, fam, series.Labels)
+		if tier == None || level && id.Role != metric.RoleValue {
+			continue
+		}
+		d.slots[slot] = int32(len(d.entries))
+		d.entries = append(d.entries, entry{family: series.Family, tier: tier, level: level, rested: d.polls > 0,
+			sum:   id.Role == metric.RoleSum || id.Role == metric.RoleValue && f != nil && f.Canonical == "e2e_s",
+			whole: whole(f, series.Labels)})
+		d.known = d.known || tier == Known
+		d.sure.consider(series.Family, f, fam, tier, id.Role)
+		d.guess.consider(series.Family, f, fam, tier, id.Role)
+	}
+	d.sure.assign(d)
+	d.guess.assign(d)
+}
+
+func whole(f *catalog.Family, l metric.Labels) bool {
+	if f == nil {
+		return true
+	}
+	for _, want := range f.Only {
+		if v, _ := l.Get(want.Name); v != want.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// scaleOf brings durations of a family to seconds.
+func scaleOf(f *catalog.Family, name string) float64 {
+	scale := 1.0
+	switch {
+	case f == nil:
+		return 0
+	case f.Unit == "milliseconds":
+		scale = 1e-3
+	case f.Unit == "microseconds":
+		scale = 1e-6
+	case f.Unit == "nanoseconds":
+		scale = 1e-9
+	}
+	if by, ok := f.Scales[name]; ok {
+		scale *= by
+	}
+	return scale
+}
+
+// Seen reports whether the target had traffic so far; guesses by name alone do not count.
+func (d *Detector) Seen() bool { return d.sure.open || len(d.sure.closed) > 0 }
+
+// role is what a family means to the count of requests.
+type role uint8
+
+const (
+	counts   role = 1 << iota // requests that ended
+	durates                   // how long they took
+	arrives                   // requests that began
+	presents                  // requests that are there
+)
+
+// rank is how well a family counts requests; the first of the best is taken. Only one of rankTimed tells how long each
+// took too: elsewhere the rows of an ensemble and of its models overlap, which counts do not show.
+func rank(f *catalog.Family, fam *metric.Family, tier Tier, r metric.Role) int {
+	switch {
+	case r == metric.RoleSum, f != nil && f.Aggregate == catalog.AggregateNever:
+	case tier == Known && f.Canonical == "e2e_s" && r == metric.RoleCount:
+		return rankTimed
+	case tier == Known && f.Canonical == "success":
+		return 5
+	case tier == Known && f.Moves == "finish" && f.Unit == "requests" && r == metric.RoleValue:
+		return 4
+	case tier == HTTP:
+		return 3
+	case tier == Generic && saysRequests(fam.Name), tier == Known && f.Unit == "inferences" && r == metric.RoleValue:
+		return 2
+	}
+	return 0
+}
+
+const rankTimed = 6
+
+// mean returns a/b, 0 where that is not defined.
+func mean(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}
+
+// seconds returns a time of nanoseconds in seconds, ns the other way round.
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+func ns(s float64) int64       { return int64(math.Trunc(s * 1e9)) }
