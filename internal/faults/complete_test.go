@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/badserver"
-	"github.com/scrapestat/scrapestat/internal/faults"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/data/reliability.md")
@@ -110,7 +109,7 @@ var besides = map[string]string{
 // an id that is none, and when a server of a case is missing.
 func TestComplete(t *testing.T) {
 	have := tested(t, "../..")
-	all := faults.Catalogue()
+	all := Catalogue()
 	if len(all) != 93 {
 		t.Errorf("the catalogue has %d cases, want 93", len(all))
 	}
@@ -156,7 +155,7 @@ func checkTest(t *testing.T, id, where string) {
 // writeFuzzed writes what the fuzz targets have been through.
 func writeFuzzed(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	all, err := faults.ReadFuzzed("../../.ci/fuzzgoals", "testdata/fuzzed.txt")
+	all, err := ReadFuzzed("../../.ci/fuzzgoals", "testdata/fuzzed.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +186,10 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 
 // checkDocument wants docs/data/reliability.md to be what the catalogue, the tests and
 // the figures of testdata/figures make it; -update writes it.
-func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
+func checkDocument(t *testing.T, all []Case, have map[string][]string) {
 	t.Helper()
 	const path = "../../docs/data/reliability.md"
-	kept, err := faults.Figures("testdata/figures")
+	kept, err := Figures("testdata/figures")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +213,7 @@ func checkDocument(t *testing.T, all []faults.Case, have map[string][]string) {
 	writeFuzzed(t, &b)
 	area := ""
 	for _, c := range all {
-		if a := faults.Area(c.ID); a != area {
+		if a := Area(c.ID); a != area {
 			area = a
 			fmt.Fprintf(&b, "\n## %s\n\n| id | tried | test |\n|---|---|---|\n", area)
 		}
