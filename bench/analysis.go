@@ -59,14 +59,12 @@ func (b *bench) export(ctx context.Context, mb *stat, dir, formats string, width
 		"--out="+filepath.Join(b.work, to))
 }
 
-// peerTargets is how many of the targets AIPerf gets: all would take many minutes. Its
-// cost is multiplied.
+// peerTargets is how many of the targets AIPerf gets: all would take many minutes. Its cost is multiplied.
 const peerTargets = 2
 
-// aiperfAnalysis starts AIPerf's package on the same polls, which it loads from an
-// export of ours before it is measured. It answers a slice width in seconds with the
-// cost of its statistics, JSON and CSV, and 0 with that of its Parquet file. It is nil
-// when there is none.
+// aiperfAnalysis starts AIPerf's package on the same polls, which it loads from an export of ours before it is
+// measured. It answers a slice width in seconds with the cost of its statistics, JSON and CSV, and 0 with that of its
+// Parquet file. It is nil when there is none.
 func (b *bench) aiperfAnalysis(ctx context.Context, rec *recorded) (*process, error) {
 	var mb stat
 	if _, err := b.export(ctx, &mb, rec.dir, "json,jsonl", slice, "polls")(); err != nil {
@@ -127,8 +125,7 @@ func runAnalysis(ctx context.Context, b *bench) error {
 	return os.RemoveAll(longer)
 }
 
-// runExports measures Parquet against AIPerf's exporter, which runs once, on the same
-// samples.
+// runExports measures Parquet against AIPerf's exporter, which runs once, on the same samples.
 func runExports(ctx context.Context, b *bench) error {
 	rec, err := b.recording()
 	if err != nil {
@@ -164,8 +161,7 @@ func runExports(ctx context.Context, b *bench) error {
 	return err
 }
 
-// holdEnd exports a recording that was closed, and one of the same polls as a kill
-// leaves it.
+// holdEnd exports a recording that was closed, and one of the same polls as a kill leaves it.
 func holdEnd(ctx context.Context, b *bench) error {
 	rec, err := b.recording()
 	if err != nil {

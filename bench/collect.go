@@ -72,8 +72,7 @@ func writeConfig(dir string, urls []string, sink string) error {
 	return os.WriteFile(filepath.Join(dir, "config.yml"), []byte(b.String()), 0o644)
 }
 
-// scrapes is what runs of a scraper gave: processor time of a scrape, memory, and the
-// scrapes of the window.
+// scrapes is what runs of a scraper gave: processor time of a scrape, memory, and the scrapes of the window.
 type scrapes struct{ ms, mb, missed, due stat }
 
 // runCollect measures whole scrapers, each on one processor, the targets on another.

@@ -78,8 +78,7 @@ func thereAndBack(bodies [][]byte) func() []byte {
 	}
 }
 
-// ours decodes with one decoder. The bodies are handed over without a copy: the
-// decoder does not write to them.
+// ours decodes with one decoder. The bodies are handed over without a copy: the decoder does not write to them.
 func ours(bodies [][]byte) func() error {
 	d, err := scrape.NewDecoder(scrape.Options{})
 	next := thereAndBack(bodies)
@@ -97,8 +96,7 @@ func ours(bodies [][]byte) func() error {
 	}
 }
 
-// textparseCache is what Prometheus does: the parser, and a map from the bytes of the
-// series to where its value goes.
+// textparseCache is what Prometheus does: the parser, and a map from the bytes of the series to where its value goes.
 func textparseCache(bodies [][]byte) func() error {
 	next := thereAndBack(bodies)
 	symbols := labels.NewSymbolTable()
@@ -129,8 +127,7 @@ func textparseCache(bodies [][]byte) func() error {
 	}
 }
 
-// scanFloats is the least that a reader of all values does: find each newline and
-// parse the number before it.
+// scanFloats is the least that a reader of all values does: find each newline and parse the number before it.
 func scanFloats(bodies [][]byte) func() error {
 	next := thereAndBack(bodies)
 	var sum float64

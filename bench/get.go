@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// getTargets is the child process that does the least a scraper can do: GET each
-// target on a schedule and read the body. It prints a line when it starts, and when
-// the time is over how late requests of all but the first quarter were sent, in
-// nanoseconds in ascending order.
+// getTargets is the child process that does the least a scraper can do: GET each target on a schedule and read the
+// body. It prints a line when it starts, and when the time is over how late requests of all but the first quarter were
+// sent, in nanoseconds in ascending order.
 func getTargets(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) < 3 {
 		return errors.New("get wants an interval, a length and URLs")

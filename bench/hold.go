@@ -23,8 +23,7 @@ type held struct {
 	mb        stat // peak memory
 }
 
-// keptTo adds a run and returns the 99th percentile of how late its polls started,
-// in milliseconds.
+// keptTo adds a run and returns the 99th percentile of how late its polls started, in milliseconds.
 func (h *held) keptTo(late []time.Duration) float64 {
 	if len(late) == 0 {
 		return math.NaN()
@@ -65,8 +64,7 @@ func (h *held) read(ctx context.Context, dir string, length time.Duration, of fu
 	return h.keptTo(late), nil
 }
 
-// collect makes a turn of a run on all processors that gives the 99th percentile of
-// how late polls started.
+// collect makes a turn of a run on all processors that gives the 99th percentile of how late polls started.
 func (b *bench) collect(ctx context.Context, h *held, urls []string, every time.Duration, of func(int) bool) turn {
 	run := filepath.Join(b.work, "held")
 	return func() (float64, error) {

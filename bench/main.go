@@ -1,13 +1,11 @@
-// Bench measures what scrapestat costs against a peer, or against the least that
-// the same work can cost: both run in turn (A B A B) in one run, and what is judged
-// is their ratio, which does not depend on the speed of the machine.
+// Bench measures what scrapestat costs against a peer, or against the least that the same work can cost: both run in
+// turn (A B A B) in one run, and what is judged is their ratio, which does not depend on the speed of the machine.
 //
 //	go run . decode         one part; "go run . list" names them
 //	go run . all            all of them
 //
-// It prints a table and exits with 3 when a ratio is over its limit. A peer that is
-// not on this machine is named in the output. It is a module of its own, so that what
-// only peers need never enters the main go.mod.
+// It prints a table and exits with 3 when a ratio is over its limit. A peer that is not on this machine is named in the
+// output. It is a module of its own, so that what only peers need never enters the main go.mod.
 package main
 
 import (

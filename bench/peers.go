@@ -38,8 +38,7 @@ func (b *bench) prometheusAgent(ctx context.Context) (string, error) {
 	return b.build(ctx, &b.prometheus, "-trimpath", "-tags=remove_all_sd", command)
 }
 
-// build runs "go build" with args, the last of which is the command, unless bin is
-// one, and sets bin.
+// build runs "go build" with args, the last of which is the command, unless bin is one, and sets bin.
 func (b *bench) build(ctx context.Context, bin *string, args ...string) (string, error) {
 	if *bin == "" {
 		command := args[len(args)-1]

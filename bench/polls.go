@@ -21,8 +21,7 @@ const (
 	runServers  = 2
 )
 
-// source is a simulated vLLM-like server with three engines, warm and busy, on a
-// clock of its own.
+// source is a simulated vLLM-like server with three engines, warm and busy, on a clock of its own.
 type source struct {
 	now    time.Time
 	server *simulate.Server
@@ -95,9 +94,8 @@ func checksum(s *metric.Snapshot) uint64 {
 	return sum
 }
 
-// record writes the polls into dir, with a commit each 100 ms of simulated time, and
-// returns the number of samples. It leaves a copy of the files in killed, unless that
-// is "", as a kill leaves them.
+// record writes the polls into dir, with a commit each 100 ms of simulated time, and returns the number of samples. It
+// leaves a copy of the files in killed, unless that is "", as a kill leaves them.
 func (p *polls) record(dir, killed string) (samples int, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, fmt.Errorf("make run directory: %w", err)

@@ -28,8 +28,7 @@ type process struct {
 // Where processes run: the measured one, the targets it scrapes, and all else.
 const measuredCPU, targetsCPU, allProcessors = 0, 1, -1
 
-// start runs a command on one processor, or on all. The caller waits for or kills
-// it.
+// start runs a command on one processor, or on all. The caller waits for or kills it.
 func start(ctx context.Context, cpu int, command ...string) (*process, error) {
 	name := filepath.Base(command[0])
 	if cpu != allProcessors {
@@ -69,8 +68,7 @@ func startSelf(ctx context.Context, cpu int, args ...string) (*process, string, 
 	return p, strings.TrimSpace(line), nil
 }
 
-// ask has a peer do n units, and returns the processor time and the number of
-// things that it went through.
+// ask has a peer do n units, and returns the processor time and the number of things that it went through.
 func (p *process) ask(n int) (time.Duration, int64, error) {
 	if _, err := fmt.Fprintln(p.in, n); err != nil {
 		return 0, 0, fmt.Errorf("ask %s: %w", p.name, err)
@@ -83,9 +81,8 @@ func (p *process) ask(n int) (time.Duration, int64, error) {
 	return time.Duration(ns), things, nil
 }
 
-// wait drains the output until the process ends. The peak memory is read while it
-// runs: that of a finished process is never below what this one had when it started
-// it.
+// wait drains the output until the process ends. The peak memory is read while it runs: that of a finished process is
+// never below what this one had when it started it.
 func (p *process) wait() (cpu time.Duration, peak int64, err error) {
 	ended := make(chan error, 1)
 	go func() {

@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// serveTargets is the child process that answers as many targets: /t/i/metrics has
-// the next recorded body at each request, /hole/ never answers, /sink swallows remote
-// writes, and /count tells how many bodies were asked for.
+// serveTargets is the child process that answers as many targets: /t/i/metrics has the next recorded body at each
+// request, /hole/ never answers, /sink swallows remote writes, and /count tells how many bodies were asked for.
 func serveTargets(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("serve-targets", flag.ContinueOnError)
 	targets := f.Int("n", 1, "targets")

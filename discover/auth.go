@@ -38,8 +38,7 @@ func notToken(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
 
-// Auth is the authentication and transport of targets that are given by their
-// address. The zero value is none of it.
+// Auth is the authentication and transport of targets that are given by their address. The zero value is none of it.
 type Auth struct {
 	Headers         []Header
 	BearerTokenFile string
@@ -56,9 +55,8 @@ type Auth struct {
 	Prefix, Who string
 }
 
-// Apply returns the targets with these settings, and the clients that they use,
-// whose connections the caller closes after the run. Files are read again when
-// they are used. Targets that are no HTTP endpoints stay as they are.
+// Apply returns the targets with these settings, and the clients that they use, whose connections the caller closes
+// after the run. Files are read again when they are used. Targets that are no HTTP endpoints stay as they are.
 func (a Auth) Apply(targets []scrape.Target) ([]scrape.Target, []*Client, []metric.Warning, error) {
 	if err := a.check(); err != nil {
 		return nil, nil, nil, err
@@ -195,9 +193,8 @@ func openFile(path string) []metric.Warning {
 		Text: fmt.Sprintf("%s holds a secret and others may read it (mode %04o): chmod 600 it", path, info.Mode().Perm())})
 }
 
-// WarnWorldWritable warns of a file of settings that every account of the machine may
-// change: who changes it decides what is polled, and where credentials go. It
-// says nothing of pipes and devices, and of a file that is not there.
+// WarnWorldWritable warns of a file of settings that every account of the machine may change: who changes it decides
+// what is polled, and where credentials go. It says nothing of pipes and devices, and of a file that is not there.
 func WarnWorldWritable(path string) []metric.Warning {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o002 == 0 {

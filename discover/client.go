@@ -97,9 +97,8 @@ type reach struct {
 	bare bool
 }
 
-// newClient makes the client of validated settings. Files are read once now, so
-// that a missing one is told at the start, and again when they are used: tokens
-// and certificates may be replaced during the run.
+// newClient makes the client of validated settings. Files are read once now, so that a missing one is told at the
+// start, and again when they are used: tokens and certificates may be replaced during the run.
 func newClient(c config.HTTPClientConfig, basicFile string, to reach, l scrape.Limits) (*Client, error) {
 	client := &Client{vault: &vault{}}
 	if err := checkFiles(&c); err != nil {
@@ -170,8 +169,7 @@ func (c *Client) authenticate(s *config.HTTPClientConfig, basicFile string, rt h
 	return rt
 }
 
-// secret returns a secret that is given as a text or in a file, and tells the
-// vault what it is.
+// secret returns a secret that is given as a text or in a file, and tells the vault what it is.
 func (c *Client) secret(text, path string) config.SecretReader {
 	if path != "" {
 		return watched{config.NewFileSecret(path), c.vault}
@@ -213,8 +211,7 @@ func (b basicPart) Description() string { return "file " + b.path }
 
 func (b basicPart) Immutable() bool { return false }
 
-// checkFiles reads the files of settings, so that one that cannot be read ends
-// the program before the run begins.
+// checkFiles reads the files of settings, so that one that cannot be read ends the program before the run begins.
 func checkFiles(c *config.HTTPClientConfig) error {
 	paths := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile}
 	if c.Authorization != nil {

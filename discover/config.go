@@ -136,8 +136,7 @@ func (c *kubernetesSD) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(c))
 }
 
-// byteSize is a number of bytes with an optional unit, which is binary as in
-// Prometheus: 10MB is 10 MiB.
+// byteSize is a number of bytes with an optional unit, which is binary as in Prometheus: 10MB is 10 MiB.
 type byteSize int64
 
 func (b *byteSize) UnmarshalYAML(unmarshal func(any) error) error {
@@ -205,8 +204,7 @@ func parseConfig(path string) (*parsed, error) {
 	return parse(path, data, true)
 }
 
-// parse reads the text of a configuration; path names it and is what relative
-// paths in it are relative to.
+// parse reads the text of a configuration; path names it and is what relative paths in it are relative to.
 func parse(path string, data []byte, include bool) (*parsed, error) {
 	p := &parsed{warnings: WarnWorldWritable(path)}
 	var f fileConfig[yaml.Node]
@@ -312,8 +310,7 @@ func (p *parsed) listUnknown(path string, data []byte) {
 	}
 }
 
-// yamlText is the first thing the YAML library says, without the value of the
-// file, which may be a secret.
+// yamlText is the first thing the YAML library says, without the value of the file, which may be a secret.
 func yamlText(err error) string {
 	text := err.Error()
 	var all *yaml.TypeError

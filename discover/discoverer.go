@@ -36,8 +36,7 @@ type Options struct {
 	Limits scrape.Limits
 	// Resolver answers dns_sd_configs; nil is that of the system.
 	Resolver Resolver
-	// ServiceAccount is the folder with the credentials of the pod this runs in;
-	// "" is where Kubernetes puts it.
+	// ServiceAccount is the folder with the credentials of the pod this runs in; "" is where Kubernetes puts it.
 	ServiceAccount string
 }
 
@@ -55,8 +54,7 @@ type Service struct {
 
 // Found is a target and the source that lists it.
 type Found struct {
-	// ID tells targets apart and stays the same while one comes and goes: its
-	// labels and its URL.
+	// ID tells targets apart and stays the same while one comes and goes: its labels and its URL.
 	ID     string
 	Target scrape.Target
 	Reason string // "listed by file_sd of job vllm"
@@ -98,9 +96,8 @@ type Discoverer struct {
 	warnings []metric.Warning
 }
 
-// Load reads a Prometheus configuration. Files of credentials that it names are
-// read as well, to say now what is missing; targets come by Refresh. An error
-// names file, line and job.
+// Load reads a Prometheus configuration. Files of credentials that it names are read as well, to say now what is
+// missing; targets come by Refresh. An error names file, line and job.
 func Load(path string, o Options) (*Discoverer, error) {
 	p, err := parseConfig(path)
 	if err != nil {

@@ -20,9 +20,8 @@ type InferenceOptions struct {
 	Kubeconfig string // file; "" is the cluster this runs in, KUBECONFIG, ~/.kube/config
 }
 
-// InferencePods finds the inference pods of a Kubernetes cluster by the rules of
-// AIPerf: running pods that are labelled or annotated for it, or whose image is
-// that of a known engine. See docs/targets.md.
+// InferencePods finds the inference pods of a Kubernetes cluster by the rules of AIPerf: running pods that are labelled
+// or annotated for it, or whose image is that of a known engine. See docs/targets.md.
 func InferencePods(p InferenceOptions, o Options) (*Discoverer, error) {
 	d := &Discoverer{o: o, said: map[string]bool{}}
 	j := &job{name: "inference-pods", c: &parsedJob{}, clients: map[reach]*Client{}}
@@ -121,8 +120,7 @@ func inferenceGroup(p *pod, selected bool) (group, bool) {
 	return g, true
 }
 
-// metricsPort is the annotated port, else the one called metrics, else the first
-// one, else 0.
+// metricsPort is the annotated port, else the one called metrics, else the first one, else 0.
 func metricsPort(p *pod) int {
 	if n, err := strconv.Atoi(strings.TrimSpace(p.Metadata.Annotations[portAnnotation])); err == nil && n > 0 &&
 		n < 65536 {

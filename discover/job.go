@@ -139,9 +139,8 @@ func (j *job) targets(d *Discoverer, s *source, g *group) []Found {
 	return out
 }
 
-// target relabels one target, in the order in which Prometheus does it
-// (scrape.PopulateLabels): the job's own labels where there are none, the rules,
-// then the address, and the default of instance at the end.
+// target relabels one target, in the order in which Prometheus does it (scrape.PopulateLabels): the job's own labels
+// where there are none, the rules, then the address, and the default of instance at the end.
 func (j *job) target(d *Discoverer, s *source, shared, own map[string]string) (Found, bool, error) {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for n, v := range shared {

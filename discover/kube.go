@@ -118,8 +118,7 @@ func defaultKubeconfig() string {
 	return filepath.Join(home, ".kube", "config")
 }
 
-// inCluster takes the credentials of the pod this runs in. The token is read
-// again for each request: it rotates.
+// inCluster takes the credentials of the pod this runs in. The token is read again for each request: it rotates.
 func (k *kube) inCluster(dir string, c *config.HTTPClientConfig) {
 	k.server = "https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
 	c.TLSConfig.CAFile = filepath.Join(dir, "ca.crt")

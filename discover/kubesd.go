@@ -157,8 +157,7 @@ func (k *kube) groups(ctx context.Context, role, ns string, selector func(role s
 	return endpointGroups(ends, services, pods)
 }
 
-// sanitize makes a label name of a key: what is no letter, digit or underscore
-// becomes an underscore.
+// sanitize makes a label name of a key: what is no letter, digit or underscore becomes an underscore.
 func sanitize(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -201,8 +200,7 @@ func podLabels(p *pod) map[string]string {
 	return l
 }
 
-// eachPort calls f for each port of each container, and once for a container
-// without one.
+// eachPort calls f for each port of each container, and once for a container without one.
 func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 	const prefix = kubePrefix + "pod_container_"
 	all := slices.Concat(p.Spec.Containers, p.Spec.InitContainers)
@@ -227,9 +225,8 @@ func (p *pod) eachPort(f func(port containerPort, labels map[string]string)) {
 	}
 }
 
-// maxMeta bounds the labels of all targets that a list makes. Who may make a pod
-// can give it tens of thousands of ports and annotations, and every port is a
-// target with all of them.
+// maxMeta bounds the labels of all targets that a list makes. Who may make a pod can give it tens of thousands of ports
+// and annotations, and every port is a target with all of them.
 const maxMeta = 2_000_000
 
 // budget counts labels before they are made.
@@ -251,8 +248,7 @@ func (b *budget) check() error {
 	return fmt.Errorf("the targets have more than %d labels in all; give namespaces or selectors", maxMeta)
 }
 
-// podGroups makes the targets of the role pod. A pod that has no address yet has
-// none.
+// podGroups makes the targets of the role pod. A pod that has no address yet has none.
 func podGroups(pods []pod) ([]group, error) {
 	var out []group
 	var b budget
@@ -285,9 +281,8 @@ func hostPort(ip string, port int) string {
 	return ip
 }
 
-// endpointGroups makes the targets of the role endpoints: a target for each
-// address and port, with the labels of its service and pod, and one for each
-// other port of these pods.
+// endpointGroups makes the targets of the role endpoints: a target for each address and port, with the labels of its
+// service and pod, and one for each other port of these pods.
 func endpointGroups(ends []endpoints, services []service, pods []pod) ([]group, error) {
 	key := func(m *objectMeta) string { return m.Namespace + "/" + m.Name }
 	podOf, serviceOf := map[string]*pod{}, map[string]*service{}

@@ -42,15 +42,13 @@ func (Secret) MarshalYAML() (any, error) { return concealed, nil }
 // LogValue returns "<secret>".
 func (Secret) LogValue() slog.Value { return slog.StringValue(concealed) }
 
-// minSecret is the length from which a text is searched for in messages: shorter
-// ones would hide half of every message.
+// minSecret is the length from which a text is searched for in messages: shorter ones would hide half of every message.
 const minSecret = 4
 
 // maxSecrets bounds how many texts a vault remembers: tokens rotate.
 const maxSecrets = 256
 
-// vault remembers the secrets that were sent, so that they can be taken out of
-// messages. It is safe for concurrent use.
+// vault remembers the secrets that were sent, so that they can be taken out of messages. It is safe for concurrent use.
 type vault struct {
 	mu   sync.Mutex
 	seen []string

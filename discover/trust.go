@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// leastInterval is the shortest interval that a discovery may ask for, unless the
-// user's own is shorter.
+// leastInterval is the shortest interval that a discovery may ask for, unless the user's own is shorter.
 const leastInterval = 100 * time.Millisecond
 
 // hostPattern is a host, *.domain, or a prefix of addresses such as 10.0.0.0/8.
@@ -48,9 +47,8 @@ func (h hostPattern) has(host string) bool {
 	return host == string(h)
 }
 
-// mayKnow reports whether what the job sends to its targets may go to an address
-// that its discovery names: to hosts of its static_configs and follow_hosts, and in
-// the clear only when the job does so itself.
+// mayKnow reports whether what the job sends to its targets may go to an address that its discovery names: to hosts of
+// its static_configs and follow_hosts, and in the clear only when the job does so itself.
 func (j *job) mayKnow(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "http" && j.c.Scheme != "http" {
@@ -87,8 +85,7 @@ func (j *job) withhold(d *Discoverer, s *source, address string) {
 		s.kind, j.name, u.Host)
 }
 
-// withoutCredentials returns settings without what tells who is asking, and whether
-// there was any of it.
+// withoutCredentials returns settings without what tells who is asking, and whether there was any of it.
 func withoutCredentials(c config.HTTPClientConfig) (config.HTTPClientConfig, bool) {
 	t := &c.TLSConfig
 	some := c.Authorization != nil || c.BasicAuth != nil || c.OAuth2 != nil || c.HTTPHeaders != nil ||

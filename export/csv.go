@@ -14,9 +14,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// CSV writes the statistics of a run as AIPerf does: a section for each type,
-// one row per series, a column for each label, four decimals. Texts that a
-// spreadsheet would compute are marked, see [Options].
+// CSV writes the statistics of a run as AIPerf does: a section for each type, one row per series, a column for each
+// label, four decimals. Texts that a spreadsheet would compute are marked, see [Options].
 func CSV(w io.Writer, r *summary.Run, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
@@ -85,9 +84,8 @@ func (s *sheet) write() {
 	}
 }
 
-// isInfo reports whether the labels of a metric describe its endpoint and are no
-// columns. A gauge of this kind has its own section; what AIPerf does with those
-// of other types, a row without labels, is done here too.
+// isInfo reports whether the labels of a metric describe its endpoint and are no columns. A gauge of this kind has its
+// own section; what AIPerf does with those of other types, a row without labels, is done here too.
 func isInfo(m *summary.Metric) bool { return strings.HasSuffix(m.Name, "_info") }
 
 // oneLine keeps a header line one line.
@@ -115,9 +113,8 @@ var (
 	currentColumns   = append([]string{"count_last", "sum_last", "avg_last"}, nineEstimates[:]...)
 )
 
-// columnsOf returns the statistics of a type, and the column after all others, ""
-// for none. AIPerf's files do not have the last three types; the last column of
-// summaries is what the server computed itself.
+// columnsOf returns the statistics of a type, and the column after all others, "" for none. AIPerf's files do not have
+// the last three types; the last column of summaries is what the server computed itself.
 func columnsOf(typ metric.Type) (stats []string, last string) {
 	switch typ {
 	case metric.Counter:

@@ -19,8 +19,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// derivedSchema gives the columns their names and order. Rows are written as
-// values, as a Go map has no order.
+// derivedSchema gives the columns their names and order. Rows are written as values, as a Go map has no order.
 type derivedSchema struct {
 	URL         string            `parquet:"endpoint_url,optional,dict"`
 	Endpoint    string            `parquet:"endpoint_name,optional,dict"`
@@ -286,8 +285,7 @@ func textValue(s string) parquet.Value {
 	return parquet.ByteArrayValue([]byte(parquetwriter.ValidText(s)))
 }
 
-// labels appends the map: all its keys, then all its values, as rows hold the
-// leaves of a column one after the other.
+// labels appends the map: all its keys, then all its values, as rows hold the leaves of a column one after the other.
 func (l *leaves) labels(set metric.Labels) {
 	var keys, values parquet.Row
 	for name, value := range set.All() {

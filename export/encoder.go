@@ -12,9 +12,8 @@ import (
 // flushSize is how much an encoder gathers before it writes.
 const flushSize = 64 << 10
 
-// encoder writes Go values as indented JSON, as Python's json.dump does, by the
-// tags of [jsonExport]. What a value needs beyond the kinds of reflection it does
-// itself, see encodable. The first write error sticks.
+// encoder writes Go values as indented JSON, as Python's json.dump does, by the tags of [jsonExport]. What a value
+// needs beyond the kinds of reflection it does itself, see encodable. The first write error sticks.
 type encoder struct {
 	w      io.Writer
 	buf    []byte

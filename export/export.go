@@ -26,15 +26,12 @@ type Options struct {
 	AIPerfSchema  string // of the JSON: Schema11, also when "", or Schema10
 	ParquetLayout string // LayoutAIPerf, also when "", or LayoutTidy
 	// CSVRaw writes every cell of the CSV as it is. Else a text that a spreadsheet
-	// would compute, one that begins with = @ TAB CR, or with + or - and is no
-	// number, gets a ' in front, and so does one that begins with a ', so that
-	// taking one ' off the front of each such cell gives the text back.
+	// would compute, one that begins with = @ TAB CR, or with + or - and is no number, gets a ' in front, and so does one
+	// that begins with a ', so that taking one ' off the front of each such cell gives the text back.
 	CSVRaw bool
-	// Unhashed leaves the SHA-256 of files out, when nothing keeps it: for
-	// JSONL it costs as much as the rest.
+	// Unhashed leaves the SHA-256 of files out, when nothing keeps it: for JSONL it costs as much as the rest.
 	Unhashed bool
-	// Location is the time zone of AIPerf's zoneless local times; nil is that of
-	// this machine.
+	// Location is the time zone of AIPerf's zoneless local times; nil is that of this machine.
 	Location *time.Location
 }
 

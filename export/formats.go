@@ -63,8 +63,7 @@ func Files() []string {
 	return names
 }
 
-// Lookup returns the kinds of file that a format stands for with this result; none
-// for a name that is not known.
+// Lookup returns the kinds of file that a format stands for with this result; none for a name that is not known.
 func Lookup(name string, r *summary.Run, o Options) []Format {
 	var found []Format
 	for _, f := range registry {

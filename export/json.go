@@ -14,10 +14,9 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// JSON writes the statistics of a run as AIPerf does, in schema 1.1 or 1.0, with
-// two spaces of indent and no newline at the end. Percentiles other than AIPerf's
-// nine, and everything AIPerf has no place for, are under "scrapestat". Times in
-// "summary" are local, as AIPerf's are; all others are nanoseconds since 1970.
+// JSON writes the statistics of a run as AIPerf does, in schema 1.1 or 1.0, with two spaces of indent and no newline at
+// the end. Percentiles other than AIPerf's nine, and everything AIPerf has no place for, are under "scrapestat". Times
+// in "summary" are local, as AIPerf's are; all others are nanoseconds since 1970.
 func JSON(w io.Writer, r *summary.Run, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
@@ -85,8 +84,7 @@ func toolVersion(r *summary.Run) string {
 	return strings.TrimSpace("scrapestat " + r.Version)
 }
 
-// delivered returns the endpoints that have counted fetches, each URL once, in
-// the order of their first one.
+// delivered returns the endpoints that have counted fetches, each URL once, in the order of their first one.
 func delivered(r *summary.Run) []*summary.Endpoint {
 	var out []*summary.Endpoint
 	for i := range r.Endpoints {
@@ -130,9 +128,8 @@ func fetchesOf(f *summary.FetchStats) *jsonFetches {
 		AvgInterval: float(f.AvgUpdateIntervalMS), MedianInterval: float(f.MedianUpdateIntervalMS).when(f.HasMedian)}
 }
 
-// localTime formats an instant as Python's naive isoformat() does for a time
-// made of float seconds: rounded to microseconds, half to even, the fraction
-// left out when it is 0.
+// localTime formats an instant as Python's naive isoformat() does for a time made of float seconds: rounded to
+// microseconds, half to even, the fraction left out when it is 0.
 func (o *Options) localTime(ns int64) string {
 	whole, frac := math.Modf(float64(ns) / 1e9)
 	micros := int64(math.RoundToEven(frac * 1e6))

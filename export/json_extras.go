@@ -12,8 +12,7 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// extrasVersion is the version of what is under "scrapestat": fields are added,
-// never renamed.
+// extrasVersion is the version of what is under "scrapestat": fields are added, never renamed.
 const extrasVersion = 1
 
 // extras is what AIPerf has no place for.

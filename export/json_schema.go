@@ -1,9 +1,8 @@
 package export
 
-// The JSON export, as it is written and read: AIPerf's document, with our own part
-// under "scrapestat". A field with omitzero is left out when it has no value. The
-// tag layout says what is written on one line: the value (line) or each element
-// of the list (lines).
+// The JSON export, as it is written and read: AIPerf's document, with our own part under "scrapestat". A field with
+// omitzero is left out when it has no value. The tag layout says what is written on one line: the value (line) or each
+// element of the list (lines).
 
 type jsonExport struct {
 	Schema  string             `json:"schema_version"`
@@ -146,8 +145,7 @@ type jsonConflict struct {
 	Metric jsonMetric `json:"metric"`
 }
 
-// jsonEndpoint is the account of an endpoint: every poll that was due and every
-// line that came.
+// jsonEndpoint is the account of an endpoint: every poll that was due and every line that came.
 type jsonEndpoint struct {
 	URL        string            `json:"url"`
 	Name       string            `json:"name,omitzero"`
@@ -207,9 +205,8 @@ type jsonGap struct {
 	Polls  int   `json:"failed_polls"`
 }
 
-// jsonNote is what is to be said of a series beyond its statistics: how often it
-// was reset or away, what is doubtful, and the bounds its percentiles provably lie
-// in.
+// jsonNote is what is to be said of a series beyond its statistics: how often it was reset or away, what is doubtful,
+// and the bounds its percentiles provably lie in.
 type jsonNote struct {
 	Metric       string                `json:"metric"`
 	Type         string                `json:"type,omitzero"` // where the name is not enough
@@ -265,15 +262,13 @@ type jsonExact struct {
 	P999  scalar `json:"p99.9,omitzero"`
 }
 
-// jsonAggregates are the series taken together, where that was asked for, and by
-// which labels they are kept apart.
+// jsonAggregates are the series taken together, where that was asked for, and by which labels they are kept apart.
 type jsonAggregates struct {
 	By     []string            `json:"by" layout:"line"`
 	Groups list[jsonAggregate] `json:"groups"`
 }
 
-// jsonLatency is a time that engines have in common, over all endpoints of an
-// engine.
+// jsonLatency is a time that engines have in common, over all endpoints of an engine.
 type jsonLatency struct {
 	Canonical string `json:"canonical"`
 	Engine    string `json:"engine"`
@@ -316,16 +311,14 @@ type jsonSkew struct {
 	Labels   labels `json:"labels,omitzero"`
 }
 
-// jsonFleet has the quantities of several endpoints together, or of a group that
-// was asked for.
+// jsonFleet has the quantities of several endpoints together, or of a group that was asked for.
 type jsonFleet struct {
 	Labels    labels            `json:"labels,omitzero"`
 	Endpoints []int             `json:"endpoints" layout:"line"`
 	Derived   list[jsonDerived] `json:"derived"`
 }
 
-// jsonDerived is a derived quantity. One without a value has none: its status
-// tells why.
+// jsonDerived is a derived quantity. One without a value has none: its status tells why.
 type jsonDerived struct {
 	Pack        string          `json:"pack"`
 	Name        string          `json:"name"`

@@ -201,8 +201,7 @@ func histogramSlices(from []normalize.HistogramSlice, bounds []normalize.Bucket,
 	})
 }
 
-// summaryStats are the statistics of a summary, what the server computed itself,
-// and the slices.
+// summaryStats are the statistics of a summary, what the server computed itself, and the slices.
 func summaryStats(s *normalize.Summary) (stats, object[scalar], list[jsonSlice]) {
 	numbers := stats{{"count", integer(s.Count).when(s.Defined && !s.NoCount)},
 		{"sum", float(s.Sum).when(s.Defined && !s.NoSum)},

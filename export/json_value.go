@@ -129,8 +129,7 @@ func (s *scalar) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// list is an array. What is written is made element by element, so that a document
-// is never held as a whole.
+// list is an array. What is written is made element by element, so that a document is never held as a whole.
 type list[T any] iter.Seq[T]
 
 // listOf is the list of what convert makes of the elements of from.
@@ -178,8 +177,7 @@ func (l *list[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// object is a JSON object whose names are data, in order. Like a list it is written
-// member by member.
+// object is a JSON object whose names are data, in order. Like a list it is written member by member.
 type object[T any] iter.Seq2[string, T]
 
 func (o object[T]) orNone() object[T] {
@@ -238,8 +236,7 @@ func (o *object[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// readObject calls member for each name of the next object, whose value it reads.
-// Null is an object without members.
+// readObject calls member for each name of the next object, whose value it reads. Null is an object without members.
 func readObject(d *jsontext.Decoder, member func(name string) error) error {
 	t, err := d.ReadToken()
 	if err != nil || t.Kind() == 'n' {
@@ -261,8 +258,7 @@ func readObject(d *jsontext.Decoder, member func(name string) error) error {
 	return err
 }
 
-// stats are the statistics of a series, by name. Those without a value are not
-// written.
+// stats are the statistics of a series, by name. Those without a value are not written.
 type stats []stat
 
 type stat struct {
@@ -351,8 +347,7 @@ func bucketKeys(from []normalize.Bucket) [][]byte {
 	return keys
 }
 
-// boundText is the bound as AIPerf keys it: the server's text, but one spelling
-// of infinity.
+// boundText is the bound as AIPerf keys it: the server's text, but one spelling of infinity.
 func boundText(b *normalize.Bucket) string {
 	if math.IsInf(b.Upper, 1) {
 		return "+Inf"

@@ -11,14 +11,12 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// JSONL writes every stored poll that is no duplicate as a line, the polls of all
-// endpoints in time order over the whole run, with the values as the servers sent
-// them: cumulative, warm-up included. Only samples that AIPerf would keep are
-// written: finite ones, of counters, gauges, histograms and unknown families whose
-// name does not end in _info; of native histograms the populated buckets, as a
-// classic histogram of these would have them. Summaries, infos, state sets and
-// gauge histograms, which AIPerf does not know, follow under the key
-// "scrapestat". A poll without any gives no line.
+// JSONL writes every stored poll that is no duplicate as a line, the polls of all endpoints in time order over the
+// whole run, with the values as the servers sent them: cumulative, warm-up included. Only samples that AIPerf would
+// keep are written: finite ones, of counters, gauges, histograms and unknown families whose name does not end in _info;
+// of native histograms the populated buckets, as a classic histogram of these would have them. Summaries, infos, state
+// sets and gauge histograms, which AIPerf does not know, follow under the key "scrapestat". A poll without any gives no
+// line.
 //
 // It reads the recordings as a stream and holds one poll per endpoint.
 func JSONL(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o Options) error {
@@ -93,8 +91,7 @@ func (m *merger) stop() {
 	}
 }
 
-// next returns the stream whose poll is the earliest of those not yielded yet,
-// nil at the end or after an error.
+// next returns the stream whose poll is the earliest of those not yielded yet, nil at the end or after an error.
 func (m *merger) next() *stream {
 	if m.current != nil {
 		m.advance(m.current)
@@ -130,8 +127,7 @@ func (m *merger) advance(s *stream) {
 	}
 }
 
-// appendLine appends the line of the present poll, nothing when it has no
-// samples.
+// appendLine appends the line of the present poll, nothing when it has no samples.
 func (s *stream) appendLine(b []byte) []byte {
 	start := len(b)
 	b = append(b, `{"endpoint_url":`...)

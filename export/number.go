@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// appendFloat appends a finite float as Python's repr() prints it: the shortest
-// text that reads back as the same number, always with a decimal point or an
-// exponent, which appears below 1e-4 and from 1e16 on.
+// appendFloat appends a finite float as Python's repr() prints it: the shortest text that reads back as the same
+// number, always with a decimal point or an exponent, which appears below 1e-4 and from 1e16 on.
 func appendFloat(b []byte, v float64) []byte {
 	a := math.Abs(v)
 	if a < 1<<53 && v == math.Trunc(v) && (v != 0 || !math.Signbit(v)) {

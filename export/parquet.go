@@ -15,24 +15,21 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// Parquet writes every sample of the window in AIPerf's layout, design document
-// aiperf.md section 5.4: one row per sample, for histograms one per bucket,
-// counters and histograms counted from the reference and never below 0, labels as
-// columns. It holds the series the JSON has, endpoints in order of their first
-// poll, series as they first appeared, then time, then bucket.
+// Parquet writes every sample of the window in AIPerf's layout, design document aiperf.md section 5.4: one row per
+// sample, for histograms one per bucket, counters and histograms counted from the reference and never below 0, labels
+// as columns. It holds the series the JSON has, endpoints in order of their first poll, series as they first appeared,
+// then time, then bucket.
 //
-// As in AIPerf's file, a counter that restarts shows max(value - reference, 0):
-// [TidyParquet] has the raw values and the increase across restarts. Unlike
-// AIPerf's, a file without rows is written too, with its columns and footer; a
-// bucket that appears late is counted from its first sample; and pages are
-// compressed with zstd, which every reader of AIPerf's files knows.
+// As in AIPerf's file, a counter that restarts shows max(value - reference, 0): [TidyParquet] has the raw values and
+// the increase across restarts. Unlike AIPerf's, a file without rows is written too, with its columns and footer; a
+// bucket that appears late is counted from its first sample; and pages are compressed with zstd, which every reader of
+// AIPerf's files knows.
 //
 // A native histogram has rows for the bounds of its populated buckets, as a
 // classic one of those buckets would have, and +Inf.
 //
-// recs are the recordings r was built of, in the same order. They are read once
-// or, when they are big, several times; memory does not grow with their length.
-// Parquet starts one goroutine per processor and waits for them.
+// recs are the recordings r was built of, in the same order. They are read once or, when they are big, several times;
+// memory does not grow with their length. Parquet starts one goroutine per processor and waits for them.
 func Parquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, _ Options) error {
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
@@ -75,8 +72,7 @@ func stripeSources(recs []Recording, keep func(endpoint, series int) bool) []*co
 	return sources
 }
 
-// orderByArrival sorts sources by the first stored poll, as AIPerf lists
-// endpoints; those without one come last.
+// orderByArrival sorts sources by the first stored poll, as AIPerf lists endpoints; those without one come last.
 func orderByArrival(r *summary.Run, sources []*column.Source) {
 	first := func(src *column.Source) int64 {
 		if e := &r.Endpoints[src.Endpoint]; e.Fetches.Total > 0 {
@@ -87,8 +83,7 @@ func orderByArrival(r *summary.Run, sources []*column.Source) {
 	slices.SortStableFunc(sources, func(a, b *column.Source) int { return cmp.Compare(first(a), first(b)) })
 }
 
-// aiperfFixed are the columns that no label may take: labels of these names are
-// dropped, as AIPerf does.
+// aiperfFixed are the columns that no label may take: labels of these names are dropped, as AIPerf does.
 var aiperfFixed = []string{"endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
 	"value", "sum", "count", "bucket_le", "bucket_count"}
 
@@ -164,9 +159,8 @@ func (l *aiperfLayout) keep(endpoint, series int) bool {
 	return endpoint < len(l.metrics) && l.metrics[endpoint][series] != nil
 }
 
-// start returns where the window of an endpoint begins. The end is the same for
-// all: the statistics of one end with its own last update, the file of AIPerf
-// with that of any.
+// start returns where the window of an endpoint begins. The end is the same for all: the statistics of one end with its
+// own last update, the file of AIPerf with that of any.
 func (l *aiperfLayout) start(endpoint int) int64 { return l.run.Endpoints[endpoint].StartNS }
 
 // Polls returns the polls of the window.

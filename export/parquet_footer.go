@@ -15,10 +15,9 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// aiperfFooter returns the key/value metadata of AIPerf's file. What this tool
-// has no such thing of (a Python, a benchmark configuration) is named as AIPerf
-// names what it does not know. The time of the export is the end of the window,
-// so that a second export gives the same bytes.
+// aiperfFooter returns the key/value metadata of AIPerf's file. What this tool has no such thing of (a Python, a
+// benchmark configuration) is named as AIPerf names what it does not know. The time of the export is the end of the
+// window, so that a second export gives the same bytes.
 func aiperfFooter(r *summary.Run, l *aiperfLayout) map[string]string {
 	start, end := r.Window.StartNS, r.Window.EndNS
 	var urls []string
@@ -70,8 +69,7 @@ func countSeries(r *summary.Run) (n int, types string) {
 		counts[metric.Counter], counts[metric.Histogram], counts[metric.Unknown])
 }
 
-// runFacts returns what the run was, as JSON. Both layouts have it under
-// "scrapestat.run".
+// runFacts returns what the run was, as JSON. Both layouts have it under "scrapestat.run".
 func runFacts(r *summary.Run) string {
 	type phase struct {
 		Name    string `json:"name"`
@@ -103,8 +101,7 @@ func runFacts(r *summary.Run) string {
 	return jsonText(facts)
 }
 
-// jsonText returns v as compact JSON. The values are texts and numbers of ours,
-// which always have a JSON form.
+// jsonText returns v as compact JSON. The values are texts and numbers of ours, which always have a JSON form.
 func jsonText(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -38,8 +38,7 @@ func (r reference) delta(c *column.Cursor) float64 {
 	return max(c.Value()-math.Float64frombits(r.bits), 0)
 }
 
-// Fill appends the rows of a series. A sample with a value that is not finite is
-// no sample, for a histogram as a whole.
+// Fill appends the rows of a series. A sample with a value that is not finite is no sample, for a histogram as a whole.
 func (f *aiperfFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	typ := st.Schema.FamilyOf(series).Type
 	f.begin(out, st, series)
@@ -145,8 +144,7 @@ func (f *aiperfFiller) remember() {
 	}
 }
 
-// complement adds slots that the reference does not have: they are counted from
-// their first sample in the window.
+// complement adds slots that the reference does not have: they are counted from their first sample in the window.
 func (f *aiperfFiller) complement() {
 	for i := range f.ref {
 		if c := &f.reader.Cursors[i]; c.Present && !f.ref[i].known {

@@ -28,11 +28,10 @@ type Document struct {
 // maxDocument bounds a JSON export that is read.
 const maxDocument = 1 << 30
 
-// ReadJSON reads a JSON export back: AIPerf's of schema 1.0 or 1.1, or ours, which
-// has percentiles with their bounds, derived quantities, further types, aliases of
-// targets and how it was analysed beside that. What the file does not say is
-// missing in the result: of AIPerf's file everything under "scrapestat", of both
-// the ledgers, and how many samples a statistic was made of.
+// ReadJSON reads a JSON export back: AIPerf's of schema 1.0 or 1.1, or ours, which has percentiles with their bounds,
+// derived quantities, further types, aliases of targets and how it was analysed beside that. What the file does not say
+// is missing in the result: of AIPerf's file everything under "scrapestat", of both the ledgers, and how many samples a
+// statistic was made of.
 //
 // The file is of any origin: it is refused when it is larger than 1 GiB or not such
 // an export, and whatever in it contradicts itself is left out with a warning.
@@ -122,8 +121,7 @@ func (p *jsonPeriod) window(phase string) summary.Window {
 	return summary.Window{Phase: phase, StartNS: p.StartNS, EndNS: p.EndNS, PhaseEndNS: p.EndNS}
 }
 
-// localWindow is that of schema 1.0, in local time without a zone: its length is
-// right, its place may be hours off.
+// localWindow is that of schema 1.0, in local time without a zone: its length is right, its place may be hours off.
 func (rd *reader) localWindow() summary.Window {
 	const layout = "2006-01-02T15:04:05.999999"
 	start, err1 := time.Parse(layout, rd.doc.Summary.Start)
@@ -153,8 +151,7 @@ func (rd *reader) options() {
 	}
 }
 
-// readEndpoints lists the endpoints: ours in their order, AIPerf's as they first
-// answered.
+// readEndpoints lists the endpoints: ours in their order, AIPerf's as they first answered.
 func (rd *reader) readEndpoints() {
 	if e := rd.doc.Extras; e != nil {
 		for x := range e.Endpoints.all() {

@@ -45,8 +45,7 @@ func (rd *reader) histogram(out *summary.Series, s *jsonSeries, note *jsonNote) 
 	return true
 }
 
-// estimates are the percentiles with their bounds, which only our files have; nil
-// when the series has none.
+// estimates are the percentiles with their bounds, which only our files have; nil when the series has none.
 func (rd *reader) estimates(s *jsonSeries, note *jsonNote) []histest.Estimate {
 	nan, found := math.NaN(), false
 	out := make([]histest.Estimate, len(rd.run.Options.Quantiles))
@@ -143,8 +142,7 @@ func readState(s *jsonSeries) *normalize.State {
 	return out
 }
 
-// derived adds the derived quantities, with what the catalog says of them where it
-// still has them.
+// derived adds the derived quantities, with what the catalog says of them where it still has them.
 func (rd *reader) derived() {
 	for d := range rd.doc.Extras.Derived.all() {
 		status, known := parseStatus(d.Status)

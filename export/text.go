@@ -4,9 +4,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendString appends s as a JSON string. Control characters are escaped, bytes
-// that are not UTF-8 become U+FFFD, and the characters that could end a script
-// element when the document lies in HTML are escaped too.
+// appendString appends s as a JSON string. Control characters are escaped, bytes that are not UTF-8 become U+FFFD, and
+// the characters that could end a script element when the document lies in HTML are escaped too.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0

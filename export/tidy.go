@@ -13,10 +13,9 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// TidyParquet writes everything that was recorded, one row per number: the value
-// of a counter or gauge, and each bucket, quantile, sum and count of a histogram
-// or summary, at each poll of the whole run. Its columns, none of which depends
-// on what was measured, so that files of several runs unite:
+// TidyParquet writes everything that was recorded, one row per number: the value of a counter or gauge, and each
+// bucket, quantile, sum and count of a histogram or summary, at each poll of the whole run. Its columns, none of which
+// depends on what was measured, so that files of several runs unite:
 //
 //	series_id      INT64   a label set of a family at an endpoint; ascending, not dense
 //	endpoint_url   STRING
@@ -39,20 +38,17 @@ import (
 //	delta          DOUBLE  increase since the reference of the window, or null
 //	sample_ms      INT64   the time that the server gave the sample, since 1970; else null
 //
-// Rows are sorted by series_id, then time, then component and bound, and declared
-// so. What a series gained in the window is its delta in the last row of the
-// window; it is what the JSON says, a restart counts from zero unless the run was
-// analysed with AIPerf's clamp. delta is null outside the window, for gauges, and
-// in samples with a number that is not finite. A native bucket has all that its
-// range gained, also while it was several buckets. A poll that failed and a series
-// that was not there have no rows. Creation times have none either. The key
-// "scrapestat.run" of the footer says what was run, as JSON.
+// Rows are sorted by series_id, then time, then component and bound, and declared so. What a series gained in the
+// window is its delta in the last row of the window; it is what the JSON says, a restart counts from zero unless the
+// run was analysed with AIPerf's clamp. delta is null outside the window, for gauges, and in samples with a number that
+// is not finite. A native bucket has all that its range gained, also while it was several buckets. A poll that failed
+// and a series that was not there have no rows. Creation times have none either. The key "scrapestat.run" of the footer
+// says what was run, as JSON.
 //
 //	select labels['engine'], max(delta) from 'run.parquet'
 //	where metric_name = 'vllm:generation_tokens' and in_window group by all
 //
-// recs are the recordings r was built of, in the same order; see [Parquet] for
-// how they are read and what is started.
+// recs are the recordings r was built of, in the same order; see [Parquet] for how they are read and what is started.
 func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, _ Options) error {
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
@@ -144,8 +140,7 @@ func (l *tidyLayout) Filler() parquetwriter.Filler {
 	return &tidyFiller{layout: l, gain: gain{clamp: l.run.Options.Resets == normalize.ResetClamp}}
 }
 
-// phaseAt returns the phase of an instant: of those that hold it the one that
-// began last, "" when there is none.
+// phaseAt returns the phase of an instant: of those that hold it the one that began last, "" when there is none.
 func (l *tidyLayout) phaseAt(ns int64) string {
 	name, start := "", int64(0)
 	for i := range l.run.Phases {

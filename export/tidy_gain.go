@@ -7,11 +7,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// gain follows one series through the window and tells what each of its slots
-// gained since the reference, as the statistics count it: under the default mode
-// a fall is a restart from zero, of a histogram as a whole, and so is a changed
-// creation time; under clamp it is the difference to the reference, of counters
-// never below 0.
+// gain follows one series through the window and tells what each of its slots gained since the reference, as the
+// statistics count it: under the default mode a fall is a restart from zero, of a histogram as a whole, and so is a
+// changed creation time; under clamp it is the difference to the reference, of counters never below 0.
 type gain struct {
 	clamp bool
 
@@ -90,8 +88,7 @@ func follow[T float64 | uint64](cum *metric.Cumulative[T], v T, seen, restart, m
 	cum.Last = v
 }
 
-// restarted reports whether the series began anew since the last sample: its
-// creation time changed, or a slot fell.
+// restarted reports whether the series began anew since the last sample: its creation time changed, or a slot fell.
 func (g *gain) restarted(cursors []column.Cursor) bool {
 	fell := false
 	for i := range cursors {

@@ -107,8 +107,7 @@ func (f *tidyFiller) constants(out *parquetwriter.Group, st *column.Batch, serie
 	}
 }
 
-// finite reports whether no value of the sample is NaN or infinite. Metadata does not
-// count.
+// finite reports whether no value of the sample is NaN or infinite. Metadata does not count.
 func (f *tidyFiller) finite() bool {
 	for i := range f.reader.Cursors {
 		role := f.parts[i].role // a server's quantile may be NaN
@@ -119,8 +118,7 @@ func (f *tidyFiller) finite() bool {
 	return true
 }
 
-// sample appends the rows of one sample, less the constant columns, and returns
-// their number.
+// sample appends the rows of one sample, less the constant columns, and returns their number.
 func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains bool) int {
 	n, own := 0, -1.0
 	for i := range f.reader.Cursors {

@@ -22,14 +22,11 @@ type File struct {
 	SHA256 string // of the content, in lower-case hex; "" when not asked for
 }
 
-// Write writes the chosen formats into dir, each under the name of its [Format]:
-// server_metrics_export.json, .csv, .jsonl and .parquet, or
-// server_metrics_tidy.parquet in the tidy layout. Beside a Parquet file
-// derived.parquet is written when the run has derived quantities or aggregates.
-// Each file appears complete or not at all and replaces an older one. A format that
-// fails does not keep the others from being written: Write returns the files
-// that were, and the errors of all others, each naming its file. A format named
-// twice is written once.
+// Write writes the chosen formats into dir, each under the name of its [Format]: server_metrics_export.json, .csv,
+// .jsonl and .parquet, or server_metrics_tidy.parquet in the tidy layout. Beside a Parquet file derived.parquet is
+// written when the run has derived quantities or aggregates. Each file appears complete or not at all and replaces an
+// older one. A format that fails does not keep the others from being written: Write returns the files that were, and
+// the errors of all others, each naming its file. A format named twice is written once.
 func Write(ctx context.Context, dir string, formats []string, r *summary.Run, recs []Recording, o Options) ([]File,
 	error) {
 	if err := o.validate(); err != nil {

@@ -9,8 +9,7 @@ import (
 // outer end is taken, so the bound stays a proof.
 const closeEnough = 1e-7
 
-// proof derives what the sums of the single intervals prove of the order
-// statistics (docs/percentiles.md, "Bounds").
+// proof derives what the sums of the single intervals prove of the order statistics (docs/percentiles.md, "Bounds").
 type proof struct {
 	layout
 	rows      rows
@@ -90,9 +89,8 @@ func (p *proof) tighten(dst []Estimate, qs []float64) {
 	}
 }
 
-// orderStatistics returns bounds of the order statistics of the given ranks,
-// which ascend and count from 0. Since order statistics ascend too, each lower
-// bound holds for the ranks after it, and each upper bound for those before.
+// orderStatistics returns bounds of the order statistics of the given ranks, which ascend and count from 0. Since order
+// statistics ascend too, each lower bound holds for the ranks after it, and each upper bound for those before.
 func (p *proof) orderStatistics(ranks []int) (low, high []float64) {
 	low, high = make([]float64, len(ranks)), make([]float64, len(ranks))
 	b, of := -1, clauses{}

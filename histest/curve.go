@@ -12,9 +12,8 @@ const (
 	slopeMax = 60.0
 )
 
-// curve is a smooth distribution function through the bucket edges: the normal
-// quantile of the fraction of observations up to x, as a monotone cubic function
-// of ln x. For a log-normal distribution it is a straight line.
+// curve is a smooth distribution function through the bucket edges: the normal quantile of the fraction of observations
+// up to x, as a monotone cubic function of ln x. For a log-normal distribution it is a straight line.
 type curve struct {
 	y, z, slope []float64 // ln of the edge, quantile, derivative
 	left, right float64   // slopes beyond the ends
@@ -113,9 +112,8 @@ func cells(dst []float64, quantile func(y float64) float64, x []float64) []float
 	return normalCells(dst, z)
 }
 
-// pchipSlopes returns the derivatives of the monotone piecewise cubic of
-// Fritsch and Butland through at least two points (x ascending): harmonic means
-// of the neighbouring slopes inside, a three-point formula at the ends.
+// pchipSlopes returns the derivatives of the monotone piecewise cubic of Fritsch and Butland through at least two
+// points (x ascending): harmonic means of the neighbouring slopes inside, a three-point formula at the ends.
 func pchipSlopes(x, y []float64) []float64 {
 	n := len(x)
 	h, d := make([]float64, n-1), make([]float64, n-1)

@@ -67,8 +67,7 @@ func varianceFloor(variance, mean float64) float64 {
 	return max(variance, 1e-18*m*m)
 }
 
-// newLayout returns the buckets of bounds. Observations of whole numbers are
-// taken as spread half a unit around them.
+// newLayout returns the buckets of bounds. Observations of whole numbers are taken as spread half a unit around them.
 func newLayout(bounds []float64, integer bool) layout {
 	l := layout{lower: make([]float64, len(bounds)+1), upper: make([]float64, len(bounds)+1)}
 	for i, b := range bounds {

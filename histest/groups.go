@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Limits of the grouping. Sorting intervals that are alike by any score would make groups that do not exist, so
-// groups are made only where counts vary more than chance allows. The values were tuned on the tuning and
-// design families.
+// Limits of the grouping. Sorting intervals that are alike by any score would make groups that do not exist, so groups
+// are made only where counts vary more than chance allows. The values were tuned on the tuning and design families.
 const (
 	maxGroups     = 16
 	maxTimeGroups = 8

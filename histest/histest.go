@@ -1,5 +1,4 @@
-// Package histest estimates quantiles of observations that are only known as
-// bucket counts, and bounds the estimates.
+// Package histest estimates quantiles of observations that are only known as bucket counts, and bounds the estimates.
 //
 // The input is what a histogram gained over a window ([Delta]) and, to learn where in a bucket its observations
 // lie, what it gained between consecutive scrapes:

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// historyCap bounds the memory of a refined estimator: when it has learned from
-// so many intervals, neighbours are merged in pairs, as if every second scrape
-// had been missed. At three scrapes a second that begins after 11 minutes.
+// historyCap bounds the memory of a refined estimator: when it has learned from so many intervals, neighbours are
+// merged in pairs, as if every second scrape had been missed. At three scrapes a second that begins after 11 minutes.
 const historyCap = 2048
 
 // history is what the refined estimator keeps of the intervals: for each one
@@ -169,9 +168,8 @@ func (h *history) contains(i int, rest []float64) bool {
 	return true
 }
 
-// rows are intervals as the steps of the estimator work on them: row i has the
-// sum sum[i] and count[k] observations in bucket[k] for k from start[i] up to
-// start[i+1]. Buckets ascend within a row and counts are positive.
+// rows are intervals as the steps of the estimator work on them: row i has the sum sum[i] and count[k] observations in
+// bucket[k] for k from start[i] up to start[i+1]. Buckets ascend within a row and counts are positive.
 type rows struct {
 	sum    []float64
 	start  []int

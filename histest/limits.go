@@ -43,8 +43,7 @@ func limitsOf(bounds []float64, d *Delta) limits {
 	return l
 }
 
-// total returns the number of observations: that of +Inf, or where the
-// exposition has no such bucket, the count.
+// total returns the number of observations: that of +Inf, or where the exposition has no such bucket, the count.
 func (d *Delta) total() float64 {
 	n := d.Inf
 	if !d.HasInf {

@@ -280,8 +280,7 @@ func (h *history) interleave(parts []rows) {
 	}
 }
 
-// prefix returns the history as it is now. It shares memory with h, which only
-// ever appends to it or leaves it behind.
+// prefix returns the history as it is now. It shares memory with h, which only ever appends to it or leaves it behind.
 func (h *history) prefix() history {
 	p := *h
 	p.sum, p.start = slices.Clip(h.sum), slices.Clip(h.start)

@@ -7,8 +7,7 @@ import "math"
 // the balance below.
 const informative = 8
 
-// component is a part of the estimated distribution of a bucket: mass[i]
-// observations evenly between x[i] and x[i+1].
+// component is a part of the estimated distribution of a bucket: mass[i] observations evenly between x[i] and x[i+1].
 type component struct{ x, mass []float64 }
 
 // placed is where the observations are estimated to lie, by bucket.
@@ -117,9 +116,8 @@ func (pl *placer) row(i int) {
 	}
 }
 
-// balance finds the cell masses of the members of an interval. Placed one by
-// one they may overshoot or miss what is left of the sum, so the pull is
-// corrected up to three times until together they take 85 to 115 % of it.
+// balance finds the cell masses of the members of an interval. Placed one by one they may overshoot or miss what is
+// left of the sum, so the pull is corrected up to three times until together they take 85 to 115 % of it.
 func (pl *placer) balance(members []member, rest, variance, crowd float64) {
 	pull := 1.0
 	for try := range 4 {
@@ -139,8 +137,7 @@ func (pl *placer) balance(members []member, rest, variance, crowd float64) {
 	}
 }
 
-// conditional fills the masses of m for a rest of the sum that wants the
-// observation at centre, and returns their mean.
+// conditional fills the masses of m for a rest of the sum that wants the observation at centre, and returns their mean.
 func (pl *placer) conditional(m *member, centre float64) float64 {
 	x, density := m.p.shape.x, m.p.density
 	pl.z = pl.z[:0]

@@ -129,8 +129,7 @@ func (p *polynomial) perBucket(total *Delta) (inf, sum float64) {
 	return inf, sum
 }
 
-// lower returns the lower bound of bucket i. That of the first is 0 in AIPerf,
-// even when its upper bound is negative.
+// lower returns the lower bound of bucket i. That of the first is 0 in AIPerf, even when its upper bound is negative.
 func (p *polynomial) lower(i int) float64 {
 	if i == 0 {
 		return 0

@@ -4,8 +4,7 @@ import (
 	"math"
 )
 
-// refined estimates from the counts and sums of all intervals
-// (docs/percentiles.md). The steps, each in its own file:
+// refined estimates from the counts and sums of all intervals (docs/percentiles.md). The steps, each in its own file:
 //
 //	torn.go       merge intervals whose sum contradicts their counts
 //	signed.go     move negative observations to where the steps can work

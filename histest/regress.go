@@ -2,9 +2,8 @@ package histest
 
 import "math"
 
-// ridge is a linear regression with normal prior distributions: the matrix of
-// its normal equations, of which the upper triangle is kept, row by row, and
-// their right side, both divided by the noise.
+// ridge is a linear regression with normal prior distributions: the matrix of its normal equations, of which the upper
+// triangle is kept, row by row, and their right side, both divided by the noise.
 type ridge struct {
 	a []float64
 	r []float64

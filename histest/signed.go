@@ -2,11 +2,10 @@ package histest
 
 import "math"
 
-// Observations may be negative where a bound is. The steps of the refined estimator work on positive ones, as
-// latencies and sizes are: logarithms of bounds, buckets that begin at 0. So where negative observations were
-// counted everything is moved up by as much as the lowest bucket that holds any lies below 0, and the order
-// statistics are moved back. Between narrow buckets, as a native histogram has them, the smooth curve is as
-// good in the one place as in the other.
+// Observations may be negative where a bound is. The steps of the refined estimator work on positive ones, as latencies
+// and sizes are: logarithms of bounds, buckets that begin at 0. So where negative observations were counted everything
+// is moved up by as much as the lowest bucket that holds any lies below 0, and the order statistics are moved back.
+// Between narrow buckets, as a native histogram has them, the smooth curve is as good in the one place as in the other.
 
 // isSigned reports whether there are negative observations for certain.
 func isSigned(bounds, counts []float64, sum float64) bool {

@@ -26,8 +26,7 @@ func survivalNodes() [gridCells + 1]float64 {
 	return sv
 }
 
-// tailNodes is a tail on the scale of normal quantiles: dz[i] above the first
-// knot, with mass p[i] up to the next.
+// tailNodes is a tail on the scale of normal quantiles: dz[i] above the first knot, with mass p[i] up to the next.
 type tailNodes struct {
 	dz [gridCells + 1]float64
 	p  []float64
@@ -165,8 +164,7 @@ func farTail(lower, z, slope, mean, variance float64) shape {
 	return mixTail(near, lower, b1, far(share), share)
 }
 
-// mixTail adds a share of log-normal observations with mean excess far to the
-// tail near, whose mean excess is mean.
+// mixTail adds a share of log-normal observations with mean excess far to the tail near, whose mean excess is mean.
 func mixTail(near shape, lower, mean, far, share float64) shape {
 	sd := math.Sqrt(math.Log(1 + farCV*farCV))
 	centre := math.Log(far) - sd*sd/2

@@ -10,8 +10,7 @@ import (
 // trendPoints is how many points a trend keeps.
 const trendPoints = 60
 
-// Board keeps the account of each target: how its polls ended and what they took.
-// It is safe for concurrent use.
+// Board keeps the account of each target: how its polls ended and what they took. It is safe for concurrent use.
 type Board struct {
 	mu       sync.RWMutex // of the list, not of what it holds
 	accounts []*account

@@ -17,10 +17,9 @@
 //
 // # What it shows
 //
-// A value "so far" is one of the window, as the summary at the end will have it. A value "now" is one of the
-// time since the last look: the quotient of what numerator and denominator gained, so it is no mean of means.
-// What cannot be had for so short a time, such as a percentile, has none. Trends are drawn from 0 to their own
-// highest point.
+// A value "so far" is one of the window, as the summary at the end will have it. A value "now" is one of the time since
+// the last look: the quotient of what numerator and denominator gained, so it is no mean of means. What cannot be had
+// for so short a time, such as a percentile, has none. Trends are drawn from 0 to their own highest point.
 //
 // Everything that a target sends is escaped before it is drawn.
 package live

@@ -39,8 +39,7 @@ func Run(ctx context.Context, o Options) error {
 		tea.WithWindowSize(o.Width, o.Height),
 	}
 	if o.Env != nil {
-		// Marked as remote, it asks the terminal no questions: an answer that comes
-		// after the end would appear as typed.
+		// Marked as remote, it asks the terminal no questions: an answer that comes after the end would appear as typed.
 		options = append(options, tea.WithEnvironment(append(o.Env, "SSH_TTY=yes")))
 	}
 	_, err := tea.NewProgram(newModel(o), options...).Run()

@@ -2,10 +2,9 @@ package metric
 
 import "math"
 
-// Cumulative is a value that only grows, such as a counter, followed over the restarts of the process that
-// counts it. Its adjusted value never falls: after a restart it is what was reached before plus the new count.
-// Integers wrap around, which differences do not notice. It decides nothing: the caller says when there was a
-// restart.
+// Cumulative is a value that only grows, such as a counter, followed over the restarts of the process that counts it.
+// Its adjusted value never falls: after a restart it is what was reached before plus the new count. Integers wrap
+// around, which differences do not notice. It decides nothing: the caller says when there was a restart.
 type Cumulative[T float64 | uint64] struct {
 	Last T // the last sample
 	Ref  T // the adjusted value that gains count from
@@ -42,8 +41,7 @@ type Created struct {
 	at    float64
 }
 
-// Set takes the time as of one poll and reports whether it is another than
-// before. One that is not finite is ignored.
+// Set takes the time as of one poll and reports whether it is another than before. One that is not finite is ignored.
 func (c *Created) Set(at float64) bool {
 	if at-at != 0 || c.known && at == c.at {
 		return false

@@ -40,9 +40,8 @@ func ParseType(name string) (t Type, ok bool) {
 	return Unknown, false
 }
 
-// Family is a named group of series of one type. The name is the one AIPerf uses: a counter has lost its
-// "_total". Within a target a family is identified by name and type; one that changes its type becomes a second
-// family.
+// Family is a named group of series of one type. The name is the one AIPerf uses: a counter has lost its "_total".
+// Within a target a family is identified by name and type; one that changes its type becomes a second family.
 type Family struct {
 	Name string
 	Type Type
@@ -72,9 +71,8 @@ const (
 	// RoleNative is a bucket of a native histogram: the observations between SampleID.Lower and SampleID.Bound,
 	// not those below as well. Its buckets come and go as the server needs them; one that is absent is empty.
 	RoleNative
-	// RoleSampleTime holds the time that a server gave the samples of a series, in
-	// milliseconds since 1970: a slot of each series that has one. Like Created it
-	// is metadata, and no line of its own; samples are at the time of their poll.
+	// RoleSampleTime holds the time that a server gave the samples of a series, in milliseconds since 1970: a slot of each
+	// series that has one. Like Created it is metadata, and no line of its own; samples are at the time of their poll.
 	RoleSampleTime
 )
 

@@ -172,8 +172,7 @@ func (l Labels) String() string {
 	return string(append(b, '}'))
 }
 
-// isLegacyName reports whether a name is of the letters, digits and underscores that
-// expositions write without quotes.
+// isLegacyName reports whether a name is of the letters, digits and underscores that expositions write without quotes.
 func isLegacyName(name string) bool {
 	for i := range len(name) {
 		c := name[i]

@@ -69,8 +69,7 @@ func (d *Schema) Extend(s *Snapshot) error {
 	return d.Grow(&s.DictDelta)
 }
 
-// Check returns an error when f breaks its own rules or lists a slot that a
-// schema of so many slots does not have.
+// Check returns an error when f breaks its own rules or lists a slot that a schema of so many slots does not have.
 func (f *Delta) Check(slots int) error {
 	if len(f.Slots) != len(f.Bits) {
 		return fmt.Errorf("damaged delta: %d slots with %d values", len(f.Slots), len(f.Bits))
@@ -86,8 +85,7 @@ func (f *Delta) Check(slots int) error {
 	return nil
 }
 
-// Absent yields the slots, of so many, that a full delta does not list, in
-// ascending order; none of another delta.
+// Absent yields the slots, of so many, that a full delta does not list, in ascending order; none of another delta.
 func (f *Delta) Absent(slots int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if !f.Full {

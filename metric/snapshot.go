@@ -69,9 +69,8 @@ func (k Kind) String() string {
 
 // Delta is the samples of one poll in terms of the slots of its target.
 type Delta struct {
-	// Full is set when Slots lists every slot the poll saw, so a slot that is not
-	// listed has vanished. Otherwise the set of slots is that of the previous
-	// stored poll and only those whose bits changed are listed.
+	// Full is set when Slots lists every slot the poll saw, so a slot that is not listed has vanished. Otherwise the set
+	// of slots is that of the previous stored poll and only those whose bits changed are listed.
 	Full bool
 	// Slots holds slot indices, strictly ascending.
 	Slots []uint32

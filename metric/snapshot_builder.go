@@ -118,9 +118,8 @@ func (g *SnapshotBuilder) set(slot int, bits uint64) {
 	g.bits[slot], g.poll[slot] = bits, g.polls+1
 }
 
-// Finish ends a poll: it fills s.Growth, s.Frame and s.Lines, one line for each
-// value given, and starts the next poll. What s receives stays valid until the
-// next Finish. Only a snapshot that will be recorded as stored may be given.
+// Finish ends a poll: it fills s.Growth, s.Frame and s.Lines, one line for each value given, and starts the next poll.
+// What s receives stays valid until the next Finish. Only a snapshot that will be recorded as stored may be given.
 func (g *SnapshotBuilder) Finish(s *Snapshot) {
 	g.polls++
 	g.frame.Slots, g.frame.Bits = g.frame.Slots[:0], g.frame.Bits[:0]

@@ -1,6 +1,5 @@
-// Package source is what a kind of targets states of itself: how its addresses
-// begin, its flags, and how a target is opened. Each package below is one kind, or
-// reads recordings of others.
+// Package source is what a kind of targets states of itself: how its addresses begin, its flags, and how a target is
+// opened. Each package below is one kind, or reads recordings of others.
 package source
 
 import (

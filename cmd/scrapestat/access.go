@@ -18,8 +18,7 @@ type authFlags struct {
 	auth    discover.Auth
 }
 
-// register adds the flags, each name beginning with prefix. who is what the
-// servers are to the command.
+// register adds the flags, each name beginning with prefix. who is what the servers are to the command.
 func (a *authFlags) register(f *pflag.FlagSet, prefix, who string) {
 	a.auth.Prefix, a.auth.Who = prefix, who
 	f.Var(&a.headers, prefix+"header", "send this header with each request to "+who+", as `'Name: value'`; the value "+
@@ -65,8 +64,7 @@ func (a *authFlags) open() (http.Header, *discover.Client, []metric.Warning, err
 	return header, c, w, nil
 }
 
-// accessFlags is how targets are reached and found: authentication, transport
-// and discovery.
+// accessFlags is how targets are reached and found: authentication, transport and discovery.
 type accessFlags struct {
 	authFlags
 	config    string

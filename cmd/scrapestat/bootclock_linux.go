@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// bootClock returns this boot's id and Unix minus monotonic time, exact to the
-// 10 ms that /proc/uptime tells.
+// bootClock returns this boot's id and Unix minus monotonic time, exact to the 10 ms that /proc/uptime tells.
 func bootClock() (bootID string, offsetNS int64, err error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

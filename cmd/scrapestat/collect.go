@@ -276,8 +276,7 @@ func (o *collectOptions) validateLimits() error {
 	return nil
 }
 
-// parseTargets turns the arguments into targets; the same address twice is one
-// target.
+// parseTargets turns the arguments into targets; the same address twice is one target.
 func (o *collectOptions) parseTargets() ([]scrape.Target, error) {
 	var targets []scrape.Target
 	var seen []string

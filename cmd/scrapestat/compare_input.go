@@ -44,8 +44,7 @@ func sidesOf(args []string) []sideArg {
 	return out
 }
 
-// checkProfile refuses a profile that the catalog does not know, with the names it
-// does.
+// checkProfile refuses a profile that the catalog does not know, with the names it does.
 func checkProfile(o *compare.Options) error {
 	if o.Catalog == nil {
 		var err error
@@ -147,8 +146,7 @@ func noiseSlice(meta rundb.Meta, marks []metric.Mark) time.Duration {
 	return slice.Round(time.Millisecond)
 }
 
-// settingsOf are the facts of a run that may explain a difference: its command and
-// what its manifest says.
+// settingsOf are the facts of a run that may explain a difference: its command and what its manifest says.
 func settingsOf(dir string, meta rundb.Meta) []compare.Setting {
 	var out []compare.Setting
 	if i := slices.Index(meta.Command, "--"); i >= 0 {

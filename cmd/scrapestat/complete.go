@@ -22,8 +22,7 @@ import (
 	"github.com/scrapestat/scrapestat/source/promstore"
 )
 
-// addCompletions tells shells what may follow a command and a flag. Where nothing
-// is said here they offer files.
+// addCompletions tells shells what may follow a command and a flag. Where nothing is said here they offer files.
 func addCompletions(root *cobra.Command) error {
 	root.ValidArgsFunction = cobra.NoFileCompletions
 	var errs []error
@@ -57,8 +56,7 @@ func descendants(c *cobra.Command) (out []*cobra.Command) {
 	return out
 }
 
-// flagValues returns a function that lists the values of a flag, nil where they
-// cannot be listed.
+// flagValues returns a function that lists the values of a flag, nil where they cannot be listed.
 func flagValues(command, flag string) func() []string {
 	list := func(values ...string) func() []string { return func() []string { return values } }
 	switch flag {

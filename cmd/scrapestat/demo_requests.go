@@ -14,8 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// demoRequests runs a load generator through the proxy of a collection and joins
-// both sides.
+// demoRequests runs a load generator through the proxy of a collection and joins both sides.
 func demoRequests(ctx context.Context, out string, duration time.Duration, std stdio) error {
 	server, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 1})
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/scrapestat/scrapestat/collect"
 )
 
-// The exit codes of every subcommand. Of `collect -- COMMAND` any other code is
-// the command's own.
+// The exit codes of every subcommand. Of `collect -- COMMAND` any other code is the command's own.
 const (
 	exitDone       = 0
 	exitFailed     = 1   // could not do it: I/O, unreadable run, internal

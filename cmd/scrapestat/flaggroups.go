@@ -51,8 +51,7 @@ func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	})
 }
 
-// renamedFlags are the old names of flags, which are taken for one release and not
-// shown.
+// renamedFlags are the old names of flags, which are taken for one release and not shown.
 var renamedFlags = map[string]string{
 	"torchserve-double":      "torchserve-keep-duplicates",
 	"torchserve-raw-backend": "torchserve-worker-lines",

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inForeground reports whether the terminal is ours: a job in the background that took
-// hold of it would be stopped.
+// inForeground reports whether the terminal is ours: a job in the background that took hold of it would be stopped.
 func inForeground(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

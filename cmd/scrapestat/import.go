@@ -130,8 +130,7 @@ func (o *importOptions) parseMarks(startNS int64) ([]metric.Mark, error) {
 	return out, nil
 }
 
-// parseInstant reads a time: RFC 3339, seconds since 1970, "now", or a duration
-// before now such as -1h.
+// parseInstant reads a time: RFC 3339, seconds since 1970, "now", or a duration before now such as -1h.
 func parseInstant(text string, now time.Time) (time.Time, error) {
 	if text == "now" {
 		return now, nil
@@ -295,8 +294,7 @@ func (s *importSink) finish(got imported) error {
 	return errors.Join(err, s.db.Close(), rundb.WriteManifest(s.o.out, s.manifest))
 }
 
-// marks are the phases of the run: those of the source unless flags ask for
-// others.
+// marks are the phases of the run: those of the source unless flags ask for others.
 func (s *importSink) marks(got imported) ([]metric.Mark, error) {
 	start, end := got.startNS, got.endNS
 	if start == 0 {

@@ -219,8 +219,7 @@ func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importS
 	return got, err
 }
 
-// readTypes reads the JSON export that belongs to a JSONL file. Without a flag it
-// may be missing.
+// readTypes reads the JSON export that belongs to a JSONL file. Without a flag it may be missing.
 func readTypes(flag, jsonl string) (aiperf.Types, error) {
 	path := flag
 	if path == "" {

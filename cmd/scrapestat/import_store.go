@@ -22,8 +22,7 @@ its target again; a target is a job and instance. A scrape that failed is known
 when the series up is among the selected ones. Every time is RFC 3339, seconds
 since 1970, now, or an age such as -1h.`
 
-// storeOptions is the command line of import prometheus, beyond what all kinds
-// of import share.
+// storeOptions is the command line of import prometheus, beyond what all kinds of import share.
 type storeOptions struct {
 	address    string
 	match      []string

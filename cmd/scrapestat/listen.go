@@ -111,8 +111,7 @@ func (c *connLimiter) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// stop ends the server; requests that run get half a second. It returns what is
-// to be said about it.
+// stop ends the server; requests that run get half a second. It returns what is to be said about it.
 func (l *listener) stop() []metric.Warning {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
@@ -126,9 +125,8 @@ func (l *listener) stop() []metric.Warning {
 	return nil
 }
 
-// routes are the pages. Requests must name a host that nobody can point
-// elsewhere, and what changes the run must not come from a page of another
-// site.
+// routes are the pages. Requests must name a host that nobody can point elsewhere, and what changes the run must not
+// come from a page of another site.
 func (l *listener) routes(host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", l.self.handler())

@@ -11,9 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// analyse builds the result of one or several run directories and writes the
-// exports. It returns the result also when some of the files could not be
-// written.
+// analyse builds the result of one or several run directories and writes the exports. It returns the result also when
+// some of the files could not be written.
 func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, out string,
 	say *progress) (*summary.Run, []export.File, error) {
 	result, runs, closeAll, err := load(ctx, dirs, a, so, say)
@@ -70,9 +69,8 @@ func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 	}
 }
 
-// load opens run directories and builds their result. Slices are as the recording
-// was to be sliced, unless a says otherwise. The caller calls closeAll when err is
-// nil and the recordings are no longer read.
+// load opens run directories and builds their result. Slices are as the recording was to be sliced, unless a says
+// otherwise. The caller calls closeAll when err is nil and the recordings are no longer read.
 func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
 	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
 	runs, closeAll, err = openRuns(dirs)

@@ -1,6 +1,5 @@
-// Command scrapestat measures the server side of an LLM-inference benchmark:
-// it polls metrics endpoints while a load generator runs, records every sample
-// in one crash-safe file, and turns the recording into statistics and files.
+// Command scrapestat measures the server side of an LLM-inference benchmark: it polls metrics endpoints while a load
+// generator runs, records every sample in one crash-safe file, and turns the recording into statistics and files.
 //
 // The command line is documented in docs/cli.md and by --help. Data goes to
 // stdout, talk goes to stderr; the exit codes are those of exit.go.

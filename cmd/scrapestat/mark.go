@@ -76,8 +76,7 @@ close to it. The name "end" ends the run. URL is what collect --listen printed.`
 	return cmd
 }
 
-// markOver sets a mark over --listen of the collector. It uses the collector's
-// clock.
+// markOver sets a mark over --listen of the collector. It uses the collector's clock.
 func markOver(ctx context.Context, address, name, at string, std stdio) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

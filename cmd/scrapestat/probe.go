@@ -29,8 +29,7 @@ const (
 	askTurns = 16          // at a time
 )
 
-// validateTargets refuses a run of no target, words of --require-targets, and a
-// COMMAND without --.
+// validateTargets refuses a run of no target, words of --require-targets, and a COMMAND without --.
 func (o *collectOptions) validateTargets() error {
 	if len(o.targets) == 0 && !o.access.discovers() {
 		return usagef("missing TARGET, for example: scrapestat collect localhost:8000")
@@ -139,8 +138,7 @@ func (o *collectOptions) askAll(ctx context.Context, targets []scrape.Target, st
 	return out
 }
 
-// answers asks one target. A source of a local kind is taken to answer: what is read
-// of it here the run would lack.
+// answers asks one target. A source of a local kind is taken to answer: what is read of it here the run would lack.
 func (o *collectOptions) answers(ctx context.Context, t scrape.Target, std stdio) bool {
 	if t.Source != nil {
 		return o.kinds.local(t.Kind) || o.examineSource(ctx, t, std).Collectable
@@ -179,8 +177,7 @@ func (o *collectOptions) probeOptions() scrape.Options {
 	return so
 }
 
-// examineSource polls a source of its own: what the run's has told of itself it
-// would not tell again.
+// examineSource polls a source of its own: what the run's has told of itself it would not tell again.
 func (o *collectOptions) examineSource(ctx context.Context, t scrape.Target, std stdio) *doctor.Report {
 	own := []scrape.Target{t}
 	if err := o.attachSources(own, std); err != nil {

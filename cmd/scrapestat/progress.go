@@ -28,8 +28,7 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, term: isTerminal(w), started: time.Now()}
 }
 
-// isTerminal reports whether a reader or writer is a terminal that can do more than
-// print lines.
+// isTerminal reports whether a reader or writer is a terminal that can do more than print lines.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"

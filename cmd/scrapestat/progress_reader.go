@@ -37,9 +37,8 @@ func (w *watched) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.S
 	}
 }
 
-// watch is the recordings of runs with a bar that follows how they are read: the
-// whole of each, times over. The bar is nil when nobody would see it, and when a
-// run was never closed, as nobody knows how much there is to read.
+// watch is the recordings of runs with a bar that follows how they are read: the whole of each, times over. The bar is
+// nil when nobody would see it, and when a run was never closed, as nobody knows how much there is to read.
 func watch(say *progress, what string, runs []*rundb.Run, times int) ([]*watched, *bar) {
 	b := say.bar(what)
 	total := int64(0)

@@ -85,9 +85,8 @@ func redactedTags(store string, tags map[string]string) map[string]string {
 	return out
 }
 
-// redactArgs hides what looks like a secret in words of a command line: the values
-// of names that tell of one, however they are written, users with passwords, tokens
-// of known forms, and long words that nobody would have chosen.
+// redactArgs hides what looks like a secret in words of a command line: the values of names that tell of one, however
+// they are written, users with passwords, tokens of known forms, and long words that nobody would have chosen.
 func redactArgs(args []string) []string {
 	out := slices.Clone(args)
 	for i, a := range out {
@@ -132,8 +131,7 @@ func isSecretName(name, value string) bool {
 	return secretWord.MatchString(name)
 }
 
-// redactValue is what is kept of the value of a name: of the path of a key its last
-// element.
+// redactValue is what is kept of the value of a name: of the path of a key its last element.
 func redactValue(name, value string) string {
 	switch {
 	case !isSecretName(name, value):

@@ -226,8 +226,7 @@ func endOf(ctx context.Context, run *rundb.Run) (int64, error) {
 	return max(end, meta.OriginNS), nil
 }
 
-// reportSlice is the width of slices for a run of that length: about a hundred, of
-// a round number of seconds.
+// reportSlice is the width of slices for a run of that length: about a hundred, of a round number of seconds.
 func reportSlice(length time.Duration) time.Duration {
 	for _, d := range []time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600} {
 		if length <= 100*d*time.Second {

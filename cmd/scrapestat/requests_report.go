@@ -77,8 +77,7 @@ func (o *requestFlags) ofRun(ctx context.Context, dir string) (*events.Session, 
 	return s, errors.Join(err, run.Close())
 }
 
-// ofFile reports a file of another tool: from its requests, or from the statistics of
-// a summary.
+// ofFile reports a file of another tool: from its requests, or from the statistics of a summary.
 func (o *requestFlags) ofFile(ctx context.Context, path string, ro events.ReportOptions, std stdio) (*events.Report,
 	error) {
 	f, closeFile, err := openEvents(path, std, events.FileOptions{Kind: o.kind, MaxRequests: o.maxRequests})

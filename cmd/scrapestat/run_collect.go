@@ -137,9 +137,8 @@ func (c *console) Ended() {
 	c.restoreGC()
 }
 
-// recordingGC is by how many percent the heap may grow between two collections
-// while a run is recorded. Polling hardly allocates, so collections are rare all
-// the same, and a collector that runs beside a server should be small.
+// recordingGC is by how many percent the heap may grow between two collections while a run is recorded. Polling hardly
+// allocates, so collections are rare all the same, and a collector that runs beside a server should be small.
 const recordingGC = 10
 
 // lowerGOGC lowers GOGC until the returned func is called; no-op if GOGC is set.
@@ -177,8 +176,7 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 	return so
 }
 
-// finish turns a recorded run into exports and a printed summary, and decides the
-// exit code.
+// finish turns a recorded run into exports and a printed summary, and decides the exit code.
 func finish(ctx context.Context, o collectOptions, run *collect.Run, child *collect.Command, say *progress,
 	std stdio) error {
 	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, say)
@@ -243,8 +241,7 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 	return nil
 }
 
-// emptyWindow returns the warning of a run whose numbers are of no time at all; ""
-// when they are of some.
+// emptyWindow returns the warning of a run whose numbers are of no time at all; "" when they are of some.
 func emptyWindow(r *summary.Run) string {
 	for _, w := range r.Warnings {
 		if w.Code == "empty_window" {

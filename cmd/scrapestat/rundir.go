@@ -16,8 +16,7 @@ func defaultRunDir(now time.Time) string {
 	return filepath.Join("runs", now.UTC().Format("20060102T150405.000Z"))
 }
 
-// makeRunDir creates the run directory and locks it. An existing one is refused
-// unless it is empty or force is set.
+// makeRunDir creates the run directory and locks it. An existing one is refused unless it is empty or force is set.
 func makeRunDir(dir string, force bool) (unlock func(), err error) {
 	d, err := rundb.MakeDir(dir, replaced(force))
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/scrapestat/scrapestat/source/promstore"
 )
 
-// selfMetrics is what the collector measures of itself. Its methods may be
-// called concurrently, name before all others.
+// selfMetrics is what the collector measures of itself. Its methods may be called concurrently, name before all others.
 type selfMetrics struct {
 	registry *prometheus.Registry
 	mu       sync.RWMutex

@@ -17,9 +17,8 @@ func endSignals() []os.Signal {
 	return out
 }
 
-// surviveReaders makes a stdout or stderr whose reader has gone an error of a write
-// for the rest of the process, where it would end it. The signal is caught and not
-// ignored, as a COMMAND would inherit that.
+// surviveReaders makes a stdout or stderr whose reader has gone an error of a write for the rest of the process, where
+// it would end it. The signal is caught and not ignored, as a COMMAND would inherit that.
 func surviveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // interrupts turns signals into the two steps of an end: stop is called at the

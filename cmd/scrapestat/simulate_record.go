@@ -92,8 +92,7 @@ func recordServers(ctx context.Context, o recordFlags, servers []record.Server, 
 	return nil
 }
 
-// recordOnly and serveOnly are the flags of simulate that have a meaning on one
-// side only.
+// recordOnly and serveOnly are the flags of simulate that have a meaning on one side only.
 func recordOnly() []string {
 	return []string{"force", "duration", "warmup", "interval", "start", "mark", "tag", "requests"}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/scrapestat/scrapestat/source/triton"
 )
 
-// kinds are the kinds of targets besides expositions: a new one is its package and
-// a line here.
+// kinds are the kinds of targets besides expositions: a new one is its package and a line here.
 func kinds() []source.Kind { return []source.Kind{torchserve.Kind(), triton.Kind()} }
 
 // kindFlags is what opens the targets of each kind, by its flags.
@@ -26,8 +25,7 @@ type kindFlags struct {
 	openers []source.Opener
 }
 
-// register adds the flags of all kinds; those that only a recording needs where
-// the command records.
+// register adds the flags of all kinds; those that only a recording needs where the command records.
 func (k *kindFlags) register(cmd *cobra.Command, recording bool) {
 	k.kinds, k.openers = kinds(), nil
 	for _, kind := range k.kinds {

@@ -23,8 +23,7 @@ const (
 	liveOff  = "off"
 )
 
-// commandLog is where in the run directory the output of COMMAND waits for the
-// end of a live view.
+// commandLog is where in the run directory the output of COMMAND waits for the end of a live view.
 const commandLog = "command.log"
 
 // wantsView decides whether the terminal shows the live view. The view owns all
@@ -130,12 +129,10 @@ func (v *screen) quit() {
 	v.press()
 }
 
-// viewPatience is how long the end of a run waits for a terminal that does not
-// take what is written.
+// viewPatience is how long the end of a run waits for a terminal that does not take what is written.
 const viewPatience = 2 * time.Second
 
-// end takes the view away and says on w what was said meanwhile. It may be called
-// again.
+// end takes the view away and says on w what was said meanwhile. It may be called again.
 func (v *screen) end(say *progress) {
 	if v == nil || v.stop == nil {
 		return

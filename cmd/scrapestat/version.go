@@ -17,8 +17,7 @@ var (
 	date    = ""
 )
 
-// nextVersion is the release that this tree is on its way to: the first heading of
-// CHANGELOG.md has it too.
+// nextVersion is the release that this tree is on its way to: the first heading of CHANGELOG.md has it too.
 const nextVersion = "0.1.0"
 
 // build says what a binary was made of; a field that is not known is "".

@@ -6,10 +6,9 @@
 //	err = p.Serve(ctx, ln) // until ctx is done
 //	fmt.Println(p.Stats().Added.P99)
 //
-// What passes is not changed: an answer is handed on as it is read, flushed at once, and a stream of server-sent
-// events is scanned on the way. The exceptions are those of every proxy (hop-by-hop headers), Accept-Encoding, which
-// becomes identity for requests that are recorded, because a compressed stream cannot be scanned, and
-// Options.ForceUsage.
+// What passes is not changed: an answer is handed on as it is read, flushed at once, and a stream of server-sent events
+// is scanned on the way. The exceptions are those of every proxy (hop-by-hop headers), Accept-Encoding, which becomes
+// identity for requests that are recorded, because a compressed stream cannot be scanned, and Options.ForceUsage.
 //
 // # What is recorded
 //

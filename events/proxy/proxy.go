@@ -40,8 +40,7 @@ type Options struct {
 	// ForceUsage adds stream_options.include_usage to streaming requests that do not have it. The answer then has a chunk
 	// that the client did not ask for.
 	ForceUsage bool
-	// Untracked leaves it to Track to say when performance is tracked. Otherwise it is from the start of Serve to its
-	// end.
+	// Untracked leaves it to Track to say when performance is tracked. Otherwise it is from the start of Serve to its end.
 	Untracked bool
 
 	MaxRequest   int64 // bytes of the body of a request; 0 is 64 MiB

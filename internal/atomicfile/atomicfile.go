@@ -5,12 +5,10 @@
 //	... write to w ...
 //	return w.Commit()
 //
-// The bytes go to a temporary file in the same directory, which Commit syncs to
-// the disk, closes and renames over path; then it syncs the directory, so that
-// the name survives a power cut too. Whoever reads path sees the old file or
-// the whole new one. The temporary file is removed when anything fails; only a
-// killed process leaves one behind, under a name that starts with a dot and
-// ends in ".tmp".
+// The bytes go to a temporary file in the same directory, which Commit syncs to the disk, closes and renames over path;
+// then it syncs the directory, so that the name survives a power cut too. Whoever reads path sees the old file or the
+// whole new one. The temporary file is removed when anything fails; only a killed process leaves one behind, under a
+// name that starts with a dot and ends in ".tmp".
 package atomicfile
 
 import (
@@ -23,21 +21,18 @@ import (
 	"syscall"
 )
 
-// DefaultPerm is the mode of a file created with mode 0: what scrapestat writes
-// may hold names of machines and models.
+// DefaultPerm is the mode of a file created with mode 0: what scrapestat writes may hold names of machines and models.
 const DefaultPerm fs.FileMode = 0o600
 
-// Writer is a file in the making. It has one owner and must end with Commit or
-// Abort.
+// Writer is a file in the making. It has one owner and must end with Commit or Abort.
 type Writer struct {
 	path string
 	f    *os.File // nil once it has ended
 	err  error    // the first failed write
 }
 
-// Create starts the file path with the given permissions, whatever the umask;
-// 0 is [DefaultPerm]. The directory must exist. A file that is there already
-// stays as it is until Commit.
+// Create starts the file path with the given permissions, whatever the umask; 0 is [DefaultPerm]. The directory must
+// exist. A file that is there already stays as it is until Commit.
 func Create(path string, perm fs.FileMode) (*Writer, error) {
 	if perm == 0 {
 		perm = DefaultPerm
@@ -77,10 +72,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit makes the file appear under its name. When it returns an error, the
-// name has what it had before; the one exception, an error of syncing the
-// directory, is said in the error. Commit after Commit or Abort is an error and
-// does nothing.
+// Commit makes the file appear under its name. When it returns an error, the name has what it had before; the one
+// exception, an error of syncing the directory, is said in the error. Commit after Commit or Abort is an error and does
+// nothing.
 func (w *Writer) Commit() error {
 	if w.f == nil {
 		return fmt.Errorf("commit %s: %w", w.path, fs.ErrClosed)

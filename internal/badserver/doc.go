@@ -1,6 +1,5 @@
-// Package badserver is a metrics endpoint that misbehaves on script, and keeps a
-// ledger of what it served, so that a test can hold the ledger of a recording
-// against it.
+// Package badserver is a metrics endpoint that misbehaves on script, and keeps a ledger of what it served, so that a
+// test can hold the ledger of a recording against it.
 //
 //	script, err := badserver.Case("T06") // or Parse of a text of your own
 //	srv, err := badserver.Start(badserver.Options{Script: script})
@@ -8,10 +7,9 @@
 //	... poll http://srv.Addr ...
 //	fmt.Print(srv.Ledger())
 //
-// It speaks TCP and writes each answer byte by byte itself: a response that no
-// HTTP library would send costs no more than a good one. A script has one
-// answer a line, in the order of the requests; the last one is given for ever,
-// and a first line "loop" begins again after the last:
+// It speaks TCP and writes each answer byte by byte itself: a response that no HTTP library would send costs no more
+// than a good one. A script has one answer a line, in the order of the requests; the last one is given for ever, and a
+// first line "loop" begins again after the last:
 //
 //	# every third answer is an error
 //	loop
@@ -19,9 +17,8 @@
 //	200 body="a_total 2\n" delay=5ms
 //	500 body="no\n"
 //
-// The first word is a status, hang (the request is read and never answered),
-// reset (the connection is reset), close (it is closed), or raw (only the body
-// is sent, without any head). The other words of a line:
+// The first word is a status, hang (the request is read and never answered), reset (the connection is reset), close (it
+// is closed), or raw (only the body is sent, without any head). The other words of a line:
 //
 //	body="text"         appended to the body; a Go string, any number of times
 //	fill=N:"text"       appended to the body N times

@@ -14,8 +14,7 @@ import (
 // Kind is what an answer is at all.
 type Kind int
 
-// The kinds. HTTP is an answer with a head; of Raw only the body is sent; the
-// others send nothing.
+// The kinds. HTTP is an answer with a head; of Raw only the body is sent; the others send nothing.
 const (
 	HTTP Kind = iota
 	Raw
@@ -46,9 +45,8 @@ type Answer struct {
 	lines int // sample lines of the body before it was gzipped
 }
 
-// Script chooses the answer to the n-th request, counting from 0. A request for
-// another path than that of its answer does not count: the next one asks for the
-// same n.
+// Script chooses the answer to the n-th request, counting from 0. A request for another path than that of its answer
+// does not count: the next one asks for the same n.
 type Script func(n int) Answer
 
 // Steps is a script that gives one answer after the other, and the last one for
@@ -71,8 +69,7 @@ func Steps(loop bool, answers ...Answer) Script {
 //go:embed cases
 var cases embed.FS
 
-// Case returns the script of a case of the fault catalogue, such as "T06". The
-// scripts are files of the folder cases.
+// Case returns the script of a case of the fault catalogue, such as "T06". The scripts are files of the folder cases.
 func Case(id string) (Script, error) {
 	text, err := cases.ReadFile("cases/" + id + ".txt")
 	if err != nil {
@@ -85,8 +82,7 @@ func Case(id string) (Script, error) {
 	return s, nil
 }
 
-// maxScriptBody bounds what fill may make, so that a slip of the pen does not
-// take the machine.
+// maxScriptBody bounds what fill may make, so that a slip of the pen does not take the machine.
 const maxScriptBody = 128 << 20
 
 // Parse reads a script; see the package comment.

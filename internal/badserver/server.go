@@ -20,8 +20,7 @@ import (
 // Options says how a server is to be started.
 type Options struct {
 	Script Script
-	// Network and Address are those of net.Listen; "" is TCP on a free port of
-	// loopback.
+	// Network and Address are those of net.Listen; "" is TCP on a free port of loopback.
 	Network, Address string
 	// TLS makes it an https server.
 	TLS *tls.Config
@@ -81,8 +80,7 @@ func (s *Server) Up() error {
 	return nil
 }
 
-// Down stops listening and resets all connections, as a server that is killed.
-// A server that is down stays so.
+// Down stops listening and resets all connections, as a server that is killed. A server that is down stays so.
 func (s *Server) Down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,8 +263,7 @@ func (s *Server) wait(d time.Duration) bool {
 	}
 }
 
-// untilGone reads until the client has gone or the server ends: Down closes the
-// connection then.
+// untilGone reads until the client has gone or the server ends: Down closes the connection then.
 func untilGone(c net.Conn) {
 	_, _ = io.Copy(io.Discard, c)
 }
@@ -320,8 +317,7 @@ func (s Served) Good() bool { return s.Complete && s.Kind == HTTP && s.Status ==
 // Ledger is what a server served, in order.
 type Ledger []Served
 
-// Ledger returns what was served so far, in the order of the script. An answer that is
-// being given is not in it.
+// Ledger returns what was served so far, in the order of the script. An answer that is being given is not in it.
 func (s *Server) Ledger() Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Batch is the turned-round form of some consecutive series of one target, as many
-// as memory allows.
+// Batch is the turned-round form of some consecutive series of one target, as many as memory allows.
 type Batch struct {
 	Endpoint int // as the source has it
 	Schema   *metric.Schema
@@ -19,8 +18,7 @@ type Batch struct {
 	logs     []log
 }
 
-// Reader walks the samples of a series. It belongs to its caller, which may use
-// it for one series after the other.
+// Reader walks the samples of a series. It belongs to its caller, which may use it for one series after the other.
 type Reader struct {
 	Cursors []Cursor // parallel to the samples that were asked for
 	Poll    int32    // the present one

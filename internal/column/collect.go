@@ -8,8 +8,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Recording is what a source reads: the polls of a target in time order, each valid
-// until the next.
+// Recording is what a source reads: the polls of a target in time order, each valid until the next.
 type Recording interface {
 	Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error]
 }
@@ -28,9 +27,8 @@ type Source struct {
 	polls int32 // stored polls of the first pass; later passes stop there
 }
 
-// Collect reads the recording once and returns the next batch, with as many
-// series as fit into budget bytes, at least one. A recording that grows
-// meanwhile is read only as far as the first pass came, so that batches agree.
+// Collect reads the recording once and returns the next batch, with as many series as fit into budget bytes, at least
+// one. A recording that grows meanwhile is read only as far as the first pass came, so that batches agree.
 func (src *Source) Collect(ctx context.Context, budget int) (*Batch, error) {
 	c := collector{from: src.next, to: noPoll, budget: budget, keep: src.Keep}
 	for s, err := range src.Recording.Snapshots(ctx, src.Target) {

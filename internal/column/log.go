@@ -12,13 +12,11 @@ const (
 	codeGone = 3 // of a log: the sample is no longer there
 )
 
-// maxStep bounds the differences that are stored as such, so that they survive
-// zigzag and doubling.
+// maxStep bounds the differences that are stored as such, so that they survive zigzag and doubling.
 const maxStep = 1 << 60
 
-// AppendValue appends the bits of a float64, or an integer. A whole number is
-// stored as its difference to the last one that was, mostly one or two bytes;
-// other values take nine.
+// AppendValue appends the bits of a float64, or an integer. A whole number is stored as its difference to the last one
+// that was, mostly one or two bytes; other values take nine.
 func AppendValue(dst []byte, bits uint64, integer bool, last *uint64) []byte {
 	whole, ok := wholeOf(bits, integer)
 	d := int64(whole - *last)
@@ -63,9 +61,8 @@ func wholeOf(bits uint64, integer bool) (uint64, bool) {
 	return uint64(whole), math.Float64bits(float64(whole)) == bits
 }
 
-// log is the history of one sample: what it became, and at which poll. Polls in
-// which nothing changed cost nothing, a changed counter costs two or three bytes,
-// a changed fraction ten. An entry is the number of polls since the previous
+// log is the history of one sample: what it became, and at which poll. Polls in which nothing changed cost nothing, a
+// changed counter costs two or three bytes, a changed fraction ten. An entry is the number of polls since the previous
 // entry, and a value or codeGone.
 type log struct {
 	buf     []byte

@@ -1,10 +1,8 @@
-// Package faults holds what every fault test shares: the list of the cases that
-// must be survived, the rules by which nothing is lost, and the figures of the
-// long runs, from which docs/data/reliability.md is made.
+// Package faults holds what every fault test shares: the list of the cases that must be survived, the rules by which
+// nothing is lost, and the figures of the long runs, from which docs/data/reliability.md is made.
 //
-// A case has an id, such as T09. Its test is a subtest whose name begins with
-// that id, in whichever package the behaviour belongs to; TestComplete fails
-// when an id has none, so that
+// A case has an id, such as T09. Its test is a subtest whose name begins with that id, in whichever package the
+// behaviour belongs to; TestComplete fails when an id has none, so that
 //
 //	go test ./... -run 'TestCatalogue|TestFault' -v
 //

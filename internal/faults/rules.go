@@ -20,8 +20,7 @@ import (
 // Evidence is a run directory and what is to be true of it.
 type Evidence struct {
 	Dir string
-	// Formats are the exports that must be there; none of others is wanted or
-	// refused.
+	// Formats are the exports that must be there; none of others is wanted or refused.
 	Formats []string
 	// Secrets must not be in anything that was written.
 	Secrets []string
@@ -51,9 +50,8 @@ func Check(ctx context.Context, e Evidence) error {
 	return errors.Join(append(errs, e.files(), e.secrets(ctx))...)
 }
 
-// Accounts adds up the recording in dir, and checks rules 1 and 2 of it on the
-// way: polls are numbered without a hole, each has a known outcome which no panic
-// made, and what a stored poll holds and dropped is what its body had.
+// Accounts adds up the recording in dir, and checks rules 1 and 2 of it on the way: polls are numbered without a hole,
+// each has a known outcome which no panic made, and what a stored poll holds and dropped is what its body had.
 func Accounts(ctx context.Context, dir string) ([]Account, error) {
 	r, err := rundb.Open(dir)
 	if err != nil {
@@ -124,8 +122,7 @@ func account(ctx context.Context, r *rundb.Run, target int, t metric.Target) (Ac
 	return a, errors.Join(errs...)
 }
 
-// NoPanic reports whether a poll ended, or lost lines, by a panic that was caught: no
-// target may bring one about.
+// NoPanic reports whether a poll ended, or lost lines, by a panic that was caught: no target may bring one about.
 func NoPanic(s *metric.Snapshot) error {
 	if strings.HasPrefix(s.Err, metric.InternalError) {
 		return errors.New(s.Err)
@@ -306,8 +303,7 @@ func (e Evidence) secrets(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// Same checks rule 5 of two directories of exports: the files of the names given
-// are equal, byte by byte.
+// Same checks rule 5 of two directories of exports: the files of the names given are equal, byte by byte.
 func Same(a, b string, names ...string) error {
 	for _, name := range names {
 		x, err := os.ReadFile(filepath.Join(a, name))

@@ -13,9 +13,8 @@ type Reading struct {
 	Goroutines  int
 }
 
-// Drift compares the first quarter of the readings after the warm-up with the
-// last one: the memory by its medians; descriptors and goroutines by the number
-// that was seen most often, as connections come and go with the faults.
+// Drift compares the first quarter of the readings after the warm-up with the last one: the memory by its medians;
+// descriptors and goroutines by the number that was seen most often, as connections come and go with the faults.
 type Drift struct{ First, Last Reading }
 
 // maxDrift is the part by which the memory of a long run may grow.
@@ -34,8 +33,7 @@ func (d Drift) String() string {
 		d.First.Descriptors, d.Last.Descriptors, d.First.Goroutines, d.Last.Goroutines)
 }
 
-// Check returns what has grown: the memory by more than 5 %, descriptors and
-// goroutines at all.
+// Check returns what has grown: the memory by more than 5 %, descriptors and goroutines at all.
 func (d Drift) Check() error {
 	var errs []error
 	if g := d.Growth(); g > maxDrift {
@@ -50,12 +48,10 @@ func (d Drift) Check() error {
 	return errors.Join(errs...)
 }
 
-// leastReadings is how many readings after the warm-up a verdict takes: three in
-// each quarter.
+// leastReadings is how many readings after the warm-up a verdict takes: three in each quarter.
 const leastReadings = 12
 
-// Steady makes the verdict on readings taken at even intervals, of which the
-// first warm ones are the warm-up.
+// Steady makes the verdict on readings taken at even intervals, of which the first warm ones are the warm-up.
 func Steady(readings []Reading, warm int) (Drift, error) {
 	after := readings[min(max(warm, 0), len(readings)):]
 	if len(after) < leastReadings {

@@ -18,10 +18,9 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// Texts hands visit all that the files below dir hold: their bytes as they are, and
-// what is compressed in them, where a search of the bytes finds nothing: each text of
-// a Parquet file, each value of a recording, and each frame of zstd in one. It reads
-// them with what the formats say, not with our own readers, which leave some out.
+// Texts hands visit all that the files below dir hold: their bytes as they are, and what is compressed in them, where a
+// search of the bytes finds nothing: each text of a Parquet file, each value of a recording, and each frame of zstd in
+// one. It reads them with what the formats say, not with our own readers, which leave some out.
 func Texts(ctx context.Context, dir string, visit func(where string, data []byte)) error {
 	dir, err := filepath.Abs(dir) // as the address of a database
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package fuzzbound holds each execution of a fuzz target to the goal that no input
-// hangs a reader or fills the memory. It imports nothing of ours, so that tests
-// inside any package can use it:
+// Package fuzzbound holds each execution of a fuzz target to the goal that no input hangs a reader or fills the memory.
+// It imports nothing of ours, so that tests inside any package can use it:
 //
 //	f.Fuzz(func(t *testing.T, data []byte) {
 //		defer fuzzbound.Check(t)()
 //
-// It can only judge what comes to an end; an execution that does not is ended by Go
-// after 10 s ("deadlocked!").
+// It can only judge what comes to an end; an execution that does not is ended by Go after 10 s ("deadlocked!").
 package fuzzbound
 
 import (
@@ -14,10 +12,9 @@ import (
 	"time"
 )
 
-// What an execution may take. The processor time is that of all threads; a busy
-// machine does not make it longer. The bytes are those allocated in all, of which no
-// more can be on the heap at once: half the 512 MiB of the goal, so that what was
-// there before has room.
+// What an execution may take. The processor time is that of all threads; a busy machine does not make it longer. The
+// bytes are those allocated in all, of which no more can be on the heap at once: half the 512 MiB of the goal, so that
+// what was there before has room.
 const (
 	mostTime  = time.Second
 	mostBytes = 256 << 20
@@ -29,8 +26,7 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Check begins an execution; the function that it returns ends it, and fails the
-// test when it took too much.
+// Check begins an execution; the function that it returns ends it, and fails the test when it took too much.
 func Check(t TB) (end func()) { return Within(t, mostTime, mostBytes) }
 
 // Within is Check with other bounds.

@@ -43,8 +43,7 @@ func Steady(name string) Column {
 	return Column{path: []string{name}, physical: format.Double}
 }
 
-// Whole has signed integers of 64 bits, which come in runs or again and
-// again, as times do for each series.
+// Whole has signed integers of 64 bits, which come in runs or again and again, as times do for each series.
 func Whole(name string) Column {
 	return Column{path: []string{name}, physical: format.Int64, logical: &format.IntType{BitWidth: 64, IsSigned: true},
 		Bounds: true}

@@ -52,9 +52,8 @@ func readStamp(ctx context.Context, root string) (s stamp, err error) {
 	return s, nil
 }
 
-// named returns the version of the tag, which is that of the first heading of
-// CHANGELOG.md: "## 1.2.3, 2026-11-22", or "## 1.2.3, unreleased" where the tag is
-// v1.2.3-rc.1.
+// named returns the version of the tag, which is that of the first heading of CHANGELOG.md: "## 1.2.3, 2026-11-22", or
+// "## 1.2.3, unreleased" where the tag is v1.2.3-rc.1.
 func (r *release) named() (string, error) {
 	form := versionForm.FindStringSubmatch(r.stamp.tag)
 	if form == nil {
@@ -74,8 +73,7 @@ func (r *release) named() (string, error) {
 	return r.stamp.tag, nil
 }
 
-// build makes the static binary for p, and looks whether it is one. The program
-// for our own use has the tag man.
+// build makes the static binary for p, and looks whether it is one. The program for our own use has the tag man.
 func (r *release) build(ctx context.Context, p platform, path, tags string) error {
 	flags := fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s -X main.date=%s", r.version, r.stamp.commit,
 		r.stamp.date())
@@ -98,9 +96,8 @@ func environment(p platform) []string {
 		"GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
-// check refuses a binary for something else, with a path of this machine in it,
-// or one that needs more than the kernel. (Programs for macOS and Windows call
-// the libraries of the system, Go's own always do.)
+// check refuses a binary for something else, with a path of this machine in it, or one that needs more than the kernel.
+// (Programs for macOS and Windows call the libraries of the system, Go's own always do.)
 func check(path string, p platform) error {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -147,8 +144,7 @@ func (r *release) name(ctx context.Context, program string) error {
 	return nil
 }
 
-// output runs a program in dir and returns what it wrote to stdout; env nil is
-// ours.
+// output runs a program in dir and returns what it wrote to stdout; env nil is ours.
 func output(ctx context.Context, dir string, env []string, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, complaint bytes.Buffer

@@ -1,13 +1,11 @@
-// Command release makes what is published of a commit: for each platform an
-// archive with a static binary, completions for shells, man pages and licences,
-// and SHA256SUMS over the archives.
+// Command release makes what is published of a commit: for each platform an archive with a static binary, completions
+// for shells, man pages and licences, and SHA256SUMS over the archives.
 //
 //	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
 //
-// The tag of the commit is the version, and so is the first heading of CHANGELOG.md;
-// without a tag nothing is made. The same commit and the same Go give the same bytes,
-// wherever and whenever they are used: nothing of the machine gets in, and every time
-// is that of the commit. It needs Go and git, nothing else.
+// The tag of the commit is the version, and so is the first heading of CHANGELOG.md; without a tag nothing is made. The
+// same commit and the same Go give the same bytes, wherever and whenever they are used: nothing of the machine gets in,
+// and every time is that of the commit. It needs Go and git, nothing else.
 package main
 
 import (
@@ -56,8 +54,7 @@ type release struct {
 	stamp     stamp
 }
 
-// versionForm is what a tag has behind its v; it may stand in file names and in
-// flags of the linker.
+// versionForm is what a tag has behind its v; it may stand in file names and in flags of the linker.
 var versionForm = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)(-[0-9A-Za-z.-]{1,40})?$`)
 
 func run(ctx context.Context, args []string, talk io.Writer) error {

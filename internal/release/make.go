@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// make builds everything in a folder of its own beside the output, which then
-// appears whole or not at all.
+// make builds everything in a folder of its own beside the output, which then appears whole or not at all.
 func (r *release) make(ctx context.Context) (err error) {
 	if _, err := os.Lstat(r.out); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("make %s: it exists (%v); remove it, or choose another with -out", r.out, err)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// batcher is a served model that is no language model: requests wait in one
-// queue, an idle instance takes as many as it may batch, and all of a batch have
-// the same times of computation.
+// batcher is a served model that is no language model: requests wait in one queue, an idle instance takes as many as it
+// may batch, and all of a batch have the same times of computation.
 type batcher struct {
 	w       *world
 	rng     *rand.Rand

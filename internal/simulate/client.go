@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Clients is a load generator for servers of OpenAI's interface: requests arrive
-// at random times with Rate and stream their answers. The zero value of a field
-// but URL has a default.
+// Clients is a load generator for servers of OpenAI's interface: requests arrive at random times with Rate and stream
+// their answers. The zero value of a field but URL has a default.
 type Clients struct {
 	URL       string        // base address: "http://127.0.0.1:9000"
 	Rate      float64       // requests per second; 0 means 8

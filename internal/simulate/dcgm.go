@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// dcgmProfile is the DCGM exporter of a host with Options.Engines GPUs. It reads
-// them every 30 s and repeats itself in between. Options.Rate is their load: ten
-// requests per second and GPU keep it busy. FlagsOff leaves out the profiling
+// dcgmProfile is the DCGM exporter of a host with Options.Engines GPUs. It reads them every 30 s and repeats itself in
+// between. Options.Rate is their load: ten requests per second and GPU keep it busy. FlagsOff leaves out the profiling
 // fields (DCGM_FI_PROF_*).
 func dcgmProfile() profile {
 	return profile{name: "dcgm", model: "NVIDIA H100 80GB HBM3", flag: "DCGM_FI_PROF_*", start: startDCGM}

@@ -172,8 +172,7 @@ func (s *series) remember(at time.Duration, v float64) {
 	s.recent[int(s.count)%recentMost] = Observation{At: at, Value: v}
 }
 
-// quantiles returns the quantiles of what a summary saw of late, NaN when it
-// saw nothing.
+// quantiles returns the quantiles of what a summary saw of late, NaN when it saw nothing.
 func (s *series) quantiles() []float64 {
 	var values []float64
 	for _, o := range s.recent {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// dynamoProfile is the frontend of NVIDIA Dynamo, and dynamoWorkerProfile the
-// system port of a worker behind it. Both run the same model of both: with the
-// same options, seed and clock they show the same requests from two sides.
+// dynamoProfile is the frontend of NVIDIA Dynamo, and dynamoWorkerProfile the system port of a worker behind it. Both
+// run the same model of both: with the same options, seed and clock they show the same requests from two sides.
 func dynamoProfile() profile {
 	start := func(w *world) (model, error) { return startDynamo(w, false) }
 	return profile{name: "dynamo", model: "qwen3-8b", start: start}
@@ -20,8 +19,7 @@ func dynamoWorkerProfile() profile {
 	return profile{name: "dynamo-worker", model: "qwen3-8b", start: start}
 }
 
-// dynamoModel drives the families of one side; the panels of the other are nil,
-// and drop what they are told.
+// dynamoModel drives the families of one side; the panels of the other are nil, and drop what they are told.
 type dynamoModel struct {
 	*fleet
 	starting  int // requests under way without a token

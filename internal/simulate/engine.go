@@ -7,11 +7,9 @@ import (
 	"time"
 )
 
-// engine is a continuously batching engine as vLLM's: in each step every
-// running sequence decodes one token or prefills a chunk of its prompt, within
-// a budget of tokens; waiting ones are admitted while there are places and KV
-// blocks; when blocks run out the youngest running sequence is preempted and
-// later computed again.
+// engine is a continuously batching engine as vLLM's: in each step every running sequence decodes one token or prefills
+// a chunk of its prompt, within a budget of tokens; waiting ones are admitted while there are places and KV blocks;
+// when blocks run out the youngest running sequence is preempted and later computed again.
 type engine struct {
 	w     *world
 	hw    Hardware
@@ -36,11 +34,9 @@ type engineObserver interface {
 	admitted(e *engine, q *sequence)
 	// preempted is called when q goes back into the queue.
 	preempted(e *engine, q *sequence)
-	// token is called for each token of q. gap is the time since the one before,
-	// negative for the first.
+	// token is called for each token of q. gap is the time since the one before, negative for the first.
 	token(e *engine, q *sequence, gap time.Duration)
-	// stepped is called after a step that gave tokens, with the tokens of
-	// prompts it completed and those that came out.
+	// stepped is called after a step that gave tokens, with the tokens of prompts it completed and those that came out.
 	stepped(e *engine, prompt, generated int)
 	// finished is called when q has its last token and has left the engine.
 	finished(e *engine, q *sequence)
@@ -82,8 +78,7 @@ func (e *engine) wake() {
 	}
 }
 
-// load is by how much the engine is loaded, for balancing; vLLM weighs waiting
-// requests four times.
+// load is by how much the engine is loaded, for balancing; vLLM weighs waiting requests four times.
 func (e *engine) load() int { return 4*len(e.waiting) + len(e.running) }
 
 // usage is the share of KV blocks in use.
@@ -105,8 +100,7 @@ func (e *engine) startStep() {
 	e.w.at(e.w.now+e.duration(), e.end)
 }
 
-// scheduleRunning plans the next tokens of running sequences and returns what
-// is left of the budget.
+// scheduleRunning plans the next tokens of running sequences and returns what is left of the budget.
 func (e *engine) scheduleRunning(budget int) (left int, preempted bool) {
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		q := e.running[i]

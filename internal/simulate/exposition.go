@@ -15,9 +15,8 @@ const (
 	contentTypeOpen = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-// appendText appends the body in the classic text format as the library of each
-// family writes it. In that of Python's prometheus_client, counters stand under
-// their _total name, and the _created samples of a family are a gauge family of
+// appendText appends the body in the classic text format as the library of each family writes it. In that of Python's
+// prometheus_client, counters stand under their _total name, and the _created samples of a family are a gauge family of
 // their own after it.
 func (r *registry) appendText(b []byte) []byte {
 	for _, f := range r.families {
@@ -97,8 +96,7 @@ func (s *series) appendLine(b []byte, prefix string, v float64) []byte {
 	return append(s.family.d.value(append(b, prefix...), v), '\n')
 }
 
-// writeText fixes all text of a series but its values. created is in seconds
-// since 1970.
+// writeText fixes all text of a series but its values. created is in seconds since 1970.
 func (s *series) writeText(created float64) {
 	f := s.family
 	line := func(suffix string, extra ...metric.Label) string {

@@ -18,8 +18,7 @@ type fleet struct {
 	queued  func(*sequence) // called when the front end is done, unless nil
 }
 
-// newFleet makes the engines, which tell out what they do; start lets requests
-// come.
+// newFleet makes the engines, which tell out what they do; start lets requests come.
 func newFleet(w *world, out engineObserver) *fleet {
 	f := &fleet{w: w, lengths: w.stream(streamLengths), chat: w.stream(streamHTTP)}
 	for i := range w.opt.Engines {
@@ -119,8 +118,7 @@ func newSequence(w *world, rng *rand.Rand, id int) *sequence {
 // served reports whether a request ended well: it was neither aborted nor failed.
 func (r *Request) served() bool { return r.Reason != "abort" && r.Reason != "error" }
 
-// tokenGaps records the gaps between tokens, those of equal length together, as
-// most of one step are.
+// tokenGaps records the gaps between tokens, those of equal length together, as most of one step are.
 type tokenGaps struct {
 	to  *series
 	gap time.Duration

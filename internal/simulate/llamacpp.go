@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// llamacppProfile is llama-server: no labels, no histograms, prompt counters at
-// the first token and predicted ones at the end. The two throughput gauges are
-// averages since the last scrape, which each scrape begins anew; with the
+// llamacppProfile is llama-server: no labels, no histograms, prompt counters at the first token and predicted ones at
+// the end. The two throughput gauges are averages since the last scrape, which each scrape begins anew; with the
 // generation "old" since the start. FlagsOff leaves out --metrics: 501.
 func llamacppProfile() profile {
 	return profile{name: "llamacpp", model: "qwen3-8b", flag: "--metrics", start: startLlama}

@@ -26,9 +26,8 @@ func cacheConfigLabels(hw Hardware) [][2]string {
 	}
 }
 
-// newLLMTable registers the vllm:* families of autoregressive engines, in the
-// order in which vLLM 0.28 to 0.30 does. vLLM labels them with model_name and
-// engine; vLLM-Omni puts stage and replica in the place of engine.
+// newLLMTable registers the vllm:* families of autoregressive engines, in the order in which vLLM 0.28 to 0.30 does.
+// vLLM labels them with model_name and engine; vLLM-Omni puts stage and replica in the place of engine.
 func newLLMTable(w *world, hw Hardware, labels []string) *table {
 	config := slices.Clip(labels)
 	for _, l := range cacheConfigLabels(hw) {
@@ -43,8 +42,7 @@ func newLLMTable(w *world, hw Hardware, labels []string) *table {
 // llmSeries are the series of one engine.
 type llmSeries struct {
 	*panel
-	// throttled lets scheduler statistics come out once a second at most, as in
-	// vLLM-Omni, else with each step.
+	// throttled lets scheduler statistics come out once a second at most, as in vLLM-Omni, else with each step.
 	throttled    bool
 	scheduledAt  time.Duration
 	queryN, hitN int // not yet out

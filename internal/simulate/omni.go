@@ -226,8 +226,7 @@ func (m *omniModel) queued(s *stage) {
 	m.show("stage_waiting_requests", float64(n), strconv.Itoa(s.index))
 }
 
-// ended settles a job. A client that aborts goes away just before the end, and
-// a failure shows there.
+// ended settles a job. A client that aborts goes away just before the end, and a failure shows there.
 func (m *omniModel) ended(j *job) {
 	m.w.finished++
 	o := m.w.opt
@@ -283,8 +282,7 @@ func (m *omniModel) audio(j *job, v *stageRequest) {
 	if !j.stream {
 		return
 	}
-	// The player starts with the first packet and needs each further one when
-	// it has played those before.
+	// The player starts with the first packet and needs each further one when it has played those before.
 	each := t.Sound / time.Duration(len(v.packets))
 	for i, at := range v.packets {
 		t.Underrun = max(t.Underrun, at-v.packets[0]-time.Duration(i)*each)

@@ -22,9 +22,8 @@ func parseGeneration(s string) (int, error) {
 	return g, nil
 }
 
-// newOmniPanel makes the series of the pipeline, named as a generation of
-// vLLM-Omni names them. Without --log-stats the families are declared and the
-// panel is nil.
+// newOmniPanel makes the series of the pipeline, named as a generation of vLLM-Omni names them. Without --log-stats the
+// families are declared and the panel is nil.
 func newOmniPanel(w *world, gen int) *panel {
 	labels, values := []string{"model_name"}, []string{w.opt.Model}
 	if gen == 0 {
@@ -39,9 +38,8 @@ func newOmniPanel(w *world, gen int) *panel {
 	return t.panel("", values...)
 }
 
-// omniName is the name of a family in a generation, "" when there is none, and
-// its scale: those that end in _ms are in milliseconds. The first generation
-// has stage_id and replica_id for the labels stage and replica.
+// omniName is the name of a family in a generation, "" when there is none, and its scale: those that end in _ms are in
+// milliseconds. The first generation has stage_id and replica_id for the labels stage and replica.
 func omniName(d *declaration, gen int) (string, float64) {
 	prefix := "vllm_omni:"
 	if gen < 3 {

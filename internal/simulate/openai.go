@@ -48,8 +48,7 @@ func (r *completionRequest) limit() int { return max(r.MaxTokens, r.MaxCompletio
 // maxCompletionBody is the largest request for an answer.
 const maxCompletionBody = 16 << 20
 
-// openAI answers the paths of OpenAI's interface where the profile has it, and
-// reports whether it did.
+// openAI answers the paths of OpenAI's interface where the profile has it, and reports whether it did.
 func (s *Server) openAI(w http.ResponseWriter, r *http.Request) bool {
 	if _, ok := s.model().(completer); !ok {
 		return false
@@ -171,8 +170,7 @@ func (s *Server) hangUp(a *call) {
 	}
 }
 
-// wait waits until something can have happened; it returns false when the client
-// has gone.
+// wait waits until something can have happened; it returns false when the client has gone.
 func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(max(d, 200*time.Microsecond))
 	defer t.Stop()
@@ -200,8 +198,7 @@ func (o *completionAnswer) head() {
 	o.flush()
 }
 
-// flush sends what was written. It fails when the client has gone, which the
-// next wait tells.
+// flush sends what was written. It fails when the client has gone, which the next wait tells.
 func (o *completionAnswer) flush() { _ = http.NewResponseController(o.w).Flush() }
 
 func (o *completionAnswer) text(i int) string {
@@ -250,8 +247,7 @@ func (o *completionAnswer) fill(fields map[string]any, suffix string) {
 	fields["created"], fields["model"] = o.call.epoch, o.model
 }
 
-// end sends what comes after the last token, or the whole answer of a request
-// that is no stream.
+// end sends what comes after the last token, or the whole answer of a request that is no stream.
 func (o *completionAnswer) end(p progress) {
 	usage := map[string]any{"prompt_tokens": p.prompt, "completion_tokens": p.tokens, "total_tokens": p.prompt + p.tokens}
 	if o.req.Stream {

@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// Options configure a simulated server. The zero value is a warm vLLM-like
-// server under a light load. A share is a probability between 0 and 1; where
-// its zero value has a default, a negative share means none.
+// Options configure a simulated server. The zero value is a warm vLLM-like server under a light load. A share is a
+// probability between 0 and 1; where its zero value has a default, a negative share means none.
 type Options struct {
-	// Now is the clock; nil means time.Now. The simulation reads it whenever
-	// the server is used, and never otherwise. A reading before an earlier one
-	// counts as the earlier one.
+	// Now is the clock; nil means time.Now. The simulation reads it whenever the server is used, and never otherwise. A
+	// reading before an earlier one counts as the earlier one.
 	Now func() time.Time
 	// Seed chooses the run: the same options, seed and clock give the same
 	// bytes at an instant, however often the server was asked before.
@@ -25,21 +23,17 @@ type Options struct {
 	// Load changes the rate at instants counted from New, in ascending order.
 	Load []LoadStep
 
-	// Model is the value of the model_name label; "" means "qwen3-8b", for the
-	// profile vllm-omni "qwen3-omni".
+	// Model is the value of the model_name label; "" means "qwen3-8b", for the profile vllm-omni "qwen3-omni".
 	Model string
-	// Engines is the number of data-parallel engines, of the replicas of each
-	// stage of the standard Omni plan, of the instances or workers of each model
-	// of triton and torchserve, or of GPUs; 0 means 1.
+	// Engines is the number of data-parallel engines, of the replicas of each stage of the standard Omni plan, of the
+	// instances or workers of each model of triton and torchserve, or of GPUs; 0 means 1.
 	Engines int
 	// Prompt and Output are the lengths of prompts and answers in tokens; zero
 	// means a mean of 512 (CV 1) and of 128 (CV 0.8).
 	Prompt, Output Lengths
-	// PrefixShare is the share of requests that find about half of their prompt
-	// in the prefix cache; 0 means 0.4.
+	// PrefixShare is the share of requests that find about half of their prompt in the prefix cache; 0 means 0.4.
 	PrefixShare float64
-	// AbortShare and ErrorShare are the shares of requests that the client
-	// aborts and that fail; 0 means 0.02 and 0.002.
+	// AbortShare and ErrorShare are the shares of requests that the client aborts and that fail; 0 means 0.02 and 0.002.
 	AbortShare, ErrorShare float64
 	// Hardware sets the speed and size of an engine.
 	Hardware Hardware
@@ -51,28 +45,23 @@ type Options struct {
 	LogStats *bool
 	// Plan is the pipeline of the profile vllm-omni; nil means StandardPlan.
 	Plan *Plan
-	// Generation chooses the names of the Omni families by age: "g0" is that of
-	// the first /metrics, "g1" has transfers in milliseconds, "g2" is that of the
-	// released documentation (vllm:omni_*), "g3" and "g4" those of mid and late
-	// 2026 (vllm_omni:*); "" means "g4". The profile torchserve has "legacy"
-	// (three families with a uuid label, none before the first request), llamacpp
-	// "old" (a Windows build of before 2026), and triton "latencies" (the optional
-	// histogram and summaries on); others refuse it.
+	// Generation chooses the names of the Omni families by age: "g0" is that of the first /metrics, "g1" has transfers in
+	// milliseconds, "g2" is that of the released documentation (vllm:omni_*), "g3" and "g4" those of mid and late 2026
+	// (vllm_omni:*); "" means "g4". The profile torchserve has "legacy" (three families with a uuid label, none before the
+	// first request), llamacpp "old" (a Windows build of before 2026), and triton "latencies" (the optional histogram and
+	// summaries on); others refuse it.
 	Generation string
 
-	// EngineLabel lets the vllm:* families of the profile vllm-omni have the label
-	// engine, which numbers the replicas of all stages in their order, in place of
-	// stage and replica; generation g0 has it anyway. BareCounters takes _total
-	// off its counters.
+	// EngineLabel lets the vllm:* families of the profile vllm-omni have the label engine, which numbers the replicas of
+	// all stages in their order, in place of stage and replica; generation g0 has it anyway. BareCounters takes _total off
+	// its counters.
 	EngineLabel, BareCounters bool
 
-	// FlagsOff leaves out the flag or setting without which the engine shows
-	// less or nothing; docs/simulate.md has the list. Profiles whose engine has
-	// none refuse it.
+	// FlagsOff leaves out the flag or setting without which the engine shows less or nothing; docs/simulate.md has the
+	// list. Profiles whose engine has none refuse it.
 	FlagsOff bool
-	// Ranks is how many tensor-parallel ranks of each sglang engine report, and
-	// Priorities how many priorities its queues are split by; 0 means rank 0
-	// only, and no priorities.
+	// Ranks is how many tensor-parallel ranks of each sglang engine report, and Priorities how many priorities its queues
+	// are split by; 0 means rank 0 only, and no priorities.
 	Ranks, Priorities int
 	// Tear is how long after the end of a request Triton's statistics show its
 	// count and not yet its time, as they are read without a lock; 0 is never.
@@ -80,25 +69,20 @@ type Options struct {
 	// Redirect lets /metrics answer 307 to /metrics/, as some ASGI servers do.
 	Redirect bool
 
-	// MetricLog is given every line that TorchServe writes to a metric log,
-	// whatever its mode shows at /metrics, see [MetricLogs]; of the profile
-	// torchserve. It must not use the server.
+	// MetricLog is given every line that TorchServe writes to a metric log, whatever its mode shows at /metrics, see
+	// [MetricLogs]; of the profile torchserve. It must not use the server.
 	MetricLog func(file, line string)
 
 	// ColdStart makes the server slow at first.
 	ColdStart ColdStart
-	// PublishDelay and PublishJitter let what happens become visible late, in
-	// order: after the delay and a random time below the jitter. What gauges
-	// show is never late.
+	// PublishDelay and PublishJitter let what happens become visible late, in order: after the delay and a random time
+	// below the jitter. What gauges show is never late.
 	PublishDelay, PublishJitter time.Duration
-	// ExtraSeries adds so many counter samples to the body, two thirds of which
-	// change from scrape to scrape.
+	// ExtraSeries adds so many counter samples to the body, two thirds of which change from scrape to scrape.
 	ExtraSeries int
-	// ExtraPath is one more path that serves the metrics, for example
-	// "/prometheus/metrics"; "" means none.
+	// ExtraPath is one more path that serves the metrics, for example "/prometheus/metrics"; "" means none.
 	ExtraPath string
-	// KeepTruth keeps every request and observation for Truth. Memory then
-	// grows with the work done.
+	// KeepTruth keeps every request and observation for Truth. Memory then grows with the work done.
 	KeepTruth bool
 }
 
@@ -112,9 +96,8 @@ type LoadStep struct {
 // coefficient of variation (standard deviation by mean).
 type Lengths struct{ Mean, CV float64 }
 
-// ColdStart multiplies the duration of engine steps by Slowdown at the start of
-// the process, falling evenly to 1 until For has passed: compilation, cold
-// caches. The zero value is a warm start.
+// ColdStart multiplies the duration of engine steps by Slowdown at the start of the process, falling evenly to 1 until
+// For has passed: compilation, cold caches. The zero value is a warm start.
 type ColdStart struct {
 	For      time.Duration
 	Slowdown float64
@@ -201,8 +184,7 @@ func (o *Options) check() error {
 
 func (o *Options) logStats() bool { return !o.FlagsOff && (o.LogStats == nil || *o.LogStats) }
 
-// generation reports whether Options.Generation is the only other one that a
-// profile has.
+// generation reports whether Options.Generation is the only other one that a profile has.
 func generation(w *world, other string) (bool, error) {
 	switch w.opt.Generation {
 	case "":

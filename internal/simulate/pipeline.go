@@ -88,8 +88,7 @@ func (p *pipeline) admit() {
 	}
 }
 
-// visit chooses the replica of a stage for a job whose input has that many
-// chunks.
+// visit chooses the replica of a stage for a job whose input has that many chunks.
 func (p *pipeline) visit(j *job, s *stage, chunks int) *stageRequest {
 	best := s.turn % len(s.replicas)
 	for i := range s.replicas {
@@ -147,8 +146,7 @@ func (p *pipeline) sendAll(v *stageRequest) {
 	}
 }
 
-// send lets the next chunk of a visit leave and calls then, unless it is nil,
-// when it has arrived.
+// send lets the next chunk of a visit leave and calls then, unless it is nil, when it has arrived.
 func (p *pipeline) send(v *stageRequest, then func()) {
 	from := v.stage
 	if v.next == nil {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Plan is a pipeline of stages as vLLM-Omni runs it: what a request costs in
-// each stage and on the way between them, known beforehand. A request waits for
-// admission, spends Overhead in the orchestrator, then visits the stages in
+// Plan is a pipeline of stages as vLLM-Omni runs it: what a request costs in each stage and on the way between them,
+// known beforehand. A request waits for admission, spends Overhead in the orchestrator, then visits the stages in
 // order; it takes a transfer of Hop.Chunks chunks from one to the next.
 //
 // Without Overlap a stage starts when all chunks have arrived, one after the
@@ -16,30 +15,25 @@ import (
 //
 //	E2E = Overhead + sum of Service + sum of Chunks (Tx + InFlight + Rx)
 //
-// holds to a nanosecond per token. With Overlap a chunk leaves as soon as its
-// share of the work is done and the next stage starts with the first one, so
-// the stages add up to more than E2E.
+// holds to a nanosecond per token. With Overlap a chunk leaves as soon as its share of the work is done and the next
+// stage starts with the first one, so the stages add up to more than E2E.
 type Plan struct {
 	Stages   []Stage
 	Overlap  bool
 	Overhead time.Duration
-	// MaxInFlight is how many requests the pipeline admits at once; 0 means any
-	// number.
+	// MaxInFlight is how many requests the pipeline admits at once; 0 means any number.
 	MaxInFlight int
-	// StreamShare is the share of requests that stream their audio; 0 means 0.8,
-	// negative none.
+	// StreamShare is the share of requests that stream their audio; 0 means 0.8, negative none.
 	StreamShare float64
-	// SkipShare is the share of requests that end without audio; 0 means 0.005,
-	// negative none.
+	// SkipShare is the share of requests that end without audio; 0 means 0.005, negative none.
 	SkipShare float64
 }
 
 // StageKind says how a stage works.
 type StageKind int
 
-// The kinds of stages. Autoregressive, the zero value, is an engine with
-// vllm:* families; Audio turns codes into sound chunk by chunk; Diffusion makes
-// one image from its whole input.
+// The kinds of stages. Autoregressive, the zero value, is an engine with vllm:* families; Audio turns codes into sound
+// chunk by chunk; Diffusion makes one image from its whole input.
 const (
 	Autoregressive StageKind = iota
 	Audio
@@ -53,9 +47,8 @@ type Stage struct {
 	Replicas int // 0 means 1
 	Slots    int // requests that a replica serves at once; 0 means 1
 
-	// Service is the mean time that a request alone takes, and ServiceCV its
-	// coefficient of variation; of an autoregressive stage it is the number of
-	// tokens that varies.
+	// Service is the mean time that a request alone takes, and ServiceCV its coefficient of variation; of an
+	// autoregressive stage it is the number of tokens that varies.
 	Service   time.Duration
 	ServiceCV float64
 	// BatchCost is by how much of itself a step of an autoregressive stage
@@ -70,9 +63,8 @@ type Stage struct {
 	Hop Hop // to the next stage; unused in the last
 }
 
-// Hop is a transfer between two stages: Chunks pieces of Bytes each take Tx on
-// the sender, InFlight on the way and Rx on the receiver, with a coefficient of
-// variation CV.
+// Hop is a transfer between two stages: Chunks pieces of Bytes each take Tx on the sender, InFlight on the way and Rx
+// on the receiver, with a coefficient of variation CV.
 type Hop struct {
 	Chunks           int // 0 means 1
 	Bytes            int
@@ -80,9 +72,8 @@ type Hop struct {
 	CV               float64
 }
 
-// StandardPlan is a speaking assistant: a thinker that writes text, a talker
-// that writes codes, 12.5 for a second of sound, and a vocoder, overlapped, with
-// that many replicas of each.
+// StandardPlan is a speaking assistant: a thinker that writes text, a talker that writes codes, 12.5 for a second of
+// sound, and a vocoder, overlapped, with that many replicas of each.
 func StandardPlan(replicas int) Plan {
 	return Plan{
 		Overlap:  true,
@@ -111,8 +102,7 @@ func StandardPlan(replicas int) Plan {
 // maxPlanTokens bounds what one request generates in a stage.
 const maxPlanTokens = 4096
 
-// withDefaults returns the plan with every documented default filled in. The
-// stages are copied.
+// withDefaults returns the plan with every documented default filled in. The stages are copied.
 func (p Plan) withDefaults() Plan {
 	orDefault(&p.StreamShare, 0.8)
 	orDefault(&p.SkipShare, 0.005)

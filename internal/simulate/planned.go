@@ -23,9 +23,8 @@ func NamedPlan(name string, replicas int) (Plan, error) {
 	return Plan{}, fmt.Errorf("choose pipeline: %q is unknown, have %s", name, strings.Join(Pipelines(), ", "))
 }
 
-// FixedPlan is a pipeline of three stages in which nothing varies: each request
-// takes the same time in each stage and on each hop, so that its numbers are
-// known beforehand. Its last stage makes 4 s of sound.
+// FixedPlan is a pipeline of three stages in which nothing varies: each request takes the same time in each stage and
+// on each hop, so that its numbers are known beforehand. Its last stage makes 4 s of sound.
 func FixedPlan(replicas int, overlap bool) Plan {
 	return Plan{
 		Overlap: overlap, Overhead: 7 * time.Millisecond, SkipShare: -1,
@@ -45,8 +44,7 @@ func FixedPlan(replicas int, overlap bool) Plan {
 	}
 }
 
-// ImagePlan draws: a stage that writes what is to be seen, and one that makes an
-// image of it in 28 steps.
+// ImagePlan draws: a stage that writes what is to be seen, and one that makes an image of it in 28 steps.
 func ImagePlan(replicas int) Plan {
 	return Plan{
 		Overhead: 4 * time.Millisecond, MaxInFlight: 8 * replicas,
@@ -81,9 +79,8 @@ func (p *Plan) Serial() time.Duration {
 	return sum
 }
 
-// PipelineTotals are what a period of a Truth of the profile vllm-omni holds, to
-// compare the split of the end-to-end time with. Requests belong to the period
-// that they leave the pipeline in; times are sums over those that were served.
+// PipelineTotals are what a period of a Truth of the profile vllm-omni holds, to compare the split of the end-to-end
+// time with. Requests belong to the period that they leave the pipeline in; times are sums over those that were served.
 // Divided by Served they are means.
 type PipelineTotals struct {
 	Served     int

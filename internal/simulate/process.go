@@ -19,8 +19,7 @@ func newProcess(w *world) *process {
 	return p
 }
 
-// refresh shows a process that has done that much work: engine time, requests
-// that ended and are open.
+// refresh shows a process that has done that much work: engine time, requests that ended and are open.
 func (p *process) refresh(work time.Duration, ended uint64, open int) {
 	n, now := float64(ended), seconds(p.t.w.now)
 	first := math.Floor(340 + n*3.1 + now*2)

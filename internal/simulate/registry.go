@@ -12,9 +12,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// registry holds the families of one simulated process in the order in which
-// they are exposed, and applies what the model records to them: at once, or
-// late when the process publishes late. It has one owner and no lock.
+// registry holds the families of one simulated process in the order in which they are exposed, and applies what the
+// model records to them: at once, or late when the process publishes late. It has one owner and no lock.
 type registry struct {
 	families []*family
 	origin   time.Time // of the process
@@ -63,12 +62,10 @@ type family struct {
 	open    header
 }
 
-// header is the text before the samples of a family and, in the classic
-// format, before its _created samples.
+// header is the text before the samples of a family and, in the classic format, before its _created samples.
 type header struct{ samples, created string }
 
-// series is one label set of a family. value is that of a counter or gauge and
-// the sum of a histogram or summary.
+// series is one label set of a family. value is that of a counter or gauge and the sum of a histogram or summary.
 type series struct {
 	family  *family
 	labels  metric.Labels
@@ -113,9 +110,8 @@ func (r *registry) add(f *family) *family {
 	return f
 }
 
-// lazy returns the series of these label values, in the order of the family's
-// label names. It stays out of the exposition until something is recorded in
-// it: a labelled child that the process makes at the first event.
+// lazy returns the series of these label values, in the order of the family's label names. It stays out of the
+// exposition until something is recorded in it: a labelled child that the process makes at the first event.
 //
 // A nil family has nil series.
 func (f *family) lazy(values ...string) *series {
@@ -151,15 +147,13 @@ func (f *family) show(s *series, now time.Duration) {
 	f.series = append(f.series, s)
 }
 
-// drop ends the exposition of a series for good, as when a model is unloaded:
-// the same labels begin anew.
+// drop ends the exposition of a series for good, as when a model is unloaded: the same labels begin anew.
 func (f *family) drop(s *series) {
 	maps.DeleteFunc(f.byKey, func(_ string, v *series) bool { return v == s })
 	f.series = slices.DeleteFunc(f.series, func(v *series) bool { return v == s })
 }
 
-// set gives a gauge, or a counter that the process reads from elsewhere, its
-// value. A nil series drops it.
+// set gives a gauge, or a counter that the process reads from elsewhere, its value. A nil series drops it.
 func (s *series) set(v float64) {
 	if s != nil {
 		s.value = v
@@ -248,8 +242,7 @@ func (r *registry) samples() int {
 	return n
 }
 
-// tokenBounds are the bounds 1, 2, 5, 10, ... up to limit, as vLLM makes its
-// token buckets from the context length.
+// tokenBounds are the bounds 1, 2, 5, 10, ... up to limit, as vLLM makes its token buckets from the context length.
 func tokenBounds(limit int) []float64 {
 	var bounds []float64
 	for decade := 1; ; decade *= 10 {

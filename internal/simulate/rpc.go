@@ -19,8 +19,7 @@ type caller interface {
 	call(method string, in []byte) (out []byte, wrong string, known bool)
 }
 
-// ServeGRPC answers gRPC on ln, which it closes, until ctx is done. Only the
-// profile triton has such a port.
+// ServeGRPC answers gRPC on ln, which it closes, until ctx is done. Only the profile triton has such a port.
 func (s *Server) ServeGRPC(ctx context.Context, ln net.Listener) error {
 	s.mu.Lock()
 	_, ok := s.m.(caller)

@@ -26,8 +26,7 @@ type profile struct {
 
 // model is a simulated server. It drives itself by the events of its world.
 type model interface {
-	// refresh sets the gauges, and the counters that are read from elsewhere,
-	// to what they are now.
+	// refresh sets the gauges, and the counters that are read from elsewhere, to what they are now.
 	refresh()
 }
 
@@ -46,8 +45,7 @@ func Profiles() []string {
 	return names
 }
 
-// Server is a simulated server and its http.Handler. It is safe for concurrent
-// use.
+// Server is a simulated server and its http.Handler. It is safe for concurrent use.
 type Server struct {
 	profile profile
 	opt     Options
@@ -122,9 +120,8 @@ func (s *Server) refresh() {
 	}
 }
 
-// Restart ends the process and starts another in its place: counters begin at
-// zero, requests under way are lost, the start and creation times are new. The
-// load goes on as planned. It returns the truth of the process that ended.
+// Restart ends the process and starts another in its place: counters begin at zero, requests under way are lost, the
+// start and creation times are new. The load goes on as planned. It returns the truth of the process that ended.
 func (s *Server) Restart() Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +181,7 @@ func (s *Server) Advance() {
 	s.advance()
 }
 
-// AppendBody appends the body that a scrape in the classic text format would
-// get now.
+// AppendBody appends the body that a scrape in the classic text format would get now.
 func (s *Server) AppendBody(b []byte) []byte { return s.appendBody(b, false) }
 
 func (s *Server) appendBody(b []byte, open bool) []byte {
@@ -202,11 +198,9 @@ func (s *Server) appendBody(b []byte, open bool) []byte {
 	return s.w.reg.appendText(b)
 }
 
-// ServeHTTP answers /metrics (and Options.ExtraPath), /health, and what else the
-// engine has: vllm answers /v1/completions, /v1/chat/completions and /v1/models,
-// see openai.go; anything else is 404. Like the library of the engine it writes
-// OpenMetrics when it can and the Accept header names it, and compresses when
-// gzip is accepted.
+// ServeHTTP answers /metrics (and Options.ExtraPath), /health, and what else the engine has: vllm answers
+// /v1/completions, /v1/chat/completions and /v1/models, see openai.go; anything else is 404. Like the library of the
+// engine it writes OpenMetrics when it can and the Accept header names it, and compresses when gzip is accepted.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" {
 		w.WriteHeader(http.StatusOK)
@@ -250,8 +244,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(*buf)
 }
 
-// accepts reports whether a list of a header names what; weights are ignored, as
-// prometheus_client does.
+// accepts reports whether a list of a header names what; weights are ignored, as prometheus_client does.
 func accepts(list, what string) bool {
 	for item := range strings.SplitSeq(list, ",") {
 		name, _, _ := strings.Cut(item, ";")
@@ -262,9 +255,8 @@ func accepts(list, what string) bool {
 	return false
 }
 
-// Serve listens on the TCP address addr ("127.0.0.1:0" for a free port), calls
-// ready with the address in use, and answers until ctx is done; see
-// ServeListener.
+// Serve listens on the TCP address addr ("127.0.0.1:0" for a free port), calls ready with the address in use, and
+// answers until ctx is done; see ServeListener.
 func (s *Server) Serve(ctx context.Context, addr string, ready func(net.Addr)) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -277,9 +269,8 @@ func (s *Server) Serve(ctx context.Context, addr string, ready func(net.Addr)) e
 	return s.ServeListener(ctx, ln)
 }
 
-// ServeListener answers on ln, which it closes, until ctx is done. It returns
-// nil then, after everything it started has ended; requests under way get one
-// second.
+// ServeListener answers on ln, which it closes, until ctx is done. It returns nil then, after everything it started has
+// ended; requests under way get one second.
 func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)

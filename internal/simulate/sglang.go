@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// sglangProfile is an SGLang server. Its tokenizer side counts a request when it
-// has finished; its scheduler side shows itself at each prefill and each fortieth
-// decode step, and holds what it showed last.
+// sglangProfile is an SGLang server. Its tokenizer side counts a request when it has finished; its scheduler side shows
+// itself at each prefill and each fortieth decode step, and holds what it showed last.
 func sglangProfile() profile {
 	return profile{name: "sglang", model: "qwen3-8b", flag: "--enable-metrics", start: startSGLang}
 }
@@ -62,8 +61,7 @@ func (m *sglangModel) route(u *url.URL) *answer {
 	return nil
 }
 
-// refresh is empty: nothing of an SGLang server is a function of the present but
-// the time its schedulers idle.
+// refresh is empty: nothing of an SGLang server is a function of the present but the time its schedulers idle.
 func (m *sglangModel) refresh() {
 	for i, e := range m.engines {
 		idle, s := m.w.now-e.work, m.schedulers[i]
@@ -157,8 +155,7 @@ func (c ranked) record(name string, v float64, more ...string) {
 	}
 }
 
-// sglangScheduler are the series of the schedulers of one engine, and what they
-// have not shown yet.
+// sglangScheduler are the series of the schedulers of one engine, and what they have not shown yet.
 type sglangScheduler struct {
 	ranked
 	queues                  []ranked // all, then by priority
@@ -232,8 +229,7 @@ func (s *sglangScheduler) show(w *world, e *engine) {
 	s.pool(total-free, free, share, float64(len(e.running))/float64(e.hw.MaxSequences))
 }
 
-// rest publishes that an engine has nothing to do. The sum of sequence lengths
-// and the hit rate are not touched.
+// rest publishes that an engine has nothing to do. The sum of sequence lengths and the hit rate are not touched.
 func (s *sglangScheduler) rest(w *world, e *engine) {
 	s.flush()
 	for _, q := range s.queues {

@@ -115,9 +115,8 @@ func (t *table) panel(group string, values ...string) *panel {
 	return p
 }
 
-// of returns a series by the name of its family in the table and the values of
-// its own labels, nil when this process has none. It appears with its first
-// event.
+// of returns a series by the name of its family in the table and the values of its own labels, nil when this process
+// has none. It appears with its first event.
 func (p *panel) of(name string, more ...string) *series {
 	if p == nil {
 		return nil
@@ -138,8 +137,7 @@ func (p *panel) of(name string, more ...string) *series {
 	return s
 }
 
-// record notes that a counter grows by v now, or that a histogram or summary
-// observes it.
+// record notes that a counter grows by v now, or that a histogram or summary observes it.
 func (p *panel) record(name string, v float64, more ...string) {
 	if s := p.of(name, more...); s != nil {
 		p.t.w.reg.record(p.t.w.now, s, v, 1)

@@ -5,9 +5,8 @@ import (
 	"net/url"
 )
 
-// tgiProfile is the router of Text Generation Inference: names without _total,
-// one family with 1025 buckets, no model label. A request whose client went away
-// is counted when it came, and then never again.
+// tgiProfile is the router of Text Generation Inference: names without _total, one family with 1025 buckets, no model
+// label. A request whose client went away is counted when it came, and then never again.
 func tgiProfile() profile {
 	return profile{name: "tgi", model: "qwen3-8b", start: startTGI}
 }

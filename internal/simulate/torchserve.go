@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// torchserveProfile is the metrics port of TorchServe 0.12 in the prometheus
-// mode: gauges of the last request only, system gauges of every 60 s, and a
-// counter of requests that counts the scrapes too. FlagsOff is the mode log,
-// whose body is empty. The generation "legacy" is TorchServe 0.7: three
-// families with a label uuid of the process, and nothing before the first
-// request.
+// torchserveProfile is the metrics port of TorchServe 0.12 in the prometheus mode: gauges of the last request only,
+// system gauges of every 60 s, and a counter of requests that counts the scrapes too. FlagsOff is the mode log, whose
+// body is empty. The generation "legacy" is TorchServe 0.7: three families with a label uuid of the process, and
+// nothing before the first request.
 func torchserveProfile() profile {
 	return profile{name: "torchserve", model: "resnet-18", flag: "metrics_mode=prometheus", start: startTorchServe}
 }
@@ -96,8 +94,7 @@ func (m *torchserveModel) startModels(t *table, labels func(name string) []strin
 	}
 }
 
-// startHost makes the series of the frontend and of the host. The families of a
-// GPU have none to show.
+// startHost makes the series of the frontend and of the host. The families of a GPU have none to show.
 func (m *torchserveModel) startHost(t *table) {
 	m.host = t.panel("host", "Host", torchserveHost)
 	for i, s := range m.models {

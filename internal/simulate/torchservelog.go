@@ -16,8 +16,7 @@ const (
 	modelLog    = "model_metrics.log"
 )
 
-// torchserveLog writes what happens to TorchServe's metric logs: a line for each
-// event. A nil one writes nothing.
+// torchserveLog writes what happens to TorchServe's metric logs: a line for each event. A nil one writes nothing.
 type torchserveLog struct {
 	w     *world
 	write func(file, line string)
@@ -53,8 +52,7 @@ func (l *torchserveLog) model(metric, unit string, v float64, name string) {
 	l.line(frontendLog, metric, unit, v, "model_name:"+name+",model_version:1.0", "")
 }
 
-// handled writes what the handler measured of a batch: one line for all of its
-// requests that did not fail.
+// handled writes what the handler measured of a batch: one line for all of its requests that did not fail.
 func (l *torchserveLog) handled(batch []*task, name string) {
 	if l == nil {
 		return
@@ -76,10 +74,9 @@ func (l *torchserveLog) handled(batch []*task, name string) {
 // hundredths is a duration in milliseconds as TorchServe rounds it.
 func hundredths(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 
-// MetricLogs are files that grow and rotate as log4j's do: when a line would
-// make one larger than the limit, it gets a number after its name and a new
-// file takes its place. Write is for Options.MetricLog. A MetricLogs has one
-// user at a time.
+// MetricLogs are files that grow and rotate as log4j's do: when a line would make one larger than the limit, it gets a
+// number after its name and a new file takes its place. Write is for Options.MetricLog. A MetricLogs has one user at a
+// time.
 type MetricLogs struct {
 	dir     string
 	largest int64
@@ -93,14 +90,12 @@ type rotated struct {
 	turn int
 }
 
-// NewMetricLogs writes into an existing folder; files rotate beyond that many
-// bytes, never if 0.
+// NewMetricLogs writes into an existing folder; files rotate beyond that many bytes, never if 0.
 func NewMetricLogs(dir string, largest int64) *MetricLogs {
 	return &MetricLogs{dir: dir, largest: largest, files: map[string]*rotated{}}
 }
 
-// Write appends a line to a file. The first error ends all writing and is
-// returned by Close.
+// Write appends a line to a file. The first error ends all writing and is returned by Close.
 func (m *MetricLogs) Write(file, line string) {
 	if m.err != nil {
 		return

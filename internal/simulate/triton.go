@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// tritonProfile is a Triton server, its Prometheus side and, at the paths of the
-// inference port, its statistics extension, with an image model
-// behind a response cache, an ensemble of a tokenizer and an encoder, and a
-// canary that is loaded for one minute in three, each time as a new version.
-// The generation "latencies" has the optional histogram and summaries. FlagsOff
-// leaves out the GPU (--allow-gpu-metrics).
+// tritonProfile is a Triton server, its Prometheus side and, at the paths of the inference port, its statistics
+// extension, with an image model behind a response cache, an ensemble of a tokenizer and an encoder, and a canary that
+// is loaded for one minute in three, each time as a new version. The generation "latencies" has the optional histogram
+// and summaries. FlagsOff leaves out the GPU (--allow-gpu-metrics).
 func tritonProfile() profile {
 	return profile{name: "triton", model: "resnet50", flag: "--allow-gpu-metrics", start: startTriton}
 }
@@ -184,8 +182,7 @@ func (m *tritonModel) submit(s *tritonServed, t *task, then func(*task)) {
 	s.add(t)
 }
 
-// ensemble sends a request through the tokenizer and the encoder. Each counts
-// its part, and the ensemble the whole.
+// ensemble sends a request through the tokenizer and the encoder. Each counts its part, and the ensemble the whole.
 func (m *tritonModel) ensemble(whole *task) {
 	pipeline := m.models[1]
 	whole.Engine = 1

@@ -18,8 +18,7 @@ func (m *tritonModel) listed() []*tritonServed {
 	return out
 }
 
-// chosen returns the models that a request names, or the server's words when
-// there is none.
+// chosen returns the models that a request names, or the server's words when there is none.
 func (m *tritonModel) chosen(name, version string) ([]*tritonServed, string) {
 	if name == "" {
 		return m.listed(), ""
@@ -151,8 +150,7 @@ func (m *tritonModel) call(method string, in []byte) (out []byte, wrong string, 
 	return nil, "", false
 }
 
-// readModelRequest reads the two texts of a request, name=1 and version=2, each
-// shorter than 128 bytes.
+// readModelRequest reads the two texts of a request, name=1 and version=2, each shorter than 128 bytes.
 func readModelRequest(b []byte) (name, version string, ok bool) {
 	for len(b) > 0 {
 		if len(b) < 2 || int(b[1]) > len(b)-2 || b[1] > 127 {

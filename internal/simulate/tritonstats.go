@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// tritonStat numbers the durations of the statistics extension in the order of
-// its JSON.
+// tritonStat numbers the durations of the statistics extension in the order of its JSON.
 type tritonStat int
 
 const (
@@ -70,8 +69,7 @@ func (s *tritonStats) count(what tritonStat, took time.Duration) {
 	s.tear[what] += int64(took)
 }
 
-// batch notes the execution of a batch of that size, in which each request took
-// what t did.
+// batch notes the execution of a batch of that size, in which each request took what t did.
 func (s *tritonStats) batch(size int, t *task, w *world) {
 	if s.batches == nil {
 		s.batches = map[int]*[3]tritonDuration{}

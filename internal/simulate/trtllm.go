@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// trtllmProfile is trtllm-serve of TensorRT-LLM 1.3: text at
-// /prometheus/metrics, and at /metrics a JSON list of the iterations since it was
-// last asked for, which each request empties. FlagsOff leaves out both
-// return_perf_metrics and enable_iter_perf_stats.
+// trtllmProfile is trtllm-serve of TensorRT-LLM 1.3: text at /prometheus/metrics, and at /metrics a JSON list of the
+// iterations since it was last asked for, which each request empties. FlagsOff leaves out both return_perf_metrics and
+// enable_iter_perf_stats.
 func trtllmProfile() profile {
 	return profile{name: "trtllm", model: "qwen3-8b", flag: "return_perf_metrics", path: "/prometheus/metrics",
 		start: startTRTLLM}

@@ -7,31 +7,26 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Truth is what really happened in one simulated process, kept when
-// Options.KeepTruth is set. All instants are durations since Origin. The slices
-// belong to the server: they may be read for as long as wanted, as it only
-// appends to them, and must not be changed.
+// Truth is what really happened in one simulated process, kept when Options.KeepTruth is set. All instants are
+// durations since Origin. The slices belong to the server: they may be read for as long as wanted, as it only appends
+// to them, and must not be changed.
 type Truth struct {
 	// Origin is the start of the process, and Until the instant of the report.
 	Origin time.Time
 	Until  time.Duration
-	// Plan is the pipeline of the profile vllm-omni with its defaults filled in,
-	// else nil.
+	// Plan is the pipeline of the profile vllm-omni with its defaults filled in, else nil.
 	Plan *Plan
-	// Requests are those that finished, in that order; of a pipeline, those
-	// that left the pipeline.
+	// Requests are those that finished, in that order; of a pipeline, those that left the pipeline.
 	Requests []Request
 	// Steps are the steps of all engines, in the order they ended.
 	Steps []Step
-	// Series are the counters, histograms and summaries with all that was
-	// recorded in them, in the order of the families. What is recorded shows in
-	// a scrape from Published on.
+	// Series are the counters, histograms and summaries with all that was recorded in them, in the order of the families.
+	// What is recorded shows in a scrape from Published on.
 	Series []SeriesTruth
 }
 
-// Request is one request in one engine. Prefill is First-Scheduled, decode is
-// Last-First, queue is Scheduled-Queued, end to end is Last-Arrival. In a triton
-// or torchserve server Engine is the number of the model, and First, the end of
+// Request is one request in one engine. Prefill is First-Scheduled, decode is Last-First, queue is Scheduled-Queued,
+// end to end is Last-Arrival. In a triton or torchserve server Engine is the number of the model, and First, the end of
 // its computation, equals Last.
 type Request struct {
 	ID, Engine                              int
@@ -44,9 +39,8 @@ type Request struct {
 	Pipeline                                *PipelineTruth  // of the profile vllm-omni, else nil
 }
 
-// PipelineTruth is what one request met in a pipeline. Its Request has Queued
-// equal to Arrival, Scheduled at the admission to the pipeline, First at the
-// first packet of sound, if any, and Last when it left the pipeline. Its tokens
+// PipelineTruth is what one request met in a pipeline. Its Request has Queued equal to Arrival, Scheduled at the
+// admission to the pipeline, First at the first packet of sound, if any, and Last when it left the pipeline. Its tokens
 // are those of all stages.
 type PipelineTruth struct {
 	Stages []StageTruth // in the order they ended
@@ -59,17 +53,15 @@ type PipelineTruth struct {
 	RTF      float64       // stage time of the audio stage by Sound
 }
 
-// StageTruth is one visit to a replica of a stage. Finished-Submitted is what
-// the metrics call the time in the stage; Started-Submitted of it was queue.
-// Sequence is the request in the engine of an autoregressive stage, else nil.
+// StageTruth is one visit to a replica of a stage. Finished-Submitted is what the metrics call the time in the stage;
+// Started-Submitted of it was queue. Sequence is the request in the engine of an autoregressive stage, else nil.
 type StageTruth struct {
 	Stage, Replica               int
 	Submitted, Started, Finished time.Duration
 	Sequence                     *Request
 }
 
-// HopTruth is one chunk on its way between replicas of two stages. It arrived
-// at Sent+Tx+InFlight+Rx.
+// HopTruth is one chunk on its way between replicas of two stages. It arrived at Sent+Tx+InFlight+Rx.
 type HopTruth struct {
 	From, FromReplica, To, ToReplica int
 	Chunk, Bytes                     int
@@ -84,9 +76,8 @@ type Step struct {
 	Batch, Prompt, Generated int
 }
 
-// SeriesTruth is all that was recorded in one series: the increments of a
-// counter, the observations of a histogram or summary. Family is the name
-// without _total.
+// SeriesTruth is all that was recorded in one series: the increments of a counter, the observations of a histogram or
+// summary. Family is the name without _total.
 type SeriesTruth struct {
 	Family       string
 	Type         metric.Type
@@ -94,8 +85,7 @@ type SeriesTruth struct {
 	Observations []Observation
 }
 
-// Observation is one recorded value: what happened At shows in the exposition
-// from Published on.
+// Observation is one recorded value: what happened At shows in the exposition from Published on.
 type Observation struct {
 	At, Published time.Duration
 	Value         float64

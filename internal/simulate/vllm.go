@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// vllmProfile is a vLLM server: engines behind one front end that balances
-// requests over them.
+// vllmProfile is a vLLM server: engines behind one front end that balances requests over them.
 func vllmProfile() profile {
 	return profile{name: "vllm", model: "qwen3-8b", start: startVLLM}
 }

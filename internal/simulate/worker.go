@@ -109,8 +109,7 @@ func (r engineReplica) more(v *stageRequest) {
 	r.e.wake()
 }
 
-// allow lets a sequence generate its share for the chunks that have arrived,
-// rounded up.
+// allow lets a sequence generate its share for the chunks that have arrived, rounded up.
 func (v *stageRequest) allow() {
 	v.q.allowed = (v.q.target*v.arrived + v.chunks - 1) / v.chunks
 }

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// world is one simulated process: its clock, what is going to happen, and what
-// it exposes. Time in it is the time since the process started. It moves only
-// when advance is called, event by event in a fixed order, so that the state
-// at an instant does not depend on how often it was looked at.
+// world is one simulated process: its clock, what is going to happen, and what it exposes. Time in it is the time since
+// the process started. It moves only when advance is called, event by event in a fixed order, so that the state at an
+// instant does not depend on how often it was looked at.
 type world struct {
 	opt      *Options
 	reg      *registry
@@ -36,8 +35,7 @@ type event struct {
 
 func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-// The random streams. Each cause of randomness has its own, so that one option
-// does not shift the draws of another.
+// The random streams. Each cause of randomness has its own, so that one option does not shift the draws of another.
 const (
 	streamArrivals = iota + 1
 	streamLengths
@@ -47,8 +45,7 @@ const (
 	streamEngines // and one more per engine
 )
 
-// streamClients is the stream of the requests of real clients, beyond those of
-// any number of engines.
+// streamClients is the stream of the requests of real clients, beyond those of any number of engines.
 const streamClients = 1 << 24
 
 func newWorld(o *Options, origin time.Time, elapsed time.Duration, restarts uint64) *world {
@@ -61,8 +58,7 @@ func (w *world) stream(id uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.opt.Seed, id|w.restarts<<32))
 }
 
-// at has do called at the instant t, after everything that was put there
-// before.
+// at has do called at the instant t, after everything that was put there before.
 func (w *world) at(t time.Duration, do func()) {
 	w.seq++
 	e := event{max(t, w.now), w.seq, do}
@@ -171,8 +167,7 @@ func (a *arrivals) plan() {
 	})
 }
 
-// next draws the next arrival by using up an exponential amount of hazard, the
-// integral of the rate.
+// next draws the next arrival by using up an exponential amount of hazard, the integral of the rate.
 func (a *arrivals) next() (time.Duration, bool) {
 	at, hazard := seconds(a.w.elapsed+a.w.now), a.rng.ExpFloat64()
 	for i, s := range a.steps {

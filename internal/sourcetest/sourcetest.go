@@ -6,10 +6,9 @@
 //	r.Poll(source, 3)                                // a source that is polled
 //	v, ok := r.Value(0, "x", metric.Counter, `{a="1"}`, metric.RoleValue, 0)
 //
-// A Recorder takes the place of the recording. It fails the test when a poll is
-// earlier than the one before it, when growth or frame do not fit the
-// dictionary, when a failed poll brings samples, when lines do not add up, when
-// text could harm a terminal or shows a secret, or when a limit is exceeded.
+// A Recorder takes the place of the recording. It fails the test when a poll is earlier than the one before it, when
+// growth or frame do not fit the dictionary, when a failed poll brings samples, when lines do not add up, when text
+// could harm a terminal or shows a secret, or when a limit is exceeded.
 package sourcetest
 
 import (
@@ -175,8 +174,7 @@ func (r *Recorder) checkPoll(st *state, s *metric.Snapshot) {
 	}
 }
 
-// checkDelta checks that only a full delta changes which slots are present; was
-// is those of the poll before.
+// checkDelta checks that only a full delta changes which slots are present; was is those of the poll before.
 func (r *Recorder) checkDelta(st *state, s *metric.Snapshot, was []bool) {
 	r.t.Helper()
 	f := &s.Delta

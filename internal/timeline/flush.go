@@ -16,8 +16,7 @@ type sample struct {
 	bits   uint64
 }
 
-// Begin tells the sink where time begins, if that was not done yet. Flush does
-// it with the earliest sample it has.
+// Begin tells the sink where time begins, if that was not done yet. Flush does it with the earliest sample it has.
 func (t *Timeline) Begin(firstNS int64) error {
 	if t.begun {
 		return nil
@@ -26,9 +25,8 @@ func (t *Timeline) Begin(firstNS int64) error {
 	return t.sink.Begin(firstNS)
 }
 
-// Flush gives all samples that were added since the last one to the sink, the
-// polls of each target in order of time. What is added later and is not newer
-// is dropped. An error is that of the sink or of ctx.
+// Flush gives all samples that were added since the last one to the sink, the polls of each target in order of time.
+// What is added later and is not newer is dropped. An error is that of the sink or of ctx.
 func (t *Timeline) Flush(ctx context.Context) error {
 	first, any := int64(math.MaxInt64), false
 	for _, g := range t.order {
@@ -44,8 +42,7 @@ func (t *Timeline) Flush(ctx context.Context) error {
 	if err := t.Begin(first); err != nil {
 		return err
 	}
-	// Targets enter the run in the order of their names, whatever the order of
-	// the answers was.
+	// Targets enter the run in the order of their names, whatever the order of the answers was.
 	fresh := slices.SortedFunc(slices.Values(t.order), func(a, b *target) int {
 		return cmp.Or(cmp.Compare(min(a.index, 0), min(b.index, 0)), a.id.Compare(b.id))
 	})
@@ -109,8 +106,7 @@ func (g *target) times() []int64 {
 	return times
 }
 
-// arrange sorts the waiting samples by instant, in linear time: those of
-// times[i] end at ends[i].
+// arrange sorts the waiting samples by instant, in linear time: those of times[i] end at ends[i].
 func (g *target) arrange(times []int64) (samples []sample, ends []int) {
 	ends = make([]int, len(times)+1)
 	each := func(visit func(i int, s *Series, k int)) {

@@ -19,8 +19,7 @@ type Sink interface {
 	Begin(firstNS int64) error
 	// AddTarget adds a target and returns its index.
 	AddTarget(metric.Target) (int, error)
-	// Record takes one poll, which is valid during the call only. The polls of
-	// one target come in order of time.
+	// Record takes one poll, which is valid during the call only. The polls of one target come in order of time.
 	Record(*metric.Snapshot) error
 }
 
@@ -49,8 +48,7 @@ type Options struct {
 	TargetLabels []string
 	// Address is the URL of the target of series without target labels.
 	Address string
-	// Step is the least time between two polls of a target; closer ones are left
-	// out. 0 keeps all.
+	// Step is the least time between two polls of a target; closer ones are left out. 0 keeps all.
 	Step time.Duration
 	// Keep and Drop choose families by name, the declared or ours: those that
 	// match Keep (nil: all) and do not match Drop (nil: none).
@@ -77,8 +75,7 @@ type Stats struct {
 // ErrFull is wrapped by the error of Add when Limits.Samples are held.
 var ErrFull = errors.New("too many samples at once")
 
-// staleBits is the NaN that marks the end of a series (Prometheus,
-// model/value).
+// staleBits is the NaN that marks the end of a series (Prometheus, model/value).
 const staleBits = 0x7ff0000000000002
 
 // StaleNaN is the value of a staleness marker.
@@ -121,9 +118,8 @@ func New(o Options, sink Sink) *Timeline {
 		short: map[string]string{}, targets: map[metric.Labels]*target{}, urls: map[string]bool{}}
 }
 
-// Describe declares a name as a TYPE line or a metadata service gives it. The
-// first declaration counts. Those after the first sample of a name was flushed
-// have no effect.
+// Describe declares a name as a TYPE line or a metadata service gives it. The first declaration counts. Those after the
+// first sample of a name was flushed have no effect.
 func (t *Timeline) Describe(name string, m Meta) {
 	if _, known := t.meta[name]; !known && len(name) <= t.o.Limits.NameLength && len(t.meta) < t.o.Limits.Series {
 		m.Help, m.Unit = Clean(m.Help, 4096), Clean(m.Unit, 128)
@@ -157,8 +153,7 @@ func (t *Timeline) Stats() Stats {
 // Held is the number of samples that wait for Flush.
 func (t *Timeline) Held() int { return t.held }
 
-// Discard forgets the samples that wait for Flush: a part of an answer that
-// broke off.
+// Discard forgets the samples that wait for Flush: a part of an answer that broke off.
 func (t *Timeline) Discard() {
 	for _, g := range t.order {
 		for _, s := range g.all {
@@ -206,9 +201,8 @@ const (
 	isDuration
 )
 
-// Series returns the series of that name and labels, adding it when it is new.
-// The labels are those of the store, the target's among them; empty values are
-// absent labels. Neither is kept. A series that breaks a limit is returned too:
+// Series returns the series of that name and labels, adding it when it is new. The labels are those of the store, the
+// target's among them; empty values are absent labels. Neither is kept. A series that breaks a limit is returned too:
 // its samples are counted as dropped.
 func (t *Timeline) Series(name string, labels []metric.Label) *Series {
 	var id, rest []metric.Label
@@ -257,8 +251,7 @@ func (t *Timeline) identifies(label string) bool {
 	return slices.Contains(t.o.TargetLabels, label)
 }
 
-// target returns the target of that identity. Beyond the limit of targets all
-// share one, whose samples are dropped.
+// target returns the target of that identity. Beyond the limit of targets all share one, whose samples are dropped.
 func (t *Timeline) target(id metric.Labels) *target {
 	if g, ok := t.targets[id]; ok {
 		return g

@@ -11,8 +11,7 @@ import (
 
 // The bounds of what a timeline holds.
 const (
-	// maxBins is how many stretches of time are kept; at this number neighbours are joined and a stretch is twice as
-	// long.
+	// maxBins is how many stretches of time are kept; at this number neighbours are joined and a stretch is twice as long.
 	maxBins = 360
 	// defaultSlots is how many slots of all targets together are followed.
 	defaultSlots = 40_000

@@ -20,8 +20,7 @@ import (
 // Options adjusts an import. The zero value is usable.
 type Options struct {
 	Types Types
-	// Counters matches the names of families that are counters where Types does
-	// not know them; nil is none.
+	// Counters matches the names of families that are counters where Types does not know them; nil is none.
 	Counters *regexp.Regexp
 	// Step is the least time between two polls of a target; 0 keeps all.
 	Step time.Duration
@@ -76,8 +75,7 @@ type record struct {
 	Metrics families `json:"metrics"`
 }
 
-// families are the metrics of a line in the order of the file, which is the
-// order in which the server showed them.
+// families are the metrics of a line in the order of the file, which is the order in which the server showed them.
 type families []family
 
 type family struct {
@@ -115,9 +113,8 @@ type series struct {
 	Count   *float64           `json:"count"`
 }
 
-// Import reads a JSONL file to its end and gives its polls to sink. When reading
-// breaks off, what was read is given to sink all the same and the error says
-// where it broke.
+// Import reads a JSONL file to its end and gives its polls to sink. When reading breaks off, what was read is given to
+// sink all the same and the error says where it broke.
 func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (Stats, error) {
 	orDefault := func(p *int, n int) {
 		if *p <= 0 {
@@ -265,8 +262,7 @@ func (i *reader) refuse(reason string, text []byte) {
 	})
 }
 
-// public makes an address of the file fit for outputs: AIPerf has redacted it
-// already, others may not have.
+// public makes an address of the file fit for outputs: AIPerf has redacted it already, others may not have.
 func public(address string) string {
 	address = timeline.Clean(address, 500)
 	scheme := strings.Index(address, "://")

@@ -29,8 +29,7 @@ type seriesKey struct {
 	labels metric.Labels
 }
 
-// seriesOf returns the index of a series; ok is false when it is new and there
-// is no room for its lines.
+// seriesOf returns the index of a series; ok is false when it is new and there is no room for its lines.
 func (e *endpoint) seriesOf(f metric.Family, labels metric.Labels, lines, limit int) (index int, ok bool) {
 	key := seriesKey{f.Name, f.Type, labels}
 	if index, ok = e.series[key]; ok {

@@ -12,16 +12,14 @@ import (
 // Types is what only the JSON export of a run has, not its JSONL.
 type Types struct {
 	Families map[string]metric.Family
-	// Marks are the phases of the run: warm-up, profiling, end. Empty when the
-	// export has none.
+	// Marks are the phases of the run: warm-up, profiling, end. Empty when the export has none.
 	Marks []metric.Mark
 }
 
 // maxExport bounds the JSON export that is read for its types.
 const maxExport = 1 << 30
 
-// ReadTypes reads AIPerf's server_metrics_export.json of schema 1.0 or 1.1, or
-// ours.
+// ReadTypes reads AIPerf's server_metrics_export.json of schema 1.0 or 1.1, or ours.
 func ReadTypes(r io.Reader) (Types, error) {
 	type family struct {
 		Type        string `json:"type"`

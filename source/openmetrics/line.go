@@ -225,8 +225,7 @@ func parseTime(text string) (int64, bool) {
 	if !ok || math.IsNaN(v) || math.Abs(v) >= maxSeconds {
 		return 0, false
 	}
-	// Floats of today's seconds are exact to a quarter of a microsecond; stores
-	// keep milliseconds.
+	// Floats of today's seconds are exact to a quarter of a microsecond; stores keep milliseconds.
 	whole, frac := math.Modf(v)
 	return int64(whole)*1e9 + int64(math.Round(frac*1e6))*1e3, true
 }

@@ -41,9 +41,8 @@ type Stats struct {
 	Refused []metric.Drop // lines of which not even the series is known, by reason
 }
 
-// Import reads a dump to its end and gives its polls to sink. When reading
-// breaks off, what was read is given to sink all the same and the error says
-// where it broke.
+// Import reads a dump to its end and gives its polls to sink. When reading breaks off, what was read is given to sink
+// all the same and the error says where it broke.
 func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (Stats, error) {
 	if o.LineLength <= 0 {
 		o.LineLength = 1 << 20

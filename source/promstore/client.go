@@ -31,8 +31,7 @@ const (
 // errTooMuch is wrapped by errors that a shorter slice of time may avoid.
 var errTooMuch = errors.New("too much for one request")
 
-// errUnsupported is wrapped by the error of a server that does not offer remote
-// read.
+// errUnsupported is wrapped by the error of a server that does not offer remote read.
 var errUnsupported = errors.New("not offered by this server")
 
 // client talks to one store.
@@ -57,8 +56,7 @@ func newClient(address string, transport http.RoundTripper, header http.Header, 
 		redact: redact}, nil
 }
 
-// sameOrigin follows up to three redirects inside an origin, so that no
-// credential goes elsewhere.
+// sameOrigin follows up to three redirects inside an origin, so that no credential goes elsewhere.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if len(via) > 3 || req.URL.Scheme != via[0].URL.Scheme || req.URL.Host != via[0].URL.Host {
 		return http.ErrUseLastResponse
@@ -66,8 +64,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Redact returns an address without userinfo and without the values of its
-// query.
+// Redact returns an address without userinfo and without the values of its query.
 func Redact(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -82,8 +79,7 @@ func Redact(address string) string {
 
 func (c *client) name() string { return Redact(c.base.String()) }
 
-// do sends a request to a path below the base and returns an answer with status
-// 200, whose body the caller closes.
+// do sends a request to a path below the base and returns an answer with status 200, whose body the caller closes.
 func (c *client) do(ctx context.Context, path, contentType string, body string, header http.Header) (*http.Response,
 	error) {
 	u := *c.base
@@ -136,8 +132,7 @@ func (c *client) do(ctx context.Context, path, contentType string, body string, 
 	}
 }
 
-// distrusted reports whether a certificate was not accepted, by us or by the server:
-// asking again does not help.
+// distrusted reports whether a certificate was not accepted, by us or by the server: asking again does not help.
 func distrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -154,8 +149,7 @@ func (e redactedError) Error() string { return e.text }
 
 func (e redactedError) Unwrap() error { return e.error }
 
-// withoutURL takes the address out of an error of net/http: its query may hold
-// a secret.
+// withoutURL takes the address out of an error of net/http: its query may hold a secret.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -214,8 +208,7 @@ func (c *client) errorText(body []byte) string {
 	return metric.Clean(strings.Join(strings.Fields(text), " "), 200)
 }
 
-// eachMember calls visit for each member of the object that comes next. visit
-// reads the value.
+// eachMember calls visit for each member of the object that comes next. visit reads the value.
 func eachMember(d *jsontext.Decoder, visit func(name string) error) error {
 	tok, err := d.ReadToken()
 	if err != nil {
@@ -259,8 +252,7 @@ func eachElement(d *jsontext.Decoder, visit func() error) error {
 	return err
 }
 
-// bounded reads up to a limit and then fails with an error that wraps
-// errTooMuch.
+// bounded reads up to a limit and then fails with an error that wraps errTooMuch.
 type bounded struct {
 	r    io.Reader
 	left int64

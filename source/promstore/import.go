@@ -21,8 +21,7 @@ const (
 	ViaRemoteRead = "remote-read"
 )
 
-// ImportOptions says what to read from where. URL, StartNS and EndNS are
-// needed.
+// ImportOptions says what to read from where. URL, StartNS and EndNS are needed.
 type ImportOptions struct {
 	URL       string            // of the store, without /api/v1
 	Header    http.Header       // sent with each request

@@ -18,8 +18,7 @@ import (
 
 // samples receives what an answer holds.
 type samples interface {
-	// series is told the name and labels of the samples that follow. They are
-	// valid during the call only.
+	// series is told the name and labels of the samples that follow. They are valid during the call only.
 	series(name string, labels []metric.Label) error
 	// sample is one sample of the last series.
 	sample(atMS int64, v float64) error
@@ -89,9 +88,8 @@ func readString(d *jsontext.Decoder, to *string) error {
 	return nil
 }
 
-// decodeSeries reads one element of the result: its labels, then its values. An
-// answer that has them the other way round is read too, within what one value
-// may hold.
+// decodeSeries reads one element of the result: its labels, then its values. An answer that has them the other way
+// round is read too, within what one value may hold.
 func decodeSeries(d *jsontext.Decoder, to samples) error {
 	known := false
 	var early []jsontext.Value

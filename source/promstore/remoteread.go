@@ -129,8 +129,7 @@ func tellSeries(labels []prompb.Label, to samples) error {
 	return to.series(name, pairs)
 }
 
-// decodeStream reads the answer that is a stream of frames: length, checksum
-// (CRC32-C, big endian), message.
+// decodeStream reads the answer that is a stream of frames: length, checksum (CRC32-C, big endian), message.
 func decodeStream(r io.Reader, to samples) error {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	in := bufio.NewReader(r)

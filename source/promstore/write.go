@@ -35,8 +35,7 @@ type WriterOptions struct {
 	// Labels are added to every series. The label job is scrapestat unless it is
 	// among them.
 	Labels map[string]string
-	// QueueSamples is how many samples wait before the oldest are dropped; 0 is
-	// 2,000,000, 8 bytes each.
+	// QueueSamples is how many samples wait before the oldest are dropped; 0 is 2,000,000, 8 bytes each.
 	QueueSamples int
 	BatchSamples int           // of a request; 0 is 5000
 	Timeout      time.Duration // of a request; 0 is 5 s
@@ -46,8 +45,7 @@ type WriterOptions struct {
 // anyURL finds addresses in error texts.
 var anyURL = regexp.MustCompile(`https?://[^\s"]+`)
 
-// maxBatchTime bounds what a batch may take with all its retries, whatever a
-// Retry-After header says.
+// maxBatchTime bounds what a batch may take with all its retries, whatever a Retry-After header says.
 const maxBatchTime = 10 * time.Second
 
 // gatherTime is how long samples wait for more, so that a request is worth it.
@@ -159,8 +157,7 @@ func (t *writeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Stats returns what became of the samples so far. It may be called from any
-// goroutine.
+// Stats returns what became of the samples so far. It may be called from any goroutine.
 func (w *RemoteWriter) Stats() WriteStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,8 +234,7 @@ type piece struct {
 	from, to int
 }
 
-// take removes up to a request's worth of samples from the queue; nil when there
-// are none.
+// take removes up to a request's worth of samples from the queue; nil when there are none.
 func (w *RemoteWriter) take() (batch []piece, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -322,9 +318,8 @@ func (w *RemoteWriter) AddTarget(t metric.Target) {
 	w.targets = append(w.targets, newWriteTarget(t, w.o.Labels, w.used))
 }
 
-// Record queues the samples of a stored poll; others have none. The snapshot is
-// the caller's again when it returns. Polls of one target come one after the
-// other, those of different targets may come concurrently.
+// Record queues the samples of a stored poll; others have none. The snapshot is the caller's again when it returns.
+// Polls of one target come one after the other, those of different targets may come concurrently.
 func (w *RemoteWriter) Record(s *metric.Snapshot) {
 	w.mu.Lock()
 	t := w.targets[s.Target]

@@ -16,8 +16,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// writeTarget knows the values a target shows and what its series are called
-// outside.
+// writeTarget knows the values a target shows and what its series are called outside.
 type writeTarget struct {
 	metric.Replay
 	labels []metric.Label // of every series
@@ -36,15 +35,13 @@ type outSeries struct {
 	number bool // the bits are an integer
 }
 
-// layout is the series of consecutive polls, and those that ended with the
-// first of them.
+// layout is the series of consecutive polls, and those that ended with the first of them.
 type layout struct {
 	series []*outSeries
 	ended  []*outSeries // their staleness markers follow the samples of one poll
 }
 
-// newWriteTarget makes the labels of a target: job, instance, its name, and
-// those the user asked for, which come first.
+// newWriteTarget makes the labels of a target: job, instance, its name, and those the user asked for, which come first.
 func newWriteTarget(t metric.Target, labels map[string]string, used map[string]bool) *writeTarget {
 	own := map[string]string{"job": "scrapestat", "instance": instanceOf(t.URL, used)}
 	if t.Name != "" {
@@ -60,8 +57,7 @@ func newWriteTarget(t metric.Target, labels map[string]string, used map[string]b
 	return w
 }
 
-// instanceOf is host and port of an address, and all of it where another target
-// has the same.
+// instanceOf is host and port of an address, and all of it where another target has the same.
 func instanceOf(address string, used map[string]bool) string {
 	instance := address
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
@@ -148,9 +144,8 @@ func (w *writeTarget) grow(body []byte) {
 	}
 }
 
-// exposedName is what the server calls the samples of a family: a counter has
-// lost its _total on the way in, an info family its _info. The body tells whether
-// it had one.
+// exposedName is what the server calls the samples of a family: a counter has lost its _total on the way in, an info
+// family its _info. The body tells whether it had one.
 func exposedName(f *metric.Family, body []byte) string {
 	suffix := map[metric.Type]string{metric.Counter: "_total", metric.Info: "_info"}[f.Type]
 	if suffix == "" || !mentions(body, f.Name+suffix) {

@@ -45,8 +45,7 @@ func (s *seen) is(file *os.File, info os.FileInfo) bool {
 // maxChunk bounds what one read of a file takes.
 const maxChunk = 256 << 10
 
-// follower follows a set of files: named ones, those of a folder, or those that
-// match a pattern.
+// follower follows a set of files: named ones, those of a folder, or those that match a pattern.
 type follower struct {
 	pattern string // "" for fixed paths
 	tails   []*tail
@@ -129,8 +128,7 @@ func (f *follower) read(budget int64, emit func(file int, path string, line []by
 	return errors.Join(errs...)
 }
 
-// readFile reads one file. When another one has taken its path the old one is
-// read to its end first.
+// readFile reads one file. When another one has taken its path the old one is read to its end first.
 func (f *follower) readFile(t *tail, budget int64, emit func([]byte)) (total int64, err error) {
 	for {
 		if t.file == nil {
@@ -169,8 +167,7 @@ func (f *follower) readFile(t *tail, budget int64, emit func([]byte)) (total int
 	}
 }
 
-// open opens the file if it exists. It goes on where a file was left that had
-// another path before.
+// open opens the file if it exists. It goes on where a file was left that had another path before.
 func (f *follower) open(t *tail) (bool, error) {
 	info, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +204,7 @@ func (f *follower) open(t *tail) (bool, error) {
 	return true, nil
 }
 
-// leave ends the reading of a file that was replaced. A last line without line
-// feed is complete now.
+// leave ends the reading of a file that was replaced. A last line without line feed is complete now.
 func (f *follower) leave(t *tail, emit func([]byte)) {
 	if len(t.partial) > 0 && !t.drop {
 		emit(t.partial)

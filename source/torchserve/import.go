@@ -40,9 +40,8 @@ type event struct {
 	hash uint64 // of its text, for the guard
 }
 
-// Import reads complete logs: files, folders with the two metric logs, patterns;
-// a name that ends in .gz is unpacked, and "-" is stdin. It gives one snapshot
-// for each millisecond in which something was logged, in order, and before them
+// Import reads complete logs: files, folders with the two metric logs, patterns; a name that ends in .gz is unpacked,
+// and "-" is stdin. It gives one snapshot for each millisecond in which something was logged, in order, and before them
 // one that shows all sums as 0. A snapshot is valid during the call.
 //
 // What cannot be read of a file costs those lines only, and is counted in Read.
@@ -189,8 +188,7 @@ func (im *importer) bad(path string, number int, err error) {
 	}
 }
 
-// replay gives the events as snapshots: first one with all sums as 0, then one
-// for each instant.
+// replay gives the events as snapshots: first one with all sums as 0, then one for each instant.
 func (im *importer) replay(ctx context.Context, record func(*metric.Snapshot) error) error {
 	slices.SortStableFunc(im.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	im.dropDoubles()
@@ -223,9 +221,8 @@ func (im *importer) replay(ctx context.Context, record func(*metric.Snapshot) er
 	return nil
 }
 
-// dropDoubles leaves out the lines that another feed has too. Those stand together
-// now that all are in order of time, so the guard, whose memory is bounded, knows
-// them however long the logs are.
+// dropDoubles leaves out the lines that another feed has too. Those stand together now that all are in order of time,
+// so the guard, whose memory is bounded, knows them however long the logs are.
 func (im *importer) dropDoubles() {
 	if im.r.guard == nil {
 		return

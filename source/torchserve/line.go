@@ -29,8 +29,7 @@ type Line struct {
 	text []byte // the metric part, which is equal wherever the line is written
 }
 
-// ErrNoMetric is what ParseLine returns for a line that is no metric line, or an
-// echo of one that is logged elsewhere.
+// ErrNoMetric is what ParseLine returns for a line that is no metric line, or an echo of one that is logged elsewhere.
 var ErrNoMetric = errors.New("no metric line")
 
 // The limits on a line; one that exceeds them is bad.
@@ -40,11 +39,9 @@ const (
 	maxDimensions = 128
 )
 
-// ParseLine reads a line without its line feed. It keeps nothing of it but
-// copies. raw also takes the lines that workers print themselves, "[METRICS]..."
-// at the start, which TorchServe logs again in its own form. The error is
-// ErrNoMetric for what is not meant, and says what is wrong with a metric line
-// that is damaged.
+// ParseLine reads a line without its line feed. It keeps nothing of it but copies. raw also takes the lines that
+// workers print themselves, "[METRICS]..." at the start, which TorchServe logs again in its own form. The error is
+// ErrNoMetric for what is not meant, and says what is wrong with a metric line that is damaged.
 func ParseLine(line []byte, raw bool) (Line, error) {
 	line = bytes.TrimRight(line, "\r")
 	if len(line) > maxLine {
@@ -108,8 +105,7 @@ func (l *Line) cutPrefix(line []byte) (text []byte, meant bool) {
 	return bytes.TrimPrefix(rest, []byte("- ")), true
 }
 
-// parseValue reads a number as Java prints one; what strconv takes beyond that,
-// such as hexadecimal, is refused.
+// parseValue reads a number as Java prints one; what strconv takes beyond that, such as hexadecimal, is refused.
 func parseValue(s string) (float64, bool) {
 	switch s {
 	case "NaN", "Infinity", "+Infinity", "-Infinity":
@@ -222,9 +218,8 @@ func (l *Line) setStamp(s string) error {
 	return nil
 }
 
-// AtNS is when the line was written, in nanoseconds since 1970, or 0 when it does
-// not say. The zone of the prefix is what brings it to the timestamp in steps of
-// 15 minutes; a prefix alone is taken with the zone of an earlier line.
+// AtNS is when the line was written, in nanoseconds since 1970, or 0 when it does not say. The zone of the prefix is
+// what brings it to the timestamp in steps of 15 minutes; a prefix alone is taken with the zone of an earlier line.
 func (l *Line) AtNS(zone *Zone) int64 {
 	switch {
 	case l.StampS == 0 && l.PrefixNS == 0:
@@ -248,6 +243,5 @@ func (l *Line) AtNS(zone *Zone) int64 {
 	return at
 }
 
-// Zone is the time zone of a log, as far as its lines have shown it. The zero
-// value is UTC.
+// Zone is the time zone of a log, as far as its lines have shown it. The zero value is UTC.
 type Zone struct{ offsetNS int64 }

@@ -29,8 +29,7 @@ type Options struct {
 	MaxSeries int // 0 is 100,000
 	// Keep chooses metrics by name; nil keeps all.
 	Keep func(name string) bool
-	// Step puts what an import finds within that time of a snapshot into the
-	// next one; 0 is a snapshot for each instant.
+	// Step puts what an import finds within that time of a snapshot into the next one; 0 is a snapshot for each instant.
 	Step time.Duration
 }
 
@@ -64,9 +63,8 @@ type Source struct {
 // budget bounds what one poll reads: more is left to the next one.
 const budget = 32 << 20
 
-// Follow returns a source that follows path: a file, a folder with ts_metrics.log
-// and model_metrics.log, or a pattern of files. They need not exist yet. Close
-// it when the run has ended.
+// Follow returns a source that follows path: a file, a folder with ts_metrics.log and model_metrics.log, or a pattern
+// of files. They need not exist yet. Close it when the run has ended.
 func Follow(path string, o Options) (*Source, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -79,10 +77,9 @@ func Follow(path string, o Options) (*Source, error) {
 	return &Source{o: o, files: files, lines: newReader(o)}, nil
 }
 
-// FollowStream returns a source of what r gives, such as the output of docker
-// logs. A goroutine reads r until it ends; Close closes r if it can be closed and
-// waits for that goroutine, but not for a Read that goes on in spite of Close, as
-// one of stdin may.
+// FollowStream returns a source of what r gives, such as the output of docker logs. A goroutine reads r until it ends;
+// Close closes r if it can be closed and waits for that goroutine, but not for a Read that goes on in spite of Close,
+// as one of stdin may.
 func FollowStream(r io.Reader, o Options) (*Source, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -99,9 +96,8 @@ func (s *Source) Close() error {
 	return s.files.close()
 }
 
-// Poll implements scrape.Source. Bytes and lines of the snapshot are those that
-// were read; its samples are all series seen so far. What is not read as ctx has
-// ended is left to the next poll.
+// Poll implements scrape.Source. Bytes and lines of the snapshot are those that were read; its samples are all series
+// seen so far. What is not read as ctx has ended is left to the next poll.
 func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapshot) {
 	snap.SentNS = now()
 	if err := ctx.Err(); err != nil {
@@ -161,9 +157,8 @@ func newReader(o Options) reader {
 	return r
 }
 
-// feed is what a log and its archives have in common: ts_metrics of ts_metrics.log,
-// ts_metrics.log.1 and ts_metrics.20-Nov.log.gz. Equal lines within a feed are
-// different events.
+// feed is what a log and its archives have in common: ts_metrics of ts_metrics.log, ts_metrics.log.1 and
+// ts_metrics.20-Nov.log.gz. Equal lines within a feed are different events.
 func feed(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")
 	return name
@@ -211,8 +206,7 @@ func (r *reader) take(file int, text []byte) {
 	r.ok++
 }
 
-// timeOf is when a line was written: by itself, else as the line before it in
-// its file, else now.
+// timeOf is when a line was written: by itself, else as the line before it in its file, else now.
 func (r *reader) timeOf(file int, l *Line) int64 {
 	at := l.AtNS(&r.zones[file])
 	if at == 0 {
@@ -266,9 +260,8 @@ func clip(s string) string {
 	return string(out)
 }
 
-// guard finds lines that two feeds of a source have both: the same events are
-// often logged to a metric log, to stdout and to ts_log.log. It remembers the
-// last lines of all; memory is bounded.
+// guard finds lines that two feeds of a source have both: the same events are often logged to a metric log, to stdout
+// and to ts_log.log. It remembers the last lines of all; memory is bounded.
 type guard struct {
 	seed  maphash.Seed
 	lines map[uint64]*sighting
@@ -288,8 +281,7 @@ func newGuard() *guard {
 // hash stands for a line.
 func (g *guard) hash(text []byte) uint64 { return maphash.Bytes(g.seed, text) }
 
-// double reports whether another feed has had this line already, as often as this one
-// now has.
+// double reports whether another feed has had this line already, as often as this one now has.
 func (g *guard) double(feed string, h uint64) bool {
 	s := g.lines[h]
 	if s == nil {

@@ -125,9 +125,8 @@ var unitFactors = map[string]float64{
 	"kibibytes": 1 << 10, "mebibytes": 1 << 20, "gibibytes": 1 << 30, "tebibytes": 1 << 40,
 }
 
-// Unit returns the name used here for a unit as TorchServe writes it, and the
-// factor that makes seconds or bytes of it; 1 for other units. An unknown unit
-// keeps its name. Recorded values are never rescaled.
+// Unit returns the name used here for a unit as TorchServe writes it, and the factor that makes seconds or bytes of it;
+// 1 for other units. An unknown unit keeps its name. Recorded values are never rescaled.
 func Unit(written string) (name string, factor float64) {
 	name, ok := unitNames[strings.ToLower(written)]
 	if !ok {
@@ -140,8 +139,7 @@ func Unit(written string) (name string, factor float64) {
 	return name, factor
 }
 
-// guess is the type of a metric nobody declares: increments of a count are whole
-// and not negative.
+// guess is the type of a metric nobody declares: increments of a count are whole and not negative.
 func guess(l *Line) metric.Type {
 	if strings.EqualFold(l.Unit, "count") && l.Value >= 0 && l.Value == math.Trunc(l.Value) {
 		return metric.Counter

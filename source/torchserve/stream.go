@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// stream reads lines of a pipe while nobody polls, into memory that is bounded:
-// when it is full the writer has to wait.
+// stream reads lines of a pipe while nobody polls, into memory that is bounded: when it is full the writer has to wait.
 type stream struct {
 	r     io.Reader
 	lines chan []byte
@@ -77,8 +76,7 @@ func (s *stream) read(budget int64, emit func([]byte)) error {
 	return nil
 }
 
-// close ends the reading. A Read that does not end is left behind: it holds the
-// buffer and gives its lines to nobody.
+// close ends the reading. A Read that does not end is left behind: it holds the buffer and gives its lines to nobody.
 func (s *stream) close() error {
 	close(s.quit)
 	var err error

@@ -61,8 +61,7 @@ func defaultBuckets() []float64 {
 	return []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 }
 
-// oldLoadTime is the name that releases before 0.8 give the load time of a worker:
-// the worker's own.
+// oldLoadTime is the name that releases before 0.8 give the load time of a worker: the worker's own.
 var oldLoadTime = regexp.MustCompile(`^W-\d+-.+`)
 
 func newTable(o *Options) *table {
@@ -126,8 +125,7 @@ func (t *table) place(l *Line) (f *family, name string, dims []metric.Label) {
 	return t.family(name, l), name, dims
 }
 
-// family returns the family of a metric, or nil beyond the limit. Its type is
-// decided by its first line and kept.
+// family returns the family of a metric, or nil beyond the limit. Its type is decided by its first line and kept.
 func (t *table) family(name string, l *Line) *family {
 	f, known := t.families[name]
 	if known {
@@ -235,9 +233,8 @@ func (s *series) observe(v float64) {
 	}
 }
 
-// finish shows all series in a snapshot. Sums that are new are shown as 0, so
-// that what they gained is a difference; before no further poll (last) they are
-// shown as they are.
+// finish shows all series in a snapshot. Sums that are new are shown as 0, so that what they gained is a difference;
+// before no further poll (last) they are shown as they are.
 func (t *table) finish(snap *metric.Snapshot, last bool) {
 	for _, s := range t.order {
 		if s.seen || s.kind != metric.Gauge {

@@ -29,8 +29,7 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// object calls each for the members of an object, which reads the value. Where
-// no object is, the cursor breaks.
+// object calls each for the members of an object, which reads the value. Where no object is, the cursor breaks.
 func (c *cursor) object(each func(key string)) {
 	c.list('{', '}', func() {
 		key := c.text()

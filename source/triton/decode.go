@@ -55,8 +55,7 @@ type model struct {
 	gone bool // told that it vanished
 }
 
-// NewDecoder returns a decoder with an empty dictionary. Of the options it uses
-// Limits, Keep and Ensembles.
+// NewDecoder returns a decoder with an empty dictionary. Of the options it uses Limits, Keep and Ensembles.
 func NewDecoder(o Options) (*Decoder, error) {
 	if err := o.Limits.check(); err != nil {
 		return nil, fmt.Errorf("make decoder: %w", err)
@@ -67,10 +66,9 @@ func NewDecoder(o Options) (*Decoder, error) {
 	return d, nil
 }
 
-// JSON decodes a JSON answer into s, whose times are set: outcome, lines, drops,
-// growth, frame, and the body, which s refers to and the decoder keeps a copy of.
-// What s receives stays valid until the next call. It never fails: a body that is
-// no answer ends in the outcome NotPrometheus.
+// JSON decodes a JSON answer into s, whose times are set: outcome, lines, drops, growth, frame, and the body, which s
+// refers to and the decoder keeps a copy of. What s receives stays valid until the next call. It never fails: a body
+// that is no answer ends in the outcome NotPrometheus.
 func (d *Decoder) JSON(body []byte, s *metric.Snapshot) {
 	d.decode(body, s, func(w *walker) error { return w.readJSON(body) })
 }
@@ -161,9 +159,8 @@ func (d *Decoder) take(e *entry) error {
 	return nil
 }
 
-// torn reports whether a poll caught the server between two of its counters: something
-// does not add up that did otherwise. What stays as it is, is how the server
-// counts.
+// torn reports whether a poll caught the server between two of its counters: something does not add up that did
+// otherwise. What stays as it is, is how the server counts.
 func torn(now, before [4]uint64) bool {
 	for i, v := range now {
 		if v != 0 && v != before[i] {

@@ -57,8 +57,7 @@ type entry struct {
 	batches       []batch
 	responses     []response
 	memory        []memory
-	// zeros is set when numbers that are 0 are left out: it is a protobuf message
-	// or its JSON form.
+	// zeros is set when numbers that are 0 are left out: it is a protobuf message or its JSON form.
 	zeros bool
 }
 

@@ -21,9 +21,8 @@ const (
 	ensembleSteps
 )
 
-// familyTable has the families of section 3.1 of the design document triton.md,
-// and two of our own: torn reads, and what an ensemble is made of. Names keep
-// their _total: there is no exposition whose rules would take it off.
+// familyTable has the families of section 3.1 of the design document triton.md, and two of our own: torn reads, and
+// what an ensemble is made of. Names keep their _total: there is no exposition whose rules would take it off.
 var familyTable = [...]family{
 	inferences: counterOf("inferences_total", "inferences", "Inferences made, a batch of n counting n. Cache hits "+
 		"are none."),

@@ -188,8 +188,7 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// timing is when a call was sent and answered. gRPC tells it from goroutines of
-// its own.
+// timing is when a call was sent and answered. gRPC tells it from goroutines of its own.
 type timing struct {
 	now         func() int64
 	sent, first atomic.Int64

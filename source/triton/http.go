@@ -236,8 +236,7 @@ func (h *httpAPI) config(ctx context.Context, model, version string) ([]string, 
 	return jsonSteps(body)
 }
 
-// jsonSteps returns the models that the steps of an ensemble call:
-// ensemble_scheduling.step[].model_name.
+// jsonSteps returns the models that the steps of an ensemble call: ensemble_scheduling.step[].model_name.
 func jsonSteps(body []byte) ([]string, error) {
 	if !json.Valid(body) {
 		return nil, errors.New("model configuration is no JSON")

@@ -76,8 +76,7 @@ func (w *walker) readJSON(body []byte) error {
 	return nil
 }
 
-// model reads one element of model_stats. Keys in camelCase are those of the
-// JSON form of protobuf.
+// model reads one element of model_stats. Keys in camelCase are those of the JSON form of protobuf.
 func (w *walker) model(c *cursor) {
 	e := &w.entry
 	c.object(func(key string) {

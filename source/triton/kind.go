@@ -9,8 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/source"
 )
 
-// Kind is Triton's statistics extension as targets: triton+http://host:8000 and
-// its variants.
+// Kind is Triton's statistics extension as targets: triton+http://host:8000 and its variants.
 func Kind() source.Kind {
 	return source.Kind{Name: "triton", Prefixes: []string{"triton+", "tritons+"},
 		New: func() source.Opener { return &Flags{} }}

@@ -39,8 +39,7 @@ func (l *Limits) check() error {
 	return nil
 }
 
-// The reasons of values that are not stored. Those of package scrape have the
-// same words.
+// The reasons of values that are not stored. Those of package scrape have the same words.
 const (
 	reasonParse     = "parse"
 	reasonDuplicate = "duplicate_series"

@@ -14,8 +14,7 @@ import (
 
 var errWire = errors.New("body is no protobuf message")
 
-// field is one field of a message: num is a varint's value, raw the content of a
-// field with a length.
+// field is one field of a message: num is a varint's value, raw the content of a field with a length.
 type field struct {
 	number protowire.Number
 	varint bool
@@ -23,8 +22,7 @@ type field struct {
 	raw    []byte
 }
 
-// fields calls each for the fields of a message that are varints or have a
-// length.
+// fields calls each for the fields of a message that are varints or have a length.
 func fields(b []byte, each func(f field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -183,8 +181,7 @@ func (w *walker) protoResponse(raw []byte) error {
 	})
 }
 
-// appendRequest appends a request that names a model and a version, as
-// ModelStatistics and ModelConfig take it.
+// appendRequest appends a request that names a model and a version, as ModelStatistics and ModelConfig take it.
 func appendRequest(b []byte, model, version string) []byte {
 	if model != "" {
 		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), model)

@@ -14,17 +14,15 @@ import (
 
 // Options configures a Source. The zero value polls everything the server lists.
 type Options struct {
-	// Header is sent with each request, over gRPC as metadata: for restricted APIs
-	// and authentication. It is not changed.
+	// Header is sent with each request, over gRPC as metadata: for restricted APIs and authentication. It is not changed.
 	Header http.Header
 	// RoundTripper replaces the transport of HTTP, for TLS settings; nil is our
 	// own. Whoever gave it closes its connections.
 	RoundTripper http.RoundTripper
 	// TLS is used over gRPC when the address asks for TLS; nil is Go's default.
 	TLS *tls.Config
-	// Authorization returns the authorization of a call over gRPC, asked for each
-	// time as tokens rotate; nil is none besides Header. Over HTTP the
-	// RoundTripper adds it.
+	// Authorization returns the authorization of a call over gRPC, asked for each time as tokens rotate; nil is none
+	// besides Header. Over HTTP the RoundTripper adds it.
 	Authorization func(ctx context.Context) (string, error)
 	// Redact takes further secrets out of texts that are shown; nil knows of none.
 	Redact func(string) string
@@ -44,9 +42,8 @@ type Source struct {
 	steps     compositions
 }
 
-// transport asks a server. fetch fills all of s that says how the request went;
-// when its outcome is OK there is a body. config returns the models that the
-// steps of an ensemble call, none for another model.
+// transport asks a server. fetch fills all of s that says how the request went; when its outcome is OK there is a body.
+// config returns the models that the steps of an ensemble call, none for another model.
 type transport interface {
 	fetch(ctx context.Context, now func() int64, s *metric.Snapshot) []byte
 	config(ctx context.Context, model, version string) ([]string, error)
@@ -54,9 +51,8 @@ type transport interface {
 	close() error
 }
 
-// New returns a source for an address: triton+http://host[:8000][/prefix],
-// triton+https, triton+grpc://host[:8001] or triton+grpcs, each with an optional
-// query ?model=M&version=V. It does not connect yet.
+// New returns a source for an address: triton+http://host[:8000][/prefix], triton+https, triton+grpc://host[:8001] or
+// triton+grpcs, each with an optional query ?model=M&version=V. It does not connect yet.
 func New(address string, o Options) (*Source, error) {
 	a, err := parseAddress(address)
 	if err != nil {
@@ -84,9 +80,8 @@ func New(address string, o Options) (*Source, error) {
 // Close closes the connections of the source.
 func (s *Source) Close() error { return s.transport.close() }
 
-// Poll makes one poll: it fills all of snap that says how it went and what it
-// brought, with times from now. It returns soon after ctx is done. What snap
-// receives stays valid until the next Poll.
+// Poll makes one poll: it fills all of snap that says how it went and what it brought, with times from now. It returns
+// soon after ctx is done. What snap receives stays valid until the next Poll.
 func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapshot) {
 	snap.Outcome, snap.Status, snap.Err, snap.FirstByteNS = metric.OK, 0, "", 0
 	snap.Body, snap.BodyBytes, snap.Duplicate, snap.Lines = nil, 0, false, 0
@@ -132,9 +127,8 @@ func newCompositions(given map[string][]string) compositions {
 	return c
 }
 
-// ask asks the server for the configuration of models it was not asked for, once
-// in the life of each, after the poll was measured. A server that does not answer
-// is not asked again.
+// ask asks the server for the configuration of models it was not asked for, once in the life of each, after the poll
+// was measured. A server that does not answer is not asked again.
 func (c *compositions) ask(ctx context.Context, t transport, d *Decoder) {
 	n := 0
 	for _, key := range d.order {

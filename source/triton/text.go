@@ -8,8 +8,7 @@ import (
 // maxText bounds the text of an error.
 const maxText = 400
 
-// censor replaces what no message may show: the values of the headers and the
-// userinfo that are sent.
+// censor replaces what no message may show: the values of the headers and the userinfo that are sent.
 func censor(header http.Header, a *address) *strings.Replacer {
 	var pairs []string
 	add := func(s string) {

@@ -202,13 +202,11 @@ func (s *server) scrape(at time.Duration, ns int64) *metric.Snapshot {
 	return out
 }
 
-// drain is how long requests may go on that are under way at the end of
-// a simulated run.
+// drain is how long requests may go on that are under way at the end of a simulated run.
 const drain = time.Hour
 
-// recordRequests adds the requests of the run, as clients without a network
-// between would have seen them: also the end of those that were under way when it
-// ended.
+// recordRequests adds the requests of the run, as clients without a network between would have seen them: also the end
+// of those that were under way when it ended.
 func (r *Run) recordRequests(ctx context.Context) error {
 	for _, s := range r.servers {
 		s.server.SetRate(0)

@@ -1,5 +1,4 @@
-// Package fakerun makes recordings out of exposition texts, for tests of what
-// reads recordings.
+// Package fakerun makes recordings out of exposition texts, for tests of what reads recordings.
 package fakerun
 
 import (
@@ -22,8 +21,7 @@ const (
 	Origin = 1_700_000_000 * Second
 )
 
-// Run is a recording made of exposition texts. Tests may change its parts before
-// it is read.
+// Run is a recording made of exposition texts. Tests may change its parts before it is read.
 type Run struct {
 	Info   rundb.Meta
 	Phases []metric.Mark
@@ -57,9 +55,8 @@ func (f *Run) Mark(at float64, name string) *Run {
 	return f
 }
 
-// Scrape adds a poll of a target at a number of seconds after Origin. Families
-// are declared by TYPE and, before it, HELP lines; the body names families, not
-// samples, of counters.
+// Scrape adds a poll of a target at a number of seconds after Origin. Families are declared by TYPE and, before it,
+// HELP lines; the body names families, not samples, of counters.
 func (f *Run) Scrape(target int, at float64, body string) *metric.Snapshot {
 	t := f.Polled[target]
 	ns := Origin + int64(at*float64(Second))
