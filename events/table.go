@@ -47,3 +47,8 @@ func rows(all []Request) iter.Seq2[*rundb.Request, error] {
 		}
 	}
 }
+
+// Store makes the table requests of the recording in dir anew from the session.
+func (s *Session) Store(ctx context.Context, dir string) error {
+	return rundb.ReplaceRequests(ctx, dir, rows(s.Requests))
+}

@@ -285,3 +285,23 @@ func (p *page) health(g *gallery, shift []int) {
 
 // rated reports whether the lines of a chart are rates of a counter.
 func (c *chart) rated() bool { return c.group == groupFamily && c.key.typ.String() == "counter" }
+
+// headline reports whether a quantity is one that people ask for first, and is there. A check is shown when it found
+// something.
+func headline(d *summary.Derived) bool {
+	return d.Headline && d.Status.Defined() && (d.Category != catalog.Check || d.Shown != 0)
+}
+
+// helpOf is what the catalog says of a quantity, and how it is made.
+func helpOf(d *summary.Derived) string { return clip(strings.TrimSpace(d.Help), 400) }
+
+// better is the way a quantity gets better, in a word; "" when neither is.
+func better(d catalog.Direction) string {
+	switch d {
+	case catalog.HigherBetter:
+		return "higher is better"
+	case catalog.LowerBetter:
+		return "lower is better"
+	}
+	return ""
+}
