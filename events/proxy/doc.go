@@ -23,5 +23,6 @@
 // # Memory
 //
 // A stream costs a line at most, an answer that is no stream its length, both up to Options.MaxScan each and
-// Options.MaxScanTotal together. What is larger passes and is counted as not scanned.
+// Options.MaxScanTotal together. What is larger passes and is counted as not scanned. Options.ForceUsage holds the
+// bodies of requests until they are sent, together up to Options.MaxRequest; those beyond pass as they are.
 package proxy

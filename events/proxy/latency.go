@@ -15,7 +15,8 @@ type Stats struct {
 	Passed    int64 `json:"passed"`    // that were not recorded
 	Refused   int64 `json:"refused"`   // beyond Options.MaxStreams
 	Unscanned int64 `json:"unscanned"` // answers of a type or compression that cannot be scanned
-	// Oversized are lines and answers beyond a limit, Unreadable those that were no JSON.
+	// Oversized are lines and answers beyond a limit, and requests that could not be held to ask for usage; Unreadable
+	// are answers that were no JSON.
 	Oversized  int64            `json:"oversized"`
 	Unreadable int64            `json:"unreadable"`
 	Errors     map[string]int64 `json:"errors,omitempty"` // failed requests by type

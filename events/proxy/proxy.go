@@ -60,7 +60,8 @@ type Proxy struct {
 	run     string // makes the names of requests unlike those of other runs
 	next    atomic.Uint64
 	open    atomic.Int64
-	held    budget
+	held    budget // for scanning answers
+	asked   budget // for bodies that Options.ForceUsage changes, up to MaxRequest together
 	counts  counts
 	added   delays
 	sent    delays
@@ -170,8 +171,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.open.Add(-1)
+	tooLarge := r.ContentLength > p.o.MaxRequest // as it says before anything was read
 	if !recorded(r) {
 		p.counts.passed.Add(1)
+		if tooLarge {
+			p.failed(w, r, &http.MaxBytesError{Limit: p.o.MaxRequest})
+			return
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, p.o.MaxRequest)
 		p.reverse.ServeHTTP(w, r)
 		return
@@ -181,9 +187,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.gone = func() bool { return r.Context().Err() != nil }
 	x.issued(p.now())
 	defer x.finish() // also when the copy panics with http.ErrAbortHandler
+	if tooLarge {
+		p.failed(w, r.WithContext(x.in(r.Context())), &http.MaxBytesError{Limit: p.o.MaxRequest})
+		return
+	}
 	r.Body = &question{ReadCloser: http.MaxBytesReader(w, r.Body, p.o.MaxRequest), x: x}
 	if p.o.ForceUsage {
-		if err := forceUsage(r); err != nil {
+		release, err := p.forceUsage(r)
+		defer release()
+		if err != nil {
 			p.failed(w, r.WithContext(x.in(r.Context())), err)
 			return
 		}
@@ -237,6 +249,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	}
 	if large != nil {
+		w.Header().Set("Connection", "close") // its body is not read
 		text = fmt.Sprintf("scrapestat proxy: the request is larger than %d bytes (--max-request)", large.Limit)
 	}
 	http.Error(w, text, status)

@@ -233,7 +233,13 @@ func TestForceUsage(t *testing.T) {
 		stop()
 	}
 	check(false, `{"stream":true}`, `{"stream":true}`)
-	check(true, `{"stream":true,"n":1.50}`, `{"n":1.50,"stream":true,"stream_options":{"include_usage":true}}`)
+	check(true, `{"stream":true,"n":1.50}`, `{"stream_options":{"include_usage":true},"stream":true,"n":1.50}`)
+	check(true, ` {"a":{"stream":[{}]},"m":"\"stream\":<", "stream" : true , "stream_options": null }`,
+		` {"a":{"stream":[{}]},"m":"\"stream\":<", "stream" : true , "stream_options": {"include_usage":true} }`)
+	check(true, `{"stream":true,"stream":false}`, `{"stream":true,"stream":false}`)
+	check(true, `{"stream":true,"stream_options":7}`, `{"stream":true,"stream_options":7}`)
+	check(true, `["stream",true]`, `["stream",true]`)
+	check(true, `"{\"stream\":true}"`, `"{\"stream\":true}"`)
 	check(true, `{"stream":true,"stream_options":{"x":1}}`,
 		`{"stream":true,"stream_options":{"include_usage":true,"x":1}}`)
 	check(true, `{"stream":true,  "stream_options":{"include_usage":true}}`,

@@ -3,14 +3,12 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -185,49 +183,4 @@ func once(ctx context.Context, client *http.Client, base string) (time.Duration,
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return time.Since(began), errors.Join(err, resp.Body.Close())
-}
-
-// forceUsage asks for usage in a streaming request that does not. A body that is no JSON object is passed on as it is:
-// the server will say what is wrong.
-func forceUsage(r *http.Request) error {
-	body, err := io.ReadAll(r.Body) // which is limited
-	if err != nil {
-		return err
-	}
-	if err := r.Body.Close(); err != nil {
-		return err
-	}
-	body = withUsage(body)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	r.TransferEncoding = nil
-	return nil
-}
-
-// withUsage returns the body of a request that asks for usage; all other fields stay as they are written.
-func withUsage(body []byte) []byte {
-	var fields, options map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil || string(fields["stream"]) != "true" {
-		return body
-	}
-	if o, ok := fields["stream_options"]; ok && string(o) != "null" && json.Unmarshal(o, &options) != nil {
-		return body
-	}
-	if string(options["include_usage"]) == "true" {
-		return body
-	}
-	if options == nil {
-		options = map[string]json.RawMessage{}
-	}
-	options["include_usage"] = json.RawMessage("true")
-	o, err := json.Marshal(options)
-	if err != nil {
-		return body
-	}
-	fields["stream_options"] = o
-	out, err := json.Marshal(fields)
-	if err != nil {
-		return body
-	}
-	return out
 }
