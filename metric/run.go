@@ -35,6 +35,9 @@ type TargetEvent struct {
 type Mark struct {
 	Name string
 	AtNS int64
+	// Kind is "" for a mark that a user set, MarkOwn for one of the collector, and of phases that a load generator
+	// told PhaseWarmup or PhaseProfiling: whether it measured.
+	Kind string
 }
 
 // Validate refuses names that no output could show.
@@ -51,6 +54,7 @@ const (
 	PhaseProfiling = "profiling"
 	PhaseCooldown  = "cooldown"
 	MarkEnd        = "end"
+	MarkOwn        = "own" // a kind
 )
 
 // Warning tells the user about data that is doubtful. Bad data is not an error

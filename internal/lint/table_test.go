@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"normalize":          {"metric", "histest", "continuity", "internal/column"},
 	"catalog":            {"metric", "units"},
 	"window/traffic":     {"metric", "catalog"},
+	"window":             {"metric", "window/traffic"},
 	"summary":            {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
 		"summary"},

@@ -33,6 +33,8 @@ type Traffic struct {
 	// the recording begins or ends.
 	BusyAtStart bool `json:"busy_at_start,omitempty"`
 	BusyAtEnd   bool `json:"busy_at_end,omitempty"`
+	// Blind is set when no series of any target could have told of requests.
+	Blind bool `json:"blind,omitempty"`
 	// FirstNS and LastNS are the times of the first and the last stored poll, 0 without any.
 	FirstNS int64 `json:"first_ns"`
 	LastNS  int64 `json:"last_ns"`
@@ -67,6 +69,7 @@ func Find(detectors []*Detector) Traffic {
 	var parts []part
 	known := slices.ContainsFunc(detectors, func(d *Detector) bool { return d != nil && d.known })
 	between := float64(gap)
+	t.Blind = true
 	for _, d := range detectors {
 		if d == nil || d.polls == 0 {
 			continue
@@ -75,6 +78,7 @@ func Find(detectors []*Detector) Traffic {
 			t.FirstNS = d.first
 		}
 		t.LastNS = max(t.LastNS, d.last)
+		t.Blind = t.Blind && len(d.entries) == 0
 		tr := &d.guess
 		if known {
 			tr = &d.sure
