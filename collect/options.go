@@ -120,6 +120,9 @@ func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
 		Interval: o.Scrape.Interval,
 		Timeout:  o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
 		Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
+	if c, err := rundb.ReadHostClock(); err == nil {
+		m.BootID, m.BootNS = c.BootID, c.MonoNS-int64(time.Since(origin))
+	}
 	if o.MaxBytes > 0 {
 		m.Limits["max-recording"] = o.MaxBytes
 	}

@@ -83,7 +83,7 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 		return err
 	}
 	for _, r := range rows {
-		if err := c.exec("INSERT INTO meta VALUES (?, ?)", r[0], r[1]); err != nil {
+		if err := c.exec(tableOf("meta").insert(), summed("meta", r[0], r[1])...); err != nil {
 			return err
 		}
 	}
@@ -105,22 +105,13 @@ type statement struct {
 // statements are all that prepare makes and closeStatements closes: SQLite keeps
 // the file open for as long as one of them is.
 func (c *conn) statements() []statement {
+	row := func(to **sql.Stmt, table string) statement { return statement{to, tableOf(table).insert()} }
 	return []statement{
-		{&c.target, "INSERT INTO target VALUES (?, ?, ?, ?)"},
-		{&c.labels, "INSERT INTO target_labels VALUES (?, ?)"},
-		{&c.life, "INSERT INTO life (target, at_ns, gone, reason) VALUES (?, ?, ?, ?)"},
-		{&c.block, "INSERT INTO block (id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits) " +
-			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&c.slots, "INSERT INTO slots (id, slots, data) VALUES (?, ?, ?)"},
-		{&c.tail, "INSERT INTO tail VALUES (?, ?)"},
+		row(&c.target, "target"), row(&c.labels, "target_labels"), row(&c.life, "life"), row(&c.block, "block"),
+		row(&c.slots, "slots"), row(&c.tail, "tail"), row(&c.incident, "incident"), row(&c.body, "body"),
+		row(&c.observation, "observation"), row(&c.mark, "mark"), row(&c.warning, "warning"),
+		{&c.exemplar, "REPLACE" + strings.TrimPrefix(tableOf("exemplar").insert(), "INSERT")},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
-		{&c.incident, "INSERT INTO incident (id, at_ns, outcome, status, err, lines, drops, warnings) VALUES (?, ?, ?, ?, " +
-			"?, ?, ?, ?)"},
-		{&c.body, "INSERT INTO body (id, bytes, zstd) VALUES (?, ?, ?)"},
-		{&c.observation, insertObservation},
-		{&c.exemplar, "INSERT OR REPLACE INTO exemplar (id, seen_ns, at_ns, value, labels) VALUES (?, ?, ?, ?, ?)"},
-		{&c.mark, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 1)"},
-		{&c.warning, "INSERT INTO warning (code, text) VALUES (?, ?)"},
 	}
 }
 
@@ -131,8 +122,8 @@ func (c *conn) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit)"),
-		c.series.prepare(ctx, c.c, "series (id, family, labels)"))
+	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit, crc)"),
+		c.series.prepare(ctx, c.c, "series (id, family, labels, crc)"))
 }
 
 func (c *conn) exec(query string, args ...any) error {
@@ -274,21 +265,21 @@ func (c *conn) begin() error {
 
 func (c *conn) insert(b batch, number int64) error {
 	var err error
-	do := func(s *sql.Stmt, args ...any) {
+	do := func(s *sql.Stmt, table string, args ...any) {
 		if err == nil {
-			_, err = s.Exec(args...)
+			_, err = s.Exec(summed(table, args...)...)
 		}
 	}
 	for _, t := range b.targets {
-		do(c.target, t.id, t.Name, t.URL, t.Source)
+		do(c.target, "target", t.id, t.Name, t.URL, t.Source)
 		if t.Labels.Len() > 0 {
 			labels, bad := labelsValue(t.Labels)
 			err = errors.Join(err, bad)
-			do(c.labels, t.id, labels)
+			do(c.labels, "target_labels", t.id, labels)
 		}
 	}
 	for _, x := range b.lives {
-		do(c.life, x.target, x.AtNS, x.Gone, x.Reason)
+		do(c.life, "life", x.target, x.AtNS, x.Gone, x.Reason)
 	}
 	for i := range b.growth {
 		if err == nil {
@@ -296,7 +287,7 @@ func (c *conn) insert(b batch, number int64) error {
 		}
 	}
 	for _, r := range b.incidents {
-		do(c.incident, r.key, r.atNS, r.outcome.String(), r.status, r.err, r.lines, r.drops, r.warnings)
+		do(c.incident, "incident", r.key, r.atNS, r.outcome.String(), r.status, r.err, r.lines, r.drops, r.warnings)
 	}
 	for _, r := range b.bodies {
 		if err == nil {
@@ -311,24 +302,24 @@ func (c *conn) insert(b batch, number int64) error {
 	for _, x := range b.exemplars {
 		labels, bad := labelsValue(x.Labels)
 		err = errors.Join(err, bad)
-		do(c.exemplar, key(x.target, x.Slot), x.SeenNS, x.AtNS, x.Value, labels)
+		do(c.exemplar, "exemplar", key(x.target, x.Slot), x.SeenNS, x.AtNS, x.Value, labels)
 	}
 	for _, m := range b.marks {
-		do(c.mark, m.AtNS, m.Name)
+		do(c.mark, "mark", m.AtNS, m.Name, true)
 	}
 	for _, x := range b.warnings {
-		do(c.warning, x.Code, x.Text)
+		do(c.warning, "warning", x.Code, x.Text)
 	}
 	if len(b.tail) > 0 && number >= b.keep {
-		do(c.tail, number, sealTail(b.tail))
+		do(c.tail, "tail", number, sealTail(b.tail))
 	}
 	for _, g := range b.seal {
 		z := c.compress(&g.sections)
-		do(c.block, key(g.target, g.first), g.polls, g.stored, g.fromNS, g.toNS, g.dict.families, g.dict.series,
+		do(c.block, "block", key(g.target, g.first), g.polls, g.stored, g.fromNS, g.toNS, g.dict.families, g.dict.series,
 			g.dict.slots, z[0], z[1], z[2], z[3])
 	}
-	if len(b.seal) > 0 {
-		do(c.untail, b.keep)
+	if len(b.seal) > 0 && err == nil {
+		_, err = c.untail.Exec(b.keep)
 	}
 	return err
 }
@@ -350,14 +341,15 @@ func (c *conn) compress(s *sections) [4][]byte {
 func (c *conn) insertGrowth(g *targetGrowth) error {
 	err := c.family.insert(len(g.Families), func(i int, args []any) ([]any, error) {
 		f := &g.Families[i]
-		return append(args, key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help, f.Unit), nil
+		return append(args, summed("family", key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help,
+			f.Unit)...), nil
 	})
 	if err != nil {
 		return err
 	}
 	err = c.series.insert(len(g.Series), func(i int, args []any) ([]any, error) {
 		labels, err := labelsValue(g.Series[i].Labels)
-		return append(args, key(g.target, g.before.series+i), g.Series[i].Family, labels), err
+		return append(args, summed("series", key(g.target, g.before.series+i), g.Series[i].Family, labels)...), err
 	})
 	if err != nil {
 		return err
@@ -366,7 +358,7 @@ func (c *conn) insertGrowth(g *targetGrowth) error {
 		return nil
 	}
 	c.packed = c.z.EncodeAll(g.packed, c.packed[:0])
-	_, err = c.slots.Exec(key(g.target, g.before.slots), g.slots, c.packed)
+	_, err = c.slots.Exec(summed("slots", key(g.target, g.before.slots), g.slots, c.packed)...)
 	return err
 }
 
@@ -381,7 +373,8 @@ func (c *conn) finish(broken bool) error {
 }
 
 func (c *conn) tidy() error {
-	if err := c.exec("INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)", fmt.Sprint(time.Now().UnixNano())); err != nil {
+	if err := c.exec(replaceMeta, summed("meta", "end_ns",
+		fmt.Sprint(time.Now().UnixNano()))...); err != nil {
 		return err
 	}
 	// From here on a reader in the way costs tidiness, not data: do not wait long.

@@ -15,11 +15,12 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 		return nil
 	}
 	var add metric.DictDelta
-	err := w.rows(ctx, "SELECT name, type, help, unit FROM family", w.dec.nFamily, g.families,
+	err := w.rows(ctx, "family", w.dec.nFamily, g.families,
 		func(scan func(...any) error) error {
 			var f metric.Family
+			var id int64
 			var typ string
-			if err := scan(&f.Name, &typ, &f.Help, &f.Unit); err != nil {
+			if err := scan(&id, &f.Name, &typ, &f.Help, &f.Unit); err != nil {
 				return err
 			}
 			var ok bool
@@ -33,10 +34,11 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 		return err
 	}
 	families, series := w.dec.nFamily+len(add.Families), w.dec.nSeries+g.series
-	err = w.rows(ctx, "SELECT family, labels FROM series", w.dec.nSeries, g.series, func(scan func(...any) error) error {
+	err = w.rows(ctx, "series", w.dec.nSeries, g.series, func(scan func(...any) error) error {
 		var s metric.Series
+		var id int64
 		var labels any
-		if err := scan(&s.Family, &labels); err != nil {
+		if err := scan(&id, &s.Family, &labels); err != nil {
 			return err
 		}
 		if s.Family < 0 || s.Family >= families {
@@ -59,26 +61,19 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 }
 
 // rows reads n rows of the target from index first on; fewer are damage.
-func (w *walk) rows(ctx context.Context, query string, first, n int, row func(scan func(...any) error) error) error {
+func (w *walk) rows(ctx context.Context, table string, first, n int, row func(scan func(...any) error) error) error {
 	if n == 0 {
 		return nil
 	}
 	if n > maxPoll-first {
 		return damageError{fmt.Errorf("dictionary of %d entries", n)}
 	}
-	rows, err := w.r.db.QueryContext(ctx, query+" WHERE id BETWEEN ? AND ? ORDER BY id", key(w.target, first),
-		key(w.target, first+n-1))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := w.r.each(ctx, w.r.db, table, "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
+		key(w.target, first+n-1)}, func(scan func(...any) error) error {
 		n--
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
+		return row(scan)
+	})
+	if err != nil {
 		return err
 	}
 	if n != 0 {

@@ -300,8 +300,8 @@ func (w *EventWriter) Close(ctx context.Context) error {
 			return err
 		}
 		if w.created {
-			if _, err := w.c.ExecContext(ctx, "INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)",
-				fmt.Sprint(time.Now().UnixNano())); err != nil {
+			if _, err := w.c.ExecContext(ctx, replaceMeta, summed("meta", "end_ns",
+				fmt.Sprint(time.Now().UnixNano()))...); err != nil {
 				return err
 			}
 		}

@@ -54,24 +54,22 @@ func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, err
 		"'exemplar'").Scan(&n); err != nil || n == 0 {
 		return nil, err
 	}
-	rows, err := r.db.QueryContext(ctx, "SELECT slot, labels, value, at_ns, seen_ns FROM exemplar WHERE id BETWEEN ? "+
-		"AND ? ORDER BY id", key(target, 0), key(target, maxPoll))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var out []metric.Exemplar
-	for rows.Next() {
+	err := r.each(ctx, r.db, "exemplar", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(target, 0),
+		key(target, maxPoll)}, func(scan func(...any) error) error {
 		var x metric.Exemplar
+		var id int64
 		var labels any
-		if err := rows.Scan(&x.Slot, &labels, &x.Value, &x.AtNS, &x.SeenNS); err != nil {
-			return nil, err
+		if err := scan(&id, &x.SeenNS, &x.AtNS, &x.Value, &labels); err != nil {
+			return err
 		}
+		x.Slot = int(id & maxPoll)
 		if err := readLabels(labels, &x.Labels); err != nil {
 			r.damaged("exemplar of slot %d of target %d: %v", x.Slot, target, err)
-			continue
+			return nil
 		}
 		out = append(out, x)
-	}
-	return out, rows.Err()
+		return nil
+	})
+	return out, err
 }

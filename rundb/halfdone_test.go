@@ -26,7 +26,7 @@ func TestHalfDone(t *testing.T) {
 	for _, statement := range []string{"PRAGMA cache_size = 1", "BEGIN IMMEDIATE", "DELETE FROM block",
 		"UPDATE target SET name = 'half done'", "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i " +
 			"< 20000) INSERT INTO mark SELECT i, i, " +
-			"'half done', 0 FROM n"} {
+			"'half done', 0, 0 FROM n"} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,13 @@ func AddMark(dir string, m metric.Mark) error {
 	if err != nil {
 		return fmt.Errorf("add mark: %w", err)
 	}
-	_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, 0)", m.AtNS, m.Name)
+	var version int
+	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	if row := summed("mark", m.AtNS, m.Name, false); err == nil && version < sumsVersion {
+		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, ?)", row[:3]...)
+	} else if err == nil {
+		_, err = db.ExecContext(ctx, tableOf("mark").insert(), row...)
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("add mark to %s: %w (%s)", filepath.Join(dir, FileName), err, remedy(err))
 	}

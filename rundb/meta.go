@@ -20,6 +20,11 @@ type Meta struct {
 	Host   string
 	Limits map[string]int64 // by name, 0 is "no limit"
 
+	// BootID is that of the machine's last start, BootNS its monotonic clock at OriginNS; "" and 0 where that is
+	// not known, and where the times are not of a machine that records.
+	BootID string
+	BootNS int64
+
 	// EndNS is when the writer was closed; 0 in a recording that is still being
 	// written or was killed. Create ignores it.
 	EndNS int64
@@ -31,8 +36,12 @@ func metaFields(m *Meta) map[string]any {
 		"id": &m.ID, "version": &m.Version, "command": &m.Command, "tags": &m.Tags, "origin_ns": &m.OriginNS,
 		"interval_ns": &m.Interval, "timeout_ns": &m.Timeout, "warmup_ns": &m.Warmup, "cooldown_ns": &m.Cooldown,
 		"settle_ns": &m.Settle, "slice_ns": &m.Slice, "host": &m.Host, "limits": &m.Limits, "end_ns": &m.EndNS,
+		"boot_id": &m.BootID, "boot_ns": &m.BootNS,
 	}
 }
+
+// replaceMeta sets one row of table meta.
+const replaceMeta = "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)"
 
 // metaRows returns the rows of table meta in order of their keys. Texts are
 // stored as they are, everything else as JSON.

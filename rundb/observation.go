@@ -33,15 +33,12 @@ func (w *Writer) noteObservations(t *targetState, s *metric.Snapshot) {
 
 var errObservation = errors.New("an observation is of a series that the target does not have")
 
-const insertObservation = "INSERT INTO observation (target, poll, n, line, series, at_ns, value, request) VALUES " +
-	"(?, ?, ?, ?, ?, ?, ?, ?)"
-
 // insert writes the rows.
 func (o *observations) insert(s *sql.Stmt) error {
 	n := 0
 	row := func(line int, request any) error {
 		e := &o.list[line]
-		_, err := s.Exec(o.target, o.poll, n, line, e.Series, e.AtNS, e.Value, request)
+		_, err := s.Exec(summed("observation", o.target, o.poll, n, line, e.Series, e.AtNS, e.Value, request)...)
 		n++
 		return err
 	}
@@ -69,43 +66,40 @@ func (r *Run) loadObserved(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	r.observed = map[int]bool{}
-	return each(ctx, tx, "SELECT id FROM target t WHERE EXISTS (SELECT 1 FROM observation o WHERE o.target = t.id)",
-		func(scan func(...any) error) error {
-			var id int
-			err := scan(&id)
-			r.observed[id] = true
+	for t := range r.targets {
+		var some bool
+		if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM observation WHERE target = ?)",
+			t).Scan(&some); err != nil {
 			return err
-		})
+		}
+		r.observed[t] = some
+	}
+	return nil
 }
 
 // observations loads the events of the next poll into s.
-func (w *walk) observations(ctx context.Context, s *metric.Snapshot) (err error) {
+func (w *walk) observations(ctx context.Context, s *metric.Snapshot) error {
 	s.Observations = s.Observations[:0]
-	rows, err := w.r.db.QueryContext(ctx, "SELECT line, series, at_ns, value, request FROM observation WHERE target = "+
-		"? AND poll = ? ORDER BY n", w.target, w.next)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	last := int64(-1)
-	for rows.Next() {
-		var line int64
-		var o metric.Observation
-		var request sql.NullString
-		if err := rows.Scan(&line, &o.Series, &o.AtNS, &o.Value, &request); err != nil {
-			return damageError{err}
-		}
-		if series := w.dec.size().series; o.Series < 0 || o.Series >= series {
-			return damageError{errObservation}
-		}
-		if line != last {
-			s.Observations = append(s.Observations, o)
-			last = line
-		}
-		if request.Valid {
-			e := &s.Observations[len(s.Observations)-1]
-			e.Requests = append(e.Requests, request.String)
-		}
-	}
-	return rows.Err()
+	return w.r.each(ctx, w.r.db, "observation", "WHERE target = ? AND poll = ? ORDER BY n", []any{w.target, w.next},
+		func(scan func(...any) error) error {
+			var target, poll, n, line int64
+			var o metric.Observation
+			var request sql.NullString
+			if err := scan(&target, &poll, &n, &line, &o.Series, &o.AtNS, &o.Value, &request); err != nil {
+				return damageError{err}
+			}
+			if series := w.dec.size().series; o.Series < 0 || o.Series >= series {
+				return damageError{errObservation}
+			}
+			if line != last {
+				s.Observations = append(s.Observations, o)
+				last = line
+			}
+			if request.Valid {
+				e := &s.Observations[len(s.Observations)-1]
+				e.Requests = append(e.Requests, request.String)
+			}
+			return nil
+		})
 }

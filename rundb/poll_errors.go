@@ -63,9 +63,10 @@ type countedWarning struct {
 func (x *countedWarning) add(c *conn, code, text string) error {
 	x.n++
 	if x.n > 1 {
-		return c.exec("UPDATE warning SET text = ? WHERE id = ?", fmt.Sprintf("%s (%d times)", text, x.n), x.row)
+		row := summed("warning", code, fmt.Sprintf("%s (%d times)", text, x.n))
+		return c.exec("UPDATE warning SET code = ?, text = ?, crc = ? WHERE id = ?", append(row, x.row)...)
 	}
-	r, err := c.warning.Exec(code, text)
+	r, err := c.warning.Exec(summed("warning", code, text)...)
 	if err == nil {
 		x.row, err = r.LastInsertId()
 	}
@@ -84,7 +85,7 @@ func (c *conn) keepBody(r bodyRow) error {
 		return c.leftOut.add(c, "recording_limit", fmt.Sprintf("the body of an answer was not kept, its samples were: the "+
 			"recording would be larger than %d bytes; raise --max-recording", c.maxBytes))
 	}
-	_, err = c.body.Exec(r.key, r.size, r.packed)
+	_, err = c.body.Exec(summed("body", r.key, r.size, r.packed)...)
 	return err
 }
 

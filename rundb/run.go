@@ -111,31 +111,18 @@ func (r *Run) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version), r.loadMeta(ctx, tx),
-		r.loadTargets(ctx, tx), r.loadLives(ctx, tx), r.loadMarks(ctx, tx), r.loadWarnings(ctx, tx))
-	if err == nil {
-		err = errors.Join(r.loadTail(ctx, tx), r.loadObserved(ctx, tx), r.loadEvents(ctx, tx))
+	err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version)
+	for _, load := range []func(context.Context, *sql.Tx) error{r.loadMeta, r.loadTargets, r.loadLives, r.loadMarks,
+		r.loadWarnings, r.loadTail, r.loadObserved, r.loadEvents} {
+		if err == nil {
+			err = load(ctx, tx)
+		}
 	}
 	return errors.Join(err, tx.Rollback())
 }
 
-// each calls row for every row of a query.
-func each(ctx context.Context, tx *sql.Tx, query string, row func(scan func(...any) error) error) error {
-	rows, err := tx.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 func (r *Run) loadMeta(ctx context.Context, tx *sql.Tx) error {
-	return each(ctx, tx, "SELECT key, value FROM meta", func(scan func(...any) error) error {
+	return r.each(ctx, tx, "meta", "", nil, func(scan func(...any) error) error {
 		var k, v string
 		if err := scan(&k, &v); err != nil {
 			return err
@@ -145,7 +132,7 @@ func (r *Run) loadMeta(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (r *Run) loadTargets(ctx context.Context, tx *sql.Tx) error {
-	err := each(ctx, tx, "SELECT id, name, url, source FROM target ORDER BY id", func(scan func(...any) error) error {
+	err := r.each(ctx, tx, "target", "ORDER BY id", nil, func(scan func(...any) error) error {
 		var id int
 		var t metric.Target
 		if err := scan(&id, &t.Name, &t.URL, &t.Source); err != nil {
@@ -175,9 +162,10 @@ func (r *Run) loadTargets(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (r *Run) loadMarks(ctx context.Context, tx *sql.Tx) error {
-	return each(ctx, tx, "SELECT at_ns, name FROM mark ORDER BY at_ns, id", func(scan func(...any) error) error {
+	return r.each(ctx, tx, "mark", "ORDER BY at_ns, id", nil, func(scan func(...any) error) error {
 		var m metric.Mark
-		if err := scan(&m.AtNS, &m.Name); err != nil {
+		var own bool
+		if err := scan(&m.AtNS, &m.Name, &own); err != nil {
 			return err
 		}
 		r.marks = append(r.marks, m)
@@ -186,7 +174,7 @@ func (r *Run) loadMarks(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (r *Run) loadWarnings(ctx context.Context, tx *sql.Tx) error {
-	return each(ctx, tx, "SELECT code, text FROM warning ORDER BY id", func(scan func(...any) error) error {
+	return r.each(ctx, tx, "warning", "ORDER BY id", nil, func(scan func(...any) error) error {
 		var x metric.Warning
 		if err := scan(&x.Code, &x.Text); err != nil {
 			return err
@@ -199,13 +187,14 @@ func (r *Run) loadWarnings(ctx context.Context, tx *sql.Tx) error {
 // loadTail sorts the polls that are in no block yet by target.
 func (r *Run) loadTail(ctx context.Context, tx *sql.Tx) error {
 	r.tail = make([][]tailRecord, len(r.targets))
-	return each(ctx, tx, "SELECT id, data FROM tail ORDER BY id", func(scan func(...any) error) error {
+	return r.each(ctx, tx, "tail", "ORDER BY id", nil, func(scan func(...any) error) error {
 		var id int64
 		var data []byte
-		if err := scan(&id, &data); err != nil {
+		err := scan(&id, &data)
+		if err != nil && !isDamage(err) {
 			return err
 		}
-		err := readTail(data, func(rec tailRecord) {
+		err = readTail(data, func(rec tailRecord) {
 			if rec.target < len(r.tail) {
 				r.tail[rec.target] = append(r.tail[rec.target], rec)
 			}

@@ -16,7 +16,7 @@ const slotsVersion = 2
 
 // slotRows loads the next n slots of the target from a recording of version 1.
 func (w *walk) slotRows(ctx context.Context, n, series int) (slots []metric.SampleID, err error) {
-	err = w.rows(ctx, "SELECT series, role, bound, text, integer FROM slot", len(w.dec.bits), n,
+	err = w.rows(ctx, "slot", len(w.dec.bits), n,
 		func(scan func(...any) error) error {
 			s, err := readSlotRow(scan)
 			if err != nil {

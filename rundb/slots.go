@@ -168,30 +168,27 @@ func (w *walk) slots(ctx context.Context, n, series int) (slots []metric.SampleI
 	if n > maxPoll-first {
 		return nil, damageError{fmt.Errorf("dictionary of %d entries", n)}
 	}
-	rows, err := w.r.db.QueryContext(ctx, "SELECT id, slots, data FROM slots WHERE id BETWEEN ? AND ? ORDER BY id",
-		key(w.target, first), key(w.target, first+n-1))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = w.r.each(ctx, w.r.db, "slots", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
+		key(w.target, first+n-1)}, func(scan func(...any) error) error {
 		var id int64
 		var count int
 		var data []byte
-		if err := rows.Scan(&id, &count, &data); err != nil {
-			return nil, err
+		if err := scan(&id, &count, &data); err != nil {
+			return err
 		}
 		if id != key(w.target, first+len(slots)) || count > n-len(slots) {
-			return nil, damageError{errors.New("entries of the dictionary are missing")}
+			return damageError{errors.New("entries of the dictionary are missing")}
 		}
-		if data, err = w.decompress(nil, data); err != nil {
-			return nil, err
+		data, err := w.decompress(nil, data)
+		if err != nil {
+			return err
 		}
 		if slots, err = readSlots(slots, data, count, series); err != nil {
-			return nil, damageError{err}
+			return damageError{err}
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	if len(slots) != n {

@@ -76,25 +76,27 @@ func (w *walk) all(ctx context.Context) error {
 	}
 	defer z.Close()
 	w.z = z
-	next, err := w.r.db.PrepareContext(ctx, `SELECT id, polls, families, series, slots, head, op, num, bits
-		FROM block WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1`)
-	if err != nil {
-		return err
-	}
-	defer next.Close()
 	for at := key(w.target, 0); at <= w.r.last[w.target]; {
-		var b blockRow
-		var id int64
-		err := next.QueryRowContext(ctx, at, w.r.last[w.target]).Scan(&id, &b.polls, &b.dict.families, &b.dict.series,
-			&b.dict.slots, &b.packed[0], &b.packed[1], &b.packed[2], &b.packed[3])
-		if errors.Is(err, sql.ErrNoRows) {
-			break
+		b, found := blockRow{}, false
+		var id, stored, from, to int64
+		err := w.r.each(ctx, w.r.db, "block", "WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1",
+			[]any{at, w.r.last[w.target]}, func(scan func(...any) error) error {
+				found = true
+				return scan(&id, &b.polls, &stored, &from, &to, &b.dict.families, &b.dict.series, &b.dict.slots,
+					&b.packed[0], &b.packed[1], &b.packed[2], &b.packed[3])
+			})
+		b.first = int(id & maxPoll)
+		switch {
+		case err == nil && !found:
+			return w.tail(ctx)
+		case isDamage(err):
+			w.damage("block of polls from %d on: %v", b.first, err)
+			at = id + 1
+			continue
+		case err == nil:
+			err = w.block(ctx, &b)
 		}
 		if err != nil {
-			return err
-		}
-		b.first = int(id & maxPoll)
-		if err := w.block(ctx, &b); err != nil {
 			return err
 		}
 		at = key(w.target, max(w.next, b.first+1))
@@ -289,10 +291,16 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 // incident loads the texts of a poll.
 func (w *walk) incident(ctx context.Context, s *metric.Snapshot) error {
 	var drops, warnings sql.NullString
-	err := w.r.db.QueryRowContext(ctx, "SELECT err, drops, warnings FROM incident WHERE id = ?",
-		key(w.target, w.next)).Scan(&s.Err, &drops, &warnings)
-	if errors.Is(err, sql.ErrNoRows) {
-		return damageError{errors.New("its row in table incident is missing")}
+	found := false
+	err := w.r.each(ctx, w.r.db, "incident", "WHERE id = ?", []any{key(w.target, w.next)},
+		func(scan func(...any) error) error {
+			var id, at, status, lines int64
+			var outcome string
+			found = true
+			return scan(&id, &at, &outcome, &status, &s.Err, &lines, &drops, &warnings)
+		})
+	if err == nil && !found {
+		err = damageError{errors.New("its row in table incident is missing")}
 	}
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (r *Run) loadLives(ctx context.Context, tx *sql.Tx) error {
 		"'target_labels')").Scan(&n); err != nil || n < 2 {
 		return err
 	}
-	err := each(ctx, tx, "SELECT target, labels FROM target_labels", func(scan func(...any) error) error {
+	err := r.each(ctx, tx, "target_labels", "", nil, func(scan func(...any) error) error {
 		var target int
 		var labels any
 		if err := scan(&target, &labels); err != nil {
@@ -58,7 +58,7 @@ func (r *Run) loadLives(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, "SELECT target, at_ns, gone, reason FROM life ORDER BY id", func(scan func(...any) error) error {
+	return r.each(ctx, tx, "life", "ORDER BY id", nil, func(scan func(...any) error) error {
 		var target int
 		var l metric.TargetEvent
 		if err := scan(&target, &l.AtNS, &l.Gone, &l.Reason); err != nil {

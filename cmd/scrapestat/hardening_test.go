@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
@@ -26,6 +29,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K5", func(t *testing.T) { t.Parallel(); forgottenDashes(t) })
 	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
+	t.Run("K24", func(t *testing.T) { t.Parallel(); marksElsewhere(t) })
 }
 
 // deadReaders has nobody read stdout and stderr any more while a run goes on: COMMAND
@@ -228,4 +232,62 @@ func emptyWindows(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", code, out.String(), talk.String())
 	}
 	try(t, exitIncomplete, "nothing is left to measure", append(append(args, "--strict"), command...)...)
+}
+
+// marksElsewhere sets marks by clocks that differ from the wall clock of the recorder: the mark is where the
+// monotonic clock has it, or refused with the difference.
+func marksElsewhere(t *testing.T) {
+	const origin, mono, second = int64(1_790_000_000e9), int64(5000e9), int64(1e9)
+	dir := t.TempDir()
+	w, err := rundb.Create(dir, rundb.Meta{ID: "r", OriginNS: origin, BootID: "boot", BootNS: mono, Host: "recorder",
+		Interval: time.Second}, rundb.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.AddTarget(metric.Target{URL: "http://a/metrics"}); err != nil {
+		t.Fatal(err)
+	}
+	poll := &metric.Snapshot{DueNS: origin + 5*second, SentNS: origin + 5*second, FirstByteNS: origin + 5*second,
+		Outcome: metric.Timeout}
+	if err := errors.Join(w.Record(poll), w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		clock rundb.HostClock
+		at    int64 // seconds of the run; -1: refused
+		text  string
+	}{
+		{"steps ahead", rundb.HostClock{BootID: "boot", MonoNS: mono + 6*second, UnixNS: origin + 3606*second}, 6, ""},
+		{"steps back", rundb.HostClock{BootID: "boot", MonoNS: mono + 6*second, UnixNS: origin - 3594*second}, 6, ""},
+		{"agrees", rundb.HostClock{BootID: "other", UnixNS: origin + 7*second}, 7, ""},
+		{"ahead", rundb.HostClock{BootID: "other", UnixNS: origin + 3605*second}, -1, "1h0m0s later"},
+		{"behind", rundb.HostClock{UnixNS: origin - 3595*second}, -1, "-1h0m0s later"},
+	} {
+		m, err := markAt(t.Context(), dir, "x", "", c.clock)
+		switch {
+		case c.at < 0 && (err == nil || !strings.Contains(err.Error(), c.text)):
+			t.Errorf("%s: %v, %v, want %q", c.name, m, err, c.text)
+		case c.at >= 0 && (err != nil || m.AtNS != origin+c.at*second):
+			t.Errorf("%s: at %v s, %v, want %d s", c.name, float64(m.AtNS-origin)/1e9, err, c.at)
+		}
+	}
+	// A recorder tells its boot.
+	srv := serveBad(t, goodScript)
+	dir = filepath.Join(t.TempDir(), "run")
+	try(t, exitDone, "", "collect", srv.Addr, "-o", dir, "--formats", "json", "--", "sleep", "0.2")
+	r, err := rundb.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	clock, err := rundb.ReadHostClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := r.Meta()
+	if at, err := meta.At(clock, 0); err != nil || meta.BootID != clock.BootID || at < meta.OriginNS {
+		t.Errorf("boot %q of %q, now %d, origin %d, %v", meta.BootID, clock.BootID, at, meta.OriginNS, err)
+	}
 }

@@ -17,27 +17,63 @@ import (
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// checkMark refuses a mark outside the recording: it would bend the windows of
-// the run. What is marked after the end of a closed one is not part of it.
-func checkMark(dir, name string, when time.Time) error {
-	if err := (metric.Mark{Name: name}).Validate(); err != nil {
-		return usagef("%w", err)
+// markAt returns when a mark is set, on the axis of the recording: by the clocks of this machine unless at says it.
+// It refuses a mark outside the recording, which would bend the windows of the run.
+func markAt(ctx context.Context, dir, name, at string, clock rundb.HostClock) (metric.Mark, error) {
+	m := metric.Mark{Name: name}
+	if err := m.Validate(); err != nil {
+		return m, usagef("%w", err)
 	}
 	r, err := rundb.Open(dir)
 	if err != nil {
-		return err
+		return m, err
 	}
 	defer r.Close()
-	from, to := time.Unix(0, r.Meta().OriginNS), time.Now()
-	if end := r.Meta().EndNS; end != 0 {
-		to = time.Unix(0, end)
+	meta := r.Meta()
+	last := int64(0)
+	if meta.BootID != clock.BootID || meta.BootID == "" {
+		if last, err = lastPoll(ctx, r); err != nil {
+			return m, err
+		}
 	}
-	if when.Before(from) || when.After(to) {
-		return usagef("mark at %s is outside the recording, which lasts from %s to %s (--at)",
-			when.UTC().Format(time.RFC3339Nano),
-			from.UTC().Format(time.RFC3339Nano), to.UTC().Format(time.RFC3339Nano))
+	to, err := meta.At(clock, last)
+	m.AtNS = to
+	if at != "" {
+		when, bad := time.Parse(time.RFC3339Nano, at)
+		if bad != nil {
+			return m, usagef("--at: %w (want a time such as 2026-11-21T10:00:00.5Z)", bad)
+		}
+		if m.AtNS = when.UnixNano(); err != nil {
+			to, err = clock.UnixNS, nil
+		}
 	}
-	return nil
+	if err != nil {
+		return m, err
+	}
+	from := meta.OriginNS
+	if meta.EndNS != 0 {
+		to = meta.EndNS
+	}
+	if m.AtNS < from || m.AtNS > to {
+		return m, usagef("mark at %s is outside the recording, which lasts from %s to %s (--at)", instant(m.AtNS),
+			instant(from), instant(to))
+	}
+	return m, nil
+}
+
+func instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// lastPoll is when the last poll was made that is recorded, 0 without one.
+func lastPoll(ctx context.Context, r *rundb.Run) (last int64, err error) {
+	for i := range r.Targets() {
+		for s, err := range r.Snapshots(ctx, i) {
+			if err != nil {
+				return 0, err
+			}
+			last = max(last, s.AtNS())
+		}
+	}
+	return last, nil
 }
 
 func newMarkCmd(std stdio) *cobra.Command {
@@ -54,21 +90,16 @@ close to it. The name "end" ends the run. URL is what collect --listen printed.`
 			if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
 				return markOver(cmd.Context(), args[0], args[1], at, std)
 			}
-			when := time.Now()
-			if at != "" {
-				var err error
-				if when, err = time.Parse(time.RFC3339Nano, at); err != nil {
-					return usagef("--at: %w (want a time such as 2026-11-21T10:00:00.5Z)", err)
-				}
-			}
 			dir, name := args[0], args[1]
-			if err := checkMark(dir, name, when); err != nil {
+			clock, _ := rundb.ReadHostClock() // without its boot the wall clock has to do
+			m, err := markAt(cmd.Context(), dir, name, at, clock)
+			if err != nil {
 				return err
 			}
-			if err := rundb.AddMark(dir, metric.Mark{Name: name, AtNS: when.UnixNano()}); err != nil {
+			if err := rundb.AddMark(dir, m); err != nil {
 				return fmt.Errorf("mark %s in %s: %w", name, dir, err)
 			}
-			_, err := fmt.Fprintf(std.err, "phase %q from %s\n", name, when.UTC().Format(time.RFC3339Nano))
+			_, err = fmt.Fprintf(std.err, "phase %q from %s\n", name, instant(m.AtNS))
 			return err
 		},
 	}

@@ -115,15 +115,15 @@ func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
 		}
 		return events.Anchor{Source: "anchor", FirstNS: at.UnixNano()}, nil
 	case o.sameBoot != "":
-		id, offset, err := bootClock()
+		c, err := rundb.ReadHostClock()
 		if err != nil {
-			return events.Anchor{}, fmt.Errorf("--same-boot: %w", err)
+			return events.Anchor{}, fmt.Errorf("--same-boot: %w: use --anchor", err)
 		}
-		if id != o.sameBoot {
-			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", id,
+		if c.BootID != o.sameBoot {
+			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", c.BootID,
 				o.sameBoot)
 		}
-		return events.Anchor{Source: "same-boot", OffsetNS: offset}, nil
+		return events.Anchor{Source: "same-boot", OffsetNS: c.UnixNS - c.MonoNS}, nil
 	case o.alignFirst:
 		at, err := firstScrape(ctx, o.out)
 		return events.Anchor{Source: "align-first-scrape", FirstNS: at}, err

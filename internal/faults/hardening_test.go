@@ -34,7 +34,7 @@ var hardening = [...]string{
 	21: "",
 	22: "discover/guard_internal_test.go TestHardening",
 	23: "",
-	24: "",
+	24: "cmd/scrapestat/hardening_test.go TestHardening",
 	25: "check/judge_test.go TestHardening",
 	26: "internal/release/release_test.go TestHardening",
 }

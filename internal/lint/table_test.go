@@ -108,7 +108,7 @@ var homes = []home{
 	{"github.com/spf13/cobra", []string{"cmd/scrapestat"}},
 	{"github.com/spf13/pflag", []string{"cmd/scrapestat"}},
 	{"github.com/mattn/go-isatty", []string{"cmd/scrapestat"}},
-	{"golang.org/x/sys/unix", []string{"cmd/scrapestat/foreground_unix.go"}},
+	{"golang.org/x/sys/unix", []string{"cmd/scrapestat/foreground_unix.go", "rundb/hostclock_linux.go"}},
 	{"charm.land/bubbletea/v2", []string{"live"}},
 	{"charm.land/lipgloss/v2", []string{"live"}},
 	{"pgregory.net/rapid", []string{anyTest, "internal/sourcetest"}},

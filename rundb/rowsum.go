@@ -1,0 +1,165 @@
+package rundb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"strings"
+)
+
+// sumsVersion is the first version of the schema whose rows have a checksum: the
+// last column, crc, of each table in sumTables.
+const sumsVersion = 4
+
+// sumTable is a table whose rows have a checksum, of these columns in this order. A kind is a letter for each: k
+// the key that is the row's number in SQLite, i an integer, f a number, t a text, b a BLOB, a a text or a BLOB, o a
+// text or NULL. Tables without k whose name begins with "+" have a number that SQLite makes.
+type sumTable struct{ name, columns, kinds string }
+
+// sumTables are all tables but those of the client's side.
+func sumTables() []sumTable {
+	return []sumTable{
+		{"meta", "key, value", "tt"},
+		{"target", "id, name, url, source", "kttt"},
+		{"family", "id, name, type, help, unit", "ktttt"},
+		{"series", "id, family, labels", "kia"},
+		{"slots", "id, slots, data", "kib"},
+		{"block", "id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits", "kiiiiiiibbbb"},
+		{"tail", "id, data", "kb"},
+		{"incident", "id, at_ns, outcome, status, err, lines, drops, warnings", "kititioo"},
+		{"body", "id, bytes, zstd", "kib"},
+		{"observation", "target, poll, n, line, series, at_ns, value, request", "iiiiiifo"},
+		{"exemplar", "id, seen_ns, at_ns, value, labels", "kiifa"},
+		{"target_labels", "target, labels", "ka"},
+		{"life", "target, at_ns, gone, reason", "+iiit"},
+		{"mark", "at_ns, name, own", "+iti"},
+		{"warning", "code, text", "+tt"},
+		{"slot", "series, role, bound, text, integer", ""}, // of version 1, without checksums
+	}
+}
+
+// tableOf returns the table of a name.
+func tableOf(name string) sumTable {
+	for _, t := range sumTables() {
+		if t.name == name {
+			return t
+		}
+	}
+	panic("no table " + name)
+}
+
+// insert is the statement that inserts a row and its checksum.
+func (t sumTable) insert() string {
+	return "INSERT INTO " + t.name + " (" + t.columns + ", crc) VALUES (?" + strings.Repeat(", ?",
+		1+strings.Count(t.columns, ",")) + ")"
+}
+
+// summed returns the values of a row with its checksum behind them.
+func summed(table string, values ...any) []any {
+	return append(values, rowSum(appendRow(nil, table, values)))
+}
+
+// rowSum is the CRC-32C of an encoded row, as SQLite keeps it in the fewest bytes.
+func rowSum(row []byte) int64 { return int64(int32(crc32.Checksum(row, castagnoli))) }
+
+// The kinds of a value in an encoded row.
+const (
+	valueNull  = 'n'
+	valueInt   = 'i'
+	valueFloat = 'f'
+	valueText  = 't'
+	valueBlob  = 'b'
+)
+
+// appendRow appends the name of a table and the values of a row of it, without a key that SQLite made. A number
+// that is an integer is one also in a column of REAL, as SQLite stores it so.
+func appendRow(dst []byte, table string, values []any) []byte {
+	dst = appendValue(dst, table)
+	for _, v := range values {
+		dst = appendValue(dst, v)
+	}
+	return dst
+}
+
+func appendValue(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, valueNull)
+	case bool:
+		if v {
+			return appendValue(dst, int64(1))
+		}
+		return appendValue(dst, int64(0))
+	case int:
+		return appendValue(dst, int64(v))
+	case int64:
+		return binary.BigEndian.AppendUint64(append(dst, valueInt), uint64(v))
+	case float64:
+		if i := int64(v); float64(i) == v {
+			return appendValue(dst, i)
+		}
+		return binary.BigEndian.AppendUint64(append(dst, valueFloat), math.Float64bits(v))
+	case string:
+		return append(binary.AppendUvarint(append(dst, valueText), uint64(len(v))), v...)
+	case []byte:
+		return append(binary.AppendUvarint(append(dst, valueBlob), uint64(len(v))), v...)
+	}
+	panic(fmt.Sprintf("a column of type %T", v)) // no row of ours has one
+}
+
+// queryer is a database, a connection or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// errRow is what a row says whose checksum is another.
+var errRow = errors.New("a row is damaged")
+
+// each calls row for the rows of a table that rest chooses; scan takes all its columns. Of a row whose checksum does
+// not match scan gives what there is, and a damageError.
+func (r *Run) each(ctx context.Context, q queryer, table, rest string, args []any,
+	row func(scan func(...any) error) error) error {
+	columns, crc := tableOf(table).columns, ""
+	if r.version >= sumsVersion {
+		crc = ", crc"
+	}
+	rows, err := q.QueryContext(ctx, "SELECT "+columns+crc+" FROM "+table+" "+rest, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	n := 1 + strings.Count(columns, ",")
+	values, to := make([]any, n+min(len(crc), 1)), make([]any, n+min(len(crc), 1))
+	for i := range values {
+		to[i] = &values[i]
+	}
+	for rows.Next() {
+		var damage error
+		if crc != "" {
+			if err := rows.Scan(to...); err != nil {
+				return err
+			}
+			if !holdsSum(table, values) {
+				damage = damageError{fmt.Errorf("table %s: %w", table, errRow)}
+			}
+		}
+		scan := func(dst ...any) error { return cmp.Or(rows.Scan(append(dst, to[n:len(values)]...)...), damage) }
+		if err := row(scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// holdsSum reports whether the last of the values is the checksum of those before, or 0 in a mark: that one a
+// person has set by hand.
+func holdsSum(table string, values []any) bool {
+	last := len(values) - 1
+	sum, ok := values[last].(int64)
+	return ok && (sum == rowSum(appendRow(nil, table, values[:last])) || sum == 0 && table == "mark")
+}
