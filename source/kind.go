@@ -16,6 +16,7 @@ import (
 type Kind struct {
 	Name     string   // in outputs: "triton"
 	Prefixes []string // of its addresses, in lower case
+	Usage    string   // lines of --help: how its addresses are written, and what they are
 	Stdin    string   // the address that reads stdin; "" is none
 	Local    bool     // it reads files: nobody answers, or does not
 	// Interval is the longest time between two polls; 0 is any.

@@ -18,11 +18,10 @@ const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, 
 then takes a final scrape of each, writes the exports and prints a summary.
 
 TARGET is [NAME=]ADDRESS; ADDRESS is host:port, http://host:port[/path],
-https://..., unix:///path/to.sock, torchserve-log:PATH for the metric logs of
-TorchServe (a file, a folder, a pattern, or - for stdin), or Triton's statistics:
-triton+http://host:8000 or triton+grpc://host:8001 (triton+https, triton+grpcs),
-optionally with ?model=M&version=V. NAME is a stable alias that matches the
-endpoint between runs.`
+https://..., unix:///path/to.sock, or one of
+
+%s
+NAME is a stable alias that matches the endpoint between runs.`
 
 const collectExample = `  scrapestat collect localhost:8000 --duration 5m
   scrapestat collect prefill=http://10.0.0.3:8000 decode=http://10.0.0.4:8000 --warmup 30s -o run1 -- \
@@ -76,7 +75,7 @@ func newCollectCmd(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "collect [flags] TARGET... [-- COMMAND [ARG...]]",
 		Short:   "Record targets while a benchmark runs, then write the exports",
-		Long:    collectLong,
+		Long:    fmt.Sprintf(collectLong, kindsUsage()),
 		Example: collectExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.targets, o.command = args, nil

@@ -48,12 +48,16 @@ func newImportCmd(std stdio) *cobra.Command {
 		Example: `  scrapestat import aiperf-jsonl artifacts/server_metrics_export.jsonl -o run1
   promtool tsdb dump-openmetrics data | scrapestat import openmetrics - -o run2
   scrapestat import prometheus http://prometheus:9090 --match '{job="vllm"}' --start -1h --end now -o incident`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("missing KIND: aiperf-jsonl, openmetrics, prometheus, torchserve-log or triton-stats")
+		Args: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
 			}
-			return usagef("unknown kind %q (known: aiperf-jsonl, openmetrics, prometheus, torchserve-log, triton-stats)",
-				args[0])
+			kinds := strings.Join(names, ", ")
+			if len(args) == 0 {
+				return usagef("missing KIND: %s", kinds)
+			}
+			return usagef("unknown kind %q (known: %s)", args[0], kinds)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

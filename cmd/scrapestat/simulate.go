@@ -123,7 +123,7 @@ func simulateServer(ctx context.Context, o simulateOptions, std stdio) (err erro
 		if err != nil {
 			return errors.Join(fmt.Errorf("listen on %s (--grpc-listen): %w", o.grpc, err), ln.Close())
 		}
-		fmt.Fprintf(std.out, "triton+grpc://%s\n", rpc.Addr())
+		fmt.Fprintln(std.out, simulate.GRPCTarget(rpc))
 		ticking.Go(func() {
 			defer stop() // a port that broke ends the server
 			rpcErr = server.ServeGRPC(ctx, rpc)

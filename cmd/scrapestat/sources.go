@@ -19,6 +19,15 @@ import (
 // kinds are the kinds of targets besides expositions: a new one is its package and a line here.
 func kinds() []source.Kind { return []source.Kind{torchserve.Kind(), triton.Kind()} }
 
+// kindsUsage is how the addresses of all kinds are written.
+func kindsUsage() string {
+	var b strings.Builder
+	for _, k := range kinds() {
+		b.WriteString(k.Usage)
+	}
+	return b.String()
+}
+
 // kindFlags is what opens the targets of each kind, by its flags.
 type kindFlags struct {
 	kinds   []source.Kind

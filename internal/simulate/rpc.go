@@ -19,6 +19,9 @@ type caller interface {
 	call(method string, in []byte) (out []byte, wrong string, known bool)
 }
 
+// GRPCTarget is the address of a gRPC port as collect takes it.
+func GRPCTarget(ln net.Listener) string { return "triton+grpc://" + ln.Addr().String() }
+
 // ServeGRPC answers gRPC on ln, which it closes, until ctx is done. Only the profile triton has such a port.
 func (s *Server) ServeGRPC(ctx context.Context, ln net.Listener) error {
 	s.mu.Lock()

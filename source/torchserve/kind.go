@@ -20,6 +20,8 @@ func Kind() source.Kind {
 	return source.Kind{
 		Name: "torchserve-log", Prefixes: []string{scheme}, Stdin: scheme + "-", Local: true,
 		Interval: 200 * time.Millisecond,
+		Usage: "  torchserve-log:PATH  metric logs of TorchServe: a file, a folder, a pattern, or -\n" +
+			"                       for stdin\n",
 		Check: func(address string) error {
 			if len(address) == len(scheme) || len(address) > 4096 {
 				return errors.New("torchserve-log: wants a file, a folder, a pattern, or - for stdin")

@@ -12,6 +12,8 @@ import (
 // Kind is Triton's statistics extension as targets: triton+http://host:8000 and its variants.
 func Kind() source.Kind {
 	return source.Kind{Name: "triton", Prefixes: []string{"triton+", "tritons+"},
+		Usage: "  triton+http://host:8000, triton+grpc://host:8001, triton+https, triton+grpcs\n" +
+			"                       statistics of Triton, optionally with ?model=M&version=V\n",
 		New: func() source.Opener { return &Flags{} }}
 }
 
