@@ -97,23 +97,14 @@ func (a *analysisFlags) validate() error {
 		}
 	}
 	for _, name := range a.formats {
-		if !slices.Contains(export.Formats(), name) {
-			return usagef("--formats: unknown format %q (known: %s)", name, strings.Join(export.Formats(), ", "))
+		if err := oneOf("formats", "format", name, export.Formats()...); err != nil {
+			return err
 		}
 	}
-	if !slices.Contains(estimatorNames, a.estimator) {
-		return usagef("--estimator: unknown estimator %q (known: %s)", a.estimator, strings.Join(estimatorNames, ", "))
-	}
-	if _, ok := resetNames[a.resets]; !ok {
-		return usagef("--counter-resets: unknown mode %q (known: adjust, clamp)", a.resets)
-	}
-	if a.schema != "1.0" && a.schema != "1.1" {
-		return usagef("--aiperf-schema: unknown version %q (known: 1.0, 1.1)", a.schema)
-	}
-	if a.layout != "aiperf" && a.layout != "tidy" {
-		return usagef("--parquet-layout: unknown layout %q (known: aiperf, tidy)", a.layout)
-	}
-	if err := a.readCatalogs(); err != nil {
+	if err := first(oneOf("estimator", "estimator", a.estimator, estimatorNames...),
+		oneOf("counter-resets", "mode", a.resets, "adjust", "clamp"),
+		oneOf("aiperf-schema", "version", a.schema, "1.0", "1.1"),
+		oneOf("parquet-layout", "layout", a.layout, "aiperf", "tidy"), a.readCatalogs()); err != nil {
 		return err
 	}
 	a.quantiles = nil

@@ -20,7 +20,7 @@ func askLLM() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	n, err := strconv.Atoi(os.Args[2])
-	if err == nil && !waitForListener(ctx, os.Args[1]) {
+	if err == nil && !askUntil(ctx, func() bool { return listening(os.Args[1]) }) {
 		err = errors.New("nobody listens")
 	}
 	for i := 0; i < n && err == nil; i++ {

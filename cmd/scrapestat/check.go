@@ -92,8 +92,8 @@ func newCheckCmd(std stdio) *cobra.Command {
 }
 
 func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
-	if !slices.Contains(checkFormats, o.format) {
-		return usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(checkFormats, ", "))
+	if err := oneOf("format", "format", o.format, checkFormats...); err != nil {
+		return err
 	}
 	gate, err := o.gate(std)
 	if err != nil {
@@ -254,14 +254,19 @@ func (o *checkOptions) write(r *check.Result, stdout io.Writer) error {
 			return fmt.Errorf("--junit: %w", err)
 		}
 	}
-	if o.out == "-" {
-		if _, err := stdout.Write(b.Bytes()); err != nil {
+	return writeOutput(o.out, "verdicts", b.Bytes(), stdout)
+}
+
+// writeOutput writes what a command makes into the file of --out, or to stdout for -.
+func writeOutput(path, what string, data []byte, stdout io.Writer) error {
+	if path == "-" {
+		if _, err := stdout.Write(data); err != nil {
 			return fmt.Errorf("write stdout: %w", err)
 		}
 		return nil
 	}
-	if err := atomicfile.WriteFile(filepath.Clean(o.out), b.Bytes(), 0); err != nil {
-		return fmt.Errorf("verdicts: %w", err)
+	if err := atomicfile.WriteFile(filepath.Clean(path), data, 0); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ type collectOptions struct {
 	settle        time.Duration
 	tags          map[string]string
 	store         string // of --store-command
-	keep, drop    string
+	filterFlags
 	limits        scrape.Limits
 	maxRecording  int64
 	maxShare      float64
@@ -136,8 +135,7 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&o.interval, "interval", 333*time.Millisecond, "time between scrapes of one target")
-	f.StringVar(&o.keep, "keep", "", "record only metric families whose name matches this `regexp`")
-	f.StringVar(&o.drop, "drop", "", "do not record metric families whose name matches this `regexp`")
+	o.filterFlags.register(f, "record")
 	f.Float64Var(&o.maxShare, "scrape-budget", 2,
 		"back off when a target spends more than this `percent` of its time answering scrapes; 0 disables")
 	f.BoolVar(&o.compress, "compress", false, "ask targets for gzip (compressing costs the measured server)")
@@ -202,11 +200,9 @@ func (o *collectOptions) validate() error {
 	if o.timeout < 0 || o.timeout > time.Minute {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}
-	for name, d := range map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown,
-		"settle": o.settle} {
-		if d < 0 {
-			return usagef("--%s %v is negative", name, d)
-		}
+	if err := notNegative(map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown,
+		"settle": o.settle}); err != nil {
+		return err
 	}
 	if o.duration > 0 && o.cooldown >= o.duration {
 		return usagef("--cooldown %v leaves nothing of --duration %v", o.cooldown, o.duration)
@@ -220,10 +216,8 @@ func (o *collectOptions) validate() error {
 	if _, err := scrape.AcceptHeader(o.protocols); err != nil {
 		return usagef("--protocols: %w", err)
 	}
-	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
-		if _, err := regexp.Compile(expr); err != nil {
-			return usagef("--%s: %w", name, err)
-		}
+	if err := o.filterFlags.validate(); err != nil {
+		return err
 	}
 	if o.requests == "-" && len(o.command) > 0 {
 		return usagef("--requests - takes the stdin that COMMAND would read: give the lines in a file or a FIFO")

@@ -5,16 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/compare"
-	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/report"
 )
 
@@ -110,13 +107,10 @@ func (o *compareOptions) options() (compare.Options, error) {
 	if out.Metric, err = regexp.Compile(o.metric); err != nil {
 		return out, usagef("--metric: %w", err)
 	}
-	if !slices.Contains(compareFormats, o.format) {
-		return out, usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(compareFormats, ", "))
-	}
 	if o.rows < 1 {
 		return out, usagef("--rows %d: want at least 1", o.rows)
 	}
-	return out, nil
+	return out, oneOf("format", "format", o.format, compareFormats...)
 }
 
 // parseShare reads 2% or 0.02, not negative.
@@ -186,16 +180,7 @@ func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
 	if err := o.render(&b, r); err != nil {
 		return err
 	}
-	if o.out == "-" {
-		if _, err := stdout.Write(b.Bytes()); err != nil {
-			return fmt.Errorf("write stdout: %w", err)
-		}
-		return nil
-	}
-	if err := atomicfile.WriteFile(filepath.Clean(o.out), b.Bytes(), 0); err != nil {
-		return fmt.Errorf("comparison: %w", err)
-	}
-	return nil
+	return writeOutput(o.out, "comparison", b.Bytes(), stdout)
 }
 
 func (o *compareOptions) render(w io.Writer, r *compare.Result) error {

@@ -38,7 +38,7 @@ func demoRequests(ctx context.Context, out string, duration time.Duration, std s
 	var sent simulate.LoadResult
 	wg.Go(func() {
 		// What comes before the first scrape is counted by the clients alone.
-		if waitForListener(serving, front) && waitForProfiling(serving, out) {
+		if askUntil(serving, func() bool { return listening(front) && profiling(out) }) {
 			sent, loadErr = load.Run(serving)
 		}
 	})
@@ -70,19 +70,27 @@ func freeAddress() (string, error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// waitForProfiling waits until the run in dir has taken its first scrapes.
-func waitForProfiling(ctx context.Context, dir string) bool {
+// profiling reports whether the run in dir has taken its first scrapes.
+func profiling(dir string) bool {
+	run, err := rundb.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer run.Close()
+	return slices.ContainsFunc(run.Marks(), func(m metric.Mark) bool { return m.Name == metric.PhaseProfiling })
+}
+
+// listening reports whether somebody listens on an address.
+func listening(address string) bool {
+	c, err := net.Dial("tcp", address)
+	return err == nil && c.Close() == nil
+}
+
+// askUntil asks again and again; it is false when ctx ends before the answer is yes.
+func askUntil(ctx context.Context, yes func() bool) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	begun := func() bool {
-		run, err := rundb.Open(dir)
-		if err != nil {
-			return false
-		}
-		defer run.Close()
-		return slices.ContainsFunc(run.Marks(), func(m metric.Mark) bool { return m.Name == metric.PhaseProfiling })
-	}
-	for !begun() {
+	for !yes() {
 		select {
 		case <-ctx.Done():
 			return false
@@ -90,20 +98,4 @@ func waitForProfiling(ctx context.Context, dir string) bool {
 		}
 	}
 	return true
-}
-
-// waitForListener waits until somebody listens.
-func waitForListener(ctx context.Context, address string) bool {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-			if c, err := net.Dial("tcp", address); err == nil {
-				return c.Close() == nil
-			}
-		}
-	}
 }

@@ -29,7 +29,7 @@ func standIn() {
 	case "listening":
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if !waitForListener(ctx, args[0]) {
+		if !askUntil(ctx, func() bool { return listening(args[0]) }) {
 			err = fmt.Errorf("nobody listens at %s", args[0])
 		}
 	case "go":
@@ -85,7 +85,7 @@ func standInLoad(args []string) error {
 	if port := flag("--port"); port != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if !waitForListener(ctx, "127.0.0.1:"+port) {
+		if !askUntil(ctx, func() bool { return listening("127.0.0.1:" + port) }) {
 			return errors.New("nobody listens at port " + port)
 		}
 		for i := range 5 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,20 +89,9 @@ func examine(ctx context.Context, o doctorOptions, std stdio) error {
 		return &codeError{exitNothing, errors.New("no targets were found")}
 	}
 	reports, errs := make([]*doctor.Report, len(targets)), make([]error, len(targets))
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, 4)
-	for i, t := range targets {
-		wg.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			reports[i], errs[i] = examineTarget(ctx, t, o)
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	inTurns(4, len(targets), func(i int) { reports[i], errs[i] = examineTarget(ctx, targets[i], o) })
+	if err := first(errs...); err != nil {
+		return err
 	}
 	write := doctor.Text
 	if o.format == "json" {

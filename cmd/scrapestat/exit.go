@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
 )
@@ -48,6 +51,27 @@ func (e *codeError) Unwrap() error { return e.err }
 func usagef(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
+
+// oneOf refuses a value of a flag that is none of those known. what says what it names.
+func oneOf(flag, what, value string, known ...string) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return usagef("--%s: unknown %s %q (known: %s)", flag, what, value, strings.Join(known, ", "))
+}
+
+// notNegative refuses durations of flags, by their names, that are.
+func notNegative(flags map[string]time.Duration) error {
+	for name, d := range flags {
+		if d < 0 {
+			return usagef("--%s %v is negative", name, d)
+		}
+	}
+	return nil
+}
+
+// first returns the first error.
+func first(errs ...error) error { return cmp.Or(errs...) }
 
 // codeOf is the exit code of an error.
 func codeOf(err error) int {

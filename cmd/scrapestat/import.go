@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,9 +34,9 @@ type importOptions struct {
 	slice            time.Duration
 	marks            []string
 	tags             map[string]string
-	keep, drop       string
-	step             time.Duration
-	strict, quiet    bool
+	filterFlags
+	step          time.Duration
+	strict, quiet bool
 }
 
 func newImportCmd(std stdio) *cobra.Command {
@@ -78,8 +77,7 @@ func (o *importOptions) register(cmd *cobra.Command) {
 	f.StringArrayVar(&o.marks, "mark", nil,
 		"start a phase: `NAME=TIME`, RFC 3339, seconds since 1970, or an offset such as +90s from the start (repeatable)")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
-	f.StringVar(&o.keep, "keep", "", "import only metric families whose name matches this `regexp`")
-	f.StringVar(&o.drop, "drop", "", "do not import metric families whose name matches this `regexp`")
+	o.filterFlags.register(f, "import")
 	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` "+
 		"(default: keep all)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost")
@@ -87,30 +85,9 @@ func (o *importOptions) register(cmd *cobra.Command) {
 }
 
 func (o *importOptions) validate() error {
-	for name, d := range map[string]time.Duration{"warmup": o.warmup, "cooldown": o.cooldown, "step": o.step,
-		"slice-duration": o.slice} {
-		if d < 0 {
-			return usagef("--%s %v is negative", name, d)
-		}
-	}
-	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
-		if _, err := regexp.Compile(expr); err != nil {
-			return usagef("--%s: %w", name, err)
-		}
-	}
-	_, err := o.parseMarks(0)
-	return err
-}
-
-// filters are the expressions of --keep and --drop; nil when not given.
-func (o *importOptions) filters() (keep, drop *regexp.Regexp) {
-	if o.keep != "" {
-		keep = regexp.MustCompile(o.keep) // was compiled by validate
-	}
-	if o.drop != "" {
-		drop = regexp.MustCompile(o.drop)
-	}
-	return keep, drop
+	_, marks := o.parseMarks(0)
+	return first(notNegative(map[string]time.Duration{"warmup": o.warmup, "cooldown": o.cooldown, "step": o.step,
+		"slice-duration": o.slice}), o.filterFlags.validate(), marks)
 }
 
 // parseMarks reads --mark; offsets count from startNS.
@@ -233,25 +210,17 @@ type importSink struct {
 
 // Begin creates the recording, whose time begins at firstNS.
 func (s *importSink) Begin(firstNS int64) error {
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: s.o.command(),
-		Tags: redactedTags(storeRedacted, s.o.tags), OriginNS: firstNS,
-		Warmup: s.o.warmup, Cooldown: s.o.cooldown, Slice: s.o.slice, Host: rundb.ThisHost().Hostname}
+	m, manifest := describeRun(firstNS, s.o.tags, []string{"scrapestat", "import", s.o.kind}, s.o.flags, []string{s.o.source})
+	m.Warmup, m.Cooldown, m.Slice = s.o.warmup, s.o.cooldown, s.o.slice
 	db, err := rundb.Create(s.o.out, m, rundb.WriterOptions{})
 	if err != nil {
 		return err
 	}
-	s.db, s.firstNS = db, firstNS
-	s.manifest = rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags,
-		Started: time.Unix(0, firstNS).UTC(),
-		Host:    rundb.ThisHost(), Options: map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(),
-			"cooldown": s.o.cooldown.String(),
-			"keep":     s.o.keep, "drop": s.o.drop, "step": s.o.step.String(), "slice-duration": s.o.slice.String()}}
+	s.db, s.firstNS, s.manifest = db, firstNS, manifest
+	s.manifest.Options = map[string]any{"import": s.o.kind, "warmup": s.o.warmup.String(),
+		"cooldown": s.o.cooldown.String(), "keep": s.o.keep, "drop": s.o.drop, "step": s.o.step.String(),
+		"slice-duration": s.o.slice.String()}
 	return nil
-}
-
-// command is the command line as it is kept.
-func (o *importOptions) command() []string {
-	return redactArgs(slices.Concat([]string{"scrapestat", "import", o.kind}, o.flags, []string{o.source}))
 }
 
 // AddTarget adds a target to the recording and the manifest.
@@ -322,12 +291,17 @@ func (s *importSink) marks(got imported) ([]metric.Mark, error) {
 	return append(append(out, metric.Mark{Name: metric.MarkEnd, AtNS: end}), own...), nil
 }
 
-// note makes warnings of what was refused before its series was known.
-func refusedNotes(drops []metric.Drop) (notes []metric.Warning, lost int64) {
-	for _, d := range drops {
-		lost += int64(d.Lines)
-		notes = append(notes, metric.Warning{Code: "import_" + d.Reason,
-			Text: fmt.Sprintf("%d lines were not imported (%s), the first: %s", d.Lines, d.Reason, d.First)})
+// note adds a warning of n things, unless there are none.
+func (got *imported) note(n int64, code, format string, args ...any) {
+	if n > 0 {
+		got.notes = append(got.notes, metric.Warning{Code: code, Text: fmt.Sprintf(format, append([]any{n}, args...)...)})
 	}
-	return notes, lost
+}
+
+// refused counts what was refused before its series was known.
+func (got *imported) refused(drops []metric.Drop) {
+	for _, d := range drops {
+		got.lost += int64(d.Lines)
+		got.note(int64(d.Lines), "import_"+d.Reason, "%d lines were not imported (%s), the first: %s", d.Reason, d.First)
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/internal/timeline"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/aiperf"
 	"github.com/scrapestat/scrapestat/source/openmetrics"
 )
@@ -77,26 +76,19 @@ func (l *labelFlags) validate() error {
 	return nil
 }
 
-// timelineNotes tells what of an import is doubtful.
-func timelineNotes(st timeline.Stats) []metric.Warning {
-	var out []metric.Warning
-	add := func(n int64, code, format string) {
-		if n > 0 {
-			out = append(out, metric.Warning{Code: code, Text: fmt.Sprintf(format, n)})
-		}
-	}
-	add(int64(st.Guessed), "types_guessed",
+// addTimeline takes over what a timeline brought, and what of it is doubtful.
+func (got *imported) addTimeline(st timeline.Stats) {
+	got.targets, got.polls, got.failed, got.stored = st.Targets, st.Polls, st.Failed, st.Stored
+	got.firstNS, got.lastNS = st.FirstNS, st.LastNS
+	got.lost += st.Dropped
+	got.note(int64(st.Guessed), "types_guessed",
 		"%d metric names have no declared type; the suffixes of their names decided, else they are unknown")
-	add(st.Dropped, "samples_dropped", "%d samples could not be stored; the targets say why")
-	add(st.OutOfOrder, "out_of_order", "%d samples came after a later one of their series and were sorted in")
-	add(st.Repeated, "samples_repeated", "%d samples were given twice with the same value and count once")
-	return out
+	got.note(st.Dropped, "samples_dropped", samplesDropped)
+	got.note(st.OutOfOrder, "out_of_order", "%d samples came after a later one of their series and were sorted in")
+	got.note(st.Repeated, "samples_repeated", "%d samples were given twice with the same value and count once")
 }
 
-func fromTimeline(st timeline.Stats) imported {
-	return imported{targets: st.Targets, polls: st.Polls, failed: st.Failed, stored: st.Stored, lost: st.Dropped,
-		firstNS: st.FirstNS, lastNS: st.LastNS, notes: timelineNotes(st)}
-}
+const samplesDropped = "%d samples could not be stored; the targets say why"
 
 func newImportOpenMetricsCmd(std stdio) *cobra.Command {
 	var o importOptions
@@ -131,12 +123,11 @@ Samples that share a time are one scrape of their target.`,
 				return err
 			}
 			defer closeInput()
-			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (imported, error) {
+			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (got imported, err error) {
 				oo.Progress = func(lines, held int64) { s.progress("%d lines read, %d samples held", lines, held) }
 				st, err := openmetrics.Import(ctx, r, oo, s)
-				got := fromTimeline(st.Stats)
-				notes, lost := refusedNotes(st.Refused)
-				got.notes, got.lost = append(notes, got.notes...), got.lost+lost
+				got.refused(st.Refused)
+				got.addTimeline(st.Stats)
 				return got, err
 			})
 		},
@@ -204,18 +195,10 @@ func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importS
 	if len(got.marks) == 0 {
 		got.marks = o.Types.Marks
 	}
-	notes, lost := refusedNotes(st.Refused)
-	got.lost += lost
-	got.notes = notes
-	if st.Untyped > 0 {
-		got.notes = append(got.notes, metric.Warning{Code: "types_unknown",
-			Text: fmt.Sprintf("the type of %d families is not known, so they have the statistics of a gauge; name the JSON "+
-				"export with --types, or --counters", st.Untyped)})
-	}
-	if st.Dropped > 0 {
-		got.notes = append(got.notes, metric.Warning{Code: "samples_dropped",
-			Text: fmt.Sprintf("%d samples could not be stored; the targets say why", st.Dropped)})
-	}
+	got.refused(st.Refused)
+	got.note(int64(st.Untyped), "types_unknown", "the type of %d families is not known, so they have the statistics of a "+
+		"gauge; name the JSON export with --types, or --counters")
+	got.note(st.Dropped, "samples_dropped", samplesDropped)
 	return got, err
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,9 +63,7 @@ func newImportPrometheusCmd(std stdio) *cobra.Command {
 			defer client.CloseIdleConnections()
 			po.Header, po.Transport, po.Redact = header, client, client.Redact
 			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (imported, error) {
-				got, err := importPrometheus(ctx, po, s)
-				got.notes = append(unsafe, got.notes...)
-				return got, err
+				return importPrometheus(ctx, po, unsafe, s)
 			})
 		},
 	}
@@ -103,8 +101,8 @@ func (q *storeOptions) options(o *importOptions, now time.Time) (promstore.Impor
 			return bad(usagef("--match: %w", err))
 		}
 	}
-	if q.via != promstore.ViaAuto && q.via != promstore.ViaQuery && q.via != promstore.ViaRemoteRead {
-		return bad(usagef("--via: unknown way %q (known: auto, remote-read, query)", q.via))
+	if err := oneOf("via", "way", q.via, promstore.ViaAuto, promstore.ViaRemoteRead, promstore.ViaQuery); err != nil {
+		return bad(err)
 	}
 	if q.timeout <= 0 {
 		return bad(usagef("--timeout %v is not positive", q.timeout))
@@ -116,18 +114,15 @@ func (q *storeOptions) options(o *importOptions, now time.Time) (promstore.Impor
 	return po, nil
 }
 
-func importPrometheus(ctx context.Context, o promstore.ImportOptions, s *importSink) (imported, error) {
+func importPrometheus(ctx context.Context, o promstore.ImportOptions, unsafe []metric.Warning, s *importSink) (imported,
+	error) {
 	total := float64(o.EndNS - o.StartNS)
 	o.Progress = func(doneNS, samples int64) {
 		s.progress("%s of the time range, %d samples", meter(float64(doneNS-o.StartNS)/total), samples)
 	}
 	st, err := promstore.Import(ctx, o, s)
-	got := fromTimeline(st.Stats)
-	got.startNS, got.endNS = o.StartNS, o.EndNS
-	got.notes = append(st.Warnings, got.notes...)
-	if st.Native > 0 {
-		got.notes = append(got.notes, metric.Warning{Code: "native_histograms",
-			Text: fmt.Sprintf("%d samples of native histograms were not imported", st.Native)})
-	}
+	got := imported{startNS: o.StartNS, endNS: o.EndNS, notes: slices.Concat(unsafe, st.Warnings)}
+	got.addTimeline(st.Stats)
+	got.note(st.Native, "native_histograms", "%d samples of native histograms were not imported")
 	return got, err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,13 +69,8 @@ func importTorchServe(ctx context.Context, paths []string, o torchserve.Options,
 	got.stored, got.lost = int64(read.OK), int64(read.Bad)
 	// The first poll shows the sums as 0: it is the reference, not part of the run.
 	got.startNS, got.endNS = read.StartNS, read.EndNS
-	note := func(n int, code, format string, args ...any) {
-		if n > 0 {
-			got.notes = append(got.notes, metric.Warning{Code: code, Text: fmt.Sprintf(format, append([]any{n}, args...)...)})
-		}
-	}
-	note(read.Double, "double_feed", "%d lines stand in two of the files and were counted once "+
+	got.note(int64(read.Double), "double_feed", "%d lines stand in two of the files and were counted once "+
 		"(--torchserve-keep-duplicates counts them again)")
-	note(read.Bad, "bad_lines", "%d lines could not be read, the first of them: %s", strings.Join(read.FirstBad, "; "))
+	got.note(int64(read.Bad), "bad_lines", "%d lines could not be read, the first of them: %s", strings.Join(read.FirstBad, "; "))
 	return got, err
 }

@@ -93,7 +93,7 @@ func (o *collectOptions) awaitTargets(ctx context.Context, signals <-chan os.Sig
 func (o *collectOptions) judgeSilence(ctx context.Context, given, silent []scrape.Target, say *progress,
 	std stdio) error {
 	reasons := make([]string, len(silent))
-	inTurns(len(silent), func(i int) { reasons[i] = o.whySilent(ctx, silent[i], std) })
+	inTurns(askTurns, len(silent), func(i int) { reasons[i] = o.whySilent(ctx, silent[i], std) })
 	all := strings.Join(reasons, "\n  ")
 	switch {
 	case len(silent) == 0:
@@ -111,10 +111,10 @@ func (o *collectOptions) judgeSilence(ctx context.Context, given, silent []scrap
 	return nil
 }
 
-// inTurns calls f for each of n, some at a time.
-func inTurns(n int, f func(i int)) {
+// inTurns calls f for each of n, so many at a time.
+func inTurns(atATime, n int, f func(i int)) {
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, askTurns)
+	turns := make(chan struct{}, atATime)
 	for i := range n {
 		wg.Go(func() {
 			turns <- struct{}{}
@@ -128,7 +128,7 @@ func inTurns(n int, f func(i int)) {
 // askAll returns the targets that do not answer with metrics.
 func (o *collectOptions) askAll(ctx context.Context, targets []scrape.Target, std stdio) []scrape.Target {
 	answers := make([]bool, len(targets))
-	inTurns(len(targets), func(i int) { answers[i] = o.answers(ctx, targets[i], std) })
+	inTurns(askTurns, len(targets), func(i int) { answers[i] = o.answers(ctx, targets[i], std) })
 	var out []scrape.Target
 	for i, ok := range answers {
 		if !ok {

@@ -29,7 +29,7 @@ func TestProxyStrict(t *testing.T) {
 				"0", "-o", t.TempDir()}, flags...)
 			code <- run(ctx, args, stdio{nil, &talk, &talk})
 		}()
-		if !waitForListener(ctx, front) {
+		if !askUntil(ctx, func() bool { return listening(front) }) {
 			t.Fatal("the proxy does not listen")
 		}
 		if err := askOnce(ctx, front, 1); err != nil {

@@ -29,6 +29,7 @@ type requestsImport struct {
 	maxSize          int64
 	maxRequests      int
 	flags            []string
+	made             rundb.Manifest // by store
 }
 
 func newRequestsImportCmd(std stdio) *cobra.Command {
@@ -214,10 +215,10 @@ func (o *requestsImport) run(ctx context.Context, std stdio) error {
 // store writes the events into the run and makes its table of requests. The file
 // is checked as a session while it is read, so a faulty one stops here.
 func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.Session, err error) {
-	command := redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path}))
-	w, err := rundb.OpenEvents(ctx, o.out, rundb.EventWriterOptions{Source: "import " + f.Kind,
-		Create: &rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: command, OriginNS: time.Now().UnixNano(),
-			Host: rundb.ThisHost().Hostname}})
+	meta, manifest := describeRun(time.Now().UnixNano(), nil, []string{"scrapestat", "requests", "import"}, o.flags,
+		[]string{o.path})
+	o.made = manifest
+	w, err := rundb.OpenEvents(ctx, o.out, rundb.EventWriterOptions{Source: "import " + f.Kind, Create: &meta})
 	if err != nil {
 		return nil, err
 	}
@@ -274,10 +275,10 @@ func clockOf(f *events.File) rundb.Clock {
 	return rundb.Clock{Source: source, MonoNS: f.FirstNS - f.Anchor.OffsetNS, UnixNS: f.FirstNS}
 }
 
+// manifest is that of a run of the file alone.
 func (o *requestsImport) manifest(f *events.File) error {
-	m := rundb.Manifest{Version: toolVersion(),
-		Command: redactArgs(slices.Concat([]string{"scrapestat", "requests", "import"}, o.flags, []string{o.path})),
-		Host:    rundb.ThisHost(), Options: map[string]any{"requests import": f.Kind}}
+	m := o.made
+	m.Started, m.Options = time.Time{}, map[string]any{"requests import": f.Kind}
 	if f.Clock != events.ClockMonotonic {
 		m.Started, m.Ended = time.Unix(0, f.FirstNS).UTC(), time.Unix(0, f.LastNS).UTC()
 	}

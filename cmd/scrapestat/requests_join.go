@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -64,12 +63,7 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 	if !o.json {
 		return r.Text(std.out)
 	}
-	e := json.NewEncoder(std.out)
-	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	return nil
+	return writeJSON(std.out, r)
 }
 
 // joinRun reads the requests of a run and joins them with its metrics.

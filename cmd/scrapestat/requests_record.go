@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,18 +127,14 @@ type requestsRun struct {
 }
 
 func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
-	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Tags: redactedTags(storeRedacted, o.tags),
-		OriginNS: time.Now().UnixNano(),
-		Host:     rundb.ThisHost().Hostname,
-		Command:  redactArgs(slices.Concat([]string{"scrapestat", "requests", "record"}, o.flags, []string{o.source}))}
+	m, manifest := describeRun(time.Now().UnixNano(), o.tags, []string{"scrapestat", "requests", "record"}, o.flags,
+		[]string{o.source})
 	db, err := rundb.Create(dir, m, rundb.WriterOptions{})
 	if err != nil {
 		return nil, err
 	}
-	r := &requestsRun{dir: dir, db: db, manifest: rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command,
-		Tags:    m.Tags,
-		Started: time.Unix(0, m.OriginNS), Host: rundb.ThisHost(), Options: map[string]any{"requests": o.source},
-		Targets: []rundb.ManifestTarget{}}}
+	manifest.Options, manifest.Targets = map[string]any{"requests": o.source}, []rundb.ManifestTarget{}
+	r := &requestsRun{dir: dir, db: db, manifest: manifest}
 	if err := rundb.WriteManifest(dir, r.manifest); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -47,13 +47,10 @@ func (o *requestFlags) register(cmd *cobra.Command, targets string) {
 }
 
 func (o *requestFlags) validate() error {
-	if o.format != "text" && o.format != "json" {
-		return usagef("--format: unknown format %q (known: text, json)", o.format)
-	}
 	if o.maxRequests < 1 {
 		return usagef("--max-requests %d: a limit must be positive", o.maxRequests)
 	}
-	return nil
+	return oneOf("format", "format", o.format, "text", "json")
 }
 
 // rules are those that sessions are assembled by.

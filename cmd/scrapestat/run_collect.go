@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime/debug"
 	"time"
 
@@ -166,13 +165,7 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 	if so.Limits.Redirects == 0 {
 		so.Limits.Redirects = -1
 	}
-	// Both were compiled by validate.
-	if o.keep != "" {
-		so.Keep = regexp.MustCompile(o.keep)
-	}
-	if o.drop != "" {
-		so.Drop = regexp.MustCompile(o.drop)
-	}
+	so.Keep, so.Drop = o.filters()
 	return so
 }
 

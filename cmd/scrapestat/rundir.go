@@ -20,6 +20,16 @@ func defaultRunDir(now time.Time) string {
 	return filepath.Join("runs", now.UTC().Format("20060102T150405.000Z"))
 }
 
+// describeRun describes a run that begins at originNS, for its recording and for its manifest. command is the command line
+// with its secrets.
+func describeRun(originNS int64, tags map[string]string, command ...[]string) (rundb.Meta, rundb.Manifest) {
+	host := rundb.ThisHost()
+	m := rundb.Meta{ID: rundb.NewID(), Version: toolVersion(), Command: redactArgs(slices.Concat(command...)),
+		Tags: redactedTags(storeRedacted, tags), OriginNS: originNS, Host: host.Hostname}
+	return m, rundb.Manifest{Version: m.Version, RunID: m.ID, Command: m.Command, Tags: m.Tags, Host: host,
+		Started: time.Unix(0, originNS).UTC()}
+}
+
 // makeRunDir creates the run directory and locks it. An existing one is refused unless it is empty or force is set.
 func makeRunDir(dir string, force bool) (unlock func(), err error) {
 	d, err := rundb.MakeDir(dir, replaced(force))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,11 +44,8 @@ func newShowCmd(std stdio) *cobra.Command {
 		Args:    atLeast(1, "RUN, a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.runs = args
-			if err := o.analysis.validate(); err != nil {
+			if err := first(o.analysis.validate(), oneOf("format", "format", o.format, report.Formats()...)); err != nil {
 				return err
-			}
-			if !slices.Contains(report.Formats(), o.format) {
-				return usagef("--format: unknown format %q (known: %s)", o.format, strings.Join(report.Formats(), ", "))
 			}
 			return show(cmd.Context(), o, std)
 		},

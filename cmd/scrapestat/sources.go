@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/metric"
@@ -189,6 +190,34 @@ func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) error
 		}
 	}
 	return nil
+}
+
+// filterFlags choose families by name.
+type filterFlags struct{ keep, drop string }
+
+func (o *filterFlags) register(f *pflag.FlagSet, verb string) {
+	f.StringVar(&o.keep, "keep", "", verb+" only metric families whose name matches this `regexp`")
+	f.StringVar(&o.drop, "drop", "", "do not "+verb+" metric families whose name matches this `regexp`")
+}
+
+func (o *filterFlags) validate() error {
+	for name, expr := range map[string]string{"keep": o.keep, "drop": o.drop} {
+		if _, err := regexp.Compile(expr); err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// filters are the expressions, which validate has compiled; nil when not given.
+func (o *filterFlags) filters() (keep, drop *regexp.Regexp) {
+	if o.keep != "" {
+		keep = regexp.MustCompile(o.keep)
+	}
+	if o.drop != "" {
+		drop = regexp.MustCompile(o.drop)
+	}
+	return keep, drop
 }
 
 // keeper is what --keep and --drop let through.
