@@ -253,6 +253,7 @@ func (s *Session) stopOutputs(ctx context.Context, run *Run) {
 	for _, f := range s.atEnd {
 		notes = append(notes, f(ctx)...)
 	}
+	notes = append(notes, s.marked.warnings()...)
 	for _, w := range append(notes, s.tee.stop(ctx)...) {
 		s.o.Events.Warning(w)
 		if err := s.db.Warn(w); err != nil {

@@ -31,6 +31,7 @@ type Session struct {
 	manifest  rundb.Manifest // as of the start
 
 	marks    chan metric.Mark // set from outside
+	marked   markLimit        // of those that MarkAt sets
 	messages chan string      // of other goroutines than that of Run
 	ready    chan struct{}    // closed when the first phase begins
 	stopping chan struct{}
@@ -176,7 +177,8 @@ func (s *Session) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 // Mark starts a phase of that name now; "end" ends the run.
 func (s *Session) Mark(name string) error { return s.MarkAt(name, s.Now()) }
 
-// MarkAt starts a phase at an instant of the recording.
+// MarkAt starts a phase at an instant of the recording. Its error wraps ErrTooManyMarks
+// for marks beyond a limit, which are counted.
 func (s *Session) MarkAt(name string, atNS int64) error {
 	m := metric.Mark{Name: name, AtNS: atNS}
 	if err := m.Validate(); err != nil {
@@ -184,6 +186,9 @@ func (s *Session) MarkAt(name string, atNS int64) error {
 	}
 	if atNS < s.origin.UnixNano() || atNS > s.Now() {
 		return &OptionError{errors.New("the mark is outside the recording")}
+	}
+	if !s.marked.take(name, s.Now()) {
+		return fmt.Errorf("mark %s: %w", name, ErrTooManyMarks)
 	}
 	if err := s.db.Mark(m); err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
