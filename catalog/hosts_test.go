@@ -290,7 +290,8 @@ func TestEveryFormulaHasNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := derive(t, c, 10, exposed(t, exposition(
-		sglangLines+trtllmLines+dynamoLines+workerLines+tritonLines+torchserveLines+tgiLines+llamaLines+rayLines+lmcacheLines+dcgmLines+
+		sglangLines+trtllmLines+dynamoLines+workerLines+tritonLines+torchserveLines+tgiLines+llamaLines+rayLines+
+			lmcacheLines+dcgmLines+
 			"histogram vllm_omni:audio_duration_s 5 20\ncounter vllm_omni:image_count_total 8\n"+parts.String())))
 	for _, p := range catalog.Packs() {
 		if !slices.Contains(mine, p.Name) {

@@ -29,8 +29,10 @@ gauge dynamo_frontend_worker_active_decode_blocks{worker_id="2"} 10
 `
 
 const workerLines = `
-counter dynamo_component_requests_total{dynamo_component="backend",dynamo_endpoint="generate",worker_type="decode",worker_id="1"} 30
-counter dynamo_component_requests_total{dynamo_component="backend",dynamo_endpoint="generate",worker_type="prefill",worker_id="2"} 10
+counter dynamo_component_requests_total{dynamo_component="backend",dynamo_endpoint="generate",worker_type="decode",` +
+	`worker_id="1"} 30
+counter dynamo_component_requests_total{dynamo_component="backend",dynamo_endpoint="generate",worker_type="prefill",` +
+	`worker_id="2"} 10
 counter dynamo_component_requests_total{dynamo_component="backend",dynamo_endpoint="clear"} 5
 counter dynamo_component_errors_total{dynamo_component="backend",dynamo_endpoint="generate",error_type="generate"} 2
 histogram dynamo_component_request_duration_seconds{dynamo_component="backend",dynamo_endpoint="generate"} 40 60
@@ -140,7 +142,8 @@ gauge nv_trt_llm_kv_cache_block_metrics{model="m",version="1",kv_cache_block_typ
 gauge nv_trt_llm_kv_cache_block_metrics{model="m",version="1",kv_cache_block_type="max"} 40
 gauge nv_trt_llm_kv_cache_block_metrics{model="m",version="1",kv_cache_block_type="tokens_per"} 64
 gauge nv_trt_llm_kv_cache_block_metrics{model="m",version="1",kv_cache_block_type="fraction"} 0.3
-counter nv_trt_llm_disaggregated_serving_metrics{model="m",version="1",disaggregated_serving_type="kv_cache_transfer_ms"} 500
+counter nv_trt_llm_disaggregated_serving_metrics{model="m",version="1",` +
+	`disaggregated_serving_type="kv_cache_transfer_ms"} 500
 counter nv_trt_llm_disaggregated_serving_metrics{model="m",version="1",disaggregated_serving_type="request_count"} 10
 `
 

@@ -79,7 +79,8 @@ func TestDiscovery(t *testing.T) {
 func TestLinesAndProxy(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"completion_tokens":1}}`))
+		_, _ = w.Write([]byte(`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{` +
+			`"completion_tokens":1}}`))
 	}))
 	defer upstream.Close()
 	lines := `{"id":"a","issued_ns":1000000000,"complete_ns":2000000000}` + "\nno line\n"

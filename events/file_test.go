@@ -162,9 +162,15 @@ func TestT6(t *testing.T) {
 	}
 }
 
-const aiperfText = `{"metadata":{"session_num":0,"x_request_id":"r-1","conversation_id":"c","turn_index":2,"request_start_ns":1760000000000000000,"request_ack_ns":1760000000010000000,"request_end_ns":1760000000500000000,"benchmark_phase":"profiling","was_cancelled":false},"metrics":{"input_sequence_length":{"value":550,"unit":"tokens"},"time_to_first_token":{"value":100.5,"unit":"ms"},"output_sequence_length":{"value":5,"unit":"tokens"}},"error":null}
+const aiperfText = `{"metadata":{"session_num":0,"x_request_id":"r-1","conversation_id":"c","turn_index":2,` +
+	`"request_start_ns":1760000000000000000,"request_ack_ns":1760000000010000000,"request_end_ns":1760000000500000000,` +
+	`"benchmark_phase":"profiling","was_cancelled":false},"metrics":{"input_sequence_length":{"value":550,` +
+	`"unit":"tokens"},"time_to_first_token":{"value":100.5,"unit":"ms"},"output_sequence_length":{"value":5,` +
+	`"unit":"tokens"}},"error":null}
 not json
-{"metadata":{"x_request_id":"r-2","request_start_ns":1760000000100000000,"request_end_ns":1760000000200000000,"benchmark_phase":"warmup","was_cancelled":true},"metrics":{"error_isl":{"value":7,"unit":"tokens"}},"error":{"code":499,"type":"RequestCancellationError","message":"x"}}
+{"metadata":{"x_request_id":"r-2","request_start_ns":1760000000100000000,"request_end_ns":1760000000200000000,` +
+	`"benchmark_phase":"warmup","was_cancelled":true},"metrics":{"error_isl":{"value":7,"unit":"tokens"}},"error":{` +
+	`"code":499,"type":"RequestCancellationError","message":"x"}}
 {"metadata":{"x_request_id":"r-3"}}
 `
 
@@ -203,9 +209,11 @@ func TestAIPerf(t *testing.T) {
 	equal(t, "end by AIPerf's latency", q.CompleteNS-q.IssuedNS, 480250000)
 }
 
-const vllmText = `{"date":"20260101-000000","backend":"openai","model_id":"m","num_prompts":3,"duration":2.0,"completed":2,
+const vllmText = `{"date":"20260101-000000","backend":"openai","model_id":"m","num_prompts":3,"duration":2.0,` +
+	`"completed":2,
 "input_lens":[10,20,30],"output_lens":[3,1,0],"start_times":[100.0,100.5,101.0],"ttfts":[0.1,0.2,0.0],
-"itls":[[0.05,0.15],[],[]],"generated_texts":["abc","d",""],"errors":["","","Traceback\n  x\nTimeoutError: late"],"mean_ttft_ms":150.0}`
+"itls":[[0.05,0.15],[],[]],"generated_texts":["abc","d",""],"errors":["","","Traceback\n  x\nTimeoutError: late"],` +
+	`"mean_ttft_ms":150.0}`
 
 func TestVLLM(t *testing.T) {
 	f, list := openText(t, vllmText, events.FileOptions{Anchor: events.Anchor{Source: "--anchor",
@@ -230,10 +238,16 @@ func TestVLLM(t *testing.T) {
 }
 
 const guideText = `{"metadata":{"version":1},"args":{},"benchmarks":[
-{"config":{"x":[{"y":1}]},"requests":{"successful":[{"request_id":"g1","prompt_tokens":4,"output_tokens":3,"info":{"status":"completed","timings":{"request_start":1760000000.0,"first_token_iteration":1760000000.25,"last_token_iteration":1760000001.0,"request_end":1760000001.25}}},
-{"request_id":5}],"errored":[{"request_id":"g2","info":{"error":"boom","timings":{"resolve_start":1760000000.5,"request_end":1760000000.75}}}],
-"incomplete":[{"request_id":"g3","info":{"timings":{"request_start":1760000001.0,"request_end":1760000002.0}}}],"total":null}},
-{"requests":{"successful":[{"request_id":"old","prompt_tokens":1,"output_tokens":2,"start_time":1760000010.0,"first_token_time":1760000010.5,"last_token_time":1760000011.0,"end_time":1760000011.0}],"errored":[],"incomplete":[]}}]}`
+{"config":{"x":[{"y":1}]},"requests":{"successful":[{"request_id":"g1","prompt_tokens":4,"output_tokens":3,"info":{` +
+	`"status":"completed","timings":{"request_start":1760000000.0,"first_token_iteration":1760000000.25,` +
+	`"last_token_iteration":1760000001.0,"request_end":1760000001.25}}},
+{"request_id":5}],"errored":[{"request_id":"g2","info":{"error":"boom","timings":{"resolve_start":1760000000.5,` +
+	`"request_end":1760000000.75}}}],
+"incomplete":[{"request_id":"g3","info":{"timings":{"request_start":1760000001.0,"request_end":1760000002.0}}}],` +
+	`"total":null}},
+{"requests":{"successful":[{"request_id":"old","prompt_tokens":1,"output_tokens":2,"start_time":1760000010.0,` +
+	`"first_token_time":1760000010.5,"last_token_time":1760000011.0,"end_time":1760000011.0}],"errored":[],` +
+	`"incomplete":[]}}]}`
 
 func TestGuideLLM(t *testing.T) {
 	f, list := openText(t, guideText, events.FileOptions{})
@@ -255,7 +269,8 @@ func TestGuideLLM(t *testing.T) {
 // TestLegacyJSONL checks that old recordings keep their rules under new names and
 // are anchored by their texts.
 func TestLegacyJSONL(t *testing.T) {
-	const text = `{"approx_datetime_str":"2026-01-02 03:04:05.000001","event_type":"loadgen_issue_called","sample_uuid":"a","timestamp_ns":1000,"value":null}
+	const text = `{"approx_datetime_str":"2026-01-02 03:04:05.000001","event_type":"loadgen_issue_called",` +
+		`"sample_uuid":"a","timestamp_ns":1000,"value":null}
 {"approx_datetime_str":"x","event_type":"complete","sample_uuid":"a","timestamp_ns":1500,"value":"[\"one \",\"two\"]"}
 {"approx_datetime_str":"x","event_type":"complete","sample_uuid":"a","timestamp_ns":2000,"value":["one ","two"]}
 {"event_type":"complete"}
@@ -277,7 +292,8 @@ func TestLegacyJSONL(t *testing.T) {
 // TestFinishReason checks that a reason on the completion of today's records counts.
 func TestFinishReason(t *testing.T) {
 	_, list := openText(t, `{"event_type":"sample.issued","timestamp_ns":1,"sample_uuid":"a","turn":1}
-{"event_type":"sample.complete","timestamp_ns":2,"sample_uuid":"a","data":null,"finish_reason":"length"}`, events.FileOptions{})
+{"event_type":"sample.complete","timestamp_ns":2,"sample_uuid":"a","data":null,"finish_reason":"length"}`,
+		events.FileOptions{})
 	s := assemble(t, list, events.Rules{})
 	equal(t, "finish reason", s.Requests[0].Finish, "length")
 	equal(t, "completed", s.Requests[0].CompleteNS, 2)

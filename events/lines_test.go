@@ -42,12 +42,15 @@ func TestReadLines(t *testing.T) {
 			t.Errorf("%s\ngot  %q %+v\nwant %q", line, got, s, want)
 		}
 	}
-	check(`{"event_type":"sample.issued","timestamp_ns":1790000000000000001,"sample_uuid":"s","conversation_id":"","turn":null,"data":["PromptData","p"]}`,
+	check(`{"event_type":"sample.issued","timestamp_ns":1790000000000000001,"sample_uuid":"s","conversation_id":"",`+
+		`"turn":null,"data":["PromptData","p"]}`,
 		`sample.issued s 1790000000000000001 ["PromptData","p"]`)
-	check(`{"event_type":"sample.complete","timestamp_ns":`+t0+`,"sample_uuid":"s","data":null,"finish_reason":"stop","worker_id":3}`,
+	check(`{"event_type":"sample.complete","timestamp_ns":`+t0+`,"sample_uuid":"s","data":null,"finish_reason":"stop",`+
+		`"worker_id":3}`,
 		`sample.detail s `+t0+` {"finish_reason":"stop"}`, `sample.complete s `+t0)
 	check(`{"id":"r","issued_ns":`+t0+`}`, "sample.issued r "+t0)
-	check(`{"id":7,"issued_s":1790000000.000000001,"first_ms":1790000000001.5,"complete_us":1790000000000003,"osl":2,"isl":0,"status":"ok","error":null,"x_request_id":"x","model":"m","finish_reason":"length"}`,
+	check(`{"id":7,"issued_s":1790000000.000000001,"first_ms":1790000000001.5,"complete_us":1790000000000003,"osl":2,`+
+		`"isl":0,"status":"ok","error":null,"x_request_id":"x","model":"m","finish_reason":"length"}`,
 		"sample.issued 7 1790000000000000001", "sample.recv_first 7 1790000000001500000",
 		`sample.detail 7 1790000000000003000 {"isl":0,"osl":2,"finish_reason":"length","x_request_id":"x","model":"m"}`,
 		"sample.complete 7 1790000000000003000")
@@ -153,7 +156,8 @@ func FuzzReadLines(f *testing.F) {
 func TestRebuild(t *testing.T) {
 	dir := t.TempDir()
 	r := newRecorder(t, dir, events.RecorderOptions{})
-	if _, err := events.ReadLines(t.Context(), strings.NewReader(`{"id":"r","issued_ns":`+t0+`,"first_ns":1790000000000000005,"complete_ns":1790000000000000009,"osl":2,"model":"m","http_status":200}
+	if _, err := events.ReadLines(t.Context(), strings.NewReader(`{"id":"r","issued_ns":`+t0+
+		`,"first_ns":1790000000000000005,"complete_ns":1790000000000000009,"osl":2,"model":"m","http_status":200}
 		{"id":"f","issued_ns":`+t0+`,"error":"E"}`), events.LineOptions{}, r.Record); err != nil {
 		t.Fatal(err)
 	}

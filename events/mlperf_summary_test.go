@@ -30,22 +30,33 @@ const snapshotText = `{"counter": 9, "timestamp_ns": 77, "state": "complete", "n
  {"type": "series", "name": "sample_latency_ns", "count": 4, "total": 1000, "min": 100, "max": 400, "sum_sq": 300000,
   "percentiles": {"99.9": 300.0, "99.0": 300.0, "50.0": 200.0, "90.0": null}, "histogram": [[[100.0, 1000.0], 4]],
   "early_stopping_percentiles": {"99.9": null, "50.0": 250.0}},
- {"type": "series", "name": "ttft_ns", "count": 0, "total": 0, "min": 0, "max": 0, "sum_sq": 0, "percentiles": {"50.0": 0.0}, "histogram": []},
- {"type": "series", "name": "osl", "count": 4, "total": 40, "min": 10, "max": 10, "sum_sq": 400, "percentiles": {"50.0": 10.0}, "histogram": []},
- {"type": "series", "name": "isl", "count": 1, "total": 8, "min": 8, "max": 8, "sum_sq": 64, "percentiles": {"50.0": 8.0}, "histogram": []}]}`
+ {"type": "series", "name": "ttft_ns", "count": 0, "total": 0, "min": 0, "max": 0, "sum_sq": 0, "percentiles": {` +
+	`"50.0": 0.0}, "histogram": []},
+ {"type": "series", "name": "osl", "count": 4, "total": 40, "min": 10, "max": 10, "sum_sq": 400, "percentiles": {` +
+	`"50.0": 10.0}, "histogram": []},
+ {"type": "series", "name": "isl", "count": 1, "total": 8, "min": 8, "max": 8, "sum_sq": 64, "percentiles": {` +
+	`"50.0": 8.0}, "histogram": []}]}`
 
 // resultText is today's result_summary.json, with a failure and texts not counted.
-const resultText = `{"version": "x", "git_sha": null, "test_started_at": 0, "n_samples_issued": 3, "n_samples_completed": 3, "n_samples_failed": 1,
- "duration_ns": 1000000000, "state": "complete", "complete": false, "tpot": {}, "output_sequence_lengths": {}, "legacy_loadgen_window_duration_ns": null,
- "ttft": {"total": 30, "min": 10, "max": 20, "median": 10, "avg": 15.0, "std_dev": 7.0710678118654755, "percentiles": {"50.0": 10.0, "99.0": 10.0}, "histogram": {"buckets": [[1, 100]], "counts": [2]}},
- "latency": {"total": 0, "min": 0, "max": 0, "median": 0, "avg": 0.0, "std_dev": 0.0, "percentiles": {"99.0": 0.0}, "histogram": {"buckets": [[0, 1]], "counts": [3]}},
+const resultText = `{"version": "x", "git_sha": null, "test_started_at": 0, "n_samples_issued": 3, ` +
+	`"n_samples_completed": 3, "n_samples_failed": 1,
+ "duration_ns": 1000000000, "state": "complete", "complete": false, "tpot": {}, "output_sequence_lengths": {}, ` +
+	`"legacy_loadgen_window_duration_ns": null,
+ "ttft": {"total": 30, "min": 10, "max": 20, "median": 10, "avg": 15.0, "std_dev": 7.0710678118654755, ` +
+	`"percentiles": {"50.0": 10.0, "99.0": 10.0}, "histogram": {"buckets": [[1, 100]], "counts": [2]}},
+ "latency": {"total": 0, "min": 0, "max": 0, "median": 0, "avg": 0.0, "std_dev": 0.0, "percentiles": {"99.0": 0.0}, ` +
+	`"histogram": {"buckets": [[0, 1]], "counts": [3]}},
  "qps": 3.0, "tps": null, "run_config": null}`
 
 // legacyText is a result_summary.json before April 2026, of run E of the design.
-const legacyText = `{"version": "0", "n_samples_issued": 3, "n_samples_completed": 2, "n_samples_failed": 1, "duration_ns": 5300, "tpot_reporting_mode": "token_weighted",
- "ttft": {"total": 197, "min": 10, "max": 187, "median": 98.5, "avg": 98.5, "std_dev": 88.5, "percentiles": {"99": 185.23, "50": 98.5}, "histogram": {"buckets": [], "counts": [1, 1]}},
- "tpot": {"total": 230, "min": 3, "max": 40, "median": 3, "avg": 17.692307692307693, "std_dev": 17.6, "percentiles": {"50": 3.0, "90": 40.0}, "histogram": null},
- "latency": {"total": 427, "min": 211, "max": 216, "median": 213.5, "avg": 213.5, "std_dev": 2.5, "percentiles": {"90": 215.5}}, "output_sequence_lengths": null, "qps": 377358.4905660377, "tps": null}`
+const legacyText = `{"version": "0", "n_samples_issued": 3, "n_samples_completed": 2, "n_samples_failed": 1, ` +
+	`"duration_ns": 5300, "tpot_reporting_mode": "token_weighted",
+ "ttft": {"total": 197, "min": 10, "max": 187, "median": 98.5, "avg": 98.5, "std_dev": 88.5, "percentiles": {"99": ` +
+	`185.23, "50": 98.5}, "histogram": {"buckets": [], "counts": [1, 1]}},
+ "tpot": {"total": 230, "min": 3, "max": 40, "median": 3, "avg": 17.692307692307693, "std_dev": 17.6, ` +
+	`"percentiles": {"50": 3.0, "90": 40.0}, "histogram": null},
+ "latency": {"total": 427, "min": 211, "max": 216, "median": 213.5, "avg": 213.5, "std_dev": 2.5, "percentiles": {` +
+	`"90": 215.5}}, "output_sequence_lengths": null, "qps": 377358.4905660377, "tps": null}`
 
 func summaryOf(t *testing.T, text string, o events.ReportOptions) *events.Report {
 	t.Helper()
@@ -227,10 +238,12 @@ func TestSummaryNonsense(t *testing.T) {
 		equal(t, "qps", r.QPSAll.Reason, "the summary has no count of completed requests")
 	}
 	r := summaryOf(t,
-		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e308, "min": 1, "max": 1e308, "sum_sq": 1e308, "percentiles": [1]}]}`, events.ReportOptions{})
+		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e308, "min": 1, `+
+			`"max": 1e308, "sum_sq": 1e308, "percentiles": [1]}]}`, events.ReportOptions{})
 	equal(t, "deviation of the absurd", r.TTFT.StdDev.Known, false)
 	r = summaryOf(t,
-		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e-999999999, "min": 0, "max": 1, "sum_sq": 1e-999999999}]}`, events.ReportOptions{})
+		`{"state": "complete", "metrics": [{"type": "series", "name": "ttft_ns", "count": 2, "total": 1e-999999999, `+
+			`"min": 0, "max": 1, "sum_sq": 1e-999999999}]}`, events.ReportOptions{})
 	nearValue(t, "deviation of exponents of a billion", r.TTFT.StdDev, 0)
 }
 
@@ -262,8 +275,10 @@ func TestSummaryEqualsEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := fmt.Sprintf(`{"state": "complete", "metrics": [{"type": "counter", "name": "tracked_samples_failed", "value": 0}, {"type": "series", "name": "sample_latency_ns",
-			"count": %d, "total": %d, "min": %d, "max": %d, "sum_sq": %s, "percentiles": %s}]}`, len(sorted), total, int64(sorted[0]), int64(sorted[len(sorted)-1]), squares, percentiles)
+		text := fmt.Sprintf(`{"state": "complete", "metrics": [{"type": "counter", "name": "tracked_samples_failed", `+
+			`"value": 0}, {"type": "series", "name": "sample_latency_ns",
+			"count": %d, "total": %d, "min": %d, "max": %d, "sum_sq": %s, "percentiles": %s}]}`, len(sorted), total,
+			int64(sorted[0]), int64(sorted[len(sorted)-1]), squares, percentiles)
 		f, err := events.Open("", strings.NewReader(text), events.FileOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,8 @@ func askLLM() {
 }
 
 func askOnce(ctx context.Context, address string, i int) error {
-	body := `{"stream":true,"stream_options":{"include_usage":true},"max_tokens":5,"ignore_eos":true,"messages":[{"role":"user","content":"how are you?"}]}`
+	body := `{"stream":true,"stream_options":{"include_usage":true},"max_tokens":5,"ignore_eos":true,"messages":[{` +
+		`"role":"user","content":"how are you?"}]}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/chat/completions",
 		strings.NewReader(body))
 	if err != nil {

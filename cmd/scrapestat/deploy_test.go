@@ -75,21 +75,30 @@ func at(doc any, path ...any) any {
 // kubernetesKeys are the keys that the examples may have, with their types: the API
 // server ignores a misspelt one, and a security context is then none. PodSpec stands
 // for spec of a Pod and spec.template.spec of a Job.
-const kubernetesKeys = `apiVersion string, kind string, metadata.name string, data.pods.yml string, automountServiceAccountToken bool,
+const kubernetesKeys = `apiVersion string, kind string, metadata.name string, data.pods.yml string, ` +
+	`automountServiceAccountToken bool,
 rules.apiGroups.* string, rules.resources.* string, rules.verbs.* string, subjects.kind string, subjects.name string,
-roleRef.apiGroup string, roleRef.kind string, roleRef.name string, spec.accessModes.* string, spec.resources.requests.storage string,
+roleRef.apiGroup string, roleRef.kind string, roleRef.name string, spec.accessModes.* string, ` +
+	`spec.resources.requests.storage string,
 spec.backoffLimit int, spec.activeDeadlineSeconds int, PodSpec.restartPolicy string, PodSpec.serviceAccountName string,
-PodSpec.automountServiceAccountToken bool, PodSpec.securityContext.runAsNonRoot bool, PodSpec.securityContext.runAsUser int,
-PodSpec.securityContext.runAsGroup int, PodSpec.securityContext.fsGroup int, PodSpec.securityContext.seccompProfile.type string,
-PodSpec.containers.name string, PodSpec.containers.image string, PodSpec.containers.args.* string, PodSpec.containers.ports.containerPort int,
-PodSpec.containers.ports.name string, PodSpec.containers.env.name string, PodSpec.containers.env.valueFrom.fieldRef.fieldPath string,
+PodSpec.automountServiceAccountToken bool, PodSpec.securityContext.runAsNonRoot bool, ` +
+	`PodSpec.securityContext.runAsUser int,
+PodSpec.securityContext.runAsGroup int, PodSpec.securityContext.fsGroup int, ` +
+	`PodSpec.securityContext.seccompProfile.type string,
+PodSpec.containers.name string, PodSpec.containers.image string, PodSpec.containers.args.* string, ` +
+	`PodSpec.containers.ports.containerPort int,
+PodSpec.containers.ports.name string, PodSpec.containers.env.name string, ` +
+	`PodSpec.containers.env.valueFrom.fieldRef.fieldPath string,
 PodSpec.containers.securityContext.runAsNonRoot bool, PodSpec.containers.securityContext.runAsUser int,
 PodSpec.containers.securityContext.runAsGroup int, PodSpec.containers.securityContext.allowPrivilegeEscalation bool,
-PodSpec.containers.securityContext.readOnlyRootFilesystem bool, PodSpec.containers.securityContext.capabilities.drop.* string,
+PodSpec.containers.securityContext.readOnlyRootFilesystem bool, ` +
+	`PodSpec.containers.securityContext.capabilities.drop.* string,
 PodSpec.containers.resources.requests.cpu string, PodSpec.containers.resources.requests.memory string,
 PodSpec.containers.resources.limits.memory string, PodSpec.containers.volumeMounts.name string,
-PodSpec.containers.volumeMounts.mountPath string, PodSpec.containers.volumeMounts.readOnly bool, PodSpec.volumes.name string,
-PodSpec.volumes.persistentVolumeClaim.claimName string, PodSpec.volumes.configMap.name string, PodSpec.volumes.emptyDir.sizeLimit string`
+PodSpec.containers.volumeMounts.mountPath string, PodSpec.containers.volumeMounts.readOnly bool, ` +
+	`PodSpec.volumes.name string,
+PodSpec.volumes.persistentVolumeClaim.claimName string, PodSpec.volumes.configMap.name string, ` +
+	`PodSpec.volumes.emptyDir.sizeLimit string`
 
 // leaves calls visit with the path and the value of everything below doc.
 func leaves(path string, doc any, visit func(path string, v any)) {
@@ -264,7 +273,9 @@ func TestDeployNeedsItsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := func(name, phase string) string {
-		return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"bench","labels":{"llm-d.ai/role":"decode"}},"spec":{"containers":[{"name":"c","image":"vllm","ports":[{"name":"http","containerPort":%s}]}]},"status":{"phase":%q,"podIP":%q}}`,
+		return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"bench","labels":{"llm-d.ai/role":"decode"}},"spec":{`+
+			`"containers":[{"name":"c","image":"vllm","ports":[{"name":"http","containerPort":%s}]}]},"status":{"phase":%q,`+
+			`"podIP":%q}}`,
 			name, port, phase, host)
 	}
 	cluster := &fakeCluster{used: map[string]bool{}, pods: `{"metadata":{},"items":[` + pod("running", "Running") + "," +

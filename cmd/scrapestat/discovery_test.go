@@ -147,7 +147,8 @@ func TestFilesChange(t *testing.T) {
 	}
 	put(a)
 	config := filepath.Join(dir, "p.yml")
-	if err := os.WriteFile(config, []byte("scrape_configs:\n- job_name: j\n  file_sd_configs: [{files: [targets.json]}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("scrape_configs:\n- job_name: j\n  file_sd_configs: [{files: "+
+		"[targets.json]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "run")

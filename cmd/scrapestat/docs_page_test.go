@@ -36,7 +36,8 @@ var (
 	docComment = regexp.MustCompile(`^\s*<!--\s*(.*?)\s*-->\s*$`)
 	docGiven   = regexp.MustCompile(`<!--\s*given:\s*(.*?)\s*-->`)
 	// docProgram begins a line of text that is a command.
-	docProgram = regexp.MustCompile(`^\s*(?:\$ )?(?:scrapestat|go (?:run|test|build)|make|bash|curl|duckdb|sqlite3|python3?|docker|kubectl|git) [-\w./]`)
+	docProgram = regexp.MustCompile(`^\s*(?:\$ )?(?:scrapestat|go (?:run|test|build)|make|bash|curl|duckdb|sqlite3|` +
+		`python3?|docker|kubectl|git) [-\w./]`)
 )
 
 // docPages reads every page of the repository.

@@ -171,7 +171,8 @@ func serveStore(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 		width, _ := strconv.Atoi(m[1])
-		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"vllm:generation_tokens_total","job":"vllm","instance":"a:8000"},"values":[`)
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{`+
+			`"__name__":"vllm:generation_tokens_total","job":"vllm","instance":"a:8000"},"values":[`)
 		first := int64(end) - int64(width)/1000
 		first += 15 - first%15
 		for at, sep := first, ""; at <= int64(end); at, sep = at+15, "," {
@@ -218,8 +219,10 @@ func putEventsDB(_ *docRun, path string) error {
 		return err
 	}
 	defer db.Close()
-	const events = `CREATE TABLE events (id INTEGER PRIMARY KEY, sample_uuid TEXT, event_type TEXT, timestamp_ns INTEGER, data BLOB);
-INSERT INTO events (sample_uuid, event_type, timestamp_ns, data) VALUES ('', 'session.started', 1000, ''), ('', 'session.start_performance_tracking', 1100, ''),
+	const events = `CREATE TABLE events (id INTEGER PRIMARY KEY, sample_uuid TEXT, event_type TEXT, timestamp_ns ` +
+		`INTEGER, data BLOB);
+INSERT INTO events (sample_uuid, event_type, timestamp_ns, data) VALUES ('', 'session.started', 1000, ''), ('', ` +
+		`'session.start_performance_tracking', 1100, ''),
 ('r1', 'sample.issued', 2000, ''), ('r1', 'sample.recv_first', 3000000, ''), ('r1', 'sample.complete', 9000000, ''),
 ('', 'session.stop_performance_tracking', 9100000, ''), ('', 'session.ended', 9200000, '');`
 	_, err = db.Exec(events)
@@ -231,7 +234,10 @@ func putProfileExport(_ *docRun, path string) error {
 	var b strings.Builder
 	for i := range int64(200) {
 		start := 1_790_000_000_000_000_000 + i*10_000_000
-		fmt.Fprintf(&b, `{"metadata":{"x_request_id":"r-%d","request_start_ns":%d,"request_end_ns":%d,"benchmark_phase":"profiling"},"metrics":{"input_sequence_length":{"value":50,"unit":"tokens"},"time_to_first_token":{"value":40,"unit":"ms"},"output_sequence_length":{"value":10,"unit":"tokens"}},"error":null}`+"\n",
+		fmt.Fprintf(&b, `{"metadata":{"x_request_id":"r-%d","request_start_ns":%d,"request_end_ns":%d,`+
+			`"benchmark_phase":"profiling"},"metrics":{"input_sequence_length":{"value":50,"unit":"tokens"},`+
+			`"time_to_first_token":{"value":40,"unit":"ms"},"output_sequence_length":{"value":10,"unit":"tokens"}},`+
+			`"error":null}`+"\n",
 			i, start, start+100_000_000)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)

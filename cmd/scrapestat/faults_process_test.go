@@ -101,8 +101,10 @@ func TestCatalogueProcess(t *testing.T) {
 
 // terminal prints what a hostile target sends: nothing of it acts on the terminal.
 func terminal(t *testing.T) {
-	hostile := serveBad(t, `200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\x9b2J\"} 1\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 1\n"
-200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\"} 9\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 5\nbad \x1b[2J line\n"`)
+	hostile := serveBad(t, `200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;`+
+		`aGk=\x07\",z=\"\r\x9b2J\"} 1\n# TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 1\n"
+200 body="# HELP g \x1b[31mred\n# TYPE g gauge\ng{x=\"\x1b]0;title\x07\",y=\"\x1b]52;c;aGk=\x07\",z=\"\r\"} 9\n# `+
+		`TYPE c_total counter\nc_total{x=\"\x1b]8;;http://evil\x1b\\\\\"} 5\nbad \x1b[2J line\n"`)
 	failing := serveBad(t, `500 body="\x1b]0;title\x07\nsecond line"`)
 	dir := filepath.Join(t.TempDir(), "run")
 	said := try(t, exitDone, "", append([]string{"collect", hostile.Addr, failing.Addr, "-o", dir, "--tag", "k=\x1b[31m"},

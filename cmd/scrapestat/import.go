@@ -210,7 +210,8 @@ type importSink struct {
 
 // Begin creates the recording, whose time begins at firstNS.
 func (s *importSink) Begin(firstNS int64) error {
-	m, manifest := describeRun(firstNS, s.o.tags, []string{"scrapestat", "import", s.o.kind}, s.o.flags, []string{s.o.source})
+	m, manifest := describeRun(firstNS, s.o.tags, []string{"scrapestat", "import", s.o.kind}, s.o.flags,
+		[]string{s.o.source})
 	m.Warmup, m.Cooldown, m.Slice = s.o.warmup, s.o.cooldown, s.o.slice
 	db, err := rundb.Create(s.o.out, m, rundb.WriterOptions{})
 	if err != nil {

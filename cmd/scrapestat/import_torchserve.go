@@ -71,6 +71,7 @@ func importTorchServe(ctx context.Context, paths []string, o torchserve.Options,
 	got.startNS, got.endNS = read.StartNS, read.EndNS
 	got.note(int64(read.Double), "double_feed", "%d lines stand in two of the files and were counted once "+
 		"(--torchserve-keep-duplicates counts them again)")
-	got.note(int64(read.Bad), "bad_lines", "%d lines could not be read, the first of them: %s", strings.Join(read.FirstBad, "; "))
+	got.note(int64(read.Bad), "bad_lines", "%d lines could not be read, the first of them: %s",
+		strings.Join(read.FirstBad, "; "))
 	return got, err
 }

@@ -45,7 +45,8 @@ func TestJoinTorchServeLog(t *testing.T) {
 		at := func(d time.Duration) int64 { return truth.Origin.Add(d).UnixNano() }
 		// The log says how long the worker had the batch, in hundredths of a millisecond.
 		want += (r.Last - r.Arrival + 5*time.Millisecond).Seconds() - math.Round(float64(r.Last-r.Scheduled)/1e4)/1e5
-		fmt.Fprintf(&lines, `{"id":"c%d","x_request_id":"00000000-0000-4000-8000-%012x","issued_ns":%d,"complete_ns":%d,"status":"ok"}`+"\n",
+		fmt.Fprintf(&lines, `{"id":"c%d","x_request_id":"00000000-0000-4000-8000-%012x","issued_ns":%d,"complete_ns":%d,`+
+			`"status":"ok"}`+"\n",
 			r.ID, r.ID, at(r.Arrival-2*time.Millisecond), at(r.Last+3*time.Millisecond))
 	}
 	var out, talk bytes.Buffer

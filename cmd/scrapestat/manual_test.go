@@ -13,10 +13,13 @@ const manualPath = "../../docs/data/cli.md"
 
 const manualHead = `# The command line
 
-Made from the commands' own --help by ` + "`go test ./cmd/scrapestat -run TestManual -update`" + `; a test fails when it is out of date.
+Made from the commands' own --help by ` + "`go test ./cmd/scrapestat -run TestManual -update`" +
+	`; a test fails when it is out of date.
 
-Data goes to stdout, talk goes to stderr; ` + "`-o -`" + ` writes an export to stdout. Progress is a line that rewrites itself on a
-terminal and a line every 10 s otherwise. Offsets such as ` + "`--from`" + ` and ` + "`--warmup`" + ` count from the start of the load: the
+Data goes to stdout, talk goes to stderr; ` + "`-o -`" + ` writes an export to stdout. Progress is a line that ` +
+	`rewrites itself on a
+terminal and a line every 10 s otherwise. Offsets such as ` + "`--from`" + ` and ` + "`--warmup`" +
+	` count from the start of the load: the
 moment when every target has had its first scrape and COMMAND was started.
 
 `

@@ -121,7 +121,8 @@ func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
 			return events.Anchor{}, fmt.Errorf("--same-boot: %w: use --anchor", err)
 		}
 		if c.BootID != o.sameBoot {
-			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor", c.BootID,
+			return events.Anchor{}, fmt.Errorf("--same-boot: this machine's boot is %s, the file's is %s: use --anchor",
+				c.BootID,
 				o.sameBoot)
 		}
 		return events.Anchor{Source: "same-boot", OffsetNS: c.UnixNS - c.MonoNS}, nil

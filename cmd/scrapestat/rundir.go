@@ -20,7 +20,7 @@ func defaultRunDir(now time.Time) string {
 	return filepath.Join("runs", now.UTC().Format("20060102T150405.000Z"))
 }
 
-// describeRun describes a run that begins at originNS, for its recording and for its manifest. command is the command line
+// describeRun describes a run that begins at originNS, for its recording and its manifest. command is the command line
 // with its secrets.
 func describeRun(originNS int64, tags map[string]string, command ...[]string) (rundb.Meta, rundb.Manifest) {
 	host := rundb.ThisHost()

@@ -112,7 +112,8 @@ func serveLocked(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(append([]byte{0, 0, 0, 0, byte(len(message))}, message...))
 		w.Header().Set("Grpc-Status", "0")
 	case r.URL.Path == "/api/v1/query":
-		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a","job":"j","instance":"i"},"values":[[%.3f,"1"],[%.3f,"2"]]}]}}`, now-60, now-59)
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"a","job":"j",`+
+			`"instance":"i"},"values":[[%.3f,"1"],[%.3f,"2"]]}]}}`, now-60, now-59)
 	case r.URL.Path == "/api/v1/write":
 		w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1")
 		w.WriteHeader(http.StatusNoContent)

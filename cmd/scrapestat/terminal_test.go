@@ -140,7 +140,8 @@ func (term *tty) collecting(args string) string {
 	dir := filepath.Join(term.t.TempDir(), "run")
 	term.tmux("send-keys", "-R")
 	term.tmux("clear-history")
-	term.command(fmt.Sprintf("%s collect -o %s --interval 100ms --scrape-budget 0 --formats json %s; echo exit \"code $?\"", self, dir, args))
+	term.command(fmt.Sprintf("%s collect -o %s --interval 100ms --scrape-budget 0 --formats json %s; echo exit \"code "+
+		"$?\"", self, dir, args))
 	return dir
 }
 

@@ -277,7 +277,8 @@ func TestT7Responses(t *testing.T) {
 // included.
 func TestT8Reload(t *testing.T) {
 	answer := func(success, queueNS int) string {
-		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","last_inference":5,"inference_count":%d,"execution_count":%d,"inference_stats":{`+
+		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","last_inference":5,"inference_count":%d,`+
+			`"execution_count":%d,"inference_stats":{`+
 			`"success":{"count":%d,"ns":%d},"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d}}}]}`, success, success,
 			success, success*1000, success, queueNS)
 	}
@@ -312,8 +313,10 @@ func TestT8Reload(t *testing.T) {
 // times for each request.
 func TestTritonEnsemble(t *testing.T) {
 	entry := func(name string, count, requestNS, queueNS, inferNS int) string {
-		return fmt.Sprintf(`{"name":%q,"version":"1","last_inference":5,"inference_count":%d,"execution_count":%d,"inference_stats":{"success":{"count":%d,"ns":%d},`+
-			`"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d},"compute_input":{"count":%d,"ns":0},"compute_infer":{"count":%d,"ns":%d},"compute_output":{"count":%d,"ns":0}}}`,
+		return fmt.Sprintf(`{"name":%q,"version":"1","last_inference":5,"inference_count":%d,"execution_count":%d,`+
+			`"inference_stats":{"success":{"count":%d,"ns":%d},`+
+			`"fail":{"count":0,"ns":0},"queue":{"count":%d,"ns":%d},"compute_input":{"count":%d,"ns":0},"compute_infer":{`+
+			`"count":%d,"ns":%d},"compute_output":{"count":%d,"ns":0}}}`,
 			name, count, count, count, requestNS, count, queueNS, count, count, inferNS, count)
 	}
 	body := `{"model_stats":[` + entry("e", 10, 10*5e6, 10, 10*3e6) + "," + entry("a", 10, 10*2e6, 10*4e5, 10*1e6) + "," +
@@ -345,8 +348,10 @@ func TestTritonEnsemble(t *testing.T) {
 // all are there.
 func TestTritonVersions(t *testing.T) {
 	entry := func(version string, count int) string {
-		return fmt.Sprintf(`{"name":"m","version":%q,"inference_count":%d,"execution_count":%d,"inference_stats":{"success":{"count":%d,"ns":%d},"fail":{"count":0,"ns":0},`+
-			`"queue":{"count":%d,"ns":0},"compute_input":{"count":%d,"ns":0},"compute_infer":{"count":%d,"ns":0},"compute_output":{"count":%d,"ns":0}}}`,
+		return fmt.Sprintf(`{"name":"m","version":%q,"inference_count":%d,"execution_count":%d,"inference_stats":{`+
+			`"success":{"count":%d,"ns":%d},"fail":{"count":0,"ns":0},`+
+			`"queue":{"count":%d,"ns":0},"compute_input":{"count":%d,"ns":0},"compute_infer":{"count":%d,"ns":0},`+
+			`"compute_output":{"count":%d,"ns":0}}}`,
 			version, count, count, count, 1000*count*len(version), count, count, count, count)
 	}
 	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, `{"model_stats":[`+entry("1", 5)+","+entry("22",
@@ -363,9 +368,12 @@ func TestTritonVersions(t *testing.T) {
 // A duration that underflowed is kept and flagged; an overhead below zero keeps
 // its value and is shown as 0.
 func TestTritonDoubts(t *testing.T) {
-	body := `{"model_stats":[{"name":"m","version":"1","inference_count":1,"execution_count":1,"inference_stats":{"success":{"count":1,"ns":18446744073709551000},` +
-		`"fail":{"count":0,"ns":0},"queue":{"count":1,"ns":5}}},{"name":"n","version":"1","inference_count":1,"execution_count":1,"inference_stats":{"success":{"count":1,"ns":1000},` +
-		`"fail":{"count":0,"ns":0},"queue":{"count":1,"ns":900},"compute_input":{"count":1,"ns":100},"compute_infer":{"count":1,"ns":200},"compute_output":{"count":1,"ns":0}}}]}`
+	body := `{"model_stats":[{"name":"m","version":"1","inference_count":1,"execution_count":1,"inference_stats":{` +
+		`"success":{"count":1,"ns":18446744073709551000},` +
+		`"fail":{"count":0,"ns":0},"queue":{"count":1,"ns":5}}},{"name":"n","version":"1","inference_count":1,` +
+		`"execution_count":1,"inference_stats":{"success":{"count":1,"ns":1000},` +
+		`"fail":{"count":0,"ns":0},"queue":{"count":1,"ns":900},"compute_input":{"count":1,"ns":100},"compute_infer":{` +
+		`"count":1,"ns":200},"compute_output":{"count":1,"ns":0}}}]}`
 	r := newTritonRun(t, triton.Options{}, summary.Options{}, noModels, body)
 	if d := r.find("derived_avg_request_seconds", "model", "m"); !slices.Contains(d.Flags, "implausible") {
 		t.Errorf("flags %v", d.Flags)

@@ -185,7 +185,8 @@ func simulatedClient(t *testing.T, transport http.RoundTripper, base string, s *
 
 func question(t *testing.T, base string, i int) *http.Request {
 	body := fmt.Sprintf(
-		`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"ignore_eos":true,"messages":[{"role":"user","content":"question %d"}]}`, simTokens, i)
+		`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"ignore_eos":true,`+
+			`"messages":[{"role":"user","content":"question %d"}]}`, simTokens, i)
 	r := post(t, base, body)
 	r.Header.Set("X-Request-Id", strconv.Itoa(i))
 	return r

@@ -145,9 +145,13 @@ func TestHostileLabelsStayText(t *testing.T) {
 		// All that the script makes of the data: pictures, legends, lists, tables.
 		eval[any](b, `document.querySelector("#drawall").click()`)
 		b.until(`[...document.querySelectorAll(".card")].every((c) => c.querySelector("canvas"))`)
-		got := eval[struct{ Ran, Odd, Links int }](b, `(() => { document.querySelectorAll("details").forEach((d) => { d.open = true; });
-			for (const e of document.querySelectorAll("*")) for (const k of ["mouseover", "focus", "toggle"]) e.dispatchEvent(new Event(k));
-			return {Ran: window.__ran, Odd: document.querySelectorAll("img,iframe,object,embed,video,math,base,form,body script:not([type]):not(:nth-last-of-type(-n+2)),link:not([rel=icon]),[onload],[onerror],[onmouseover],[onfocus]").length,
+		got := eval[struct{ Ran, Odd, Links int }](b, `(() => { document.querySelectorAll("details").forEach((d) => { `+
+			`d.open = true; });
+			for (const e of document.querySelectorAll("*")) for (const k of ["mouseover", "focus", "toggle"]) `+
+			`e.dispatchEvent(new Event(k));
+			return {Ran: window.__ran, Odd: document.querySelectorAll("img,iframe,object,embed,video,math,base,form,body `+
+			`script:not([type]):not(:nth-last-of-type(-n+2)),link:not([rel=icon]),[onload],[onerror],[onmouseover],`+
+			`[onfocus]").length,
 				Links: [...document.links].filter((a) => !a.getAttribute("href").startsWith("#")).length}; })()`)
 		if got.Ran != 0 || got.Odd != 0 || got.Links != 0 {
 			t.Errorf("payload %q: ran %d times, made %d elements and %d links, want none", text, got.Ran, got.Odd, got.Links)
@@ -195,7 +199,8 @@ func control(b *tab, dir string) {
 			continue // the page goes elsewhere, maybe while it is asked
 		}
 		path := filepath.Join(dir, fmt.Sprintf("control%d.html", i))
-		if err := os.WriteFile(path, []byte("<html data-ready=true><title>x</title><h1>"+text+"</h1><p title=\""+text+"\">x</p></html>"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("<html data-ready=true><title>x</title><h1>"+text+"</h1><p title=\""+text+
+			"\">x</p></html>"), 0o600); err != nil {
 			b.t.Fatal(err)
 		}
 		b.call("Page.navigate", map[string]any{"url": "file://" + path})

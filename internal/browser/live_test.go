@@ -55,7 +55,8 @@ func TestLivePage(t *testing.T) {
 	scrapes := eval[int](b, `parseInt(document.querySelector(".targets td.num").textContent)`)
 	b.until(`Number(document.documentElement.dataset.refreshed) > ` + strconv.Itoa(before))
 	b.until(`document.querySelector(".detail canvas")`)
-	if got := eval[string](b, `document.querySelector("#search").value + "|" + [...document.querySelectorAll("#table tbody.fam")].filter((x) => !x.hidden).length`); got == "generation_tokens|0" || got[:17] != "generation_tokens" {
+	if got := eval[string](b, `document.querySelector("#search").value + "|" + [...document.querySelectorAll("#table `+
+		`tbody.fam")].filter((x) => !x.hidden).length`); got == "generation_tokens|0" || got[:17] != "generation_tokens" {
 		t.Errorf("after a refresh the search is %q", got)
 	}
 	b.until(`parseInt(document.querySelector(".targets td.num").textContent) > ` + strconv.Itoa(scrapes))
@@ -77,6 +78,7 @@ func TestLivePage(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("collect ended with %v", err)
 	}
-	b.until(`document.querySelector(".chip.warn") && /no longer answers/.test(document.querySelector(".chips").textContent)`)
+	b.until(`document.querySelector(".chip.warn") && /no longer ` +
+		`answers/.test(document.querySelector(".chips").textContent)`)
 	b.shot("live-ended", false)
 }

@@ -18,7 +18,8 @@ func pictures(b *tab, one, two string) {
 	}
 	look("doc-stages", "#stages")
 	b.prefers("dark")
-	eval[any](b, `(() => { const b = [...document.querySelectorAll(".open")].find((o) => /e2e_request_latency/.test(o.textContent)); b.click(); b.id = "picked"; b.scrollIntoView(); })()`)
+	eval[any](b, `(() => { const b = [...document.querySelectorAll(".open")].find((o) => `+
+		`/e2e_request_latency/.test(o.textContent)); b.click(); b.id = "picked"; b.scrollIntoView(); })()`)
 	b.until(`document.querySelector(".detail canvas")`)
 	look("doc-family", "#picked")
 	b.prefers("light")

@@ -88,7 +88,8 @@ func TestReportOfEachEngine(t *testing.T) {
 					t.Errorf("the picture of %s has %d pixels of colour, want some", name, n)
 				}
 			}
-			eval[any](b, fmt.Sprintf(`(() => { const o = [...document.querySelectorAll(".open")].find((o) => o.textContent === %q); if (o) o.click(); })()`, p.drawn))
+			eval[any](b, fmt.Sprintf(`(() => { const o = [...document.querySelectorAll(".open")].find((o) => o.textContent `+
+				`=== %q); if (o) o.click(); })()`, p.drawn))
 			b.frames()
 			if n := b.inked()[p.drawn]; n < 40 {
 				t.Errorf("the picture of %s has %d pixels of colour, want some; drawn are %v", p.drawn, n, ink)
@@ -117,7 +118,8 @@ func interact(t *testing.T, b *tab, url string) {
 	// Hovering shows values, in this picture and in others.
 	b.mouse("Moved", at(0.3), y, 0)
 	b.mouse("Moved", at(0.5), y, 0)
-	b.until(`[...document.querySelectorAll("#g-overview .card")].filter((c) => c.querySelector("canvas")).slice(0, 2).every((c) => c.querySelector(".lv").textContent !== "")`)
+	b.until(`[...document.querySelectorAll("#g-overview .card")].filter((c) => c.querySelector("canvas")).slice(0, ` +
+		`2).every((c) => c.querySelector(".lv").textContent !== "")`)
 	b.shot("hover", false)
 
 	// Dragging zooms all pictures; Escape and the button show the whole run.
@@ -167,10 +169,13 @@ func interact(t *testing.T, b *tab, url string) {
 
 	// Every control has a name, every picture a description, and headings go down
 	// one by one.
-	if bad := eval[[]string](b, `[...document.querySelectorAll("button,input,select,[role=group]")].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length))).map((e) => e.outerHTML.slice(0, 80))`); len(bad) > 0 {
+	if bad := eval[[]string](b, `[...document.querySelectorAll("button,input,select,[role=group]")].filter((e) => `+
+		`!(e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length))).map((e) => `+
+		`e.outerHTML.slice(0, 80))`); len(bad) > 0 {
 		t.Errorf("controls without a name: %v", bad)
 	}
-	if bad := eval[int](b, `(() => { let last = 0, bad = 0; for (const h of document.querySelectorAll("h1,h2,h3,h4")) { const n = Number(h.tagName[1]); if (n > last + 1) bad++; last = n; } return bad; })()`); bad > 0 {
+	if bad := eval[int](b, `(() => { let last = 0, bad = 0; for (const h of document.querySelectorAll("h1,h2,h3,h4")) {`+
+		` const n = Number(h.tagName[1]); if (n > last + 1) bad++; last = n; } return bad; })()`); bad > 0 {
 		t.Errorf("%d headings skip a level", bad)
 	}
 	b.quiet(url)
@@ -187,10 +192,12 @@ func interact(t *testing.T, b *tab, url string) {
 
 // search finds, opens and sorts families.
 func search(t *testing.T, b *tab) {
-	shown := `[...document.querySelectorAll("#table tbody.fam")].filter((x) => !x.hidden).map((x) => x.querySelector(".open").textContent)`
+	shown := `[...document.querySelectorAll("#table tbody.fam")].filter((x) => !x.hidden).map((x) => ` +
+		`x.querySelector(".open").textContent)`
 	look := func(text string) []string {
 		b.click("#search")
-		eval[any](b, fmt.Sprintf(`(() => { const s = document.querySelector("#search"); s.value = ""; s.dispatchEvent(new Event("input")); })()`))
+		eval[any](b, fmt.Sprintf(`(() => { const s = document.querySelector("#search"); s.value = ""; s.dispatchEvent(new `+
+			`Event("input")); })()`))
 		b.call("Input.insertText", map[string]any{"text": text})
 		return eval[[]string](b, shown)
 	}
@@ -215,7 +222,8 @@ func search(t *testing.T, b *tab) {
 	}
 	b.click("#table th[data-sort=num] button")
 	b.click("#table th[data-sort=num] button")
-	n := eval[[]float64](b, `[...document.querySelectorAll("#table tbody.fam")].map((x) => parseFloat(x.rows[0].cells[2].textContent))`)
+	n := eval[[]float64](b, `[...document.querySelectorAll("#table tbody.fam")].map((x) => `+
+		`parseFloat(x.rows[0].cells[2].textContent))`)
 	for i := 1; i < len(n); i++ {
 		if n[i] > n[i-1] {
 			t.Errorf("sorted by series, falling: got %v", n)
@@ -233,7 +241,8 @@ func several(t *testing.T, b *tab, base, other string) {
 	if got := eval[int](b, `document.querySelectorAll(".run").length`); got != 2 {
 		t.Errorf("got %d runs, want 2", got)
 	}
-	if !eval[bool](b, `[...document.querySelectorAll(".card")].some((c) => /base · /.test(c.textContent) && /other · /.test(c.textContent))`) {
+	if !eval[bool](b, `[...document.querySelectorAll(".card")].some((c) => /base · /.test(c.textContent) && /other · `+
+		`/.test(c.textContent))`) {
 		t.Error("no picture has series of both runs")
 	}
 	b.shot("several", true)

@@ -214,7 +214,9 @@ type rect struct{ X, Y, Width, Height float64 }
 
 func (b *tab) rect(selector string) rect {
 	b.t.Helper()
-	return eval[rect](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, selector))
+	return eval[rect](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center",`+
+		` behavior: "instant"}); const r = e.getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: `+
+		`r.height}; })()`, selector))
 }
 
 // mouse sends an event of the mouse: moved, pressed or released.
@@ -299,6 +301,7 @@ func (b *tab) inked() map[string]int {
 		const c = card.querySelector("canvas"); if (!c) return [card.dataset.name, 0];
 		const x = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true}); x.drawImage(c, 0, 0);
 		const d = x.getImageData(0, 0, c.width, c.height).data; let n = 0;
-		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 100 && Math.max(d[i], d[i + 1], d[i + 2]) - Math.min(d[i], d[i + 1], d[i + 2]) > 45) n++;
+		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 100 && Math.max(d[i], d[i + 1], d[i + 2]) - Math.min(d[i], `+
+		`d[i + 1], d[i + 2]) > 45) n++;
 		return [card.dataset.name, n]; }))`)
 }

@@ -178,7 +178,8 @@ func TestBodies(t *testing.T) {
 	check("# TYPE vllm:gpu_prefix_cache_hit_rate gauge\nvllm:gpu_prefix_cache_hit_rate -1\n", "warning sentinels")
 	check("# TYPE DCGM_FI_DEV_X gauge\nDCGM_FI_DEV_X 2147483632\n", "warning sentinels", "note flag_profiling")
 	check("# TYPE DCGM_FI_DEV_X gauge\nDCGM_FI_DEV_X 2147483648\n")
-	check("# TYPE trtllm_e2e_request_latency_seconds histogram\ntrtllm_e2e_request_latency_seconds_bucket{le=\"+Inf\"} 1\n"+
+	check("# TYPE trtllm_e2e_request_latency_seconds histogram\ntrtllm_e2e_request_latency_seconds_bucket{le=\"+Inf\"} "+
+		"1\n"+
 		"trtllm_e2e_request_latency_seconds_count 1\ntrtllm_e2e_request_latency_seconds_sum 2\n", "warning flag_iter_stats")
 	check("trtllm_num_requests_running 1\n", "warning flag_perf_metrics", "note stale_gauges")
 	check("# TYPE dynamo_component_requests_total counter\ndynamo_component_requests_total 4\n")

@@ -23,9 +23,6 @@ func checkFileSize(p *Package, report reporter) {
 
 // checkColumns limits the length of lines.
 func checkColumns(p *Package, report reporter) {
-	if slices.Contains(stillWide, p.Dir) {
-		return
-	}
 	for _, f := range p.Files {
 		for _, line := range f.long {
 			report(f, p.module.fset.File(f.ast.Pos()).LineStart(line), "line has more than %d columns: break it", maxColumns)
@@ -37,9 +34,6 @@ var talkingComment = regexp.MustCompile(`\bsays\s+(that|whether)\b`)
 
 // checkComments wants the words of the field for a function that gives a bool.
 func checkComments(p *Package, report reporter) {
-	if slices.Contains(stillTalking, p.Dir) {
-		return
-	}
 	for _, f := range p.Files {
 		for _, group := range f.ast.Comments {
 			if m := talkingComment.FindString(group.Text()); m != "" {

@@ -139,15 +139,6 @@ const (
 	maxTopFolders    = 32
 )
 
-// stillWide are the packages with lines over maxColumns, stillTalking those with
-// comments that checkComments refuses. Both lists only get shorter.
-var (
-	stillWide = []string{"catalog", "cmd/scrapestat", "collect", "events", "events/proxy", "export", "internal/doctor",
-		"internal/faults", "internal/parquetwriter", "internal/texttab", "internal/timeline",
-		"source/torchserve"}
-	stillTalking = []string{"cmd/scrapestat", "export", "internal/timeline"}
-)
-
 // vagueFolders and vagueFiles are names that say nothing about what is inside.
 var (
 	vagueFolders = []string{"util", "utils", "common", "types", "config", "core", "pkg", "lib", "helper", "helpers",

@@ -256,7 +256,8 @@ func TestObjects(t *testing.T) {
 	tab := mixed()
 	tab.Rows = slices.Delete(tab.Rows, 2, 3) // JSON has no NaN
 	got, err := json.Marshal(texttab.NewObject("z", tab.Objects()[:2], "a", tab.Objects()[3]))
-	const want = `{"z":[{"unit":"s","n":1,"none":null},{"unit":"s","n":2.5,"none":null}],"a":{"unit":"s","n":["a","b"],"none":null}}`
+	const want = `{"z":[{"unit":"s","n":1,"none":null},{"unit":"s","n":2.5,"none":null}],"a":{"unit":"s","n":["a","b"],` +
+		`"none":null}}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
