@@ -83,7 +83,7 @@ func (c *conn) open(ctx context.Context, m Meta) (err error) {
 		return err
 	}
 	for _, r := range rows {
-		if err := c.exec(tableOf("meta").insert(), summed("meta", r[0], r[1])...); err != nil {
+		if err := c.exec(insertInto("meta"), summed("meta", r[0], r[1])...); err != nil {
 			return err
 		}
 	}
@@ -105,12 +105,12 @@ type statement struct {
 // statements are all that prepare makes and closeStatements closes: SQLite keeps
 // the file open for as long as one of them is.
 func (c *conn) statements() []statement {
-	row := func(to **sql.Stmt, table string) statement { return statement{to, tableOf(table).insert()} }
+	row := func(to **sql.Stmt, table string) statement { return statement{to, insertInto(table)} }
 	return []statement{
 		row(&c.target, "target"), row(&c.labels, "target_labels"), row(&c.life, "life"), row(&c.block, "block"),
 		row(&c.slots, "slots"), row(&c.tail, "tail"), row(&c.incident, "incident"), row(&c.body, "body"),
 		row(&c.observation, "observation"), row(&c.mark, "mark"), row(&c.warning, "warning"),
-		{&c.exemplar, "REPLACE" + strings.TrimPrefix(tableOf("exemplar").insert(), "INSERT")},
+		{&c.exemplar, "REPLACE" + strings.TrimPrefix(insertInto("exemplar"), "INSERT")},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
 	}
 }

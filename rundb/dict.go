@@ -68,7 +68,7 @@ func (w *walk) rows(ctx context.Context, table string, first, n int, row func(sc
 	if n > maxPoll-first {
 		return damageError{fmt.Errorf("dictionary of %d entries", n)}
 	}
-	err := w.r.each(ctx, w.r.db, table, "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
+	err := w.r.each(ctx, nil, table, "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
 		key(w.target, first+n-1)}, func(scan func(...any) error) error {
 		n--
 		return row(scan)

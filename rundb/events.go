@@ -54,7 +54,13 @@ func (r *Run) rows(ctx context.Context, query string, args []any, scan func(*sql
 	if !r.client {
 		return
 	}
-	rows, err := r.db.QueryContext(ctx, query, args...)
+	c, err := r.conn(ctx)
+	if err != nil {
+		next(err)
+		return
+	}
+	defer c.Close()
+	rows, err := c.QueryContext(ctx, query, args...)
 	if err != nil {
 		next(err)
 		return

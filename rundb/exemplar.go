@@ -55,7 +55,7 @@ func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, err
 		return nil, err
 	}
 	var out []metric.Exemplar
-	err := r.each(ctx, r.db, "exemplar", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(target, 0),
+	err := r.each(ctx, nil, "exemplar", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(target, 0),
 		key(target, maxPoll)}, func(scan func(...any) error) error {
 		var x metric.Exemplar
 		var id int64

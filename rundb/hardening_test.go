@@ -3,10 +3,12 @@ package rundb_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
@@ -14,6 +16,7 @@ import (
 // lists.
 func TestHardening(t *testing.T) {
 	t.Run("K11", lockRace)
+	t.Run("K19", strangeFiles)
 }
 
 // lockRace has many take the lock of one directory and drop it, over and over: never
@@ -49,5 +52,40 @@ func lockRace(t *testing.T) {
 	wg.Wait()
 	if taken.Load() < 100 {
 		t.Errorf("the lock was taken %d times only", taken.Load())
+	}
+}
+
+// strangeFiles opens recordings of strangers: what their schema would have SQLite do is refused by the name of the
+// object, and so is a table that would fill the memory.
+func strangeFiles(t *testing.T) {
+	const endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
+	const many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+	for _, c := range []struct{ name, change, want string }{
+		{"view", "DROP TABLE meta; CREATE VIEW meta (key, value, crc) AS " + endless + "'k' || i, 'v', 0 FROM n",
+			"meta is a view and no table"},
+		{"view of another case", "DROP TABLE mark; CREATE VIEW MARK (at_ns, name, own, crc) AS " + endless +
+			"i, 'v', 0, 0 FROM n", "MARK is a view and no table"},
+		{"view of old runs", "CREATE VIEW slot AS SELECT 1", "slot is a view and no table"},
+		{"generated", "DROP TABLE warning; CREATE TABLE warning (id INTEGER PRIMARY KEY, text TEXT, crc INTEGER, " +
+			"code TEXT GENERATED ALWAYS AS (hex(zeroblob(450000000))) VIRTUAL)", "column code of table warning is generated"},
+		{"stored", "CREATE TABLE other (a, b GENERATED ALWAYS AS (a) STORED)", "column b of table other is generated"},
+		{"trigger", "CREATE TRIGGER t AFTER INSERT ON mark BEGIN DELETE FROM block; END", "it has a trigger, t"},
+		{"virtual", "DROP TABLE life; CREATE VIRTUAL TABLE life USING fts5(target, at_ns)", "life is a virtual table"},
+		{"marks", many + "INSERT INTO mark SELECT i, i, 'm', 0, 0 FROM n", "table mark has more rows"},
+		{"targets", "PRAGMA user_version = 3; ALTER TABLE target DROP COLUMN crc; ALTER TABLE meta DROP COLUMN crc; " + many +
+			"INSERT INTO target SELECT i, '', 'http://a', '' FROM n", "table target has more rows"},
+	} {
+		dir, _ := recorded(t)
+		alter(t, dir, c.change)
+		r, err := rundb.Open(dir)
+		if err == nil {
+			r.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if err := rundb.AddMark(dir, metric.Mark{Name: "x"}); c.name == "trigger" && err == nil {
+			t.Error("a mark was set where a trigger waits for it")
+		}
 	}
 }

@@ -24,7 +24,7 @@ func AddMark(dir string, m metric.Mark) error {
 	if row := summed("mark", m.AtNS, m.Name, false); err == nil && version < sumsVersion {
 		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, ?)", row[:3]...)
 	} else if err == nil {
-		_, err = db.ExecContext(ctx, tableOf("mark").insert(), row...)
+		_, err = db.ExecContext(ctx, insertInto("mark"), row...)
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("add mark to %s: %w (%s)", filepath.Join(dir, FileName), err, remedy(err))

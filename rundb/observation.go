@@ -81,7 +81,7 @@ func (r *Run) loadObserved(ctx context.Context, tx *sql.Tx) error {
 func (w *walk) observations(ctx context.Context, s *metric.Snapshot) error {
 	s.Observations = s.Observations[:0]
 	last := int64(-1)
-	return w.r.each(ctx, w.r.db, "observation", "WHERE target = ? AND poll = ? ORDER BY n", []any{w.target, w.next},
+	return w.r.each(ctx, nil, "observation", "WHERE target = ? AND poll = ? ORDER BY n", []any{w.target, w.next},
 		func(scan func(...any) error) error {
 			var target, poll, n, line int64
 			var o metric.Observation

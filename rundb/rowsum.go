@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -39,22 +40,25 @@ func sumTables() []sumTable {
 		{"life", "target, at_ns, gone, reason", "+iiit"},
 		{"mark", "at_ns, name, own", "+iti"},
 		{"warning", "code, text", "+tt"},
-		{"slot", "series, role, bound, text, integer", ""}, // of version 1, without checksums
+		// Without checksums:
+		{"slot", "series, role, bound, text, integer", ""}, // of version 1
+		{"events", "id, sample_uuid, event_type, timestamp_ns, conversation_id, turn, data", ""},
+		{"requests", "", ""}, {"clock", "", ""}, {"event_stats", "", ""}, {"event_writer", "", ""},
 	}
 }
 
-// tableOf returns the table of a name.
-func tableOf(name string) sumTable {
-	for _, t := range sumTables() {
-		if t.name == name {
-			return t
-		}
+// tableOf returns the table of a name, in any case of its letters, if that is one of ours.
+func tableOf(name string) (t sumTable, ok bool) {
+	all := sumTables()
+	if i := slices.IndexFunc(all, func(t sumTable) bool { return strings.EqualFold(t.name, name) }); i >= 0 {
+		return all[i], true
 	}
-	panic("no table " + name)
+	return sumTable{name: name}, false
 }
 
-// insert is the statement that inserts a row and its checksum.
-func (t sumTable) insert() string {
+// insertInto is the statement that inserts a row of a table and its checksum.
+func insertInto(table string) string {
+	t, _ := tableOf(table)
 	return "INSERT INTO " + t.name + " (" + t.columns + ", crc) VALUES (?" + strings.Repeat(", ?",
 		1+strings.Count(t.columns, ",")) + ")"
 }
@@ -120,46 +124,63 @@ type queryer interface {
 // errRow is what a row says whose checksum is another.
 var errRow = errors.New("a row is damaged")
 
-// each calls row for the rows of a table that rest chooses; scan takes all its columns. Of a row whose checksum does
-// not match scan gives what there is, and a damageError.
-func (r *Run) each(ctx context.Context, q queryer, table, rest string, args []any,
-	row func(scan func(...any) error) error) error {
-	columns, crc := tableOf(table).columns, ""
+// The most that a table may have which is read whole when a recording is opened, and what a row of it costs.
+const (
+	maxTableBytes = 64 << 20
+	rowBytes      = 512
+)
+
+// each calls next for the rows of a table that rest chooses; scan takes all its columns. Of a row whose checksum
+// does not match scan gives what there is, and a damageError. Without a transaction the rows are read by themselves.
+func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []any,
+	next func(scan func(...any) error) error) error {
+	t, _ := tableOf(table)
+	crc := ""
 	if r.version >= sumsVersion {
 		crc = ", crc"
 	}
-	rows, err := q.QueryContext(ctx, "SELECT "+columns+crc+" FROM "+table+" "+rest, args...)
+	room := math.MaxInt
+	if tx == nil {
+		c, err := r.conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		tx = c
+	} else if table != "tail" {
+		room = maxTableBytes
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+t.columns+crc+" FROM "+table+" "+rest, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	n := 1 + strings.Count(columns, ",")
+	n := 1 + strings.Count(t.columns, ",")
 	values, to := make([]any, n+min(len(crc), 1)), make([]any, n+min(len(crc), 1))
 	for i := range values {
 		to[i] = &values[i]
 	}
 	for rows.Next() {
-		var damage error
-		if crc != "" {
-			if err := rows.Scan(to...); err != nil {
-				return err
-			}
-			if !holdsSum(table, values) {
-				damage = damageError{fmt.Errorf("table %s: %w", table, errRow)}
-			}
+		if err := rows.Scan(to...); err != nil {
+			return err
 		}
-		scan := func(dst ...any) error { return cmp.Or(rows.Scan(append(dst, to[n:len(values)]...)...), damage) }
-		if err := row(scan); err != nil {
+		row := appendRow(nil, table, values[:n])
+		if room -= len(row) + rowBytes; room < 0 {
+			return fmt.Errorf("table %s has more rows than a recording of scrapestat: %d MiB of them", table, maxTableBytes>>20)
+		}
+		var damage error
+		if crc != "" && !holdsSum(table, row, values[n]) {
+			damage = damageError{fmt.Errorf("table %s: %w", table, errRow)}
+		}
+		scan := func(dst ...any) error { return cmp.Or(rows.Scan(append(dst, to[n:]...)...), damage) }
+		if err := next(scan); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// holdsSum reports whether the last of the values is the checksum of those before, or 0 in a mark: that one a
-// person has set by hand.
-func holdsSum(table string, values []any) bool {
-	last := len(values) - 1
-	sum, ok := values[last].(int64)
-	return ok && (sum == rowSum(appendRow(nil, table, values[:last])) || sum == 0 && table == "mark")
+// holdsSum reports whether sum is the checksum of an encoded row, or 0 in a mark: that one a person has set by hand.
+func holdsSum(table string, row []byte, sum any) bool {
+	return sum == any(rowSum(row)) || sum == any(int64(0)) && table == "mark"
 }

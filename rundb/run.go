@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -40,7 +44,8 @@ type Run struct {
 // into a closed recording. Other programs may read and write the recording meanwhile. The caller must Close the
 // Run.
 func Open(dir string) (*Run, error) {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), maxLoad)
+	defer cancel()
 	db, err := openReadable(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
@@ -105,9 +110,32 @@ func holds(dir, name string) bool {
 	return err == nil && info.Size() > 0
 }
 
+// maxLoad is how long opening a recording may take; what takes longer is no recording of ours.
+const maxLoad = 2 * time.Minute
+
+// conn returns a connection that keeps the limits within which a recording of ours is read.
+func (r *Run) conn(ctx context.Context) (*sql.Conn, error) {
+	c, err := r.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, limit := range map[int]int{sqlite3.SQLITE_LIMIT_LENGTH: maxSection, sqlite3.SQLITE_LIMIT_COLUMN: 100,
+		sqlite3.SQLITE_LIMIT_VDBE_OP: 10_000, sqlite3.SQLITE_LIMIT_ATTACHED: 0} {
+		if _, err := sqlite.Limit(c, id, limit); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
 // load reads all but the blocks, in one transaction.
 func (r *Run) load(ctx context.Context) error {
-	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	c, err := r.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -126,5 +128,43 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	if version < 1 {
 		return fmt.Errorf("schema %d: the recording was never completed", version)
 	}
-	return nil
+	return checkObjects(ctx, db)
+}
+
+// maxObjects is how many tables, views and indexes a recording may have; ours have 27.
+const maxObjects = 500
+
+// checkObjects refuses a file whose schema would have SQLite do something else than read and write rows: what is
+// called as a table of ours is one, with columns that are stored, and nothing happens on a change.
+func checkObjects(ctx context.Context, db *sql.DB) error {
+	const query = `SELECT m.type, m.name, substr(coalesce(m.sql, ''), 1, 100), coalesce(c.name, '') FROM
+		(SELECT type, name, sql FROM sqlite_schema LIMIT ?) m LEFT JOIN pragma_table_xinfo(m.name) c
+		ON m.type = 'table' AND c.hidden > 0`
+	rows, err := db.QueryContext(ctx, query, maxObjects+1)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	seen := map[string]bool{}
+	for rows.Next() {
+		var kind, name, text, column string
+		if err := rows.Scan(&kind, &name, &text, &column); err != nil {
+			return err
+		}
+		seen[kind+" "+name] = true
+		table, ours := tableOf(name)
+		switch {
+		case len(seen) > maxObjects:
+			return fmt.Errorf("more than %d tables and views: not a recording that scrapestat made", maxObjects)
+		case kind == "trigger":
+			return fmt.Errorf("it has a trigger, %s: not a recording that scrapestat made", name)
+		case ours && kind != "table" && kind != "index":
+			return fmt.Errorf("%s is a %s and no table: not a recording that scrapestat made", name, kind)
+		case kind == "table" && strings.Contains(strings.ToUpper(text), "VIRTUAL TABLE"):
+			return fmt.Errorf("%s is a virtual table: not a recording that scrapestat made", name)
+		case column != "" && (!ours || slices.Contains(strings.Split(table.columns, ", "), column)):
+			return fmt.Errorf("column %s of table %s is generated: not a recording that scrapestat made", column, name)
+		}
+	}
+	return rows.Err()
 }

@@ -168,7 +168,7 @@ func (w *walk) slots(ctx context.Context, n, series int) (slots []metric.SampleI
 	if n > maxPoll-first {
 		return nil, damageError{fmt.Errorf("dictionary of %d entries", n)}
 	}
-	err = w.r.each(ctx, w.r.db, "slots", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
+	err = w.r.each(ctx, nil, "slots", "WHERE id BETWEEN ? AND ? ORDER BY id", []any{key(w.target, first),
 		key(w.target, first+n-1)}, func(scan func(...any) error) error {
 		var id int64
 		var count int

@@ -79,7 +79,7 @@ func (w *walk) all(ctx context.Context) error {
 	for at := key(w.target, 0); at <= w.r.last[w.target]; {
 		b, found := blockRow{}, false
 		var id, stored, from, to int64
-		err := w.r.each(ctx, w.r.db, "block", "WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1",
+		err := w.r.each(ctx, nil, "block", "WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1",
 			[]any{at, w.r.last[w.target]}, func(scan func(...any) error) error {
 				found = true
 				return scan(&id, &b.polls, &stored, &from, &to, &b.dict.families, &b.dict.series, &b.dict.slots,
@@ -292,7 +292,7 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 func (w *walk) incident(ctx context.Context, s *metric.Snapshot) error {
 	var drops, warnings sql.NullString
 	found := false
-	err := w.r.each(ctx, w.r.db, "incident", "WHERE id = ?", []any{key(w.target, w.next)},
+	err := w.r.each(ctx, nil, "incident", "WHERE id = ?", []any{key(w.target, w.next)},
 		func(scan func(...any) error) error {
 			var id, at, status, lines int64
 			var outcome string

@@ -29,7 +29,7 @@ var hardening = [...]string{
 	16: "report/formats_test.go TestHardening",
 	17: "",
 	18: "",
-	19: "",
+	19: "rundb/hardening_test.go TestHardening",
 	20: "",
 	21: "",
 	22: "discover/guard_internal_test.go TestHardening",
