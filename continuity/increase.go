@@ -23,6 +23,8 @@ type Verdict struct {
 	Restarts  int
 	Births    int
 	Dips      int
+	// Unseen is what at most was done between the last body of a process and its end, and is in no number.
+	Unseen float64
 
 	short, anew float64 // a unit that is held at the end: what it is below its mark, and its value
 }
