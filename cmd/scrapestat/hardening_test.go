@@ -29,6 +29,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K5", func(t *testing.T) { t.Parallel(); forgottenDashes(t) })
 	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
+	t.Run("K20", func(t *testing.T) { t.Parallel(); endlessImports(t) })
 	t.Run("K24", func(t *testing.T) { t.Parallel(); marksElsewhere(t) })
 }
 
@@ -159,6 +160,42 @@ func servesLate(t *testing.T) {
 	go func() { _ = srv.Serve(ln) }()
 	defer srv.Close()
 	ends(t, cmd, exitDone, talk)
+}
+
+// endlessImports asks imports to end whose input has no end, or has stopped coming.
+func endlessImports(t *testing.T) {
+	for _, kind := range []string{"openmetrics", "aiperf-jsonl", "torchserve-log"} {
+		for _, silent := range []bool{false, true} {
+			talk := &lockedBuffer{}
+			cmd := exec.Command("scrapestat", "import", kind, "-", "-o", filepath.Join(t.TempDir(), "run"))
+			cmd.Stdout, cmd.Stderr = talk, talk
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// Where so much was taken, it is being imported.
+			if _, err := in.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
+				t.Fatal(err)
+			}
+			written := make(chan struct{})
+			go func() {
+				defer close(written)
+				for err := error(nil); err == nil && !silent; {
+					_, err = in.Write(bytes.Repeat([]byte("x\n"), 1<<10))
+				}
+			}()
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			ends(t, cmd, exitFailed, talk)
+			if !strings.Contains(talk.String(), "ended early: terminated") {
+				t.Errorf("%s, silent %v: %s", kind, silent, talk.String())
+			}
+			<-written
+			_ = in.Close()
+		}
+	}
 }
 
 // forgottenDashes has a command among the targets.

@@ -19,8 +19,8 @@ const importLong = `Makes a run directory of what others have recorded. Afterwar
 the other commands work on it as on a run of collect.
 
 An import that breaks off keeps what was read: the run directory is complete up
-to there, and the exit code is 1. It is 5 when nothing was found, and 4 under
---strict when a sample was lost.`
+to there, and the exit code is 1; so is one that a signal ends. It is 5 when
+nothing was found, and 4 under --strict when a sample was lost.`
 
 // importOptions is what all kinds of import share.
 type importOptions struct {
@@ -157,8 +157,12 @@ func runImport(ctx context.Context, o importOptions, std stdio, load func(contex
 	defer unlock()
 	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal ends the process at once
 	sink := &importSink{o: &o, started: time.Now(), say: newProgress(std.err, o.quiet)}
 	got, loadErr := load(ctx, sink)
+	if loadErr != nil && ctx.Err() != nil {
+		loadErr = fmt.Errorf("import of %s ended early: %w", o.source, context.Cause(ctx))
+	}
 	sink.say.end()
 	if sink.db == nil {
 		if loadErr != nil {

@@ -46,6 +46,18 @@ func openInput(path string, std stdio) (r io.Reader, closeInput func(), err erro
 	return z, closeInput, nil
 }
 
+// until returns in as a reader that ends with ctx, whether in has nothing to say or no
+// end. Only the end of the process ends a read of stdin, so nothing waits for that.
+func until(ctx context.Context, in io.Reader) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, in)
+		w.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
+	return r
+}
+
 // fileTarget is the address of a target that a file does not name.
 func fileTarget(path string) string {
 	if path == "-" {
@@ -125,7 +137,7 @@ Samples that share a time are one scrape of their target.`,
 			defer closeInput()
 			return runImport(cmd.Context(), o, std, func(ctx context.Context, s *importSink) (got imported, err error) {
 				oo.Progress = func(lines, held int64) { s.progress("%d lines read, %d samples held", lines, held) }
-				st, err := openmetrics.Import(ctx, r, oo, s)
+				st, err := openmetrics.Import(ctx, until(ctx, r), oo, s)
 				got.refused(st.Refused)
 				got.addTimeline(st.Stats)
 				return got, err
@@ -189,7 +201,7 @@ unknown and get the statistics of a gauge.`,
 
 func importAIPerf(ctx context.Context, r io.Reader, o aiperf.Options, s *importSink) (imported, error) {
 	o.Progress = func(polls, samples int64) { s.progress("%d scrapes, %d samples", polls, samples) }
-	st, err := aiperf.Import(ctx, r, o, s)
+	st, err := aiperf.Import(ctx, until(ctx, r), o, s)
 	got := imported{targets: st.Targets, polls: st.Polls, stored: st.Stored, lost: st.Dropped, firstNS: st.FirstNS,
 		lastNS: st.LastNS, marks: st.Marks}
 	if len(got.marks) == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ own value and request ids, so distributions are exact.`,
 func importTorchServe(ctx context.Context, paths []string, o torchserve.Options, std stdio, s *importSink) (imported,
 	error) {
 	got := imported{targets: 1}
+	if slices.Contains(paths, "-") && std.in != nil {
+		std.in = until(ctx, std.in)
+	}
 	read, err := torchserve.Import(ctx, paths, std.in, o, func(p *metric.Snapshot) error {
 		if s.db == nil {
 			if err := s.Begin(p.AtNS()); err != nil {

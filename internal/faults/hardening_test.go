@@ -9,7 +9,7 @@ import (
 )
 
 // hardening names for each finding about what hurts a benchmark, leaks or hangs
-// (K1 to K26) the file and the test that show it; "" is one that is open.
+// (K1 to K26) the files and the tests that show it; "" is one that is open.
 var hardening = [...]string{
 	1:  "",
 	2:  "cmd/scrapestat/hardening_test.go TestHardening",
@@ -30,7 +30,8 @@ var hardening = [...]string{
 	17: "",
 	18: "",
 	19: "rundb/hardening_test.go TestHardening",
-	20: "",
+	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
+		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",
 	21: "",
 	22: "discover/guard_internal_test.go TestHardening",
 	23: "",
@@ -52,17 +53,19 @@ func TestHardening(t *testing.T) {
 				t.Log("open")
 				return
 			}
-			file, function, _ := strings.Cut(shown, " ")
-			text, err := os.ReadFile(filepath.Join("../..", file))
-			if err != nil {
-				t.Fatal(err)
+			for one := range strings.SplitSeq(shown, ", ") {
+				file, function, _ := strings.Cut(one, " ")
+				text, err := os.ReadFile(filepath.Join("../..", file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, body, found := strings.Cut(string(text), "\nfunc "+function+"(")
+				body, _, _ = strings.Cut(body, "\n}\n")
+				if !found || !strings.Contains(body, `t.Run("`+name+`"`) {
+					t.Fatalf("%s has no %s/%s", file, function, name)
+				}
+				t.Logf("%s: %s/%s", file, function, name)
 			}
-			_, body, found := strings.Cut(string(text), "\nfunc "+function+"(")
-			body, _, _ = strings.Cut(body, "\n}\n")
-			if !found || !strings.Contains(body, `t.Run("`+name+`"`) {
-				t.Fatalf("%s has no %s/%s", file, function, name)
-			}
-			t.Logf("%s: %s/%s", file, function, name)
 		})
 	}
 }

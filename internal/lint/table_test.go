@@ -101,7 +101,7 @@ var homes = []home{
 	{"github.com/go-json-experiment/json", []string{"export", "source/promstore"}},
 	{"github.com/klauspost/compress/snappy", []string{"source/promstore"}},
 	{"google.golang.org/grpc", []string{"source/triton", "internal/simulate"}},
-	{"google.golang.org/protobuf/encoding/protowire", []string{"source/triton"}},
+	{"google.golang.org/protobuf/encoding/protowire", []string{"source/promstore", "source/triton"}},
 	{"google.golang.org/protobuf/types/known/timestamppb", []string{"internal/simulate", anyTest}},
 	{"gonum.org/v1/gonum", []string{"histest", "compare", "compare/judge", "history/changepoint"}},
 	{"golang.org/x/perf/benchmath", []string{"compare"}},

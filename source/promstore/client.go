@@ -19,6 +19,8 @@ import (
 // The limits on what a server may send.
 const (
 	maxResponse  = 256 << 20 // bytes of an answer, decompressed
+	maxMetadata  = 32 << 20
+	maxValue     = 8 << 20 // bytes of one JSON value that is read as a whole
 	maxErrorBody = 64 << 10
 	maxBlock     = 64 << 20 // bytes of a snappy block, decompressed
 	// maxSnappyRatio is above what a block can grow by: 64 bytes of a copy that
@@ -252,6 +254,29 @@ func eachElement(d *jsontext.Decoder, visit func() error) error {
 	return err
 }
 
+// newDecoder reads JSON of a store, no value of which takes more than maxValue of memory.
+func newDecoder(r io.Reader) *jsontext.Decoder {
+	s := &stepped{r: r}
+	s.d = jsontext.NewDecoder(s, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return s.d
+}
+
+// stepped reads for a decoder that goes forward.
+type stepped struct {
+	r    io.Reader
+	d    *jsontext.Decoder
+	read int64
+}
+
+func (s *stepped) Read(p []byte) (int, error) {
+	if s.read-s.d.InputOffset() > maxValue {
+		return 0, fmt.Errorf("a value of the answer has more than %d bytes", maxValue)
+	}
+	n, err := s.r.Read(p)
+	s.read += int64(n)
+	return n, err
+}
+
 // bounded reads up to a limit and then fails with an error that wraps errTooMuch.
 type bounded struct {
 	r    io.Reader
@@ -260,7 +285,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer has more than %d bytes: %w", int64(maxResponse), errTooMuch)
+		return 0, fmt.Errorf("the answer is too long: %w", errTooMuch)
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

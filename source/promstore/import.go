@@ -141,6 +141,9 @@ func (i *importer) warn(code, text string) {
 	i.stats.Warnings = append(i.stats.Warnings, metric.Warning{Code: code, Text: metric.Clean(text, 400)})
 }
 
+// maxSlice is how many samples a slice may have, however few are asked for.
+const maxSlice = 4_000_000
+
 // minSlice is the shortest range of time that is asked for.
 const minSlice = 1000 // ms
 
@@ -232,7 +235,9 @@ func (i *importer) sample(atMS int64, v float64) error {
 		i.current.Refuse("bad_timestamp")
 		return nil
 	}
-	i.count++
+	if i.count++; i.count > max(maxSlice, 8*i.o.SliceSamples) {
+		return errTooMuch // a shorter slice needs less memory
+	}
 	return i.current.Add(atMS*1e6, v)
 }
 

@@ -45,7 +45,7 @@ func (c *client) query(ctx context.Context, selector string, fromMS, toMS int64,
 
 // decodeMatrix reads an answer of the query API as a stream.
 func decodeMatrix(r io.Reader, to samples) error {
-	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	d := newDecoder(r)
 	status, kind := "", ""
 	err := eachMember(d, func(name string) error {
 		switch name {
@@ -102,7 +102,9 @@ func decodeSeries(d *jsontext.Decoder, to samples) error {
 		case "values", "histograms":
 			if !known {
 				v, err := d.ReadValue()
-				early, earlyKinds = append(early, v.Clone()), append(earlyKinds, name)
+				if early, earlyKinds = append(early, v.Clone()), append(earlyKinds, name); len(early) > 2 {
+					err = errors.New("a series has its values more than once before its labels")
+				}
 				return err
 			}
 			return decodeValues(d, name, to)
@@ -123,12 +125,20 @@ func decodeSeries(d *jsontext.Decoder, to samples) error {
 	return nil
 }
 
+// checkLabels bounds the labels of a series.
+func checkLabels(n int) error {
+	if n > 10_000 {
+		return errors.New("a series has more than 10000 labels")
+	}
+	return nil
+}
+
 func decodeLabels(d *jsontext.Decoder, to samples) error {
 	name := ""
 	var labels []metric.Label
 	err := eachMember(d, func(key string) error {
-		if len(labels) > 10_000 {
-			return errors.New("a series has more than 10000 labels")
+		if err := checkLabels(len(labels)); err != nil {
+			return err
 		}
 		if key == "__name__" {
 			return readString(d, &name)
@@ -194,7 +204,7 @@ func (c *client) metadata(ctx context.Context, t *timeline.Timeline) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if err := decodeMetadata(&bounded{resp.Body, maxResponse}, t.DescribeMore); err != nil {
+	if err := decodeMetadata(&bounded{resp.Body, maxMetadata}, t.DescribeMore); err != nil {
 		return fmt.Errorf("read metadata of %s: %w", c.name(), err)
 	}
 	return nil
@@ -203,7 +213,7 @@ func (c *client) metadata(ctx context.Context, t *timeline.Timeline) error {
 // decodeMetadata reads an answer of the metadata API: by name a list of what
 // targets declare. The first that has a type counts.
 func decodeMetadata(r io.Reader, describe func(string, timeline.Meta)) error {
-	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	d := newDecoder(r)
 	return eachMember(d, func(key string) error {
 		if key != "data" {
 			return d.SkipValue()

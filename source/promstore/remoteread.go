@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -73,60 +74,120 @@ func (w *within) native(atMS int64) {
 	}
 }
 
-// decodeSamples reads the answer that is one snappy block.
+// decodeSamples reads the answer that is one snappy block. Its declared length is
+// judged before the block is read, and its series are read one by one: an empty message
+// of two bytes would become a hundred in memory.
 func decodeSamples(r io.Reader, to samples) error {
-	block, err := io.ReadAll(r)
-	if err != nil {
+	in := bufio.NewReader(r)
+	head, err := in.Peek(binary.MaxVarintLen64)
+	if err != nil && err != io.EOF {
 		return err
 	}
-	n, err := snappy.DecodedLen(block)
+	n, err := snappy.DecodedLen(head)
 	if err != nil {
 		return err
-	}
-	if n > maxSnappyRatio*len(block) {
-		return fmt.Errorf("a block of %d bytes declares %d", len(block), n)
 	}
 	if n > maxBlock {
 		return fmt.Errorf("the answer has %d bytes: %w", n, errTooMuch)
+	}
+	longest := snappy.MaxEncodedLen(n)
+	block, err := io.ReadAll(io.LimitReader(in, int64(longest)+1))
+	if err != nil {
+		return err
+	}
+	if n > maxSnappyRatio*len(block) || len(block) > longest {
+		return fmt.Errorf("a block of %d bytes declares %d", len(block), n)
 	}
 	plain, err := snappy.Decode(nil, block)
 	if err != nil {
 		return err
 	}
-	var answer prompb.ReadResponse
-	if err := answer.Unmarshal(plain); err != nil {
-		return err
-	}
-	for _, result := range answer.Results {
-		for _, s := range result.GetTimeseries() {
-			if err := tellSeries(s.Labels, to); err != nil {
-				return err
-			}
-			for _, x := range s.Samples {
-				if err := to.sample(x.Timestamp, x.Value); err != nil {
-					return err
-				}
-			}
-			for i := range s.Histograms {
-				to.native(s.Histograms[i].Timestamp)
-			}
-		}
-	}
-	return nil
+	return eachMessage(plain, 1, func(result []byte) error {
+		return eachMessage(result, 1, func(series []byte) error { return decodeTimeSeries(series, to) })
+	})
 }
 
-// tellSeries splits the name off the labels.
-func tellSeries(labels []prompb.Label, to samples) error {
+// decodeTimeSeries reads a TimeSeries: its labels, samples and native histograms.
+func decodeTimeSeries(series []byte, to samples) error {
+	if err := decodeSeriesLabels(series, to); err != nil {
+		return err
+	}
+	var x prompb.Sample
+	if err := eachMessage(series, 2, func(text []byte) error {
+		x.Reset()
+		if err := x.Unmarshal(text); err != nil {
+			return err
+		}
+		return to.sample(x.Timestamp, x.Value)
+	}); err != nil {
+		return err
+	}
+	return eachMessage(series, 4, func(text []byte) error {
+		at := int64(0)
+		err := eachField(text, func(num protowire.Number, typ protowire.Type, value []byte) error {
+			if n, k := protowire.ConsumeVarint(value); num == 15 && typ == protowire.VarintType && k > 0 {
+				at = int64(n)
+			}
+			return nil
+		})
+		to.native(at)
+		return err
+	})
+}
+
+// decodeSeriesLabels tells of the labels of a TimeSeries or ChunkedSeries.
+func decodeSeriesLabels(series []byte, to samples) error {
 	name := ""
-	pairs := make([]metric.Label, 0, len(labels))
-	for _, l := range labels {
-		if l.Name == "__name__" {
+	var pairs []metric.Label
+	var l prompb.Label
+	if err := eachMessage(series, 1, func(text []byte) error {
+		l.Reset()
+		switch err := l.Unmarshal(text); {
+		case err != nil:
+			return err
+		case l.Name == "__name__":
 			name = l.Value
-			continue
+			return nil
 		}
 		pairs = append(pairs, metric.Label{Name: l.Name, Value: l.Value})
+		return checkLabels(len(pairs))
+	}); err != nil {
+		return err
 	}
 	return to.series(name, pairs)
+}
+
+// eachMessage calls visit for each message in the field num of a message.
+func eachMessage(message []byte, num protowire.Number, visit func([]byte) error) error {
+	return eachField(message, func(n protowire.Number, typ protowire.Type, value []byte) error {
+		if n != num {
+			return nil
+		}
+		if typ != protowire.BytesType {
+			return fmt.Errorf("field %d of a message is no message", num)
+		}
+		text, _ := protowire.ConsumeBytes(value) // eachField has read it
+		return visit(text)
+	})
+}
+
+// eachField calls visit for each field of a message, with its encoded value.
+func eachField(message []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
+	for len(message) > 0 {
+		num, typ, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		message = message[n:]
+		if n = protowire.ConsumeFieldValue(num, typ, message); n < 0 {
+			return protowire.ParseError(n)
+		}
+		if err := visit(num, typ, message[:n]); err != nil {
+			return err
+		}
+		message = message[n:]
+	}
+	return nil
 }
 
 // decodeStream reads the answer that is a stream of frames: length, checksum (CRC32-C, big endian), message.
@@ -183,21 +244,18 @@ func noEOF(err error) error {
 }
 
 func decodeFrame(frame []byte, to samples) error {
-	var answer prompb.ChunkedReadResponse
-	if err := answer.Unmarshal(frame); err != nil {
-		return err
-	}
-	for _, s := range answer.ChunkedSeries {
-		if err := tellSeries(s.Labels, to); err != nil {
+	return eachMessage(frame, 1, func(series []byte) error {
+		if err := decodeSeriesLabels(series, to); err != nil {
 			return err
 		}
-		for i := range s.Chunks {
-			if err := decodeChunk(&s.Chunks[i], to); err != nil {
+		return eachMessage(series, 2, func(text []byte) error {
+			var c prompb.Chunk
+			if err := c.Unmarshal(text); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
+			return decodeChunk(&c, to)
+		})
+	})
 }
 
 // decodeChunk gives the samples of a chunk. A damaged one is an error, which its
