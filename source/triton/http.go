@@ -1,6 +1,7 @@
 package triton
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -238,11 +239,8 @@ func (h *httpAPI) config(ctx context.Context, model, version string) ([]string, 
 
 // jsonSteps returns the models that the steps of an ensemble call: ensemble_scheduling.step[].model_name.
 func jsonSteps(body []byte) ([]string, error) {
-	if !json.Valid(body) {
-		return nil, errors.New("model configuration is no JSON")
-	}
 	var steps []string
-	c := cursor{b: body}
+	c := newCursor(bytes.NewBuffer(body))
 	c.members(func(key string) {
 		if snake(key) != "ensemble_scheduling" {
 			c.skip()
@@ -264,5 +262,8 @@ func jsonSteps(body []byte) ([]string, error) {
 			})
 		})
 	})
+	if c.read(); c.err != io.EOF {
+		return nil, errors.New("model configuration is no JSON")
+	}
 	return steps, nil
 }

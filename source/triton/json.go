@@ -1,9 +1,10 @@
 package triton
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,35 +42,30 @@ func (w *walker) done() error {
 // readJSON reads the JSON form, be it that of the server or that of a protobuf
 // message, in which 64-bit numbers are strings and zeros are left out.
 func (w *walker) readJSON(body []byte) error {
-	if !json.Valid(body) {
-		return errors.New("body is no JSON")
-	}
-	c := cursor{b: body}
-	found := false
-	var err error
-	if c.peek() == '{' {
-		c.object(func(key string) {
-			if key != "model_stats" && key != "modelStats" || c.peek() != '[' {
+	c, found, err := newCursor(bytes.NewBuffer(body)), false, error(nil)
+	c.members(func(key string) {
+		if key != "model_stats" && key != "modelStats" || c.peek() != '[' {
+			c.skip()
+			return
+		}
+		found = true
+		c.elements(func() {
+			if err != nil || c.peek() != '{' {
 				c.skip()
 				return
 			}
-			found = true
-			c.array(func() {
-				if err != nil || c.peek() != '{' {
-					c.skip()
-					return
-				}
-				w.entry.reset()
-				w.model(&c)
+			w.entry.reset()
+			w.model(c)
+			if c.err == nil {
 				err = w.done()
-			})
+			}
 		})
-	}
-	switch {
+	})
+	switch c.read(); { // behind the answer is nothing
+	case c.err != io.EOF:
+		return errors.New("body is no JSON")
 	case err != nil:
 		return err
-	case c.broken:
-		return errors.New("body is no JSON")
 	case !found:
 		return errNotStats
 	}
@@ -79,7 +75,7 @@ func (w *walker) readJSON(body []byte) error {
 // model reads one element of model_stats. Keys in camelCase are those of the JSON form of protobuf.
 func (w *walker) model(c *cursor) {
 	e := &w.entry
-	c.object(func(key string) {
+	c.members(func(key string) {
 		switch key {
 		case "name":
 			e.name = c.text()
@@ -138,7 +134,7 @@ func (w *walker) duration(c *cursor, d *duration, what string) {
 	}
 	d.has = true
 	empty := true
-	c.object(func(key string) {
+	c.members(func(key string) {
 		empty = false
 		switch key {
 		case "count":
