@@ -79,19 +79,11 @@ func newRun(t *testing.T, flags ...string) string {
 	return dir
 }
 
-// TestCatalogueAddresses has the cases of transport that are about addresses,
-// files and the environment.
+// TestCatalogueAddresses has the cases of transport that are about addresses and
+// files.
 func TestCatalogueAddresses(t *testing.T) {
-	collect := func(t *testing.T, code int, want string, args ...string) string {
-		t.Helper()
-		dir := filepath.Join(t.TempDir(), "run")
-		said := try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json"}, quickRun...),
-			args...)...)
-		if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.json")); err == nil {
-			checkFaultyRun(t, dir, "json")
-		}
-		return said
-	}
+	t.Parallel()
+	collect := collectFaulty
 	t.Run("T01 only target refuses", func(t *testing.T) {
 		srv := serveBad(t, goodScript)
 		srv.Close()
@@ -119,11 +111,6 @@ func TestCatalogueAddresses(t *testing.T) {
 	})
 	t.Run("T16 certificates", func(t *testing.T) { certificates(t, collect) })
 	t.Run("T17 key files", func(t *testing.T) { keyFiles(t, collect) })
-	t.Run("T18 proxy in the environment", func(t *testing.T) {
-		t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-		t.Setenv("http_proxy", "http://127.0.0.1:1")
-		collect(t, exitDone, "recording 1 targets", "http://"+serveBad(t, goodScript).Addr)
-	})
 	t.Run("T24 addresses", func(t *testing.T) { addresses(t, collect) })
 	t.Run("T25 descriptors", func(t *testing.T) {
 		var urls strings.Builder
@@ -138,6 +125,27 @@ func TestCatalogueAddresses(t *testing.T) {
 			t.Errorf("%v: %.300s", err, said)
 		}
 	})
+}
+
+// TestCatalogueProxy has what changes the environment of this process.
+func TestCatalogueProxy(t *testing.T) {
+	t.Run("T18 proxy in the environment", func(t *testing.T) {
+		t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+		t.Setenv("http_proxy", "http://127.0.0.1:1")
+		collectFaulty(t, exitDone, "recording 1 targets", "http://"+serveBad(t, goodScript).Addr)
+	})
+}
+
+// collectFaulty collects for a short time and checks the exit code, what is said, and the rules.
+func collectFaulty(t *testing.T, code int, want string, args ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	said := try(t, code, want, append(append([]string{"collect", "-o", dir, "--formats", "json"}, quickRun...),
+		args...)...)
+	if _, err := os.Stat(filepath.Join(dir, "server_metrics_export.json")); err == nil {
+		checkFaultyRun(t, dir, "json")
+	}
+	return said
 }
 
 // certificate makes a certificate of its own authority.

@@ -19,15 +19,18 @@ import (
 // TestCatalogueFiles has the cases D04, E01, E05, X02, X05 and X06: what lies on
 // the disk.
 func TestCatalogueFiles(t *testing.T) {
+	t.Parallel()
 	t.Run("D04 one export fails", oneExportFails)
 	t.Run("E01 nothing collected", nothingCollected)
 	t.Run("E05 hostile runs", hostileRuns)
 	t.Run("E08 gate files", gateFiles)
-	t.Run("X02 run names", runNames)
 	t.Run("X05 hostile configuration", hostileConfig)
 	t.Run("X06 umask", umask)
 	t.Run("X06 links", links)
 }
+
+// TestCatalogueNames has what changes the directory of this process.
+func TestCatalogueNames(t *testing.T) { t.Run("X02 run names", runNames) }
 
 // oneExportFails puts a folder where a file is to go: the others are written.
 func oneExportFails(t *testing.T) {

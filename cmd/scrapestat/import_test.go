@@ -80,6 +80,7 @@ func metricsOf(t *testing.T, dir string) map[string]any {
 // TestImportCut: a compressed file that ends too early is imported as far as it
 // goes, the exit code says so, and the run is a whole one.
 func TestImportCut(t *testing.T) {
+	t.Parallel()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	for i := range 20_000 {

@@ -17,6 +17,7 @@ import (
 // TestManPages: a page for each command, with its flags, the same bytes twice,
 // from the program that a release builds for it.
 func TestManPages(t *testing.T) {
+	t.Parallel()
 	a, b, program := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "scrapestat.exe")
 	for _, args := range [][]string{{"go", "build", "-tags", "man", "-o", program, "."}, {program, "man", a},
 		{program, "man", b}} {

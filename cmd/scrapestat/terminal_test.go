@@ -200,6 +200,7 @@ func TestLiveView(t *testing.T) {
 // TestLiveViewEnds leaves the terminal clean after each way a run can end, and
 // says what was said.
 func TestLiveViewEnds(t *testing.T) {
+	t.Parallel()
 	srv := modelServer(t)
 	term := newTerminal(t, 100, 30)
 	check := func(args string, during func(), want ...string) {
@@ -236,6 +237,7 @@ func TestLiveViewEnds(t *testing.T) {
 
 // TestLiveViewNoColor: NO_COLOR leaves no colour.
 func TestLiveViewNoColor(t *testing.T) {
+	t.Parallel()
 	srv := modelServer(t)
 	term := newTerminal(t, 100, 30)
 	check := func(env string, want bool) {
@@ -255,6 +257,7 @@ func TestLiveViewNoColor(t *testing.T) {
 
 // TestLiveViewFleet watches 500 targets.
 func TestLiveViewFleet(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE good_total counter\ngood_total 5\n")
 	}))

@@ -130,9 +130,11 @@ func typesFamilies(n uint64) []*dto.MetricFamily {
 // TestEveryTypeFormatExport collects each type in each format and reads it back
 // from each export.
 func TestEveryTypeFormatExport(t *testing.T) {
+	t.Parallel()
 	for format, protocols := range map[string]string{"0.0.4": "PrometheusText0.0.4", "1.0.0": "PrometheusText1.0.0",
 		"openmetrics": "openmetrics,text", "protobuf": "protobuf"} {
 		t.Run(format, func(t *testing.T) {
+			t.Parallel()
 			s := &typesServer{format: format}
 			server := httptest.NewServer(s)
 			defer server.Close()
