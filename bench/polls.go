@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -105,7 +106,7 @@ func (p *polls) record(dir, killed string) (samples int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	defer func() { err = errors.Join(err, w.Close(context.Background())) }()
 	for i := range runTargets {
 		t := metric.Target{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics", 8000+i), Source: "prometheus"}
 		if _, err := w.AddTarget(t); err != nil {
@@ -119,7 +120,7 @@ func (p *polls) record(dir, killed string) (samples int, err error) {
 		samples, endNS = samples+s.Lines, s.AtNS()+1
 		err := w.Record(&s)
 		if err == nil && i*5%12 < 5 { // eight targets in 333 ms: 100 ms hold 2.4 polls
-			err = w.Flush()
+			err = w.Flush(context.Background())
 		}
 		if err == nil && i == runTargets-1 {
 			err = w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: endNS})
@@ -130,7 +131,8 @@ func (p *polls) record(dir, killed string) (samples int, err error) {
 	}
 	if killed != "" {
 		shared := filepath.Join(killed, rundb.FileName+"-shm") // memory, which goes with the process
-		if err := errors.Join(w.Flush(), os.CopyFS(killed, os.DirFS(dir)), os.RemoveAll(shared)); err != nil {
+		if err := errors.Join(w.Flush(context.Background()), os.CopyFS(killed, os.DirFS(dir)),
+			os.RemoveAll(shared)); err != nil {
 			return 0, err
 		}
 	}

@@ -39,11 +39,14 @@ type Options struct {
 	// the recording; nil refuses a directory that is not empty.
 	Replace  []string
 	MaxBytes int64 // of the recording, beyond which it keeps no bodies; 0 is rundb's
-	Slice    time.Duration
-	Tags     map[string]string
-	Version  string           // of the program
-	Settings map[string]any   // for the manifest, by flag name
-	Warnings []metric.Warning // recorded at the start
+	// MaxPending is how many bytes wait in memory while the recording cannot be written,
+	// before the oldest polls are dropped; 0 is 256 MiB.
+	MaxPending int
+	Slice      time.Duration
+	Tags       map[string]string
+	Version    string           // of the program
+	Settings   map[string]any   // for the manifest, by flag name
+	Warnings   []metric.Warning // recorded at the start
 	// CommandLine is what the recording shows of how it was made; nil shows nothing.
 	CommandLine func([]metric.Target) []string
 
@@ -105,6 +108,7 @@ var ErrAborted = errors.New("the run was aborted")
 
 func (o Options) withDefaults() Options {
 	o.Refresh = cmp.Or(o.Refresh, time.Second)
+	o.MaxPending = cmp.Or(o.MaxPending, 256<<20)
 	o.ProgressEvery = cmp.Or(o.ProgressEvery, 10*time.Second)
 	o.Scrape = o.Scrape.WithDefaults()
 	o.Scrape.Version, o.Scrape.Dynamic = o.Version, len(o.Discoverers) > 0
@@ -123,6 +127,7 @@ func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
 	if c, err := rundb.ReadHostClock(); err == nil {
 		m.BootID, m.BootNS = c.BootID, c.MonoNS-int64(time.Since(origin))
 	}
+	m.Limits["max-pending"] = int64(o.MaxPending)
 	if o.MaxBytes > 0 {
 		m.Limits["max-recording"] = o.MaxBytes
 	}

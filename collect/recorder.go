@@ -12,19 +12,26 @@ import (
 // to the observers, and counts it. It is safe for concurrent use.
 type recorder struct {
 	to        scrape.Sink
+	tell      func(string)
 	observers []Observer // told of every poll that was recorded
 
-	polls, stored, failed, lines, dropped atomic.Int64
+	polls, stored, failed, lines, dropped, refused atomic.Int64
 
 	mu       sync.Mutex
 	trailing map[int]int64 // by target: polls that failed since the last stored one
 }
 
-func newRecorder(to scrape.Sink) *recorder { return &recorder{to: to, trailing: map[int]int64{}} }
+func newRecorder(to scrape.Sink, tell func(string)) *recorder {
+	return &recorder{to: to, tell: tell, trailing: map[int]int64{}}
+}
 
-// Record implements scrape.Sink.
+// Record implements scrape.Sink. It never fails, as the collection goes on whatever
+// becomes of a poll: one that the recording refuses is counted.
 func (r *recorder) Record(s *metric.Snapshot) error {
 	err := r.to.Record(s)
+	if err != nil && r.refused.Add(1) == 1 {
+		r.tell("warning: " + err.Error())
+	}
 	r.polls.Add(1)
 	if s.Outcome.Stored() {
 		r.stored.Add(1)
@@ -45,7 +52,7 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 	} else {
 		r.trailing[s.Target]++
 	}
-	return err
+	return nil
 }
 
 // discountFailures discounts failures just before a target was removed: it was no
@@ -58,11 +65,13 @@ func (r *recorder) discountFailures(target int) {
 }
 
 // Totals is what was recorded, over all targets: polls, and lines of samples.
-type Totals struct{ Polls, Stored, Failed, Lines, Dropped int64 }
+// Unwritten are polls that are not in the recording as they were, as it could not be
+// written.
+type Totals struct{ Polls, Stored, Failed, Lines, Dropped, Unwritten int64 }
 
 func (r *recorder) totals() Totals {
-	return Totals{r.polls.Load(), r.stored.Load(), r.failed.Load(), r.lines.Load(), r.dropped.Load()}
+	return Totals{r.polls.Load(), r.stored.Load(), r.failed.Load(), r.lines.Load(), r.dropped.Load(), r.refused.Load()}
 }
 
-// Lossless reports whether no poll failed and no line was dropped.
-func (t Totals) Lossless() bool { return t.Failed == 0 && t.Dropped == 0 }
+// Lossless reports whether no poll failed, no line was dropped, and all is written.
+func (t Totals) Lossless() bool { return t.Failed == 0 && t.Dropped == 0 && t.Unwritten == 0 }

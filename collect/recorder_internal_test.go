@@ -13,7 +13,7 @@ func (nowhere) Record(*metric.Snapshot) error { return nil }
 // TestForgive takes back the failures after the last stored poll of a target that
 // has gone, and no others.
 func TestForgive(t *testing.T) {
-	r := newRecorder(nowhere{})
+	r := newRecorder(nowhere{}, nil)
 	for _, o := range []metric.Outcome{metric.Timeout, metric.OK, metric.ConnectError, metric.ConnectError} {
 		if err := r.Record(&metric.Snapshot{Target: 1, Outcome: o}); err != nil {
 			t.Fatal(err)

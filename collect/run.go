@@ -31,8 +31,10 @@ func (s *Session) Run(ctx context.Context) (*Run, error) {
 	s.o.Events.Ended()
 	run := &Run{Dir: s.dir}
 	s.stopOutputs(ctx, run)
+	s.checkClock()
+	err := errors.Join(runErr, s.failed, s.db.Close(ctx))
 	run.Ended, run.Totals, run.Manifest = time.Now(), s.rec.totals(), s.manifest
-	err := errors.Join(runErr, s.checkClock(), s.db.Close())
+	run.Totals.Unwritten += int64(s.db.Lost())
 	s.ended = true
 	s.release()
 	return run, err
@@ -88,7 +90,7 @@ func (s *Session) record(ctx context.Context) error {
 		collectErr = s.collector.Run(ctx, stop)
 	}()
 	go func() { followErr <- s.follow(following) }()
-	err := s.runPhases(ctx, done)
+	err := s.runPhases(ctx)
 	endFollow()
 	err = errors.Join(err, <-followErr)
 	close(stop)
@@ -104,13 +106,14 @@ func (s *Session) record(ctx context.Context) error {
 }
 
 // runPhases sets the phases: baseline, warm-up, profiling, end, settle.
-func (s *Session) runPhases(ctx context.Context, done <-chan struct{}) error {
+func (s *Session) runPhases(ctx context.Context) error {
 	select {
 	case <-s.collector.Ready():
 	case <-s.stopping:
-		return s.mark(metric.MarkEnd, s.Now())
-	case <-done:
-		return nil // the collector says why
+		s.mark(metric.MarkEnd, s.Now())
+		return nil
+	case <-ctx.Done():
+		return nil
 	}
 	start := s.Now()
 	// Learning the first bodies takes memory once: it goes back before the load
@@ -120,11 +123,11 @@ func (s *Session) runPhases(ctx context.Context, done <-chan struct{}) error {
 	if err := s.begin(ctx, start); err != nil {
 		return err
 	}
-	err := s.watch(ctx, start, done)
+	s.watch(ctx, start)
 	if s.o.Command != nil && !s.o.Command.ended() {
 		s.o.Command.stop(syscall.SIGTERM)
 	}
-	return err
+	return nil
 }
 
 // begin starts the first phase, at startNS, and the load.
@@ -133,9 +136,7 @@ func (s *Session) begin(ctx context.Context, startNS int64) error {
 	if s.o.Warmup > 0 {
 		phase = metric.PhaseWarmup
 	}
-	if err := s.mark(phase, startNS); err != nil {
-		return err
-	}
+	s.mark(phase, startNS)
 	close(s.ready)
 	if s.o.Command == nil {
 		return nil
@@ -143,9 +144,10 @@ func (s *Session) begin(ctx context.Context, startNS int64) error {
 	return s.o.Command.start(ctx)
 }
 
-// watch waits for what ends the run and sets the marks on the way. The warm-up
-// counts from startNS.
-func (s *Session) watch(ctx context.Context, startNS int64, done <-chan struct{}) error {
+// watch waits for what ends the run and sets the marks on the way. That is the user,
+// the end of the command, or the duration; a recording or a target that fails is not.
+// The warm-up counts from startNS.
+func (s *Session) watch(ctx context.Context, startNS int64) {
 	warm := timerIf(s.o.Warmup)
 	var enough <-chan time.Time
 	if s.o.Warmup == 0 {
@@ -158,35 +160,31 @@ func (s *Session) watch(ctx context.Context, startNS int64, done <-chan struct{}
 		case <-warm:
 			// The planned instant, not that of the timer, so that the same
 			// recording analysed with another warm-up cuts at the same place.
-			if err := s.mark(metric.PhaseProfiling, startNS+int64(s.o.Warmup)); err != nil {
-				return err
-			}
+			s.mark(metric.PhaseProfiling, startNS+int64(s.o.Warmup))
 			enough = timerIf(s.o.Duration)
 		case <-enough:
-			return s.mark(metric.MarkEnd, s.Now())
+			s.mark(metric.MarkEnd, s.Now())
+			return
 		case <-s.o.Command.Done():
-			if err := s.mark(metric.MarkEnd, s.Now()); err != nil {
-				return err
-			}
-			return s.settle(ctx, done)
+			s.mark(metric.MarkEnd, s.Now())
+			s.settle(ctx)
+			return
 		case m := <-s.marks:
 			s.enter(m)
 			s.collector.Boundary(ctx)
 			if m.Name == metric.MarkEnd {
-				return s.settle(ctx, done)
+				s.settle(ctx)
+				return
 			}
 		case <-s.stopping:
-			return s.mark(metric.MarkEnd, s.Now())
+			s.mark(metric.MarkEnd, s.Now())
+			return
 		case <-ctx.Done():
-			return nil
-		case <-done:
-			return nil // the collector says why
+			return
 		case text := <-s.messages:
 			s.o.Events.Message(text)
 		case <-tick.C:
-			if err := s.checkClock(); err != nil {
-				return err
-			}
+			s.checkClock()
 			s.o.Events.Progress(s.phase, s.rec.totals())
 		}
 	}
@@ -194,17 +192,15 @@ func (s *Session) watch(ctx context.Context, startNS int64, done <-chan struct{}
 
 // settle keeps the scrapes going after the load has ended, so that observations
 // a server publishes late still land in the run.
-func (s *Session) settle(ctx context.Context, done <-chan struct{}) error {
+func (s *Session) settle(ctx context.Context) {
 	if s.o.Settle <= 0 {
-		return nil
+		return
 	}
 	select {
 	case <-time.After(s.o.Settle):
 	case <-s.stopping:
 	case <-ctx.Done():
-	case <-done:
 	}
-	return nil
 }
 
 // drainMessages reports queued messages.
@@ -220,14 +216,19 @@ func (s *Session) drainMessages() {
 }
 
 // mark starts a phase from within the run.
-func (s *Session) mark(name string, atNS int64) error {
+func (s *Session) mark(name string, atNS int64) {
 	m := metric.Mark{Name: name, AtNS: atNS}
 	s.enter(m)
-	if err := s.db.Mark(m); err != nil {
-		return fmt.Errorf("mark %s: %w", name, err)
-	}
+	s.note(s.db.Mark(m))
 	s.analysis.mark(m)
-	return nil
+}
+
+// note keeps the first error of the recording for the end of the run: it is no reason
+// to end it.
+func (s *Session) note(err error) {
+	if s.failed == nil {
+		s.failed = err
+	}
 }
 
 // enter reports the begin of a phase.
@@ -271,7 +272,7 @@ func (s *Session) stopClient(ctx context.Context, run *Run) []metric.Warning {
 	if c == nil {
 		return nil
 	}
-	err := s.db.Flush() // the phases of requests are those of the marks
+	err := s.db.Flush(ctx) // the phases of requests are those of the marks
 	stats, stopped := c.Stop(ctx, lineGrace)
 	run.Client = &stats
 	for _, text := range stats.ProxyReport() {

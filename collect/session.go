@@ -39,10 +39,12 @@ type Session struct {
 	atEnd    []func(context.Context) []metric.Warning
 	ended    bool // by Run
 
-	phase string
-	wall  wallClock
-	home  *rundb.Dir
-	close sync.Once
+	fault  sync.Once
+	failed error // of the recording, as far as Run knows
+	phase  string
+	wall   wallClock
+	home   *rundb.Dir
+	close  sync.Once
 }
 
 // Open makes the run directory dir and all that the recording needs; nothing is
@@ -79,7 +81,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if s.tee != nil {
 		s.rec.observers = append(s.rec.observers, o.RemoteWriter)
 	}
-	return s, s.db.Flush() // where nothing can be written no run begins
+	return s, s.db.Flush(ctx) // where nothing can be written no run begins
 }
 
 // create opens the recording and makes the collector.
@@ -95,7 +97,7 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		}
 	}
 	s.db, err = rundb.Create(s.dir, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.o.OnCommit,
-		MaxBytes: s.o.MaxBytes})
+		MaxBytes: s.o.MaxBytes, MaxPending: s.o.MaxPending, Retry: true, OnFault: s.tellFault})
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		}
 		s.o.Events.TargetAdded(n, t)
 	}
-	s.rec = newRecorder(newOwnRequests(s.db, s.o.SubtractSelf))
+	s.rec = newRecorder(newOwnRequests(s.db, s.o.SubtractSelf), s.notify)
 	if s.analysis != nil {
 		s.rec.observers = append(s.rec.observers, s.analysis)
 	}
@@ -150,7 +152,7 @@ func (s *Session) abandon() error {
 		_, err = c.Stop(ctx, 0)
 	}
 	if s.db != nil {
-		err = errors.Join(err, s.db.Close())
+		err = errors.Join(err, s.db.Close(ctx))
 	}
 	s.release()
 	return err
@@ -165,6 +167,11 @@ func (s *Session) release() {
 	for _, d := range s.o.Discoverers {
 		d.Close()
 	}
+}
+
+// tellFault tells once that the recording cannot be written.
+func (s *Session) tellFault(err error) {
+	s.fault.Do(func() { s.notify("warning: " + err.Error()) })
 }
 
 // Ready is closed when every target was scraped once and the first phase begins:

@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if err := w.Close(); err != nil { // what package collect would have recorded
+	if err := w.Close(context.Background()); err != nil { // what package collect would have recorded
 		fmt.Println(err)
 		return
 	}

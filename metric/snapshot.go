@@ -23,6 +23,7 @@ const (
 	RefusedRedirect // a redirect to another origin, or too many
 	SkippedOverlap  // due while the previous poll was still running
 	Cancelled       // the run ended first
+	Unwritten       // recorded too late: writing failed for longer than the polls that wait had room
 )
 
 // InternalError begins the Err of a poll in which the decoder itself panicked: a bug
@@ -30,7 +31,7 @@ const (
 const InternalError = "internal error while decoding"
 
 var outcomeNames = [...]string{"ok", "partial", "http_error", "timeout", "connect_error", "too_large", "truncated",
-	"not_prometheus", "refused_redirect", "skipped_overlap", "cancelled"}
+	"not_prometheus", "refused_redirect", "skipped_overlap", "cancelled", "unwritten"}
 
 // Outcomes is the number of outcomes: valid ones are below it.
 const Outcomes = Outcome(len(outcomeNames))

@@ -28,7 +28,8 @@ func TestOutcomes(t *testing.T) {
 	check(metric.RefusedRedirect, "refused_redirect", false)
 	check(metric.SkippedOverlap, "skipped_overlap", false)
 	check(metric.Cancelled, "cancelled", false)
-	check(metric.Outcomes, "outcome(11)", false)
+	check(metric.Unwritten, "unwritten", false)
+	check(metric.Outcomes, "outcome(12)", false)
 
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	seen := map[string]bool{}
@@ -38,7 +39,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		seen[o.String()] = true
 	}
-	if last := metric.Cancelled; metric.Outcomes != last+1 {
+	if last := metric.Unwritten; metric.Outcomes != last+1 {
 		t.Errorf("got %d outcomes, want %d", metric.Outcomes, last+1)
 	}
 }

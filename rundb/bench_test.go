@@ -58,7 +58,7 @@ func BenchmarkRecord(b *testing.B) {
 						}
 					}
 				}
-				if err := w.Close(); err != nil {
+				if err := w.Close(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 				info, err := os.Stat(filepath.Join(dir, rundb.FileName))
@@ -88,7 +88,7 @@ func BenchmarkSnapshots(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if err := w.Close(); err != nil {
+			if err := w.Close(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			r := open(b, dir)

@@ -1,198 +1,188 @@
 package rundb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
-// conn is the one connection of the writer goroutine, with its statements.
-type conn struct {
-	db *sql.DB
-	c  *sql.Conn
-	z  *zstd.Encoder
-
-	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning, labels, life *sql.Stmt
-	family, series                                                                                         inserter
-
-	maxBytes int64          // of the file, with bodies
-	leftOut  countedWarning // bodies
-	log      checkpointer
-	failed   countedWarning // checkpoints
-	version  int64          // of PRAGMA data_version when marks were last read
-	lastMark int64
-	buf      [4][]byte
-	packed   []byte // scratch
-}
-
-// createFile makes the database file and its schema.
-func createFile(path string, m Meta) (*conn, error) {
-	// Made here and closed before SQLite opens it, for its mode: SQLite gives
-	// its companion files the mode of the database.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return nil, ErrExists
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
-	}
-	db, err := sql.Open("sqlite", dsn(path, "rw"))
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{db: db}
-	if err := c.open(context.Background(), m); err != nil {
-		return nil, errors.Join(err, c.release(), os.Remove(path))
-	}
-	return c, nil
-}
-
-func (c *conn) open(ctx context.Context, m Meta) (err error) {
-	if c.z, err = newPacker(); err != nil {
-		return err
-	}
-	if c.c, err = c.db.Conn(ctx); err != nil {
-		return err
-	}
-	// One by one, as their order matters: nothing of it can change once the first table exists.
-	for _, p := range []string{"page_size=4096", "auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL",
-		noAutoCheckpoint} {
-		if err := c.query("PRAGMA " + p); err != nil {
-			return err
-		}
-	}
-	m.EndNS = 0
-	rows, err := metaRows(m)
-	if err != nil {
-		return err
-	}
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	if err := c.exec(fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", schema, applicationID,
-		SchemaVersion)); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := c.exec(insertInto("meta"), summed("meta", r[0], r[1])...); err != nil {
-			return err
-		}
-	}
-	return c.exec("COMMIT")
-}
-
-// newPacker makes the encoder of all that is compressed.
-func newPacker() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18), zstd.WithAllLitEntropyCompression(true))
-}
-
-// statement is one of conn with its text.
-type statement struct {
-	to  **sql.Stmt
-	sql string
-}
-
-// statements are all that prepare makes and closeStatements closes: SQLite keeps
-// the file open for as long as one of them is.
-func (c *conn) statements() []statement {
-	row := func(to **sql.Stmt, table string) statement { return statement{to, insertInto(table)} }
-	return []statement{
-		row(&c.target, "target"), row(&c.labels, "target_labels"), row(&c.life, "life"), row(&c.block, "block"),
-		row(&c.slots, "slots"), row(&c.tail, "tail"), row(&c.incident, "incident"), row(&c.body, "body"),
-		row(&c.observation, "observation"), row(&c.mark, "mark"), row(&c.warning, "warning"),
-		{&c.exemplar, "REPLACE" + strings.TrimPrefix(insertInto("exemplar"), "INSERT")},
-		{&c.untail, "DELETE FROM tail WHERE id < ?"},
-	}
-}
-
-func (c *conn) prepare(ctx context.Context) error {
-	for _, p := range c.statements() {
-		var err error
-		if *p.to, err = c.c.PrepareContext(ctx, p.sql); err != nil {
-			return err
-		}
-	}
-	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit, crc)"),
-		c.series.prepare(ctx, c.c, "series (id, family, labels, crc)"))
-}
-
-func (c *conn) exec(query string, args ...any) error {
-	_, err := c.c.ExecContext(context.Background(), query, args...)
-	return err
-}
-
-// run is the writer goroutine: it commits what is pending on every tick, tells
-// of foreign marks, and ends after Close.
+// run is the writer goroutine: on every tick it commits what is pending and tells
+// of foreign marks. It ends after Close.
 func (w *Writer) run(c *conn) {
 	tick := time.NewTicker(w.o.CommitEvery)
 	defer tick.Stop()
-	for {
+	for closing := false; !closing; {
 		select {
 		case <-tick.C:
 		case <-w.wake:
 		}
-		b, number, closing, failed := w.take()
-		var err error
-		if !failed {
-			if err = w.write(c, b, number); err == nil {
-				err = w.foreignMarks(c)
-			}
-		}
-		if closing {
-			err = errors.Join(err, c.finish(failed || err != nil))
-		}
-		w.settle(b, number, err)
-		if closing {
-			return
+		if closing = w.take(); !closing && !time.Now().Before(w.next) {
+			w.tried(w.commitHeld(c))
 		}
 	}
+	w.end(c)
 }
 
-// take hands the pending batch to the writer goroutine.
-func (w *Writer) take() (b batch, number int64, closing, failed bool) {
+// take moves the pending batch to those that are held. While writing fails they
+// join, up to a size; one of that size holds its polls alone, so that it can be
+// written, or dropped, by itself.
+func (w *Writer) take() (closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b, closing, failed = w.pending, w.closed, w.err != nil
+	defer w.changed.Broadcast()
+	b := w.pending
 	w.pending = batch{tail: w.spare[:0]}
-	w.spare = nil
-	if closing {
+	w.taken++
+	b.number, w.spare = w.taken, nil
+	if w.err != nil {
+		return w.closed
+	}
+	last := &b
+	if n := len(w.held); n > 0 && !w.held[n-1].whole {
+		last = w.held[n-1]
+		last.join(&b)
+		w.spare = b.tail
+	} else {
+		w.held = append(w.held, last)
+	}
+	last.whole = w.fault != nil && last.bytes >= min(w.o.MaxPending/8, 4<<20)
+	if w.closed || last.whole {
 		for len(w.fifo) > 0 {
-			g := w.fifo[0]
-			w.seal(g)
+			w.seal(w.fifo[0])
 		}
-		b.seal = append(b.seal, w.pending.seal...)
+		last.seal = append(last.seal, w.pending.seal...)
 		w.pending.seal = nil
 	}
-	w.taken++
-	b.keep = w.taken + 1
-	if len(w.fifo) > 0 {
-		b.keep = w.fifo[0].tail
+	if last.whole {
+		last.tail = nil
+		for _, g := range last.seal {
+			g.clip()
+		}
 	}
-	w.changed.Broadcast()
-	return b, w.taken, closing, failed
+	last.keep = w.taken + 1
+	if len(w.fifo) > 0 {
+		last.keep = w.fifo[0].tail
+	}
+	w.shed()
+	return w.closed
 }
 
-// settle records how a batch ended and takes its memory back.
-func (w *Writer) settle(b batch, number int64, err error) {
+// commitHeld commits what is held, the oldest first, until that fails.
+func (w *Writer) commitHeld(c *conn) error {
+	if w.err != nil {
+		return nil
+	}
+	for len(w.held) > 0 {
+		if err := w.write(c, w.held[0]); err != nil {
+			return err
+		}
+	}
+	if w.fault != nil {
+		text := fmt.Sprintf("writing failed for %v (%v); what was measured meanwhile waited in memory",
+			time.Since(w.since).Round(time.Second/10), w.cause)
+		if w.lost > 0 {
+			text += fmt.Sprintf(", and of %d polls of the run, with the outcome %s, it was more than --max-pending holds",
+				w.lost, metric.Unwritten)
+		}
+		if err := c.late.add(c, "write_failed", text); err != nil {
+			return err
+		}
+	}
+	return w.foreignMarks(c)
+}
+
+// tried decides what comes of an attempt to write: the end of the recording, or another
+// attempt, later and later.
+func (w *Writer) tried(err error) {
+	w.mu.Lock()
+	before := w.fault
+	switch {
+	case err == nil:
+		w.fault, w.next, w.pause = nil, time.Time{}, 0
+	case !w.retries():
+		w.held = nil
+		w.err = cmp.Or(w.err, w.failure(err, "what was committed before is kept"))
+	default:
+		if before == nil {
+			w.since, w.cause = time.Now(), err
+		}
+		w.fault = w.failure(err, "it is tried again")
+		w.pause = min(max(2*w.pause, w.o.CommitEvery), endPatience)
+		w.next = time.Now().Add(w.pause)
+	}
+	fault := w.fault
+	w.changed.Broadcast()
+	w.mu.Unlock()
+	if (before == nil) != (fault == nil) && w.o.OnFault != nil {
+		w.o.OnFault(fault)
+	}
+}
+
+// retries reports whether a write that fails is tried again: not before anything was
+// committed, as a run that cannot be recorded need not begin.
+func (w *Writer) retries() bool { return w.o.Retry && w.proven }
+
+func (w *Writer) failure(err error, then string) error {
+	return fmt.Errorf("write recording %s: %w (%s; %s)", w.path, err, remedy(err), then)
+}
+
+// end commits the rest and closes the file, and gives up what cannot be written.
+func (w *Writer) end(c *conn) {
+	err := w.commitHeld(c)
+	for began, held := time.Now(), len(w.held); ; {
+		if err == nil && w.err == nil {
+			err = c.tidy()
+		}
+		if len(w.held) < held {
+			began, held = time.Now(), len(w.held)
+		}
+		if err == nil || !w.retries() || time.Since(began) >= endPatience {
+			break
+		}
+		select {
+		case <-w.abort:
+			began = time.Time{} // this is the last time
+		case <-time.After(min(w.o.CommitEvery, endPatience/50)):
+		}
+		err = w.commitHeld(c)
+	}
+	polls := 0
+	for _, b := range w.held {
+		polls += b.polls - b.lost
+	}
+	err = errors.Join(err, c.release())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.written = number
+	w.lost += polls
 	if err != nil && w.err == nil {
-		w.err = fmt.Errorf("write recording %s: %w (%s; what was committed before is kept)", w.path, err, remedy(err))
+		then := "what was committed before is kept"
+		if polls > 0 {
+			then = fmt.Sprintf("the last %d polls are lost; %s", polls, then)
+		}
+		w.err = w.failure(err, then)
 	}
-	w.spare = b.tail
+	w.changed.Broadcast()
+}
+
+// settle takes the memory of the batch that was committed back.
+func (w *Writer) settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.held[0]
+	w.held = w.held[1:]
+	w.proven = w.proven || !b.empty()
+	w.written = b.number
+	if w.spare == nil {
+		w.spare = b.tail
+	}
 	for _, g := range b.seal {
-		if len(w.free) < 8 {
+		if len(w.free) < 8 && !b.whole {
 			w.free = append(w.free, g)
 		}
 	}
@@ -216,14 +206,21 @@ func remedy(err error) string {
 	return "check that there is free space, that no limit on file sizes is reached (ulimit -f), and the disk itself"
 }
 
-// write commits one batch.
-func (w *Writer) write(c *conn, b batch, number int64) error {
+// write commits the oldest batch.
+func (w *Writer) write(c *conn, b *batch) error {
 	if b.empty() {
+		w.settle()
 		return nil
 	}
 	began := time.Now()
-	err := c.commit(b, number)
+	err, leftOut := c.inPlace(), c.leftOut
 	if err == nil {
+		if err = inTransaction(context.Background(), c.c, func() error { return c.insert(b) }); err != nil {
+			c.leftOut = leftOut
+		}
+	}
+	if err == nil {
+		w.settle()
 		err = c.checkpoint(b.bytes)
 	}
 	if w.o.OnCommit != nil {
@@ -241,29 +238,7 @@ func (c *conn) checkpoint(bytes int) error {
 	return nil
 }
 
-func (c *conn) commit(b batch, number int64) error {
-	if err := c.begin(); err != nil {
-		return err
-	}
-	if err := c.insert(b, number); err != nil {
-		return errors.Join(err, c.exec("ROLLBACK"))
-	}
-	return c.exec("COMMIT")
-}
-
-// begin waits for the write lock: another process may set a mark, or a person
-// may have forgotten a transaction in a shell.
-func (c *conn) begin() error {
-	const tries = 12 // of busy_timeout each: a minute
-	for n := 1; ; n++ {
-		err := c.exec("BEGIN IMMEDIATE")
-		if err == nil || n == tries || !strings.Contains(err.Error(), "SQLITE_BUSY") {
-			return err
-		}
-	}
-}
-
-func (c *conn) insert(b batch, number int64) error {
+func (c *conn) insert(b *batch) error {
 	var err error
 	do := func(s *sql.Stmt, table string, args ...any) {
 		if err == nil {
@@ -299,10 +274,10 @@ func (c *conn) insert(b batch, number int64) error {
 			err = b.observations[i].insert(c.observation)
 		}
 	}
-	for _, x := range b.exemplars {
+	for id, x := range b.exemplars {
 		labels, bad := labelsValue(x.Labels)
 		err = errors.Join(err, bad)
-		do(c.exemplar, "exemplar", key(x.target, x.Slot), x.SeenNS, x.AtNS, x.Value, labels)
+		do(c.exemplar, "exemplar", id, x.SeenNS, x.AtNS, x.Value, labels)
 	}
 	for _, m := range b.marks {
 		do(c.mark, "mark", m.AtNS, m.Name, true)
@@ -310,8 +285,8 @@ func (c *conn) insert(b batch, number int64) error {
 	for _, x := range b.warnings {
 		do(c.warning, "warning", x.Code, x.Text)
 	}
-	if len(b.tail) > 0 && number >= b.keep {
-		do(c.tail, "tail", number, sealTail(b.tail))
+	if len(b.tail) > 0 && b.number >= b.keep {
+		do(c.tail, "tail", b.number, sealTail(b.tail))
 	}
 	for _, g := range b.seal {
 		z := c.compress(&g.sections)
@@ -360,68 +335,4 @@ func (c *conn) insertGrowth(g *targetGrowth) error {
 	c.packed = c.z.EncodeAll(g.packed, c.packed[:0])
 	_, err = c.slots.Exec(summed("slots", key(g.target, g.before.slots), g.slots, c.packed)...)
 	return err
-}
-
-// finish closes the file. A sound one becomes a single file in rollback mode,
-// readable from a read-only directory; that is left out while others read it.
-func (c *conn) finish(broken bool) error {
-	var err error
-	if !broken {
-		err = c.tidy()
-	}
-	return errors.Join(err, c.release())
-}
-
-func (c *conn) tidy() error {
-	if err := c.exec(replaceMeta, summed("meta", "end_ns",
-		fmt.Sprint(time.Now().UnixNano()))...); err != nil {
-		return err
-	}
-	// From here on a reader in the way costs tidiness, not data: do not wait long.
-	for _, step := range []string{"PRAGMA incremental_vacuum", "PRAGMA busy_timeout=100",
-		"PRAGMA wal_checkpoint(TRUNCATE)"} {
-		if err := c.query(step); err != nil {
-			return err
-		}
-	}
-	if err := c.closeStatements(); err != nil {
-		return err
-	}
-	if err := c.query("PRAGMA journal_mode=DELETE"); err != nil && !strings.Contains(err.Error(), "locked") {
-		return err
-	}
-	return nil
-}
-
-func (c *conn) query(pragma string) error { return runPragma(context.Background(), c.c, pragma) }
-
-// runPragma runs a pragma to its end; some only do their work row by row.
-func runPragma(ctx context.Context, c *sql.Conn, pragma string) error {
-	rows, err := c.QueryContext(ctx, pragma)
-	if err != nil {
-		return err
-	}
-	for rows.Next() {
-	}
-	return errors.Join(rows.Err(), rows.Close())
-}
-
-func (c *conn) closeStatements() error {
-	errs := []error{c.family.close(), c.series.close()}
-	for _, s := range c.statements() {
-		if *s.to != nil {
-			errs = append(errs, (*s.to).Close())
-			*s.to = nil
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// release closes statements, connection and pool, in this order.
-func (c *conn) release() error {
-	err := c.closeStatements()
-	if c.c != nil {
-		err = errors.Join(err, c.c.Close())
-	}
-	return errors.Join(err, c.db.Close())
 }

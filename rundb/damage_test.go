@@ -55,7 +55,7 @@ func recorded(t *testing.T) (dir string, polls []*metric.Snapshot) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return dir, polls
@@ -163,7 +163,7 @@ func TestCreate(t *testing.T) {
 	}
 	warning := metric.Warning{Code: "clock", Text: "jumped"}
 	if err := errors.Join(w.Warn(warning), w.Mark(metric.Mark{Name: "b", AtNS: 2}),
-		w.Mark(metric.Mark{Name: "a", AtNS: 1}), w.Flush()); err != nil {
+		w.Mark(metric.Mark{Name: "a", AtNS: 1}), w.Flush(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -184,7 +184,7 @@ func TestCreate(t *testing.T) {
 	if got := open(t, dir).Meta(); !cmp.Equal(got, meta) {
 		t.Errorf("meta while recording: %s", cmp.Diff(meta, got))
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r := open(t, dir)
@@ -205,7 +205,7 @@ func TestCreate(t *testing.T) {
 	if err := w.Record(&metric.Snapshot{}); !errors.Is(err, rundb.ErrClosed) {
 		t.Errorf("Record after Close: got %v", err)
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, polls, read(t, open(t, dir), 0))
@@ -262,7 +262,7 @@ func TestVectors(t *testing.T) {
 			}
 		}
 		one := sectionsOf(t, func(w *rundb.Writer) error { return w.Record(&a) })
-		if err := errors.Join(w.Record(&a), w.Record(&b), w.Close()); err != nil {
+		if err := errors.Join(w.Record(&a), w.Record(&b), w.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		two := sectionsIn(t, dir)
@@ -299,7 +299,7 @@ func sectionsOf(t *testing.T, record func(*rundb.Writer) error) [3][]byte {
 	t.Helper()
 	dir := t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{})
-	if err := errors.Join(record(w), w.Close()); err != nil {
+	if err := errors.Join(record(w), w.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return sectionsIn(t, dir)

@@ -22,6 +22,14 @@ func lockDir(dir string) (unlock func() error, err error) {
 	return unlock, nil
 }
 
+// removeSame removes a file unless it was removed, or another one has its name now.
+func removeSame(path string, mine os.FileInfo) error {
+	if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
 // lockFile makes a file and takes its lock, or returns busy where another process has
 // it; unlock removes the file and drops the lock. The kernel drops the lock when the
 // process ends, however it ends.
@@ -44,7 +52,7 @@ func lockFile(path string, busy error) (unlock func() error, err error) {
 			return nil, errors.Join(err, f.Close())
 		}
 		if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
-			return func() error { return errors.Join(os.Remove(path), f.Close()) }, nil
+			return func() error { return errors.Join(removeSame(path, mine), f.Close()) }, nil
 		}
 		if err := f.Close(); err != nil {
 			return nil, err

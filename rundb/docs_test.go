@@ -30,7 +30,7 @@ func TestDocumentedQueries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))
@@ -82,7 +82,7 @@ func TestDocumentedSchema(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := create(t, dir, 1, rundb.WriterOptions{}).Close(); err != nil {
+	if err := create(t, dir, 1, rundb.WriterOptions{}).Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))

@@ -98,7 +98,10 @@ func TestEvents(t *testing.T) {
 	}
 	none := func() {}
 	check("new", func(string) func() { return none }, &rundb.Meta{ID: "new"})
-	check("ended", func(dir string) func() { create(t, dir, 1, rundb.WriterOptions{}).Close(); return none }, nil)
+	check("ended", func(dir string) func() {
+		create(t, dir, 1, rundb.WriterOptions{}).Close(t.Context())
+		return none
+	}, nil)
 	check("recorded into", func(dir string) func() {
 		w := create(t, dir, 1, rundb.WriterOptions{})
 		tape := tape(0, 3, false)
@@ -106,13 +109,13 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		return func() {
-			if err := errors.Join(w.Record(tape[1]), w.Close()); err != nil {
+			if err := errors.Join(w.Record(tape[1]), w.Close(t.Context())); err != nil {
 				t.Errorf("the recording beside: %v", err)
 			}
 		}
 	}, nil)
 	check("older than events", func(dir string) func() {
-		create(t, dir, 1, rundb.WriterOptions{}).Close()
+		create(t, dir, 1, rundb.WriterOptions{}).Close(t.Context())
 		alter(t, dir, `DROP VIEW mlperf_events; DROP TABLE events; DROP TABLE requests; DROP TABLE clock; DROP TABLE
 			event_stats;
 			DROP TABLE event_writer; PRAGMA user_version = 2`)
@@ -198,7 +201,7 @@ func TestReplaceRequests(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, 0, rundb.WriterOptions{})
 	if err := errors.Join(w.Mark(metric.Mark{Name: "warmup", AtNS: 10}),
-		w.Mark(metric.Mark{Name: "profiling", AtNS: 20}), w.Close()); err != nil {
+		w.Mark(metric.Mark{Name: "profiling", AtNS: 20}), w.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	sequence := func(all []rundb.Request, end error) iter.Seq2[*rundb.Request, error] {

@@ -8,18 +8,15 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// exemplarRow is the last exemplar of a slot.
-type exemplarRow struct {
-	target int
-	metric.Exemplar
-}
-
 // noteExemplars queues the exemplars of a poll; each replaces the one before it of its slot, so the table
 // cannot outgrow the dictionary. One whose value is NaN has no place in SQLite and says nothing.
 func (w *Writer) noteExemplars(s *metric.Snapshot) {
 	for _, x := range s.Exemplars {
 		if !math.IsNaN(x.Value) {
-			w.pending.exemplars = append(w.pending.exemplars, exemplarRow{s.Target, x})
+			if w.pending.exemplars == nil {
+				w.pending.exemplars = map[int64]metric.Exemplar{}
+			}
+			w.pending.exemplars[key(s.Target, x.Slot)] = x
 			w.pending.bytes += 256
 		}
 	}

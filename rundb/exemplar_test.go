@@ -58,7 +58,7 @@ func TestNativeSlotsAndExemplars(t *testing.T) {
 	if err := w.Record(&bad); err == nil {
 		t.Error("an exemplar of a slot that does not exist was recorded")
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := rundb.Open(dir)

@@ -15,6 +15,12 @@ import (
 // TestHardening has what the recording outlives, by the numbers that package faults
 // lists.
 func TestHardening(t *testing.T) {
+	t.Run("K1", func(t *testing.T) {
+		t.Run("write errors", outlivesWriteErrors)
+		t.Run("no room", dropsTheOldest)
+		t.Run("directory removed", makesDirectoryAgain)
+		t.Run("no end", givesUp)
+	})
 	t.Run("K11", lockRace)
 	t.Run("K19", strangeFiles)
 }

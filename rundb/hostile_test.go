@@ -2,6 +2,7 @@ package rundb_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func FuzzOpen(f *testing.F) {
 			f.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(context.Background()); err != nil {
 		f.Fatal(err)
 	}
 	good, err := os.ReadFile(filepath.Join(dir, rundb.FileName))

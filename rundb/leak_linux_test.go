@@ -49,7 +49,7 @@ func TestNothingStaysOpen(t *testing.T) {
 		Labels: metric.LabelsFromMap(map[string]string{"k": "v"})}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("a Writer")

@@ -25,11 +25,11 @@ func TestMaxBytes(t *testing.T) {
 			if err := w.Record(&metric.Snapshot{Target: target, Body: body, BodyBytes: int64(len(body))}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Flush(); err != nil {
+			if err := w.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r := open(t, dir)

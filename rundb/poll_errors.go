@@ -2,6 +2,7 @@ package rundb
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -61,14 +62,18 @@ type countedWarning struct {
 
 // add writes the warning, or the newest text of it.
 func (x *countedWarning) add(c *conn, code, text string) error {
-	x.n++
-	if x.n > 1 {
-		row := summed("warning", code, fmt.Sprintf("%s (%d times)", text, x.n))
-		return c.exec("UPDATE warning SET code = ?, text = ?, crc = ? WHERE id = ?", append(row, x.row)...)
+	var r sql.Result
+	var err error
+	if x.n == 0 {
+		if r, err = c.warning.Exec(summed("warning", code, text)...); err == nil {
+			x.row, err = r.LastInsertId()
+		}
+	} else {
+		row := summed("warning", code, fmt.Sprintf("%s (%d times)", text, x.n+1))
+		err = c.exec("UPDATE warning SET code = ?, text = ?, crc = ? WHERE id = ?", append(row, x.row)...)
 	}
-	r, err := c.warning.Exec(summed("warning", code, text)...)
 	if err == nil {
-		x.row, err = r.LastInsertId()
+		x.n++
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func childRecord(dir string) error {
 			}
 		}
 		if n%4 == 0 {
-			if err := w.Flush(); err != nil {
+			if err := w.Flush(context.Background()); err != nil {
 				return err
 			}
 			fmt.Println(n)
@@ -171,7 +171,7 @@ func TestMarks(t *testing.T) {
 	seen := make(chan metric.Mark, 100)
 	w := create(t, dir, 1, rundb.WriterOptions{CommitEvery: 5 * time.Millisecond,
 		OnMark: func(m metric.Mark) { seen <- m }})
-	if err := w.Flush(); err != nil {
+	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a, b := child("mark", dir), child("mark", dir)
@@ -186,12 +186,13 @@ func TestMarks(t *testing.T) {
 			count[m.Name]++
 			n++
 		default:
-			if err := errors.Join(w.Record(l.next()), w.Mark(metric.Mark{Name: "own", AtNS: 1000}), w.Flush()); err != nil {
+			if err := errors.Join(w.Record(l.next()), w.Mark(metric.Mark{Name: "own", AtNS: 1000}),
+				w.Flush(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := errors.Join(a.Wait(), b.Wait(), w.Close()); err != nil {
+	if err := errors.Join(a.Wait(), b.Wait(), w.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
@@ -231,7 +232,7 @@ func childFill(dir string) error {
 	if _, err := w.AddTarget(metric.Target{}); err != nil {
 		return err
 	}
-	if err := w.Flush(); err != nil {
+	if err := w.Flush(context.Background()); err != nil {
 		return err
 	}
 	l := newLoad(0, 1)
@@ -243,11 +244,12 @@ func childFill(dir string) error {
 			return fmt.Errorf("error %q does not say %q", err, want)
 		}
 	}
+	closing := func() error { return w.Close(context.Background()) }
 	for name, f := range map[string]func() error{
 		"Record": func() error { return w.Record(l.next()) },
 		"Mark":   func() error { return w.Mark(metric.Mark{}) },
 		"Warn":   func() error { return w.Warn(metric.Warning{}) },
-		"Flush":  w.Flush, "Close": w.Close, "second Close": w.Close,
+		"Flush":  func() error { return w.Flush(context.Background()) }, "Close": closing, "second Close": closing,
 	} {
 		if again := f(); !errors.Is(again, err) && (again == nil || again.Error() != err.Error()) {
 			return fmt.Errorf("%s after the failure: %v, want %w", name, again, err)
@@ -292,7 +294,7 @@ func TestFullDisk(t *testing.T) {
 func TestReadersWhileWriting(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, 2, rundb.WriterOptions{BlockPolls: 10, CommitEvery: time.Millisecond})
-	if err := w.Flush(); err != nil {
+	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	polls := [][]*metric.Snapshot{tape(0, 300, false), tape(1, 300, true)}
@@ -308,12 +310,12 @@ func TestReadersWhileWriting(t *testing.T) {
 			}
 		}
 		if i%7 == 0 {
-			if err := w.Flush(); err != nil {
+			if err := w.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	close(done)

@@ -158,7 +158,7 @@ func TestAnyStream(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		defer w.Close()
+		defer w.Close(t.Context())
 		sources := []*source{{target: 0}, {target: 1}}
 		var want [2][]*metric.Snapshot
 		for i := range sources {
@@ -175,13 +175,13 @@ func TestAnyStream(t *testing.T) {
 			}
 			s.Delta.Slots, s.DictDelta = slices.Insert(s.Delta.Slots, 0, 9), metric.DictDelta{} // it is ours again
 			if rapid.IntRange(0, 14).Draw(rt, "flush") == 0 {
-				if err := w.Flush(); err != nil {
+				if err := w.Flush(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
 				readBack(rt, dir, want[:])
 			}
 		}
-		if err := w.Close(); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			rt.Fatal(err)
 		}
 		readBack(rt, dir, want[:])

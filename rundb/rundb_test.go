@@ -40,7 +40,7 @@ func create(t testing.TB, dir string, targets int, o rundb.WriterOptions) *rundb
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
+	t.Cleanup(func() { w.Close(t.Context()) })
 	for i := range targets {
 		if got, err := w.AddTarget(metric.Target{URL: "http://127.0.0.1:1/metrics", Source: "prometheus"}); err != nil ||
 			got != i {
@@ -100,7 +100,7 @@ func TestRoundTrip(t *testing.T) {
 			want[k] = append(want[k], s.Clone())
 		}
 		if i == 300 || i == 301 || i == 650 {
-			if err := w.Flush(); err != nil {
+			if err := w.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r := open(t, dir)
@@ -109,7 +109,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r := open(t, dir)

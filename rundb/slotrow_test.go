@@ -66,7 +66,7 @@ func TestVersion1(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	toVersion1(t, dir, g.Slots)
@@ -110,7 +110,7 @@ func TestMissingSlots(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		alter(t, dir, query)

@@ -18,6 +18,9 @@ import (
 // the writer makes of one, with the largest targets it is meant for.
 const maxSection = 256 << 20
 
+// unwrittenText is the Err of a poll whose samples were dropped.
+const unwrittenText = "writing failed for longer than the polls that wait had room (--max-pending)"
+
 // errStop ends the walk over a target because the consumer has enough.
 var errStop = errors.New("stop")
 
@@ -269,6 +272,9 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 		w.fresh = false
 	}
 	s.Err, s.Drops, s.Warnings = "", nil, nil
+	if s.Outcome == metric.Unwritten {
+		s.Err, w.fresh = unwrittenText, true
+	}
 	if flags&flagIncident != 0 {
 		if err := w.incident(ctx, s); err != nil {
 			return err

@@ -207,7 +207,7 @@ func recordSyncs(dir string) (polls int, warned string, err error) {
 		return 0, "", err
 	}
 	if _, err := w.AddTarget(metric.Target{URL: "http://t/metrics"}); err != nil {
-		return 0, "", errors.Join(err, w.Close())
+		return 0, "", errors.Join(err, w.Close(context.Background()))
 	}
 	record := func(s *metric.Snapshot) {
 		s.Seq, s.SentNS, s.FirstByteNS = uint64(polls), int64(polls)*1e9+1, int64(polls)*1e9+1
@@ -215,7 +215,7 @@ func recordSyncs(dir string) (polls int, warned string, err error) {
 			err = w.Record(s)
 		}
 		if err == nil {
-			err = w.Flush()
+			err = w.Flush(context.Background())
 		}
 		if err == nil {
 			polls++
@@ -229,7 +229,7 @@ func recordSyncs(dir string) (polls int, warned string, err error) {
 	record(&metric.Snapshot{Outcome: metric.OK, Body: noise})
 	record(&metric.Snapshot{Outcome: metric.Partial, Body: noise, Err: "noise"}) // a checkpoint
 	record(&metric.Snapshot{Outcome: metric.Timeout, Err: "late"})               // the log begins anew
-	if err = errors.Join(err, w.Close()); err == nil {
+	if err = errors.Join(err, w.Close(context.Background())); err == nil {
 		err = recordEvents(dir)
 	}
 	r, openErr := rundb.Open(dir)

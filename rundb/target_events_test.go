@@ -37,7 +37,7 @@ func TestLives(t *testing.T) {
 	if err := w.TargetEvent(2, want[0]); err == nil {
 		t.Error("the life of a target that is none was recorded")
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r := open(t, dir)

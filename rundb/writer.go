@@ -26,7 +26,14 @@ type WriterOptions struct {
 	OnCommit func(time.Duration, error)
 	// CommitEvery is the time between transactions, 100 ms if 0.
 	CommitEvery time.Duration
-	// MaxPending is how many bytes wait for the disk before Record blocks, 32 MiB if 0.
+	// OnFault is called when a write has failed that will be tried again, and with nil when that has worked. As
+	// OnCommit is.
+	OnFault func(error)
+	// Retry asks for writes that fail to be tried again until the end: no call returns their errors then, and
+	// a recording that somebody removes is made again. It holds from the first commit on.
+	Retry bool
+	// MaxPending is how many bytes wait for the disk before Record blocks or, while writes fail, the samples of
+	// the oldest polls are dropped, which have the outcome Unwritten then. It is 32 MiB if 0.
 	MaxPending int
 	// MaxBytes is how large the file may become with bodies of answers; beyond it polls are recorded without
 	// theirs, which the warning "recording_limit" counts. It is 2 GiB if 0.
@@ -56,12 +63,26 @@ type Writer struct {
 	spare   []byte
 	taken   int64 // batches the writer goroutine has taken
 	written int64 // batches committed
+	lost    int   // polls that were dropped
+	proven  bool  // something was committed
 	closed  bool
-	err     error // the first write error
+	abort   chan struct{} // closed when Close has no time left
+	err     error         // the write error that ended the recording
+	fault   error         // of the last write, which is tried again; nil when it worked
+
+	// The rest belongs to the writer goroutine.
+	held  []*batch  // taken and not committed, the oldest first
+	since time.Time // when writing began to fail
+	cause error     // why
+	next  time.Time // when it is tried again
+	pause time.Duration
 }
 
 // batch is what one transaction writes.
 type batch struct {
+	number       int64
+	polls, lost  int  // that it brings; that were dropped of them
+	whole        bool // nothing is added any more, and no open segment has polls of it
 	tail         []byte
 	seal         []*segment
 	growth       []targetGrowth
@@ -69,7 +90,7 @@ type batch struct {
 	incidents    []incidentRow
 	bodies       []bodyRow
 	observations []observations
-	exemplars    []exemplarRow
+	exemplars    map[int64]metric.Exemplar
 	marks        []metric.Mark
 	warnings     []metric.Warning
 	lives        []lifeRow
@@ -85,6 +106,9 @@ type targetGrowth struct {
 	packed           []byte
 }
 
+// size is about the memory of it.
+func (g *targetGrowth) size() int { return len(g.packed) + 128*len(g.Series) + 128*len(g.Families) }
+
 type targetRow struct {
 	id int
 	metric.Target
@@ -94,6 +118,9 @@ func (b *batch) empty() bool {
 	return len(b.tail)+len(b.seal)+len(b.growth)+len(b.targets)+len(b.incidents)+len(b.bodies)+len(b.observations)+
 		len(b.exemplars)+len(b.marks)+len(b.warnings)+len(b.lives) == 0
 }
+
+// startBytes is what a recording without polls takes, its log included.
+const startBytes = 256 << 10
 
 // Errors that callers tell apart.
 var (
@@ -124,11 +151,16 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 			err = errors.Join(err, c.release(), os.Remove(path))
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrExists):
 		return nil, fmt.Errorf("create recording %s: %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("create recording %s: %w (it takes %d bytes to begin with; %s)", path, err, startBytes,
+			remedy(err))
 	}
 	c.maxBytes = o.MaxBytes
-	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		abort: make(chan struct{})}
 	w.changed = sync.NewCond(&w.mu)
 	go func() {
 		defer close(w.done)
@@ -179,8 +211,8 @@ func (w *Writer) usable() error {
 }
 
 // Record encodes a poll; the snapshot is the caller's again when it returns. The poll is in the file at the
-// latest CommitEvery later. While the disk cannot follow, Record blocks: a poll is never dropped. After a write
-// error every call returns that error. A snapshot that breaks the contract of package metric is refused and
+// latest CommitEvery later. While the disk cannot follow, Record blocks. After a write error every call returns
+// that error, unless it is tried again. A snapshot that breaks the contract of package metric is refused and
 // changes nothing.
 func (w *Writer) Record(s *metric.Snapshot) error {
 	body := w.packBody(s)
@@ -216,6 +248,7 @@ func (w *Writer) Record(s *metric.Snapshot) error {
 	was := len(w.pending.tail)
 	w.pending.tail = g.appendTail(w.pending.tail, t.polls-1, from)
 	w.pending.bytes += len(w.pending.tail) - was
+	w.pending.polls++
 	if g.polls >= w.o.BlockPolls || g.size() >= room {
 		w.seal(g)
 	}
@@ -297,7 +330,7 @@ func (w *Writer) note(t *targetState, s *metric.Snapshot) {
 	g.Series = slices.Clone(s.DictDelta.Series)
 	g.slots, g.packed = len(s.DictDelta.Slots), appendSlots(make([]byte, 0, 24*len(s.DictDelta.Slots)), s.DictDelta.Slots)
 	w.pending.growth = append(w.pending.growth, g)
-	w.pending.bytes += len(g.packed) + 128*len(g.Series) + 128*len(g.Families)
+	w.pending.bytes += g.size()
 	t.enc.grow(&s.DictDelta)
 }
 
@@ -309,26 +342,41 @@ func (w *Writer) nudge() {
 	}
 }
 
-// Flush waits until everything recorded so far is committed.
-func (w *Writer) Flush() error {
+// endPatience is how long Flush and Close wait, since something was written, for writes that fail.
+const endPatience = 5 * time.Second
+
+// Flush waits until everything recorded so far is committed, until ctx is done, or for five seconds while
+// writes fail; then it returns why.
+func (w *Writer) Flush(ctx context.Context) error {
+	defer context.AfterFunc(ctx, w.changed.Broadcast)()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usable(); err != nil {
 		return err
 	}
-	want := w.taken + 1
+	want, began, written := w.taken+1, time.Now(), w.written
 	w.nudge()
-	for w.err == nil && w.written < want {
+	for w.err == nil && w.written < want && ctx.Err() == nil && (w.fault == nil || time.Since(began) < endPatience) {
+		if w.written > written {
+			began, written = time.Now(), w.written
+		}
 		w.changed.Wait()
 	}
-	return w.err
+	if w.err != nil || w.written >= want {
+		return w.err
+	}
+	return cmp.Or(w.fault, ctx.Err())
 }
 
 // Close commits the rest, turns the file into one that needs no companions and closes it. It returns the first
-// write error of the run, also when called again.
-func (w *Writer) Close() error {
+// write error of the run, also when called again. Writes that fail are tried again for five seconds, or until
+// ctx is done; the error tells what is lost then.
+func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
-	w.closed = true
+	if !w.closed {
+		w.closed = true
+		defer context.AfterFunc(ctx, func() { close(w.abort) })()
+	}
 	w.changed.Broadcast()
 	w.nudge()
 	w.mu.Unlock()
@@ -336,4 +384,11 @@ func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// Lost is how many recorded polls were dropped, as writing failed for too long.
+func (w *Writer) Lost() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
 }

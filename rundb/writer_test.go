@@ -22,7 +22,7 @@ import (
 func TestSlowDisk(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, 1, rundb.WriterOptions{MaxPending: 20 << 10, CommitEvery: time.Millisecond})
-	if err := w.Flush(); err != nil {
+	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))
@@ -57,7 +57,7 @@ func TestSlowDisk(t *testing.T) {
 	if _, err := lock.ExecContext(context.Background(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(<-recorded, w.Close()); err != nil {
+	if err := errors.Join(<-recorded, w.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	same(t, polls, read(t, open(t, dir), 0))
@@ -82,7 +82,7 @@ func TestBodies(t *testing.T) {
 	for range 9 {
 		record(metric.Partial, "bad")
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))
@@ -158,7 +158,7 @@ func TestAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := testing.AllocsPerRun(50, func() {
@@ -195,7 +195,7 @@ func TestGiant(t *testing.T) {
 		s.DictDelta = metric.DictDelta{}
 		s.Delta.Full, s.Delta.Slots, s.Delta.Bits = false, []uint32{3, slots - 1}, []uint64{s.Seq, s.Seq}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, want, read(t, open(t, dir), 0))

@@ -76,7 +76,7 @@ func recordTwice(t *testing.T, body []byte) (rec *rundb.Run, series int) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
+	if err := db.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if rec, err = rundb.Open(dir); err != nil {

@@ -48,6 +48,7 @@ type collectOptions struct {
 	filterFlags
 	limits        scrape.Limits
 	maxRecording  int64
+	maxPending    int
 	maxShare      float64
 	compress      bool
 	protocols     []string
@@ -181,6 +182,8 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 		"most populated buckets of a native histogram in one scrape; twice as many over the run")
 	f.Int64Var(&o.maxRecording, "max-recording", 2<<30,
 		"size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
+	f.IntVar(&o.maxPending, "max-pending", 256<<20, "how many `bytes` wait in memory while the recording cannot be "+
+		"written; beyond it the oldest scrapes are dropped")
 }
 
 // validate refuses a command line that cannot work, before anything is touched.
@@ -260,7 +263,7 @@ func (o *collectOptions) validateLimits() error {
 		return usagef("--max-redirects %d is negative", o.limits.Redirects)
 	}
 	limits := o.limits.ByFlag()
-	limits["max-recording"] = o.maxRecording
+	limits["max-recording"], limits["max-pending"] = o.maxRecording, int64(o.maxPending)
 	for name, limit := range limits {
 		if limit < 1 && name != "max-redirects" {
 			return usagef("--%s %d: a limit must be positive", name, limit)

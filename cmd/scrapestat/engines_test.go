@@ -161,7 +161,7 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 		}
 	}
 	mark(t, w, metric.MarkEnd, now.UnixNano())
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -344,7 +344,7 @@ func stopCleanly(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return w.Close()
+	return w.Close(context.Background())
 }
 
 // mark kills a process that sets a mark in a run: the mark is there or not.

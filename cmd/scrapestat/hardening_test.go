@@ -23,6 +23,11 @@ import (
 // the numbers that package faults lists.
 func TestHardening(t *testing.T) {
 	t.Parallel()
+	t.Run("K1", func(t *testing.T) {
+		t.Parallel()
+		t.Run("full disk", func(t *testing.T) { t.Parallel(); fullDisks(t) })
+		t.Run("directory removed", func(t *testing.T) { t.Parallel(); removedDirectory(t) })
+	})
 	t.Run("K2", func(t *testing.T) { t.Parallel(); deadReaders(t) })
 	t.Run("K3", func(t *testing.T) { t.Parallel(); lostTerminal(t) })
 	t.Run("K4", func(t *testing.T) { t.Parallel(); nobodyAnswers(t) })
@@ -281,13 +286,13 @@ func marksElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
+	defer w.Close(t.Context())
 	if _, err := w.AddTarget(metric.Target{URL: "http://a/metrics"}); err != nil {
 		t.Fatal(err)
 	}
 	poll := &metric.Snapshot{DueNS: origin + 5*second, SentNS: origin + 5*second, FirstByteNS: origin + 5*second,
 		Outcome: metric.Timeout}
-	if err := errors.Join(w.Record(poll), w.Flush()); err != nil {
+	if err := errors.Join(w.Record(poll), w.Flush(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

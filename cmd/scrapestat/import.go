@@ -269,7 +269,7 @@ func (s *importSink) finish(got imported) error {
 	}
 	s.manifest.Ended = time.Unix(0, max(got.lastNS, got.endNS, s.firstNS)).UTC()
 	s.manifest.Warnings = got.notes
-	return errors.Join(err, s.db.Close(), rundb.WriteManifest(s.o.out, s.manifest))
+	return errors.Join(err, s.db.Close(context.Background()), rundb.WriteManifest(s.o.out, s.manifest))
 }
 
 // marks are the phases of the run: those of the source unless flags ask for others.

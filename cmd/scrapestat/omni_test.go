@@ -74,7 +74,7 @@ func omniChain(t *testing.T, o simulate.Options, quiet bool, load time.Duration)
 		if err := db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: time.Now().UnixNano()}); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Close(); err != nil {
+		if err := db.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		truth = server.Truth()

@@ -136,7 +136,7 @@ func newRequestsRun(dir string, o requestsRecordOptions) (*requestsRun, error) {
 	manifest.Options, manifest.Targets = map[string]any{"requests": o.source}, []rundb.ManifestTarget{}
 	r := &requestsRun{dir: dir, db: db, manifest: manifest}
 	if err := rundb.WriteManifest(dir, r.manifest); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, db.Close(context.Background()))
 	}
 	return r, nil
 }
@@ -146,7 +146,7 @@ func (r *requestsRun) discard() error {
 	if r == nil {
 		return nil
 	}
-	return r.db.Close()
+	return r.db.Close(context.Background())
 }
 
 // close sets the phase that the events span and ends the run.
@@ -162,5 +162,5 @@ func (r *requestsRun) close(got *collect.ClientStats) error {
 	r.manifest.Ended = time.Now()
 	r.manifest.Warnings = got.Warnings()
 	r.manifest.Options["request-counts"] = got.Counts()
-	return errors.Join(err, r.db.Close(), rundb.WriteManifest(r.dir, r.manifest))
+	return errors.Join(err, r.db.Close(context.Background()), rundb.WriteManifest(r.dir, r.manifest))
 }

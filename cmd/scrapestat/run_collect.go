@@ -63,13 +63,14 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	c.say.logf("recording %d targets into %s", len(s.Manifest().Targets), o.out)
 	view.begin(s, c.say, signals)
 	run, err := s.Run(ctx)
+	var unstarted *collect.CommandError
 	switch {
 	case errors.Is(err, collect.ErrAborted):
 		return &codeError{exitAborted, fmt.Errorf("aborted; the recording is kept: scrapestat export %s", o.out)}
-	case err != nil:
+	case errors.As(err, &unstarted):
 		return fmt.Errorf("%w (what was recorded is kept: scrapestat export %s)", err, o.out)
 	}
-	return finish(ctx, o, run, child, c.say, std)
+	return finish(ctx, o, run, err, child, c.say, std)
 }
 
 // sessionOptions is the command line as a session wants it.
@@ -80,7 +81,8 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
 		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
-		Replace: replaced(o.force), MaxBytes: o.maxRecording, Tags: redactedTags(o.store, o.tags), Version: toolVersion(),
+		Replace: replaced(o.force), MaxBytes: o.maxRecording,
+		MaxPending: o.maxPending, Tags: redactedTags(o.store, o.tags), Version: toolVersion(),
 		Settings:    o.settings(),
 		CommandLine: func(targets []metric.Target) []string { return redactedCommand(o.store, o.flags, targets, o.command) },
 		OnCommit:    c.self.commit, Events: c, ProgressEvery: c.say.every(),
@@ -169,15 +171,17 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 	return so
 }
 
-// finish turns a recorded run into exports and a printed summary, and decides the exit code.
-func finish(ctx context.Context, o collectOptions, run *collect.Run, child *collect.Command, say *progress,
-	std stdio) error {
+// finish turns a recorded run, whose recording may have failed, into exports and a
+// printed summary, and decides the exit code.
+func finish(ctx context.Context, o collectOptions, run *collect.Run, runErr error, child *collect.Command,
+	say *progress, std stdio) error {
 	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
 	}
+	exportErr = errors.Join(runErr, exportErr)
 	if result == nil {
-		return exportErr
+		return childFirst(child, exportErr)
 	}
 	if err := run.WriteManifest(result, exportedFiles(files)); err != nil {
 		exportErr = errors.Join(exportErr, err)
@@ -189,9 +193,18 @@ func finish(ctx context.Context, o collectOptions, run *collect.Run, child *coll
 		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
 	if exportErr != nil {
-		return fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out)
+		return childFirst(child, fmt.Errorf("%w (the recording is kept: scrapestat export %s)", exportErr, o.out))
 	}
 	return o.verdict(run, child, result)
+}
+
+// childFirst gives an error of ours the code with which COMMAND failed, if it did:
+// what became of the benchmark counts more than what became of its recording.
+func childFirst(child *collect.Command, err error) error {
+	if child != nil && child.Failure == nil && child.Code != 0 && !child.Stopped {
+		return &codeError{child.Code, err}
+	}
+	return err
 }
 
 // printSummary prints the numbers of a run. That nobody reads them changes nothing.
@@ -228,8 +241,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped (--strict)",
-			t.Failed, t.Dropped)}
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped, %d scrapes not "+
+			"written (--strict)", t.Failed, t.Dropped, t.Unwritten)}
 	}
 	return nil
 }

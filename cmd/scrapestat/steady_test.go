@@ -29,7 +29,7 @@ func steadyAllocs(t *testing.T, extra int) (perPoll float64, samples int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
+	defer w.Close(t.Context())
 	if _, err := w.AddTarget(metric.Target{URL: "http://a/metrics"}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func steadyAllocs(t *testing.T, extra int) (perPoll float64, samples int) {
 	var before, after runtime.MemStats
 	for i, b := range bodies {
 		if i == warm {
-			if err := w.Flush(); err != nil { // the dictionary
+			if err := w.Flush(t.Context()); err != nil { // the dictionary
 				t.Fatal(err)
 			}
 			runtime.ReadMemStats(&before)

@@ -33,7 +33,7 @@ func torchserveRun(t *testing.T, o torchserve.Options, paths ...string) *summary
 		return db.Record(s)
 	})
 	if err == nil {
-		err = db.Close()
+		err = db.Close(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

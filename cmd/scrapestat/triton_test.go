@@ -91,7 +91,7 @@ func newTritonRun(t *testing.T, o triton.Options, so summary.Options, bodies ...
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
+	if err := db.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := rundb.Open(dir)

@@ -56,7 +56,7 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := finish(t.Context(), o, run, nil, c.say, discard()); err != nil {
+		if err := finish(t.Context(), o, run, nil, nil, c.say, discard()); err != nil {
 			t.Fatal(err)
 		}
 	})

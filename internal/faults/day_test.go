@@ -129,7 +129,7 @@ func recordDay(t *testing.T, length, interval time.Duration) *simulatedDay {
 			t.Fatal(err)
 		}
 		<-ended
-		if err := w.Close(); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		transport.CloseIdleConnections()

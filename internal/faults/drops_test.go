@@ -29,7 +29,7 @@ func TestDropsExplained(t *testing.T) {
 		if err := w.Record(&s); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_, err = faults.Accounts(t.Context(), dir)

@@ -114,7 +114,7 @@ func collect(t *testing.T, targets []scrape.Target, n int, o scrape.Options, bet
 	if err := <-marked; err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.polls = sink.polls

@@ -56,7 +56,7 @@ func timed(t *testing.T, step time.Duration, so summary.Options, bodies ...strin
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.analyse(so)

@@ -86,7 +86,7 @@ func (r *Run) Record(ctx context.Context) (samples int64, err error) {
 		t := &manifest.Targets[i]
 		t.Polls, t.Stored, t.First, t.Last = int(s.seq), s.stored, s.first, s.last
 	}
-	err = errors.Join(err, r.db.Close())
+	err = errors.Join(err, r.db.Close(ctx))
 	if err == nil && r.o.Requests {
 		err = r.recordRequests(ctx)
 	}
@@ -144,7 +144,7 @@ func (r *Run) create() (rundb.Manifest, error) {
 		t := metric.Target{Name: s.spec.Name, URL: s.url, Source: "prometheus"}
 		out.Targets = append(out.Targets, rundb.NewManifestTarget(t))
 		if _, err := db.AddTarget(t); err != nil {
-			return out, errors.Join(err, db.Close())
+			return out, errors.Join(err, db.Close(context.Background()))
 		}
 	}
 	return out, nil
