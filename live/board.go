@@ -33,15 +33,13 @@ type Health struct {
 	Trailing    int64
 	LastOutcome metric.Outcome
 	LastError   string // of the last poll that failed, as the target or the network wrote it
-	LastErrorNS int64
-	StoredNS    int64 // time of the last stored poll, 0 for none
 
 	Took, MaxTook time.Duration // of the last poll that was sent, and of all
 	Busy          time.Duration // sum of what polls took: time the target spent on us
 	Late, MaxLate time.Duration // behind schedule, of the last poll that was sent and of all
 
-	Lines, Lost, Bytes int64
-	Trend              []float64 // seconds that the last polls took, the newest last
+	Lines, Lost int64
+	Trend       []float64 // seconds that the last polls took, the newest last
 }
 
 // ring is the last trendPoints values.
@@ -114,7 +112,6 @@ func (b *Board) Record(s *metric.Snapshot) {
 	case s.Outcome.Stored():
 		h.Stored++
 		h.Trailing = 0
-		h.StoredNS = s.AtNS()
 		h.Lines += int64(s.Lines)
 		h.Lost += int64(s.Lost())
 	case s.Outcome == metric.SkippedOverlap:
@@ -125,12 +122,11 @@ func (b *Board) Record(s *metric.Snapshot) {
 		h.Trailing++
 	}
 	if s.Err != "" && s.Outcome != metric.SkippedOverlap {
-		h.LastError, h.LastErrorNS = s.Err, max(s.SentNS, s.DueNS)
+		h.LastError = s.Err
 	}
 	if s.SentNS == 0 || s.Outcome == metric.SkippedOverlap {
 		return
 	}
-	h.Bytes += s.BodyBytes
 	h.Took, h.Busy = s.Duration, h.Busy+s.Duration
 	h.MaxTook = max(h.MaxTook, s.Duration)
 	h.Late = max(0, time.Duration(s.SentNS-s.DueNS))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -105,40 +106,12 @@ func (l *Line) cutPrefix(line []byte) (text []byte, meant bool) {
 	return bytes.TrimPrefix(rest, []byte("- ")), true
 }
 
-// parseValue reads a number as Java prints one; what strconv takes beyond that, such as hexadecimal, is refused.
+// javaNumber is a number as Java prints one; strconv takes more, such as hexadecimal.
+var javaNumber = regexp.MustCompile(`^(?:NaN|[+-]?(?:Infinity|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))$`)
+
 func parseValue(s string) (float64, bool) {
-	switch s {
-	case "NaN", "Infinity", "+Infinity", "-Infinity":
-		v, err := strconv.ParseFloat(s, 64)
-		return v, err == nil
-	}
-	digits := func(s string) string { return strings.TrimLeft(s, "0123456789") }
-	rest := s
-	if strings.HasPrefix(rest, "+") || strings.HasPrefix(rest, "-") {
-		rest = rest[1:]
-	}
-	n := len(rest)
-	if rest = digits(rest); len(rest) == n {
-		return 0, false
-	}
-	if strings.HasPrefix(rest, ".") {
-		n = len(rest) - 1
-		if rest = digits(rest[1:]); len(rest) == n {
-			return 0, false
-		}
-	}
-	if strings.HasPrefix(rest, "e") || strings.HasPrefix(rest, "E") {
-		rest = rest[1:]
-		if strings.HasPrefix(rest, "+") || strings.HasPrefix(rest, "-") {
-			rest = rest[1:]
-		}
-		n = len(rest)
-		if rest = digits(rest); len(rest) == n {
-			return 0, false
-		}
-	}
 	v, err := strconv.ParseFloat(s, 64)
-	return v, rest == "" && err == nil
+	return v, err == nil && javaNumber.MatchString(s)
 }
 
 // parseRest reads dimensions, tag, host and tail.

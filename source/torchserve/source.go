@@ -54,7 +54,6 @@ func (o Options) withDefaults() (Options, error) {
 // Source follows logs. It is a scrape.Source: each Poll reads what was appended
 // since the last one. It is not safe for concurrent use.
 type Source struct {
-	o      Options
 	files  *follower // nil for a stream
 	stream *stream
 	lines  reader
@@ -74,7 +73,7 @@ func Follow(path string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{o: o, files: files, lines: newReader(o)}, nil
+	return &Source{files: files, lines: newReader(o)}, nil
 }
 
 // FollowStream returns a source of what r gives, such as the output of docker logs. A goroutine reads r until it ends;
@@ -85,7 +84,7 @@ func FollowStream(r io.Reader, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{o: o, stream: newStream(r), lines: newReader(o)}, nil
+	return &Source{stream: newStream(r), lines: newReader(o)}, nil
 }
 
 // Close ends the reading.
@@ -143,7 +142,6 @@ type reader struct {
 	nowNS int64
 
 	bytes        int64
-	ok, ignored  int
 	bad, doubles int
 	filtered     int
 	firstBad     string
@@ -174,7 +172,7 @@ func (r *reader) known(file int, path string) {
 
 // begin starts a poll at nowNS.
 func (r *reader) begin(nowNS int64) {
-	r.nowNS, r.bytes, r.ok, r.ignored, r.bad, r.doubles, r.filtered, r.firstBad = nowNS, 0, 0, 0, 0, 0, 0, ""
+	r.nowNS, r.bytes, r.bad, r.doubles, r.filtered, r.firstBad = nowNS, 0, 0, 0, 0, ""
 	r.table.events, r.table.refused = r.table.events[:0], 0
 }
 
@@ -183,7 +181,6 @@ func (r *reader) take(file int, text []byte) {
 	r.bytes += int64(len(text)) + 1
 	l, err := ParseLine(text, r.o.Raw)
 	if errors.Is(err, ErrNoMetric) {
-		r.ignored++
 		return
 	}
 	if err == nil && !r.o.wants(l.Name) {
@@ -201,9 +198,7 @@ func (r *reader) take(file int, text []byte) {
 		if r.bad++; r.firstBad == "" {
 			r.firstBad = clip(err.Error())
 		}
-		return
 	}
-	r.ok++
 }
 
 // timeOf is when a line was written: by itself, else as the line before it in its file, else now.

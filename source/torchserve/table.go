@@ -35,7 +35,6 @@ type family struct {
 	kind   metric.Type
 	spec   *Spec
 	index  int
-	unit   string
 	events bool // each line is the measure of something, not a mere increment
 }
 
@@ -158,7 +157,7 @@ func (t *table) family(name string, l *Line) *family {
 		t.warn("type_conflict", name, fmt.Sprintf("a line says %s is a %s; metrics.yaml says %s", name, l.Type, kind))
 	}
 	unit, _ := Unit(l.Unit)
-	f = &family{name: name, kind: kind, spec: spec, unit: unit}
+	f = &family{name: name, kind: kind, spec: spec}
 	help := fmt.Sprintf("Torchserve prometheus %s metric with unit: %s", kind, l.Unit)
 	if kind == metric.Counter {
 		f.name = strings.TrimSuffix(name, "_total")
