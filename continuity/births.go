@@ -28,6 +28,7 @@ func (t *Tracker) judge(p *process, u int, e *evidence) action {
 	}
 	if h, ok := p.holds[int32(u)]; ok {
 		delete(p.holds, int32(u))
+		e.returned = e.returned || h.first < before
 		if h.first < before && e.known < few && t.fresh(p, u, h.first, e.dt) {
 			t.note(int32(u), noteHigh, e.at, before)
 		} else if h.sank > 0 && h.first < before {
@@ -83,6 +84,7 @@ func (t *Tracker) hold(p *process, u int, e *evidence, fell bool) action {
 		delete(p.holds, int32(u))
 		return perSlot
 	}
+	e.stuck += count(h.bodies == young)
 	return held
 }
 

@@ -103,8 +103,8 @@ func (t *Tracker) near(e *evidence) {
 		t.starting = append(t.starting, begun)
 	}
 	for u := range t.units {
-		if s := &t.sight[u]; s.in && p.known[u] {
-			t.note(int32(u), noteNear, e.at, max(0, s.value-t.lastOf(p, u)))
+		if s := &t.sight[u]; s.in {
+			t.note(int32(u), noteNear, e.at, s.value-t.lastOf(p, u))
 		}
 	}
 }
@@ -256,7 +256,6 @@ func (t *Tracker) byValues(e *evidence) bool {
 	case anew:
 		t.begin(e)
 	case 2*e.fell < e.weighed || e.weighed <= 2:
-		t.log.mark(markDips, e.at, e.at)
 		t.accept(p, e)
 	default:
 		t.other(e, markLower, Takeover, "most values fell, but not to those of a new process: another one answers")
@@ -401,6 +400,9 @@ func (t *Tracker) findLeaps(e *evidence) {
 	}
 	if large >= few && 5*leapt >= 4*large {
 		t.log.mark(markLeap, e.at, e.at)
+		if e.fell > 0 { // as another process would have it
+			t.log.mark(markFell, e.at, e.at)
+		}
 	}
 	if huge < few || 5*leaptFar < 4*huge {
 		return

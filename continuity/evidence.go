@@ -51,10 +51,12 @@ type evidence struct {
 	kept, freshKept int // did not fall and are above 0
 	rose            int
 
-	aged   bool  // start comes from an age, which is never exact
-	gained bool  // some unit did
-	dips   int   // units that began to dip
-	dipped int32 // series of the last of them
+	aged     bool  // start comes from an age, which is never exact
+	gained   bool  // some unit did
+	returned bool  // some unit came back from a dip
+	stuck    int   // units that do not come back
+	dips     int   // units that began to dip
+	dipped   int32 // series of the last of them
 }
 
 // away is how long ago the last body of a process was accepted, in seconds, and never 0.

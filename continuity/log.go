@@ -20,7 +20,8 @@ const (
 	markLeapFit            // an older copy in a gap where everything leapt
 	markLeap               // everything leapt
 	markFell               // a restart by values
-	markDips               // a body in which some units fell
+	markDips               // a body in which units came back from a dip
+	markStuck              // several units fell and stay low, but no restart explains it
 	markOlder              // an older copy
 	markKinds     = iota
 )

@@ -232,6 +232,12 @@ func (t *Tracker) accept(p *process, e *evidence) {
 			t.adjust()
 		}
 	}
+	if e.stuck >= 2 {
+		t.log.mark(markStuck, e.at, e.at)
+	}
+	if e.returned {
+		t.log.mark(markDips, e.at, e.at)
+	}
 	if e.dips > 0 {
 		if e.dips > 1 {
 			e.dipped = -1

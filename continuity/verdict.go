@@ -20,7 +20,9 @@ func (t *Tracker) Verdict(series int, from, to int64) Verdict {
 		v.Status = Refused
 	case lower || status == LowerBound:
 		v.Status = LowerBound
-	case status == Ambiguous || math.IsInf(v.High, 1):
+	case status == Ambiguous:
+		v.Status, v.Low, v.High = Ambiguous, math.Inf(-1), math.Inf(1)
+	case v.Status == Ambiguous || math.IsInf(v.High, 1):
 		v.Status = Ambiguous
 	case v.Restarts > 0:
 		v.Status = Corrected
@@ -77,7 +79,7 @@ func (t *Tracker) pending(u int, to int64, w *window, v *Verdict) {
 		v.Low, v.Status = math.Inf(-1), Ambiguous
 	}
 	if p := t.cur; p != nil && p.tentative && to >= p.first && p.known[u] {
-		v.High += t.lastOf(p, u)
+		v.High, v.Status = v.High+max(0, t.lastOf(p, u)), Ambiguous
 	}
 	for _, p := range t.processes {
 		if h, ok := p.holds[int32(u)]; ok && to >= h.since {
@@ -89,19 +91,19 @@ func (t *Tracker) pending(u int, to int64, w *window, v *Verdict) {
 // of is the status that all series of the target share.
 func (t *Tracker) of(w *window, from, to int64) Status {
 	n := &w.n
-	several := n[markBack]+n[markOther] > 0 || n[markExcursion] > 1 || n[markLeapFit] > 1
+	mixed := n[markExcursion] > 1 || n[markLeapFit] > 1 || n[markFell] > 0 && n[markLower]+n[markLeap] > 1
+	several := n[markBack]+n[markOther] > 0
 	dips := float64(n[markDips])
 	polls := float64(t.polls)
 	if span := since(t.at, t.began); span > 0 {
 		polls *= min(1, since(to, from)/span)
 	}
 	switch {
-	case several && (n[markExcursion] > 1 || n[markLeapFit] > 1 || !t.named()):
+	case mixed, several && !t.named():
 		return Refused
 	case several || n[markLower]+n[markExcursion] > 0:
 		return LowerBound
-	case n[markLeap] > 0 && n[markFell] > 0, dips >= 5 && dips >= 0.1*polls && t.dipped >= 2,
-		t.cur != nil && t.cur.tentative && to >= t.cur.first:
+	case n[markLeap] > 0 && n[markFell] > 0, n[markStuck] > 0, dips >= 5 && dips >= 0.1*polls && t.dipped >= 2:
 		return Ambiguous
 	case n[markRestart] > 0:
 		return Corrected
@@ -135,6 +137,9 @@ func (t *Tracker) Target(from, to int64) Summary {
 	w := t.log.count(from, to)
 	s := Summary{Status: t.of(w, from, to), Processes: 1, Restarts: w.n[markRestart], HeldBodies: w.n[markOlder],
 		Lost: t.log.lost}
+	if p := t.cur; s.Status < Ambiguous && p != nil && p.tentative && to >= p.first {
+		s.Status = Ambiguous
+	}
 	switch {
 	case s.Status == Refused:
 		s.Processes = 0
