@@ -12,7 +12,8 @@ import (
 // unitNames are the units of a simulated server: 7 counters, 2 children that exist from their first event on, and 2
 // histograms; with engines, three more counters each.
 var unitNames = [...]string{"req_total{status=\"200\"}", "prompt_tokens_total", "generation_tokens_total",
-	"steps_total", "net_bytes_total", "cpu_seconds_total", "gc_total", "req_total{status=\"503\"}", "aborted_total", "e2e", "ttft"}
+	"steps_total", "net_bytes_total", "cpu_seconds_total", "gc_total", "req_total{status=\"503\"}",
+	"aborted_total", "e2e", "ttft"}
 
 // server is one process and what it counted.
 type server struct {
