@@ -2,139 +2,139 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// tables are the families of each engine.
+// files are the packs of each engine.
 //
-//go:embed families/*.yaml
-var tables embed.FS
+//go:embed packs/*.yaml
+var files embed.FS
 
-// Catalog is what is known of families. It is immutable and safe for concurrent use; a nil Catalog knows nothing.
+// Catalog is what is known of families. It is immutable and safe for concurrent use; a nil Catalog knows no families.
 type Catalog struct {
-	families []*Family // sorted by engine, then name
-	byName   map[string]*Family
-	relabel  map[string][][2]string // by engine
-	inputs   Inputs
-	packs    []Pack
+	set   *pack.Set
+	own   []*pack.Pack // of which it was made
+	packs []Pack
 }
 
-// embedded is the catalog of our own tables. They are a constant that takes some 40 ms to read, so they are read once,
+// embedded is the catalog of our own packs. They are a constant that takes some 40 ms to read, so they are read once,
 // by the first who asks.
 var embedded = sync.OnceValues(func() (*Catalog, error) {
-	c := &Catalog{byName: map[string]*Family{}, relabel: map[string][][2]string{}, packs: Packs()}
-	names, err := fs.Glob(tables, "families/*.yaml")
+	names, err := fs.Glob(files, "packs/*.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("list catalogs: %w", err)
+		return nil, fmt.Errorf("list packs: %w", err)
 	}
+	var packs []*pack.Pack
 	for _, name := range names {
-		data, err := tables.ReadFile(name)
+		data, err := files.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("read catalog %s: %w", name, err)
+			return nil, fmt.Errorf("read pack %s: %w", name, err)
 		}
-		if _, err := c.read(name, bytes.NewReader(data), true); err != nil {
-			return nil, err
+		more, problems := pack.Read(name, bytes.NewReader(data))
+		if len(problems) > 0 {
+			return nil, refused(problems)
 		}
+		packs = append(packs, more...)
 	}
-	c.sort()
-	return c, nil
+	return newCatalog(packs)
 })
 
-// New returns the catalog of the embedded tables and of extra ones, in the same form (docs/derived.md), whose families
-// replace ours of the same name. Errors name the line; a reader with a method Name, such as a file, is named too.
+// New returns the catalog of the embedded packs and of those in extra files, in the same form (docs/derived.md), whose
+// families and quantities replace ours of the same name. Errors tell file, line and column; a reader with a method
+// Name, such as a file, is named so.
 func New(extra ...io.Reader) (*Catalog, error) {
 	ours, err := embedded()
 	if err != nil || len(extra) == 0 {
 		return ours, err
 	}
-	c := &Catalog{families: slices.Clone(ours.families), byName: maps.Clone(ours.byName),
-		relabel: maps.Clone(ours.relabel), packs: ours.packs}
+	packs := slices.Clone(ours.own)
 	for i, r := range extra {
 		name := strconv.Itoa(i + 1)
 		if f, ok := r.(interface{ Name() string }); ok {
 			name = f.Name()
 		}
-		t, err := c.read(name, r, false)
-		if err != nil {
-			return nil, err
+		more, problems := pack.Read(name, r)
+		if len(problems) > 0 {
+			return nil, refused(problems)
 		}
-		c.inputs.merge(&t.Inputs)
+		packs = append(packs, more...)
 	}
-	c.sort()
+	return newCatalog(packs)
+}
+
+func refused(problems []pack.Problem) error {
+	var all []error
+	for _, p := range problems {
+		all = append(all, p)
+	}
+	return fmt.Errorf("read catalog %w", errors.Join(all...))
+}
+
+func newCatalog(own []*pack.Pack) (*Catalog, error) {
+	set, problems := pack.Join(own...)
+	if len(problems) > 0 {
+		return nil, refused(problems)
+	}
+	c := &Catalog{set: set, own: own}
+	for _, p := range set.Packs() {
+		if len(p.Quantities) == 0 {
+			continue
+		}
+		made, err := newPack(p)
+		if err != nil {
+			return nil, fmt.Errorf("read catalog %s: %w", p.Name, err)
+		}
+		c.packs = append(c.packs, made)
+	}
 	return c, nil
 }
 
-// read enters the families of a table of ours or of a user.
-func (c *Catalog) read(name string, r io.Reader, own bool) (*table, error) {
-	t, err := readTable(name, r)
+// Packs returns all packs of the embedded catalog, in the order in which Derive applies them.
+func Packs() []Pack {
+	c, err := embedded()
 	if err != nil {
-		return nil, err
+		panic(err) // tests read the embedded files
 	}
-	return t, c.add(name, t, own)
+	return c.packs
 }
 
-func (c *Catalog) sort() {
-	slices.SortFunc(c.families, func(a, b *Family) int {
-		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Name, b.Name))
-	})
-}
-
-// merge takes what a later table says.
-func (in *Inputs) merge(later *Inputs) {
-	if later.PeakTFLOPS > 0 {
-		in.PeakTFLOPS = later.PeakTFLOPS
-	}
-	if later.PeakGBs > 0 {
-		in.PeakGBs = later.PeakGBs
-	}
-	if in.SLO == nil {
-		in.SLO = map[string]float64{}
-	}
-	maps.Copy(in.SLO, later.SLO)
-}
-
-// Inputs returns what the user told, the zero value when nothing. Its map is only to be read.
-func (c *Catalog) Inputs() Inputs {
-	if c == nil {
-		return Inputs{}
-	}
-	return c.inputs
-}
-
-// rules returns the packs.
-func (c *Catalog) rules() []Pack {
+// Packs returns all packs, in the order in which Derive applies them.
+func (c *Catalog) Packs() []Pack {
 	if c == nil {
 		return Packs()
 	}
 	return c.packs
 }
 
-// Family returns the family of a name or alias, with or without "_total". The result is only to be read.
-func (c *Catalog) Family(name string) (*Family, bool) {
+// Inputs returns what the user told, the zero value when nothing. Its map is only to be read.
+func (c *Catalog) Inputs() Inputs { return c.joined().Inputs() }
+
+// joined returns the packs together; nil of a nil catalog.
+func (c *Catalog) joined() *pack.Set {
 	if c == nil {
-		return nil, false
+		return nil
 	}
-	if f := c.byName[name]; f != nil {
-		return f, true
-	}
-	if short, ok := strings.CutSuffix(name, "_total"); ok {
-		if f := c.byName[short]; f != nil {
-			return f, true
-		}
-	}
-	return nil, false
+	return c.set
 }
+
+// Family returns the family of a name or alias, with or without "_total". The result is only to be read.
+func (c *Catalog) Family(name string) (*Family, bool) { return c.joined().Family(name) }
+
+// Families returns all families, sorted by engine and name. They are only to be read.
+func (c *Catalog) Families() []*Family { return c.joined().Families() }
+
+// Labels returns the labels of a series of a family with the names that the newest generation has.
+func (c *Catalog) Labels(f *Family, l metric.Labels) metric.Labels { return c.joined().Labels(f, l) }
 
 // Levels returns Family.Above of the family of that name, nil when it has none.
 func (c *Catalog) Levels(family string) []float64 {
@@ -143,26 +143,4 @@ func (c *Catalog) Levels(family string) []float64 {
 		return nil
 	}
 	return f.Above
-}
-
-// Families returns all families, sorted by engine and name. They are only to be read.
-func (c *Catalog) Families() []*Family {
-	if c == nil {
-		return nil
-	}
-	return c.families
-}
-
-// Labels returns the labels of a series of a family with the names that the newest generation has.
-func (c *Catalog) Labels(f *Family, l metric.Labels) metric.Labels {
-	if c == nil || f == nil {
-		return l
-	}
-	for _, r := range c.relabel[f.Engine] {
-		value, old := l.Get(r[0])
-		if _, is := l.Get(r[1]); old && !is {
-			l = metric.NewLabels(append(pairs(l.Without(r[0])), metric.Label{Name: r[1], Value: value})...)
-		}
-	}
-	return l
 }

@@ -33,7 +33,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-const userTable = `engine: mine
+const userTable = `pack: mine
 prefixes: ["my_", "old_"]
 relabel: {stage_id: stage}
 families:
@@ -56,7 +56,7 @@ inputs:
 // A user's table adds families, replaces ours and tells what a server cannot.
 func TestUserTable(t *testing.T) {
 	c, err := catalog.New(strings.NewReader(userTable), strings.NewReader(
-		"engine: vllm\nfamilies: [{name: 'vllm:num_requests_running', meaning: Mine., better: higher}]"))
+		"pack: vllm\nfamilies: [{name: 'vllm:num_requests_running', meaning: Mine., better: higher}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,11 @@ func TestBadTables(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", table, err, want)
 		}
 	}
-	one := func(entry string) string { return "engine: e\nfamilies:\n  - {" + entry + "}" }
-	check("engines: e", "line 1: field engines not found")
-	check(one("name: a, meaning: M., bettr: higher"), `line 3: unknown key "bettr"`)
-	check(one("name: a"), "line 3: family \"a\": needs a name, a meaning")
-	check("families:\n  - {name: a, meaning: M.}", "an engine")
+	one := func(entry string) string { return "pack: e\nfamilies:\n  - {" + entry + "}" }
+	check("engines: e", `1:1:1: unknown key "engines" of a pack`)
+	check(one("name: a, meaning: M., bettr: higher"), `1:3:28: unknown key "bettr"`)
+	check(one("name: a"), "1:3:5: family \"a\": needs a name and a meaning")
+	check("families:\n  - {name: a, meaning: M.}", "needs a pack")
 	check(one("name: a, meaning: M., type: counte"), `unknown type "counte"`)
 	check(one("name: a, meaning: M., better: more"), "must be higher, lower or neutral")
 	check(one("name: a, meaning: M., aggregate: avg"), "aggregate")
@@ -108,7 +108,6 @@ func TestBadTables(t *testing.T) {
 	check(one("name: a, meaning: M., implied: {b: {c: d}}"), "no alias")
 	check("inputs: {slo: {ttft: 1}}", "slo ttft")
 	check("inputs: {peak_tflops: -1}", "a peak of -1")
-	check("engine: e\n---\nengine: f", "more than one YAML document")
-	check("engine: [", "read catalog 1")
+	check("pack: [", "read catalog 1")
 	check(strings.Repeat("# \n", 2<<20), "larger than")
 }

@@ -1,43 +1,12 @@
 package catalog
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
 )
-
-// Status says how far a derived value can be believed.
-type Status uint8
-
-// The statuses. The first ones come with a value.
-const (
-	OK             Status = iota
-	ResetCorrected        // counters of it were reset; each restart counted from zero
-	BornInWindow          // a series of it appeared in the window, and counts from zero
-	Partial               // part of the input is missing, and the value says so
-	Estimate              // not exact
-	Bound                 // a bound of the quantity
-	ZeroDenominator
-	Missing // part of the input does not exist
-)
-
-var statusNames = [...]string{"ok", "reset_corrected", "born_in_window", "partial", "estimate", "bound",
-	"zero_denominator", "missing"}
-
-// String returns the name of the status as exports spell it.
-func (s Status) String() string {
-	if int(s) >= len(statusNames) {
-		return "status(" + strconv.Itoa(int(s)) + ")"
-	}
-	return statusNames[s]
-}
-
-// Defined reports whether there is a value.
-func (s Status) Defined() bool { return s < ZeroDenominator }
 
 // Derived is one derived quantity.
 type Derived struct {
@@ -74,34 +43,8 @@ func (d *Derived) Flag(name string) {
 
 // Rule makes one quantity.
 type Rule struct {
-	Name, Unit, Help string
-	// By are labels beyond the scope of the pack: one result for each combination of their values among the series of the
-	// first term of Num.
-	By []string
-	// Num and Den are the sums of which the quantity is the quotient. A nil Den is the time in seconds.
-	Num, Den []Term
-	// Else are what else it can be made of, where the input of Num and Den is missing, the best first.
-	Else []Fallback
-	// Status is what a value of it is at best: Estimate, say.
-	Status Status
-	// Better, Question, Headline and Canonical are those of Derived.
-	Better    Direction
-	Category  Category
-	Headline  bool
-	Canonical string
-	// Formula is for people; "" is made of Num and Den.
-	Formula string
-	// Make makes what is no quotient; the other fields but By are then unused. Of its results only labels beyond the
-	// scope, and Name and Unit where they differ from those of the rule, need be set.
-	Make func(*View) []Derived
-	// WindowOnly reports whether slices have no such quantity.
-	WindowOnly bool
-}
-
-// Fallback is another way to the quantity of a rule, with the best status that it can have.
-type Fallback struct {
-	Num, Den []Term
-	Status   Status
+	*pack.Quantity
+	native func(*View) []Derived // nil for a formula
 }
 
 // Pack is the rules of one kind of server.
@@ -116,6 +59,8 @@ type Pack struct {
 	Rules []Rule
 	// Check may flag a result that is done; nil is no check.
 	Check func(*View, *Derived)
+
+	requires string // a prefix of families without which there is nothing to tell
 }
 
 // Span says what a stretch is.
@@ -127,14 +72,6 @@ const (
 	Slice
 )
 
-// Packs returns all packs, in the order in which Derive applies them: one or more of each engine, in files of their
-// names.
-func Packs() []Pack {
-	return slices.Concat(genericPacks(), vllmPacks(), omniPacks(), sglangPacks(), trtllmPacks(), dynamoPacks(),
-		tritonServerPacks(), torchservePacks(), tgiPacks(), llamaPacks(), rayPacks(), lmcachePacks(), dcgmPacks(),
-		tritonPacks())
-}
-
 func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
 
 // Reads reports whether a pack reads the family, so that gains of others need not be made.
@@ -142,36 +79,14 @@ func (c *Catalog) Reads(family string) bool {
 	if f, ok := c.Family(family); ok {
 		family = f.Name
 	}
-	return slices.ContainsFunc(c.rules(), func(p Pack) bool { return p.reads(family) })
+	return slices.ContainsFunc(c.Packs(), func(p Pack) bool { return p.reads(family) })
 }
 
-// apply makes the results of a rule in one scope.
+// apply makes the results of a native in one scope.
 func (p *Pack) apply(v *View, r *Rule) []Derived {
-	var out []Derived
-	switch {
-	case r.Make != nil:
-		out = r.Make(v)
-	case len(r.By) == 0:
-		out = quotient(v, r)
-	default:
-		terms := v.part(metric.Labels{})
-		terms.byName[""] = v.termSeries(r)
-		for _, g := range terms.split(r.By) {
-			out = append(out, label(quotient(v.within(v.Scope, pairs(g.Scope)), r), g.Scope)...)
-		}
-		slices.SortStableFunc(out, func(a, b Derived) int { return compareLabels(a.Labels, b.Labels) })
-	}
+	out := r.native(v)
 	for i := range out {
-		d := &out[i]
-		d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
-		d.Labels = join(v.Scope, d.Labels)
-		d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline,
-			r.Canonical
-		d.atBest(r.Status)
-		d.settle()
-		if p.Check != nil && d.Status.Defined() {
-			p.Check(v, d)
-		}
+		r.finish(&out[i], v, p)
 	}
 	return out
 }
@@ -196,39 +111,6 @@ func (d *Derived) settle() {
 	if !d.Status.Defined() {
 		d.Value, d.Shown = 0, 0
 	}
-}
-
-// termSeries are the series by whose labels the results of a rule differ: those of the first term of the first way
-// that has some.
-func (v *View) termSeries(r *Rule) []*Gain {
-	series := v.Series(r.Num[0].Family, r.Num[0].Where...)
-	for i := 0; len(series) == 0 && i < len(r.Else); i++ {
-		series = v.Series(r.Else[i].Num[0].Family, r.Else[i].Num[0].Where...)
-	}
-	return series
-}
-
-// quotient applies a rule of sums in the first way that has all its input. It gives nothing when there is none of the
-// input.
-func quotient(v *View, r *Rule) []Derived {
-	first, any := v.divide(r.Num, r.Den)
-	if any && first.Status != Missing {
-		return []Derived{first}
-	}
-	for _, way := range r.Else {
-		d, some := v.divide(way.Num, way.Den)
-		if some && d.Status != Missing {
-			d.atBest(way.Status)
-			return []Derived{d}
-		}
-		if some && !any {
-			first, any = d, true
-		}
-	}
-	if !any {
-		return nil
-	}
-	return []Derived{first}
 }
 
 // divide makes a quotient of sums; false when nothing of it is there.
@@ -307,20 +189,4 @@ func label(results []Derived, l metric.Labels) []Derived {
 		results[i].Labels = join(results[i].Labels, l)
 	}
 	return results
-}
-
-// compareLabels orders sets of the same names by value, numbers as numbers.
-func compareLabels(a, b metric.Labels) int {
-	for name, value := range a.All() {
-		other, _ := b.Get(name)
-		x, errX := strconv.ParseUint(value, 10, 64)
-		y, errY := strconv.ParseUint(other, 10, 64)
-		if errX == nil && errY == nil && x != y {
-			return cmp.Compare(x, y)
-		}
-		if c := strings.Compare(value, other); c != 0 {
-			return c
-		}
-	}
-	return 0
 }

@@ -1,12 +1,14 @@
 // Package catalog knows what the families of known servers mean, and derives from them the quantities that people ask
 // for.
 //
-// A [Catalog] is made of tables, one file per engine in families/, and those of users. [Catalog.Family] finds a family
-// under all the names that the generations of a server gave it; rules speak of the newest, so that they hold for all.
+// A [Catalog] is made of packs, one file per engine in packs/, and those of users (package pack). [Catalog.Family]
+// finds a family under all the names that the generations of a server gave it; rules speak of the newest, so that they
+// hold for all.
 //
-// A derived quantity is a [Rule]: a name, a unit, and mostly a quotient of sums of what series gained. Rules that
-// belong together are a [Pack], which says by which labels results are kept apart: model and version, say. [Derive]
-// applies all packs to what one endpoint gained over a stretch of time, be it the window or a slice of it:
+// A derived quantity is a [Rule]: a formula (package quantity), or one of a few algorithms here that no formula
+// expresses. Rules that belong together are a [Pack], which says by which labels results are kept apart: model and
+// version, say. [Catalog.Derive] applies all packs to what one endpoint gained over a stretch of time, be it the window
+// or a slice of it:
 //
 //	for _, d := range c.Derive(catalog.Interval{Seconds: 10, Gains: gains}, catalog.Window) {
 //		if d.Status.Defined() {
@@ -20,6 +22,5 @@
 //
 // [Engines] recognises the programs behind a body by its families, before a run.
 //
-// To add an engine, write families/<engine>.yaml, and a file with its packs that is listed in [Packs]. The package
-// opens no files and knows nothing of how gains are made.
+// To add an engine, write packs/<engine>.yaml. The package opens no files and knows nothing of how gains are made.
 package catalog

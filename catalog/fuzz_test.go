@@ -13,7 +13,7 @@ import (
 // FuzzNew reads what a file of --catalog may hold: it ends without a panic, and
 // families that come of it are found by every name they have.
 func FuzzNew(f *testing.F) {
-	files, err := filepath.Glob("families/*.yaml")
+	files, err := filepath.Glob("packs/*.yaml")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no tables to begin with", err)
 	}
@@ -25,13 +25,13 @@ func FuzzNew(f *testing.F) {
 		f.Add(string(data[:min(len(data), 2000)]))
 	}
 	for _, s := range []string{
-		"engine: e\nfamilies:\n- {name: a, meaning: m, aliases: [b], scales: {b: 2}, implied: {b: {x: y}}}\ninputs: " +
+		"pack: e\nfamilies:\n- {name: a, meaning: m, aliases: [b], scales: {b: 2}, implied: {b: {x: y}}}\ninputs: " +
 			"{peak_tflops: 1, slo: {ttft_s: 1}}\n",
-		"engine: e\nprefixes: ['p:', 'q:']\nrelabel: {a: b}\nfamilies: [{name: a, meaning: m, type: counter, better: " +
+		"pack: e\nprefixes: ['p:', 'q:']\nrelabel: {a: b}\nfamilies: [{name: a, meaning: m, type: counter, better: " +
 			"higher, staleness: 2s, above: [.nan]}]",
 		"a: &a [x,x,x]\nb: &b [*a,*a]\nfamilies: *b\n", "families: [null]", "families: [&a {name: *a}]",
-		"engine: 1\n---\nengine: 2\n", "\xff\xfe",
-		"engine: e\nfamilies: [{<<: {name: a}, meaning: m}]", "inputs: {slo: {ttft_s: .inf}}", "!!binary x", "? {a: b}\n: c",
+		"pack: 1\n---\npack: 2\n", "\xff\xfe",
+		"pack: e\nfamilies: [{<<: {name: a}, meaning: m}]", "inputs: {slo: {ttft_s: .inf}}", "!!binary x", "? {a: b}\n: c",
 		strings.Repeat("[", 2000)} {
 		f.Add(s)
 	}

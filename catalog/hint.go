@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // hints say what turns families on, by the beginning of their names; the first that fits counts. Section 3 of the
 // design document engines.md.
@@ -58,16 +55,4 @@ func Hint(family string) string {
 		}
 	}
 	return ""
-}
-
-// Families returns the families of the sums of a rule, those of its first way; a rule that makes its results otherwise
-// does not tell them.
-func (r *Rule) Families() []string {
-	var out []string
-	for _, t := range slices.Concat(r.Num, r.Den) {
-		if !slices.Contains(out, t.Family) {
-			out = append(out, t.Family)
-		}
-	}
-	return out
 }

@@ -66,7 +66,7 @@ func manual(c *catalog.Catalog) string {
 			if r.By != nil {
 				name += " by " + strings.Join(r.By, ", ")
 			}
-			made := r.Text()
+			made := r.Text
 			if made != "" {
 				made = "`" + cell(made) + "`"
 			}

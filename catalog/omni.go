@@ -2,14 +2,9 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
-
-// OmniPack is the name of the pack of vLLM-Omni's pipeline. Its autoregressive stages are those of the pack of vLLM
-// too, each on its own.
-const OmniPack = "vllm-omni"
 
 const omniPrefix = "vllm_omni:"
 
@@ -23,96 +18,33 @@ const (
 	omniInQueue   = omniPrefix + "stage_in_queue_s"
 )
 
-// omniPacks are the rules of section 4 of the design document derived-metrics.md.
-func omniPacks() []Pack {
-	return []Pack{{Name: OmniPack, Title: "vLLM-Omni", Prefixes: []string{omniPrefix, vllmE2E, vllmQueue, vllmGenerated,
-		vllmPrompt},
-		Rules: slices.Concat(omniPipeline(), omniSplitRules(), omniStageRules(), omniEdgeRules(), omniAudioRules(),
-			omniDiffusionRules(), omniDuplexRules(), omniChecks())}}
-}
-
-// omniPipeline are the rules of the pipeline as a whole.
-func omniPipeline() []Rule {
-	return []Rule{
-		{Name: "omni_request_rate", Unit: "requests/s", Help: "Requests that left the pipeline, aborted ones among them.",
-			Category: Throughput,
-			Better:   HigherBetter, Headline: true, Canonical: "request_rate", Num: increase(omniSuccess)},
-		{Name: "omni_output_tok_s", Unit: "tokens/s",
-			Help:     "Tokens that all stages generated; codec tokens are most of them.",
-			Category: Throughput,
-			Better:   HigherBetter, Canonical: "output_tok_s", Num: increase(omniPrefix + "generation_tokens"),
-			Make: omniOnly(&Rule{Num: increase(omniPrefix + "generation_tokens"),
-				Else: []Fallback{{Num: increase(vllmGenerated)}}})},
-		{Name: "omni_input_tok_s", Unit: "tokens/s", Help: "Prompt tokens of all stages.", Category: Throughput,
-			Better: HigherBetter, Canonical: "input_tok_s", Num: increase(omniPrefix + "prompt_tokens"),
-			Make: omniOnly(&Rule{Num: increase(omniPrefix + "prompt_tokens"), Else: []Fallback{{Num: increase(vllmPrompt)}}})},
-		ratio("omni_finished_share", "Requests that left the pipeline, by reason.", increase(omniSuccess),
-			increase(omniSuccess)).
-			category(Errors, Neutral).shares("finished_reason"),
-		{Name: "omni_failed_share", Unit: "ratio", Help: "Requests that failed, of all that ended.", Category: Errors,
-			Better:   LowerBetter,
-			Headline: true, Canonical: "error_ratio", Num: increase(omniFailed), Den: omniEnded(), Make: failedShare},
-		{Name: "omni_failure_ratio", Unit: "ratio", Help: "Requests that failed, of all that ended, by reason.",
-			Category: Errors, Better: LowerBetter, By: []string{"reason"},
-			Num: increase(omniFailed), Den: omniEnded(), Make: failedByReason},
-		{Name: "omni_running_mean", Unit: "requests", Help: "Requests in the pipeline, by a gauge that moves when one ends.",
-			Category: Saturation,
-			Status:   Estimate, Canonical: "running", Num: []Term{{Family: omniPrefix + "num_requests_running",
-				Part: Integral}}},
-		{Name: "omni_waiting_mean", Unit: "requests", Help: "Requests not yet admitted, by a gauge that moves when one ends.",
-			Category: Saturation,
-			Better:   LowerBetter, Status: Estimate, Canonical: "waiting",
-			Num: []Term{{Family: omniPrefix + "num_requests_waiting", Part: Integral}}},
-		{Name: "omni_concurrency", Unit: "requests",
-			Help:     "Mean number of requests that are being answered, by Little's law.",
-			Category: Saturation,
-			Num:      []Term{{Family: omniE2E, Part: Sum}}},
-		{Name: "kv_wait_mean", Unit: "seconds", Help: "Wait for the transfer of a KV cache.", Category: TimeSpent,
-			Better: LowerBetter,
-			By:     []string{"connector_type"}, Num: []Term{{Family: omniPrefix + "kv_wait_s", Part: Sum}},
-			Den: []Term{{Family: omniPrefix + "kv_wait_s", Part: Count}}},
+// omniNatives are the algorithms of section 4 of the design document derived-metrics.md that no formula expresses.
+func omniNatives() map[string]func(*View) []Derived {
+	out := map[string]func(*View) []Derived{"omni_failed_share": failedShare, "omni_failure_ratio": failedByReason,
+		"omni_continuity_ok_ratio": continuityRatio, "omni_audio_sample_rate": sampleRateOf,
+		"omni_audio_goodput_ratio": func(v *View) []Derived { return audioGoodput(v, false) },
+		"omni_audio_goodput":       func(v *View) []Derived { return audioGoodput(v, true) },
+		"omni_diffusion_share":     diffusionShares, "omni_bottleneck_stage": omniBottleneck}
+	for name, of := range omniSplit() {
+		out[name] = perRun(of)
 	}
-}
-
-// omniOnly applies a rule to servers of vLLM-Omni only, of those whose families vLLM has too.
-func omniOnly(r *Rule) func(*View) []Derived {
-	return func(v *View) []Derived {
-		if !isOmni(v) {
-			return nil
-		}
-		return quotient(v, r)
+	for name, of := range omniStageNatives() {
+		out[name] = perStage(of)
 	}
-}
-
-// ifMade makes a rule of what only some pipelines make, sound or images: the others do not miss it.
-func (r Rule) ifMade() Rule {
-	plain := r
-	if r.Formula == "" {
-		r.Formula = quotientText(r.Num, r.Den)
+	for name, of := range omniEdgeNatives() {
+		out[name] = perEdge(of)
 	}
-	r.Make = func(v *View) []Derived { return (&Pack{}).apply(v, &plain) }
-	return r
+	return out
 }
 
 // isOmni reports whether a view has families of the pipeline.
-func isOmni(v *View) bool {
-	for name := range v.byName {
-		if strings.HasPrefix(name, omniPrefix) {
-			return true
-		}
-	}
-	return false
-}
+func isOmni(v *View) bool { return v.has(omniPrefix) }
 
 // omniAborts are left out of the successes where failures count them too.
 var omniAborts = []metric.Label{{Name: "finished_reason", Value: "abort"}}
 
-func omniEnded() []Term {
-	return []Term{{Family: omniSuccess, Except: omniAborts}, {Family: omniFailed}}
-}
-
-// endedOf is the value of omniEnded. A server shows no reason before a request ends for it, so that one that shows no
-// success but failures had none, unless it tells the time of some.
+// endedOf are the requests that ended: the successes, aborts apart, and the failures. A server shows no reason before a
+// request ends for it, so that one that shows no success but failures had none, unless it tells the time of some.
 func endedOf(v *View) total {
 	failed, success := v.total(Term{Family: omniFailed}), v.total(Term{Family: omniSuccess, Except: omniAborts})
 	if success.series == 0 && v.Amount(Term{Family: omniE2E, Part: Count}).Value > 0 {

@@ -19,73 +19,21 @@ const (
 	audioSkipped    = omniPrefix + "audio_skipped_requests"
 )
 
-// omniAudioRules are the rules of stages that make sound.
-func omniAudioRules() []Rule {
-	by := []string{"stage"}
-	rules := []Rule{
-		{Name: "rtf_mean", Help: "Real-time factor, a mean over requests of stage time by length.", Category: Latency,
-			Better: LowerBetter, By: by,
-			Num: sumOf(audioRTF), Den: countOf(audioRTF)},
-		slo("rtf_slo_attainment", "Requests whose audio was made at least this fast; 1 is real time.", audioRTF, 0.5, 0.75,
-			0.9, 1),
-		{Name: "ttfp_mean", Unit: "seconds", Help: "To the first packet of audio, of requests that stream.",
-			Category: Latency, Better: LowerBetter,
-			By: by, Headline: true, Canonical: "ttft_mean_s", Num: sumOf(audioTTFP), Den: countOf(audioTTFP)},
-		slo("ttfp_slo", "Streaming requests whose first packet came within so many seconds.", audioTTFP, 0.25, 0.5, 1),
-		{Name: "continuity_ok_ratio", Unit: "ratio", Help: "Streams whose worst underrun was at most threshold_ms.",
-			Category: Latency,
-			Better:   HigherBetter, Headline: true, By: []string{"stage", "threshold_ms"},
-			Num: []Term{{Family: audioContinuity}}, Den: countOf(audioUnderrun),
-			Formula: "d(audio_continuity_ok{threshold_ms}) / d(audio_underrun_s_count)", Make: continuityRatio},
-		slo("underrun_free_ratio", "Streams that never ran dry, to a millisecond.", audioUnderrun, 0.001),
-		slo("underrun_slo", "Streams whose worst underrun was at most so many seconds.", audioUnderrun, 0.05, 0.1, 0.2),
-		{Name: "underrun_mean", Unit: "seconds", Help: "Worst underrun of a stream, a mean over streams.", Category: Latency,
-			Better: LowerBetter, By: by,
-			Num: sumOf(audioUnderrun), Den: countOf(audioUnderrun)},
-		{Name: "silent_loss_ratio", Unit: "ratio", Help: "Requests that ended without audio.", Category: Errors,
-			Better: LowerBetter, By: by,
-			Num: []Term{{Family: audioSkipped}}, Den: []Term{{Family: audioDuration, Part: Count}, {Family: audioSkipped}}},
-		{Name: "audio_realtime_streams", Unit: "streams",
-			Help:     "Seconds of audio by second: as many listeners could be served in real time.",
-			Category: Throughput, Better: HigherBetter, Headline: true, By: by, Num: sumOf(audioDuration)},
-		{Name: "audio_mean_duration", Unit: "seconds", Help: "Length of the audio of a request.", Category: Throughput,
-			By:  by,
-			Num: sumOf(audioDuration), Den: countOf(audioDuration)},
-		{Name: "audio_frames_s", Unit: "frames/s", Help: "Frames of audio.", Category: Throughput, Better: HigherBetter,
-			By: by, Num: []Term{{Family: audioFrames}}},
-		{Name: "audio_sample_rate", Unit: "frames/s", Help: "Frames by length: the sample rate, where a frame is a sample.",
-			Category: Check, By: by,
-			Num: []Term{{Family: audioFrames}}, Den: sumOf(audioDuration), Formula: "d(audio_frames) / d(audio_duration_s_sum)",
-			Make: sampleRateOf},
-		{Name: "stream_share", Unit: "ratio", Help: "Requests with audio that stream.", Category: Throughput, By: by,
-			Num: countOf(audioUnderrun), Den: countOf(audioDuration)},
+// attained is the share of the observations of a family that are at most each of the values asked for, by stage, and of
+// the time to the first packet at most what the user asks for.
+func attained(v *View, of argument) []Derived {
+	at := of.at
+	if own := v.Inputs().SLO["ttft_s"]; own > 0 && of.first == audioTTFP && !slices.Contains(at, own) {
+		at = append(slices.Clone(at), own)
 	}
-	for i := range rules {
-		if rules[i].Make == nil {
-			rules[i] = rules[i].ifMade()
+	return perValue(v, of.first, "stage", func(stage metric.Label) []Derived {
+		own := v.within(v.Scope, []metric.Label{stage})
+		var out []Derived
+		for _, x := range at {
+			out = append(out, label(own.sloAttainment(of.first, x), oneLabel("slo", strconv.FormatFloat(x, 'g', -1, 64)))...)
 		}
-	}
-	return append(rules, audioGoodputRules()...)
-}
-
-// slo is the share of the observations of a family that are at most each of xs, by stage, and of the time to the first
-// packet at most what the user asks for.
-func slo(name, help, family string, xs ...float64) Rule {
-	return Rule{Name: name, Unit: "ratio", Help: help, Category: Latency, Better: HigherBetter,
-		Formula: "d(bucket{le=slo}) / d(count)", Make: func(v *View) []Derived {
-			at := slices.Clone(xs)
-			if own := v.Inputs().SLO["ttft_s"]; own > 0 && family == audioTTFP && !slices.Contains(at, own) {
-				at = append(at, own)
-			}
-			return perValue(v, family, "stage", func(stage metric.Label) []Derived {
-				own := v.within(v.Scope, []metric.Label{stage})
-				var out []Derived
-				for _, x := range at {
-					out = append(out, label(own.sloAttainment(family, x), oneLabel("slo", strconv.FormatFloat(x, 'g', -1, 64)))...)
-				}
-				return out
-			})
-		}}
+		return out
+	})
 }
 
 // perValue makes results for each value of a label of a family.
@@ -139,7 +87,7 @@ func sampleRateOf(v *View) []Derived {
 
 // continuity compares the counter at 100 ms with the bucket at 0.1 s, which count the same streams.
 func (o *omniRun) continuity() []Derived {
-	counter := o.v.total(increase(audioContinuity, "threshold_ms", "100")...)
+	counter := o.v.total(Term{Family: audioContinuity, Where: []metric.Label{{Name: "threshold_ms", Value: "100"}}})
 	a, status := o.v.attainment(audioUnderrun, 0.1)
 	if !status.Defined() || !a.Exact() {
 		return nil
@@ -148,25 +96,12 @@ func (o *omniRun) continuity() []Derived {
 		families: []string{audioUnderrun}})
 }
 
-// audioGoodputRules bound how many streams were all right in every respect: faster than real time, with an early first
-// packet, without a gap. Only how many met each goal is known, so the answer is an interval.
-func audioGoodputRules() []Rule {
-	const formula = "max(0, sum p_i - (k-1)) to min p_i of RTF <= 1, TTFP <= slo, underrun <= 0.1 s"
-	return []Rule{
-		{Name: "audio_goodput_ratio", Unit: "ratio",
-			Help: "Streams that met RTF, first packet and continuity: lower and upper bound.", Category: Latency,
-			Better: HigherBetter, Formula: formula, Make: func(v *View) []Derived { return audioGoodput(v, false) }},
-		{Name: "audio_goodput", Unit: "requests/s",
-			Help:     "Streams a second that met RTF, first packet and continuity: lower and upper bound.",
-			Category: Throughput, Better: HigherBetter, Formula: formula + ", times the rate of streams",
-			Make: func(v *View) []Derived { return audioGoodput(v, true) }},
-	}
-}
-
 // earlyPacket is when a first packet is early, in seconds, unless the user says.
 const earlyPacket = 1.0
 
-// audioGoodput is of the stages whose streams have all three families, or with rate what they give a second.
+// audioGoodput bounds how many streams were all right in every respect: faster than real time, with an early first
+// packet, without a gap. Only how many met each goal is known, so the answer is an interval. It is of the stages whose
+// streams have all three families, or with rate what they give a second.
 func audioGoodput(v *View, rate bool) []Derived {
 	early := earlyPacket
 	if own := v.Inputs().SLO["ttft_s"]; own > 0 {

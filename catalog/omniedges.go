@@ -59,49 +59,25 @@ func (o *omniRun) part(e edge, family string, p Part) total {
 	return o.v.total(Term{Family: family, Part: p, Where: e.labels()})
 }
 
-// omniEdgeRules are the rules of each pair of stages, over all pairs of their replicas.
-func omniEdgeRules() []Rule {
-	per := func(name, unit, help string, q Category, better Direction, formula string,
-		of func(*omniRun, edge) []Derived) Rule {
-		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula,
-			Make: perRun(func(o *omniRun) []Derived {
-				var out []Derived
-				for _, e := range o.edges() {
-					out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
-				}
-				return out
-			})}
+// omniEdgeNatives are of each pair of stages, over all pairs of their replicas.
+func omniEdgeNatives() map[string]func(*omniRun, edge) []Derived {
+	return map[string]func(*omniRun, edge) []Derived{
+		"omni_edge_hop_mean":           (*omniRun).hopMean,
+		"omni_edge_chunks_per_request": func(o *omniRun, e edge) []Derived { return o.part(e, omniTx, Count).some(o.n) },
+		"omni_edge_bandwidth":          func(o *omniRun, e edge) []Derived { return o.rate(e, omniInFlight) },
+		"omni_edge_serialisation_rate": func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) },
+		"omni_edge_share_of_e2e":       func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) },
 	}
-	chunk := func(name, family, help string) Rule {
-		return per(name, "seconds", help+", for one chunk.", TimeSpent, LowerBetter, "d(sum) / d(count)",
-			func(o *omniRun, e edge) []Derived {
-				return o.part(e, family, Sum).some(o.part(e, family, Count))
-			})
-	}
-	return []Rule{
-		per("edge_hop_mean", "seconds", "Time of all chunks of a request on the hop, one after the other.", TimeSpent,
-			LowerBetter,
-			"d(tx_sum + in_flight_sum + rx_sum) / N", (*omniRun).hopMean),
-		per("edge_chunks_per_request", "chunks", "Chunks that a request sends over the hop.", Throughput, Neutral,
-			"d(transfer_tx_s_count) / N", func(o *omniRun, e edge) []Derived { return o.part(e, omniTx, Count).some(o.n) }),
-		chunk("edge_tx_mean", omniTx, "Serialise and submit"),
-		chunk("edge_in_flight_mean", omniInFlight, "On the way"),
-		chunk("edge_rx_mean", omniRx, "Receive and deserialise"),
-		per("edge_chunk_bytes", "bytes", "Size of a chunk.", Throughput, Neutral, "d(size_sum) / d(size_count)",
-			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.part(e, omniSize, Count)) }),
-		per("edge_throughput", "bytes/s", "What goes over the hop.", Throughput, Neutral, "d(size_sum) / T",
-			func(o *omniRun, e edge) []Derived { return o.part(e, omniSize, Sum).some(o.v.seconds()) }),
-		per("edge_bandwidth", "bytes/s", "Bytes by their time on the way.", Efficiency, HigherBetter,
-			"d(size_sum) / d(in_flight_sum)", func(o *omniRun, e edge) []Derived { return o.rate(e, omniInFlight) }),
-		per("edge_serialisation_rate", "bytes/s", "Bytes by the time of the sender.", Efficiency, HigherBetter,
-			"d(size_sum) / d(tx_sum)", func(o *omniRun, e edge) []Derived { return o.rate(e, omniTx) }),
-		per("edge_share_of_e2e", "ratio", "Time on the hop by the end-to-end time.", TimeSpent, LowerBetter,
-			"hop sum / d(e2e_sum)", func(o *omniRun, e edge) []Derived { return o.whole(o.hop(e).some(o.e2e), e) }),
-		{Name: "edges_share_of_e2e", Unit: "ratio", Help: "Time on all hops by the end-to-end time.", Category: TimeSpent,
-			Better:  LowerBetter,
-			Formula: "sum of hop sums / d(e2e_sum)", Make: perRun(
-				func(o *omniRun) []Derived { return o.whole(o.hops().some(o.e2e), o.edges()...) })},
-	}
+}
+
+func perEdge(of func(*omniRun, edge) []Derived) func(*View) []Derived {
+	return perRun(func(o *omniRun) []Derived {
+		var out []Derived
+		for _, e := range o.edges() {
+			out = append(out, label(of(o, e), metric.NewLabels(e.labels()...))...)
+		}
+		return out
+	})
 }
 
 // hopMean is partial when parts of the hop are missing, or were not observed for every chunk: an observation whose

@@ -125,17 +125,18 @@ func (o *omniRun) replicasOf(s *omniStage, where []metric.Label) {
 			continue
 		}
 		s.replicaFamily = family
-		o.eachReplica(family, where, func(r *replicaLoad, g *Gain) { r.served = r.served.and(1, g.part(g.Count)) }, s)
+		o.eachReplica(family, where, func(r *replicaLoad, g *Gain) { r.served = r.served.and(1, gained(g, g.Count)) }, s)
 		break
 	}
 	if len(o.v.Series(vllmGenerated, where...)) > 0 {
 		s.tokensFromVLLM = true
-		o.eachReplica(vllmGenerated, where, func(r *replicaLoad, g *Gain) { r.tokens = r.tokens.and(1, g.part(g.Total)) }, s)
+		add := func(r *replicaLoad, g *Gain) { r.tokens = r.tokens.and(1, gained(g, g.Total)) }
+		o.eachReplica(vllmGenerated, where, add, s)
 	}
 }
 
-// part is one number of a series as a total.
-func (g *Gain) part(x float64) total {
+// gained is one number of a series as a total.
+func gained(g *Gain, x float64) total {
 	return total{sum: x, series: 1, resets: g.Resets, born: g.Born}
 }
 
@@ -149,53 +150,26 @@ func (o *omniRun) eachReplica(family string, where []metric.Label, add func(*rep
 	}
 }
 
-// omniStageRules are the rules of each stage, and of its replicas.
-func omniStageRules() []Rule {
-	per := func(name, unit, help string, q Category, better Direction, formula string,
-		of func(*omniRun, *omniStage) []Derived) Rule {
-		return Rule{Name: name, Unit: unit, Help: help, Category: q, Better: better, Formula: formula, Make: perStage(of)}
-	}
-	return []Rule{
-		per("stage_time_mean", "seconds", "Time of a request in the stage, its queue included, for each request of the "+
-			"pipeline.", TimeSpent, LowerBetter,
-			"d(stage time sum) / N", func(o *omniRun, s *omniStage) []Derived {
-				return single(o.checkCount(s,
-					s.time.by(o.n)))
-			}),
-		per("stage_share_of_e2e", "ratio", "Time in the stage by the end-to-end time; with overlap the shares add up to "+
-			"more than 1.", TimeSpent, Neutral,
-			"d(stage time sum) / d(e2e_sum)", func(o *omniRun, s *omniStage) []Derived { return single(s.time.by(o.e2e)) }),
-		per("stage_queue_mean", "seconds", "Part of the time in the stage before its scheduler took the request.", TimeSpent,
-			LowerBetter,
-			"d(stage queue sum) / N", func(o *omniRun, s *omniStage) []Derived { return s.queue.some(o.n) }),
-		per("in_queue_share", "ratio", "Queue of the stage by the time in it.", TimeSpent, LowerBetter,
-			"d(stage queue sum) / d(stage time sum)", func(_ *omniRun, s *omniStage) []Derived { return s.queue.some(s.time) }),
-		per("stage_request_rate", "requests/s", "Requests that the stage served.", Throughput, HigherBetter,
-			"d(stage count) / T", func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.v.seconds()) }),
-		per("stage_output_tok_s", "tokens/s", "Tokens that the stage generated.", Throughput, HigherBetter,
-			"d(vllm:generation_tokens{stage}) / T", func(o *omniRun, s *omniStage) []Derived {
-				return o.v.total(Term{Family: vllmGenerated, Where: []metric.Label{s.label()}}).some(o.v.seconds())
-			}),
-		per("fan_out", "", "Visits to the stage for each request of the pipeline.", Check, Neutral,
-			"d(stage count) / N", func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.n) }),
-		per("stage_replicas", "replicas", "Replicas of the stage that any series names.", Other, Neutral,
-			"distinct values of replica, at both ends of the edges too", (*omniRun).replicaN),
-		per("stage_utilization", "requests", "Mean number of requests in each replica of the stage, by Little's law.",
-			Saturation, Neutral,
-			"d(stage time sum) / (T * replicas)", func(o *omniRun, s *omniStage) []Derived {
-				if !s.timed {
-					return nil
-				}
-				return single(o.utilization(s))
-			}),
-		{Name: "bottleneck_stage", Unit: "requests", Help: "The stage with most requests in each replica.",
-			Category: Saturation, Headline: true,
-			Formula: "the largest stage_utilization", Make: omniBottleneck},
-		per("replica_requests", "requests", "Requests that a replica served.", Saturation, Neutral,
-			"d(stage count{replica})", (*omniRun).replicaRequests),
-		per("replica_skew", "", "The busiest replica by the mean of all, in requests and in tokens; 1 is even.", Saturation,
-			LowerBetter,
-			"max over replicas / mean over replicas", (*omniRun).skew),
+// omniStageNatives are of each stage.
+func omniStageNatives() map[string]func(*omniRun, *omniStage) []Derived {
+	return map[string]func(*omniRun, *omniStage) []Derived{
+		"omni_stage_time_mean": func(o *omniRun, s *omniStage) []Derived {
+			return single(o.checkCount(s, s.time.by(o.n)))
+		},
+		"omni_stage_share_of_e2e": func(o *omniRun, s *omniStage) []Derived { return single(s.time.by(o.e2e)) },
+		"omni_stage_queue_mean":   func(o *omniRun, s *omniStage) []Derived { return s.queue.some(o.n) },
+		"omni_in_queue_share":     func(_ *omniRun, s *omniStage) []Derived { return s.queue.some(s.time) },
+		"omni_stage_request_rate": func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.v.seconds()) },
+		"omni_fan_out":            func(o *omniRun, s *omniStage) []Derived { return s.count.some(o.n) },
+		"omni_stage_replicas":     (*omniRun).replicaN,
+		"omni_stage_utilization": func(o *omniRun, s *omniStage) []Derived {
+			if !s.timed {
+				return nil
+			}
+			return single(o.utilization(s))
+		},
+		"omni_replica_requests": (*omniRun).replicaRequests,
+		"omni_replica_skew":     (*omniRun).skew,
 	}
 }
 

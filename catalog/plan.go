@@ -19,8 +19,9 @@ type Plan struct {
 
 // scope is a view that the rules of a pack apply to.
 type scope struct {
-	pack *Pack
-	view *View
+	pack     *Pack
+	view     *View
+	formulas formulas
 }
 
 // renamed is a gain as rules see it; scale is 0 for that of the original.
@@ -49,12 +50,16 @@ func (p *Plan) Derive(s Interval, span Span) []Derived {
 	var out []Derived
 	for _, x := range p.views {
 		v := x.view
-		v.Seconds, v.EndNS, v.SliceSeconds, v.omni = s.Seconds, s.EndNS, s.SliceSeconds, nil
+		v.Seconds, v.EndNS, v.SliceSeconds, v.stretch, v.omni = s.Seconds, s.EndNS, s.SliceSeconds, &s, nil
 		for i := range x.pack.Rules {
 			if x.pack.Rules[i].WindowOnly && span == Slice {
 				continue
 			}
-			out = append(out, x.pack.apply(v, &x.pack.Rules[i])...)
+			if r := &x.pack.Rules[i]; r.native == nil {
+				out = x.formulas.evaluate(out, i, v, x.pack)
+			} else {
+				out = append(out, x.pack.apply(v, r)...)
+			}
 		}
 	}
 	return out
@@ -70,7 +75,7 @@ func (p *Plan) lay(gains []Gain) {
 	p.gains = append(p.gains[:0], gains...)
 	p.views, p.renamed = p.views[:0], p.renamed[:0]
 	everything := p.everything()
-	rules := p.catalog.rules()
+	rules := p.catalog.Packs()
 	for i := range rules {
 		pack := &rules[i]
 		all := everything.part(metric.Labels{})
@@ -82,8 +87,11 @@ func (p *Plan) lay(gains []Gain) {
 		if len(all.byName) == 0 {
 			continue
 		}
+		if pack.requires != "" && !all.has(pack.requires) {
+			continue
+		}
 		for _, v := range all.scopes(pack) {
-			p.views = append(p.views, scope{pack, v})
+			p.views = append(p.views, scope{pack, v, pack.bind(v)})
 		}
 	}
 }

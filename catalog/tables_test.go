@@ -85,11 +85,8 @@ func TestRules(t *testing.T) {
 			if !units.Known(r.Unit) {
 				bad("unknown unit", r.Unit)
 			}
-			if r.Num == nil && r.Make == nil {
-				bad("is made of", "nothing")
-			}
-			if p.Name != catalog.TritonPack && (r.Help == "" || !strings.HasSuffix(r.Help, ".") || r.Text() == "") {
-				bad("help or formula missing:", r.Help+" "+r.Text())
+			if p.Name != catalog.TritonPack && (r.Help == "" || !strings.HasSuffix(r.Help, ".") || r.Text == "") {
+				bad("help or formula missing:", r.Help+" "+r.Text)
 			}
 			if r.Headline {
 				if heads[p.Name]++; r.Category == catalog.Other || r.Category == catalog.Check {

@@ -7,19 +7,6 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// TritonPerfAnalyzerPack is the name of the pack of perf_analyzer's numbers.
-const TritonPerfAnalyzerPack = "perf_analyzer"
-
-func tritonEnsemblePack() Pack {
-	return Pack{Name: TritonPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix}, Check: checkTriton,
-		Rules: []Rule{{Unit: "seconds", Make: ensembles}}}
-}
-
-func tritonPerfAnalyzerPack() Pack {
-	return Pack{Name: TritonPerfAnalyzerPack, Title: "Triton statistics", Prefixes: []string{tritonPrefix},
-		Rules: []Rule{{Unit: "microseconds", WindowOnly: true, Make: perfAnalyzer}}}
-}
-
 // fleet is the models of one endpoint, each in the version that perf_analyzer would take.
 type fleet struct {
 	names    []string

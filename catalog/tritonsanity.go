@@ -2,32 +2,16 @@ package catalog
 
 import "math"
 
-// tritonSanity counts what does not fit together: section 3.2 of the design document triton.md, "Sanity columns".
-func tritonSanity() []Rule {
-	return []Rule{
-		{Name: tritonName + "invariant_violations", Unit: "count", Make: invariantViolations},
-		{Name: tritonName + "resets", Unit: "count", WindowOnly: true, Make: func(v *View) []Derived {
-			most := 0
-			for _, gains := range v.byName {
-				for _, g := range gains {
-					most = max(most, g.Resets)
-				}
-			}
-			return counted(float64(most), tritonRequests)
-		}},
-		{Name: tritonName + "torn_reads", Unit: "count", Make: func(v *View) []Derived {
-			a := v.Amount(Term{Family: tritonTorn})
-			if a.Series == 0 {
-				return nil
-			}
-			return counted(a.Value, tritonTorn)
-		}},
-		{Name: tritonName + "implausible", Unit: "count", Make: implausible},
+// tritonResets is the most restarts of a series of the statistics: section 3.2 of the design document triton.md,
+// "Sanity columns".
+func tritonResets(v *View) []Derived {
+	most := 0
+	for _, gains := range v.byName {
+		for _, g := range gains {
+			most = max(most, g.Resets)
+		}
 	}
-}
-
-func counted(n float64, families ...string) []Derived {
-	return []Derived{{Value: n, Shown: n, Families: families}}
+	return counted(float64(most), tritonRequests)
 }
 
 // invariantViolations counts the invariants of section 1.3 that fail by more than one percent. One whose input is
@@ -73,15 +57,11 @@ func invariantViolations(v *View) []Derived {
 // implausible counts the means of requests that are longer than a thousand times the stretch.
 func implausible(v *View) []Derived {
 	n, seen := 0, false
-	for _, r := range tritonAverages() {
-		if r.Num == nil {
-			continue
-		}
-		for _, d := range quotient(v, &r) {
-			seen = true
-			if d.Status.Defined() && v.Seconds > 0 && d.Value > 1000*v.Seconds {
-				n++
-			}
+	for _, of := range []string{"success", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit",
+		"cache_miss", "fail"} {
+		d, some := v.divide([]Term{requestTime(of)}, []Term{requestCount(of)})
+		if seen = seen || some; d.Status.Defined() && v.Seconds > 0 && d.Value > 1000*v.Seconds {
+			n++
 		}
 	}
 	if !seen {

@@ -22,8 +22,8 @@ func (p *Plan) everything() *View {
 			v.byName[g.Family] = append(v.byName[g.Family], g)
 			continue
 		}
-		rank := f.rank(g.Family)
-		if g = p.newest(f, g); f.repeats(g.Labels) {
+		rank := rankOf(f, g.Family)
+		if g = p.newest(f, g); repeats(f, g.Labels) {
 			continue
 		}
 		key := spelt{f, g.Labels, g.Source}
@@ -57,7 +57,7 @@ type spelt struct {
 // spelling is where a series was put, and how new its name is: 0 is the newest.
 type spelling struct{ rank, at int }
 
-func (f *Family) rank(name string) int {
+func rankOf(f *Family, name string) int {
 	if i := slices.Index(f.Aliases, strings.TrimSuffix(name, "_total")); i >= 0 {
 		return i + 1
 	}
@@ -74,7 +74,7 @@ func (p *Plan) newest(f *Family, g *Gain) *Gain {
 }
 
 // repeats reports whether another rank tells the same.
-func (f *Family) repeats(l metric.Labels) bool {
+func repeats(f *Family, l metric.Labels) bool {
 	if f.Aggregate != AggregateRank0 {
 		return false
 	}

@@ -208,8 +208,8 @@ func TestVLLMFormulas(t *testing.T) {
 			if !names[r.Name] {
 				t.Errorf("no case for %s", r.Name)
 			}
-			if r.Text() == "" || r.Help == "" {
-				t.Errorf("%s: formula %q, help %q", r.Name, r.Text(), r.Help)
+			if r.Text == "" || r.Help == "" {
+				t.Errorf("%s: formula %q, help %q", r.Name, r.Text, r.Help)
 			}
 		}
 	}

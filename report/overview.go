@@ -408,7 +408,7 @@ func (t *pageBuilder) missing(e *engine) *table {
 				}
 			}
 			switch {
-			case !found && r.Make != nil: // it may need what the user did not tell
+			case !found && r.Optional: // it may need what the user did not tell
 			case !found:
 				add(r.Name, r.Families())
 			case !defined:

@@ -239,8 +239,8 @@ nv_inference_request_success{model="step",version="1"} N
 // TestOmniBesideVLLM: a vLLM server that is watched beside a vLLM-Omni one is no
 // stage of its pipeline, and the stages are no servers of vLLM.
 func TestOmniBesideVLLM(t *testing.T) {
-	const engines = "# TYPE vllm:request_success counter\n# TYPE vllm:e2e_request_latency_seconds histogram\n"
-	const omni = "# TYPE vllm_omni:requests_success counter\n# TYPE vllm_omni:e2e_request_latency_s histogram\n"
+	const engines = "# TYPE vllm:request_success_total counter\n# TYPE vllm:e2e_request_latency_seconds histogram\n"
+	const omni = "# TYPE vllm_omni:requests_success_total counter\n# TYPE vllm_omni:e2e_request_latency_s histogram\n"
 	server := func(n float64) string {
 		return engines +
 			fmt.Sprintf("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"plain\"} %v\n", n) +

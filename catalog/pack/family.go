@@ -1,0 +1,230 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/scrapestat/scrapestat/catalog/quantity"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Direction says which way a quantity gets better.
+type Direction int8
+
+// The directions. Neutral: neither way is better: a change is worth showing, but is no verdict.
+const (
+	Neutral Direction = iota
+	HigherBetter
+	LowerBetter
+)
+
+// String returns "neutral", "higher" or "lower", as files spell it.
+func (d Direction) String() string { return quantity.WordOf(directionNames[:], int(d)) }
+
+var directionNames = [...]string{"neutral", "higher", "lower"}
+
+// Category is what a quantity helps to answer about a run.
+type Category uint8
+
+// The questions, in the order in which people ask them. Check is none of theirs: it checks whether the numbers of a
+// server agree with each other.
+const (
+	Other Category = iota
+	Throughput
+	Latency
+	Saturation
+	TimeSpent
+	Cache
+	Errors
+	Efficiency
+	Check
+)
+
+var questionNames = [...]string{"other", "throughput", "latency", "saturation", "time_spent", "cache", "errors",
+	"efficiency", "check"}
+
+// String returns the question as exports spell it: "time_spent".
+func (q Category) String() string { return quantity.WordOf(questionNames[:], int(q)) }
+
+// Family is what is known of a family.
+type Family struct {
+	Engine string // "vllm"; "generic" for those of no engine
+	// Name is the newest name, as recordings spell it: a counter has lost its "_total".
+	Name string
+	// Aliases are older and other spellings of it, with the prefixes of the engine, each without "_total" where it is a
+	// counter.
+	Aliases []string
+	// Scales has the factor that brings values and bucket bounds of an alias to the unit of the family; none is 1.
+	Scales map[string]float64
+	// Implied has the labels that the name of an alias says: finished_reason of one that counts aborts only.
+	Implied map[string][]metric.Label
+
+	Meaning string
+	Unit    string      // as package units names it; "" for none
+	Type    metric.Type // that the family is, whatever the server declares; Unknown when it is to be believed
+	Better  Direction
+	// Moves is when its values move: "arrival", "step", "token", "finish" (of a request), "poll" (of the server itself),
+	// "start" (constant) or "" when it is each event. Staleness is how old a value can be because the server renews it at
+	// intervals; 0 for none.
+	Moves     string
+	Staleness time.Duration
+	Aggregate quantity.Aggregate
+	// Traffic is "yes" or "no" where the family tells of requests, or does not, against what Moves suggests; else "".
+	Traffic string
+	// Only are the labels of those series that are the whole, where others are parts of it: priority="".
+	Only []metric.Label
+	// Identity are the labels that say what a series is of, Volatile those that differ between two runs of the same;
+	// other labels name replicas.
+	Identity, Volatile []string
+	// Canonical is the id of the quantity across engines: "ttft_s", "running"; "" for none.
+	Canonical string
+	// Above are levels of a gauge such that the time above them is worth knowing.
+	Above []float64
+
+	home, stem string // the engine and the name without prefix that formulas know it by
+}
+
+// familyIn is a family as a file spells it.
+type familyIn struct {
+	Name      string                       `yaml:"name"`
+	Type      string                       `yaml:"type"`
+	Aliases   []string                     `yaml:"aliases"`
+	Scales    map[string]float64           `yaml:"scales"`
+	Implied   map[string]map[string]string `yaml:"implied"`
+	Meaning   string                       `yaml:"meaning"`
+	Unit      string                       `yaml:"unit"`
+	Better    string                       `yaml:"better"`
+	Moves     string                       `yaml:"moves"`
+	Staleness string                       `yaml:"staleness"`
+	Aggregate string                       `yaml:"aggregate"`
+	Traffic   string                       `yaml:"traffic"`
+	Only      map[string]string            `yaml:"only"`
+	Identity  []string                     `yaml:"identity"`
+	Volatile  []string                     `yaml:"volatile"`
+	Canonical string                       `yaml:"canonical"`
+	Above     []float64                    `yaml:"above"`
+}
+
+// moves are the words for when values move.
+func moves() []string { return []string{"", "arrival", "step", "token", "finish", "poll", "start"} }
+
+var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// family checks an entry and makes a family of it.
+func (in *familyIn) family(p *Pack) (*Family, error) {
+	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
+		Identity: union(p.Identity, in.Identity), Volatile: union(p.Volatile, in.Volatile), Moves: in.Moves, home: p.Name,
+		Traffic: in.Traffic, stem: in.Name}
+	if in.Name == "" || in.Meaning == "" {
+		return nil, errors.New("needs a name and a meaning")
+	}
+	var ok bool
+	if f.Type, ok = metric.ParseType(in.Type); !ok && in.Type != "" {
+		return nil, fmt.Errorf("unknown type %q", in.Type)
+	}
+	var err error
+	if f.Better, err = direction(in.Better); err != nil {
+		return nil, err
+	}
+	aggregate := slices.Index(quantity.AggregateNames(), in.Aggregate)
+	if aggregate < 0 {
+		return nil, fmt.Errorf("aggregate: %q must be one of%s", in.Aggregate,
+			strings.Join(quantity.AggregateNames(), " "))
+	}
+	f.Aggregate = quantity.Aggregate(aggregate)
+	if !slices.Contains(moves(), in.Moves) {
+		return nil, fmt.Errorf("moves: %q must be one of%s", in.Moves, strings.Join(moves(), " "))
+	}
+	if !slices.Contains([]string{"", "yes", "no"}, in.Traffic) {
+		return nil, fmt.Errorf("traffic: %q must be yes or no", in.Traffic)
+	}
+	if in.Staleness != "" {
+		if f.Staleness, err = time.ParseDuration(in.Staleness); err != nil || f.Staleness <= 0 {
+			return nil, fmt.Errorf("staleness: %q is no duration such as 2s", in.Staleness)
+		}
+	}
+	if f.Canonical != "" && !slices.Contains(canonicalIDs(), f.Canonical) {
+		return nil, fmt.Errorf("canonical: unknown id %q (known: %s)", f.Canonical, strings.Join(canonicalIDs(), ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Only)) {
+		f.Only = append(f.Only, metric.Label{Name: name, Value: in.Only[name]})
+	}
+	return f, in.names(p, f)
+}
+
+func direction(word string) (Direction, error) {
+	better := slices.Index(directionNames[:], word)
+	if better < 0 && word != "" {
+		return 0, fmt.Errorf("better: %q must be higher, lower or neutral", word)
+	}
+	return Direction(max(0, better)), nil
+}
+
+// names gives a family its name and aliases under all prefixes of the pack.
+func (in *familyIn) names(p *Pack, f *Family) error {
+	prefixes := p.Prefixes
+	if len(prefixes) == 0 {
+		prefixes = []string{""}
+	}
+	for alias, scale := range in.Scales {
+		if !slices.Contains(in.Aliases, alias) || !finite(scale) || scale <= 0 {
+			return fmt.Errorf("scales: %v of %q, which must be a positive factor of an alias", scale, alias)
+		}
+	}
+	for alias := range in.Implied {
+		if !slices.Contains(in.Aliases, alias) {
+			return fmt.Errorf("implied: %q is no alias", alias)
+		}
+	}
+	for _, stem := range append([]string{in.Name}, in.Aliases...) {
+		for _, prefix := range prefixes {
+			name := prefix + stem
+			if !familyName.MatchString(name) {
+				return fmt.Errorf("%q is no name of a family", name)
+			}
+			if f.Name == "" {
+				f.Name = name
+				continue
+			}
+			f.Aliases = append(f.Aliases, name)
+			if scale, ok := in.Scales[stem]; ok {
+				f.Scales = with(f.Scales, name, scale)
+			}
+			if labels := in.Implied[stem]; len(labels) > 0 {
+				f.Implied = with(f.Implied, name, pairs(metric.LabelsFromMap(labels)))
+			}
+		}
+	}
+	return nil
+}
+
+// with sets an entry of a map that may be nil.
+func with[V any](m map[string]V, key string, v V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = v
+	return m
+}
+
+func pairs(l metric.Labels) []metric.Label {
+	out := make([]metric.Label, 0, l.Len())
+	for name, value := range l.All() {
+		out = append(out, metric.Label{Name: name, Value: value})
+	}
+	return out
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

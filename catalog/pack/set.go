@@ -1,0 +1,312 @@
+package pack
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog/quantity"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// Set is several packs together: their families by all names, and their quantities with formulas. A nil Set knows
+// nothing.
+type Set struct {
+	packs    []*Pack
+	families []*Family // sorted by engine, then name
+	byName   map[string]*Family
+	stems    map[[2]string]*Family  // by engine and name without prefix
+	relabel  map[string][][2]string // by engine
+	inputs   Inputs
+	problems []Problem
+}
+
+// Join puts packs together. A family or quantity of a later pack replaces that of its name in an earlier one of the
+// same name. The set is usable only without problems.
+func Join(packs ...*Pack) (*Set, []Problem) {
+	s := &Set{byName: map[string]*Family{}, relabel: map[string][][2]string{}}
+	for _, p := range packs {
+		s.add(p)
+	}
+	slices.SortFunc(s.families, func(a, b *Family) int {
+		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(s.packs, func(a, b *Pack) int { return a.Rank - b.Rank })
+	s.stems = map[[2]string]*Family{}
+	for _, f := range s.families {
+		s.stems[[2]string{f.home, f.stem}] = f
+	}
+	for _, p := range s.packs {
+		s.link(p)
+	}
+	return s, s.problems
+}
+
+func (s *Set) fail(p *Pack, at position, format string, args ...any) {
+	s.problems = append(s.problems, Problem{p.file, at.line, at.column, fmt.Sprintf(format, args...)})
+}
+
+// add enters the families of a pack, and the pack in the place of one of its name.
+func (s *Set) add(p *Pack) {
+	s.inputs.merge(&p.Inputs)
+	for _, from := range slices.Sorted(maps.Keys(p.Relabel)) {
+		s.relabel[p.Name] = append(slices.Clip(s.relabel[p.Name]), [2]string{from, p.Relabel[from]})
+	}
+	for i, f := range p.Families {
+		if old := s.byName[f.Name]; old != nil {
+			if old.Name != f.Name || slices.Contains(p.Families[:i], old) {
+				s.fail(p, p.lines[i], "family %q: is listed already, as %s of %s", f.stem, old.Name, old.Engine)
+				continue
+			}
+			s.drop(old)
+			c := *f
+			f, c.stem, c.home = &c, old.stem, old.home
+		}
+		if err := s.enter(f); err != nil {
+			s.fail(p, p.lines[i], "family %q: %v", f.stem, err)
+		}
+	}
+	c := *p // formulas are those of the set
+	c.Quantities = nil
+	for _, q := range p.Quantities {
+		q := *q
+		c.Quantities = append(c.Quantities, &q)
+	}
+	i := slices.IndexFunc(s.packs, func(q *Pack) bool { return q.Name == p.Name && q.Part == p.Part })
+	if i < 0 {
+		s.packs = append(s.packs, &c)
+		return
+	}
+	s.packs[i].take(&c)
+}
+
+// take adds the quantities of a later pack of the same name.
+func (p *Pack) take(later *Pack) {
+	for _, q := range later.Quantities {
+		same := func(o *Quantity) bool { return o.Name == q.Name && o.Native == q.Native }
+		if i := slices.IndexFunc(p.Quantities, same); i >= 0 {
+			p.Quantities[i] = q
+		} else {
+			p.Quantities = append(p.Quantities, q)
+		}
+	}
+}
+
+// enter makes a family known under all its names.
+func (s *Set) enter(f *Family) error {
+	for _, n := range append([]string{f.Name}, f.Aliases...) {
+		if old := s.byName[n]; old != nil {
+			return fmt.Errorf("name %s belongs to %s of %s", n, old.Name, old.Engine)
+		}
+		if s.byName[n] = f; len(s.byName) > 10*maxFamilies {
+			return fmt.Errorf("more than %d names", 10*maxFamilies)
+		}
+	}
+	s.families = append(s.families, f)
+	return nil
+}
+
+func (s *Set) drop(f *Family) {
+	for _, n := range append([]string{f.Name}, f.Aliases...) {
+		delete(s.byName, n)
+	}
+	s.families = slices.DeleteFunc(s.families, func(g *Family) bool { return g == f })
+}
+
+// merge takes what a later pack says.
+func (in *Inputs) merge(later *Inputs) {
+	in.PeakTFLOPS = cmp.Or(later.PeakTFLOPS, in.PeakTFLOPS)
+	in.PeakGBs = cmp.Or(later.PeakGBs, in.PeakGBs)
+	if in.SLO == nil {
+		in.SLO = map[string]float64{}
+	}
+	maps.Copy(in.SLO, later.SLO)
+}
+
+// Packs returns the packs, by rank; they are only to be read.
+func (s *Set) Packs() []*Pack { return s.packs }
+
+// Inputs returns what the user told.
+func (s *Set) Inputs() Inputs {
+	if s == nil {
+		return Inputs{}
+	}
+	return s.inputs
+}
+
+// Families returns all families, sorted by engine and name. They are only to be read.
+func (s *Set) Families() []*Family {
+	if s == nil {
+		return nil
+	}
+	return s.families
+}
+
+// Family returns the family of a name or alias, with or without "_total". The result is only to be read.
+func (s *Set) Family(name string) (*Family, bool) {
+	if s == nil {
+		return nil, false
+	}
+	if f := s.byName[name]; f != nil {
+		return f, true
+	}
+	if short, ok := strings.CutSuffix(name, "_total"); ok {
+		if f := s.byName[short]; f != nil {
+			return f, true
+		}
+	}
+	return nil, false
+}
+
+// Labels returns the labels of a series of a family with the names that the newest generation has.
+func (s *Set) Labels(f *Family, l metric.Labels) metric.Labels {
+	if s == nil || f == nil {
+		return l
+	}
+	for _, r := range s.relabel[f.Engine] {
+		value, old := l.Get(r[0])
+		if _, is := l.Get(r[1]); old && !is {
+			l = metric.NewLabels(append(pairs(l.Without(r[0])), metric.Label{Name: r[1], Value: value})...)
+		}
+	}
+	return l
+}
+
+// linker finds what the names in the formulas of a pack stand for.
+type linker struct {
+	set  *Set
+	pack *Pack
+	done map[string]*quantity.Expr
+	busy []string // the quantities that are being read, each because of the one before
+}
+
+// link parses the formulas of a pack.
+func (s *Set) link(p *Pack) {
+	l := &linker{set: s, pack: p, done: map[string]*quantity.Expr{}}
+	named := map[string]bool{}
+	for _, q := range p.Quantities {
+		if q.Name != "" && named[q.Name] {
+			s.fail(p, q.at, "quantity %s: is there twice", q.Name)
+		}
+		named[q.Name] = true
+		l.quantity(q)
+	}
+}
+
+func (l *linker) quantity(q *Quantity) {
+	f := &q.Formula
+	f.By = q.By
+	switch {
+	case q.left.value != "":
+		l.check(q)
+	case q.is.value != "":
+		f.Is = l.formula(q, q.is)
+	}
+	for _, g := range []struct {
+		in  text
+		out **quantity.Guard
+	}{{q.when, &f.When}, {q.enabled, &f.Enabled}} {
+		if g.in.value == "" {
+			continue
+		}
+		guard, err := quantity.ParseGuard(g.in.value, l)
+		l.fail(q, g.in, err)
+		*g.out = guard
+	}
+	if f.Is == nil || q.Native != "" {
+		return
+	}
+	if q.Text == "" {
+		q.Text = f.Is.Text()
+	}
+	if err := f.Is.Fits(q.Unit); err != nil {
+		l.set.fail(l.pack, q.is.position, "quantity %s: %v", q.Name, err)
+	}
+}
+
+// formula parses one; nil when it is wrong.
+func (l *linker) formula(q *Quantity, t text) *quantity.Expr {
+	if e := l.done[q.Name]; e != nil && t.value == q.is.value {
+		return e
+	}
+	e, err := quantity.Parse(t.value, l)
+	l.fail(q, t, err)
+	if err == nil && t.value == q.is.value {
+		l.done[q.Name] = e
+	}
+	return e
+}
+
+func (l *linker) fail(q *Quantity, t text, err error) {
+	if err == nil {
+		return
+	}
+	at := t.position
+	if e := (*quantity.Error)(nil); errors.As(err, &e) && !strings.Contains(t.value, "\n") {
+		at.column += e.Offset
+		if t.quote != "" { // within, it is written with one character more
+			at.column += 1 + strings.Count(t.value[:min(e.Offset, len(t.value))], t.quote)
+		}
+	}
+	l.set.fail(l.pack, at, "quantity %s: %v", q.Name, err)
+}
+
+// check makes the difference of two amounts by the first.
+func (l *linker) check(q *Quantity) {
+	left, right := l.formula(q, q.left), l.formula(q, q.right)
+	if left == nil || right == nil {
+		return
+	}
+	q.Formula.Is = quantity.Check(left, right)
+	q.Text = "(" + left.Text() + " - (" + right.Text() + ")) / " + left.Text()
+	if q.edges.value == "" {
+		return
+	}
+	t, ok := l.pack.edges[q.edges.value]
+	if !ok {
+		l.set.fail(l.pack, q.edges.position, "check %s: there are no edges %s", q.Name, q.edges.value)
+		return
+	}
+	if e := l.formula(q, t); e != nil {
+		q.Edges = &quantity.Formula{Is: e}
+	}
+}
+
+// Family finds the family of a name as formulas spell it: without prefix, or after its engine and a dot.
+func (l *linker) Family(name string) (quantity.Family, bool) {
+	engine := cmp.Or(l.pack.Of, l.pack.Name)
+	if of, rest, ok := strings.Cut(name, "."); ok {
+		engine, name = of, rest
+	}
+	f := l.set.stems[[2]string{engine, name}]
+	if f == nil {
+		return quantity.Family{}, false
+	}
+	return quantity.Family{Name: f.Name, Type: f.Type, Unit: f.Unit, Aggregate: f.Aggregate, Above: f.Above}, true
+}
+
+// Quantity finds another formula of the pack.
+func (l *linker) Quantity(name string) (*quantity.Expr, error) {
+	i := slices.IndexFunc(l.pack.Quantities, func(q *Quantity) bool { return q.Name == name && q.is.value != "" })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no quantity %s in the pack", name)
+	}
+	if slices.Contains(l.busy, name) {
+		return nil, fmt.Errorf("%s is made of itself: %s", name, strings.Join(append(l.busy, name), ", "))
+	}
+	q := l.pack.Quantities[i]
+	if e := l.done[name]; e != nil {
+		return e, nil
+	}
+	l.busy = append(l.busy, name)
+	defer func() { l.busy = l.busy[:len(l.busy)-1] }()
+	e, err := quantity.Parse(q.is.value, l)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	l.done[name] = e
+	return e, nil
+}

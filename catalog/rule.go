@@ -1,0 +1,157 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/scrapestat/scrapestat/catalog/pack"
+	"github.com/scrapestat/scrapestat/catalog/quantity"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// newPack makes the rules of a pack.
+func newPack(p *pack.Pack) (Pack, error) {
+	out := Pack{Name: p.Name, Title: p.Title, Prefixes: p.Reads, Scope: p.Scope, Split: p.Split, requires: p.Requires}
+	if p.Implausible > 0 {
+		out.Check = func(v *View, d *Derived) {
+			if d.Unit == "seconds" && v.Seconds > 0 && math.Abs(d.Value) > p.Implausible*v.Seconds {
+				d.Flag("implausible")
+			}
+		}
+	}
+	for _, q := range p.Quantities {
+		r := Rule{Quantity: q}
+		if q.Native != "" {
+			algorithm, ok := natives()[q.Native]
+			if !ok {
+				return out, fmt.Errorf("quantity %s: there is no native %s", q.Name, q.Native)
+			}
+			r.native = func(v *View) []Derived { return algorithm(v, r.argument(v, cmp.Or(p.Of, p.Name))) }
+		}
+		out.Rules = append(out.Rules, r)
+	}
+	return out, nil
+}
+
+// Families returns the families that the rule is made of, those of its first way.
+func (r *Rule) Families() []string {
+	if r.Formula.Is == nil {
+		return nil
+	}
+	return r.Formula.Is.Families()
+}
+
+// native is an algorithm that no formula expresses. Its argument is the value of the formula beside it, and false when
+// there is none.
+type native func(v *View, of argument) []Derived
+
+// argument is the value of the formula beside a native; ok is unset when it has none.
+type argument struct {
+	Derived
+	engine    string // of the families
+	asked, ok bool   // whether there is a formula
+	first     string // its first family
+	at        []float64
+}
+
+func (r *Rule) argument(v *View, engine string) argument {
+	out := argument{engine: engine, asked: r.Formula.Is != nil, at: r.At}
+	if !out.asked {
+		return out
+	}
+	out.first = r.Families()[0]
+	for _, b := range r.Formula.Bind(source{v}) {
+		if out.Derived, out.ok = derived(&b, v); out.ok {
+			break
+		}
+	}
+	return out
+}
+
+// source has the series of a view for formulas.
+type source struct{ *View }
+
+func (s source) Series(family string) []*Gain { return s.byName[family] }
+func (s source) Input(name string) float64 {
+	in := s.Inputs()
+	return in.Input(name)
+}
+
+// formulas are the rules of one scope that are formulas, bound to its series.
+type formulas struct {
+	bindings [][]quantity.Binding // by rule
+	edges    []*quantity.Binding
+}
+
+func (p *Pack) bind(v *View) formulas {
+	f := formulas{make([][]quantity.Binding, len(p.Rules)), make([]*quantity.Binding, len(p.Rules))}
+	for i := range p.Rules {
+		q := p.Rules[i]
+		if q.native != nil {
+			continue
+		}
+		f.bindings[i] = q.Formula.Bind(source{v})
+		if q.Edges != nil {
+			f.edges[i] = &q.Edges.Bind(source{v})[0]
+		}
+	}
+	return f
+}
+
+// evaluate makes the results of a rule that is a formula.
+func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
+	r := &p.Rules[i]
+	for k := range f.bindings[i] {
+		d, ok := derived(&f.bindings[i][k], v)
+		if !ok {
+			continue
+		}
+		if r.finish(&d, v, p); r.Tolerance > 0 && d.Status.Defined() {
+			allowed := r.Tolerance
+			if f.edges[i] != nil {
+				share, _ := f.edges[i].Eval(v.stretch)
+				allowed += share.Value
+			}
+			if math.Abs(d.Value) > allowed {
+				d.Flag("violated")
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// derived evaluates a formula.
+func derived(b *quantity.Binding, v *View) (Derived, bool) {
+	r, ok := b.Eval(v.stretch)
+	d := Derived{Labels: b.Labels, Status: r.Status, Value: r.Value, Shown: r.Shown, Numerator: r.Numerator,
+		Denominator: r.Denominator, HasParts: r.HasParts, Families: slices.Clip(b.Families)}
+	for _, f := range []struct {
+		is   bool
+		name string
+	}{{r.Resets, "reset_corrected"}, {r.Negative, "negative"}, {r.Disabled, "not_enabled"}} {
+		if f.is {
+			d.Flag(f.name)
+		}
+	}
+	return d, ok
+}
+
+// finish says what the rule knows of a result.
+func (r *Rule) finish(d *Derived, v *View, p *Pack) {
+	d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
+	if d.Labels == (metric.Labels{}) {
+		d.Labels = v.Scope
+	} else {
+		d.Labels = join(v.Scope, d.Labels)
+	}
+	d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline,
+		r.Canonical
+	d.atBest(r.Status)
+	d.settle()
+	if p.Check != nil && d.Status.Defined() {
+		p.Check(v, d)
+	}
+}
