@@ -213,7 +213,7 @@ func derived(run *summary.Run, d *Assertion) (out []Measurement) {
 		if q.Name != d.Metric && q.Canonical != d.Metric {
 			return
 		}
-		labels := both(group, q.Labels)
+		labels := group.Join(q.Labels)
 		if !matches(run, d, q.Endpoint, labels) {
 			return
 		}
@@ -323,17 +323,6 @@ func matches(run *summary.Run, d *Assertion, endpoint int, labels metric.Labels)
 		}
 	}
 	return true
-}
-
-func both(a, b metric.Labels) metric.Labels {
-	if a.Len() == 0 {
-		return b
-	}
-	m := a.Map()
-	for k, v := range b.All() {
-		m[k] = v
-	}
-	return metric.LabelsFromMap(m)
 }
 
 // labelExamples lists label sets that metrics do have, for a message.

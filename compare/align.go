@@ -149,14 +149,7 @@ func (h *familyEntry) renumber(pairs []metric.Labels) {
 	for i := range h.entry {
 		e := &h.entry[i]
 		v, _ := e.labels.Get("engine")
-		var to []metric.Label
-		for name, value := range e.labels.Without("engine").All() {
-			to = append(to, metric.Label{Name: name, Value: value})
-		}
-		for name, value := range pairs[slices.Index(engines, v)].All() {
-			to = append(to, metric.Label{Name: name, Value: value})
-		}
-		e.labels = metric.NewLabels(to...)
+		e.labels = e.labels.Without("engine").Join(pairs[slices.Index(engines, v)])
 	}
 	h.renumbered = true
 }

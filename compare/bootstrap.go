@@ -131,10 +131,7 @@ func (t *trace) influence(sums [][]float64) []float64 {
 		return out
 	}
 	last := len(t.bounds)
-	at := 0
-	for at < last && total[at] < t.q*total[last] {
-		at++
-	}
+	at, _ := bucketOf(t.bounds, total, t.q)
 	at = max(0, at-1) // of the bucket that holds the quantile, the lower bound
 	share := total[at] / total[last]
 	for i := range out {
@@ -179,22 +176,30 @@ func linearQuantile(bounds, cum []float64, q float64) float64 {
 	if !(n > 0) || len(bounds) == 0 {
 		return math.NaN()
 	}
-	rank := q * n
-	i := 0
-	for i < len(bounds) && cum[i] < rank {
-		i++
-	}
+	i, lower := bucketOf(bounds, cum, q)
 	if i == len(bounds) {
-		return bounds[i-1]
+		return lower
 	}
-	lower, below := math.Min(0, bounds[0]), 0.0
+	below := 0.0
 	if i > 0 {
-		lower, below = bounds[i-1], cum[i-1]
+		below = cum[i-1]
 	}
 	if cum[i] == below {
 		return bounds[i]
 	}
-	return lower + (bounds[i]-lower)*(rank-below)/(cum[i]-below)
+	return lower + (bounds[i]-lower)*(q*n-below)/(cum[i]-below)
+}
+
+// bucketOf is the bucket that holds a quantile and its lower bound; that of +Inf has the index len(bounds).
+func bucketOf(bounds, cum []float64, q float64) (i int, lower float64) {
+	rank := q * cum[len(bounds)]
+	for i < len(bounds) && cum[i] < rank {
+		i++
+	}
+	if i == 0 {
+		return 0, math.Min(0, bounds[0])
+	}
+	return i, bounds[i-1]
 }
 
 // halfWidth is the half width of the interval of a difference of independent values with the confidence 1 - alpha, by

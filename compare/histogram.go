@@ -162,7 +162,11 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 		return m
 	}
 	if math.IsNaN(m.low) {
-		m.low, m.high = bracket(p.counts, q)
+		i, low := bucketOf(p.bounds, p.cum, q)
+		m.low, m.high = low, math.NaN() // certain without more knowledge
+		if i < len(p.bounds) {
+			m.high = p.bounds[i]
+		}
 	}
 	m.layout = p.bounds
 	if q*p.cum[len(p.bounds)] > p.cum[len(p.bounds)-1] {
@@ -189,24 +193,6 @@ func (g *group) estimate(q float64) (e histest.Estimate, estimator string, ok bo
 		e, ok = estimateOf(g.run, g.pooled.Histogram.Quantiles, q)
 	}
 	return e, estimator, ok
-}
-
-// bracket is the bucket that holds a quantile: what is certain without more knowledge. It reaches to +Inf for the last
-// bucket, which is then NaN.
-func bracket(c *counts, q float64) (low, high float64) {
-	rank := q * c.cum[len(c.bounds)]
-	i := 0
-	for i < len(c.bounds) && c.cum[i] < rank {
-		i++
-	}
-	if i == len(c.bounds) {
-		return c.bounds[i-1], math.NaN()
-	}
-	low = math.Min(0, c.bounds[0])
-	if i > 0 {
-		low = c.bounds[i-1]
-	}
-	return low, c.bounds[i]
 }
 
 // distance compares two distributions at their common bounds; nil without one.

@@ -59,15 +59,10 @@ func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
 		return rename(l)
 	}
 	l = rename(c.o.Catalog.Labels(f.family, l).Without(f.family.Volatile...))
-	implied := f.family.Implied[name]
-	if len(implied) == 0 {
-		return l
+	if implied := f.family.Implied[name]; len(implied) > 0 {
+		l = metric.NewLabels(implied...).Join(l)
 	}
-	pairs := append([]metric.Label{}, implied...)
-	for name, value := range l.All() {
-		pairs = append(pairs, metric.Label{Name: name, Value: value})
-	}
-	return metric.NewLabels(pairs...)
+	return l
 }
 
 func rename(l metric.Labels) metric.Labels {

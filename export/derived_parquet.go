@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -102,7 +101,7 @@ func DerivedParquet(w io.Writer, r *summary.Run, _ Options) error {
 			for k := range t.Derived {
 				row := derivedRow{level: levelFleet, labels: t.Derived[k].Labels}
 				if i > 0 {
-					row.level, row.labels = levelGroup, united(t.Labels, t.Derived[k].Labels)
+					row.level, row.labels = levelGroup, t.Labels.Join(t.Derived[k].Labels)
 				}
 				derivedRows(&t.Derived[k], row, r, write)
 			}
@@ -121,13 +120,6 @@ func DerivedParquet(w io.Writer, r *summary.Run, _ Options) error {
 		return fmt.Errorf("write derived Parquet: %w", err)
 	}
 	return nil
-}
-
-// united is the union of two sets of labels; b wins.
-func united(a, b metric.Labels) metric.Labels {
-	all := a.Map()
-	maps.Copy(all, b.Map())
-	return metric.LabelsFromMap(all)
 }
 
 // derivedRow is a row of the file. NaN stands for a number that does not exist.

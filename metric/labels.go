@@ -136,6 +136,17 @@ func (l Labels) filter(keep func(name string) bool) Labels {
 	return Labels{string(enc)}
 }
 
+// Join returns the pairs of both sets; those of m win.
+func (l Labels) Join(m Labels) Labels {
+	pairs := make([]Label, 0, 8)
+	for _, set := range [...]Labels{l, m} {
+		for name, value := range set.All() {
+			pairs = append(pairs, Label{name, value})
+		}
+	}
+	return NewLabels(pairs...)
+}
+
 // Compare orders sets by their first differing name, then value, then length:
 // negative when l is before m, 0 when they are equal.
 func (l Labels) Compare(m Labels) int {
