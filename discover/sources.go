@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -219,7 +218,7 @@ func (a asker) get(ctx context.Context, address string) ([]byte, error) {
 	r.Header.Set("User-Agent", "scrapestat")
 	resp, err := a.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, plain(err))
+		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, metric.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -233,15 +232,6 @@ func (a asker) get(ctx context.Context, address string) ([]byte, error) {
 			&statusError{resp.StatusCode, metric.Clean(string(data[:min(len(data), 200)]), maxMessage)})
 	}
 	return data, nil
-}
-
-// plain takes the address, which may hold secrets, off the error of a request.
-func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }
 
 func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {

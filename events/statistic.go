@@ -45,16 +45,7 @@ type Weighted struct {
 	N     int
 }
 
-// WeightedPercentile returns the p-th percentile of values that are sorted and weighted, by the inverted distribution
-// function: the smallest value such that it and those before have p of all weight. NaN of none.
-func WeightedPercentile(sorted []Weighted, p float64) float64 {
-	total := 0
-	for _, w := range sorted {
-		total += w.N
-	}
-	return weightedAt(sorted, p, total)
-}
-
+// weightedAt is the smallest value such that it and those before have p percent of all weight. NaN of none.
 func weightedAt(sorted []Weighted, p float64, total int) float64 {
 	sum := 0
 	for _, w := range sorted {

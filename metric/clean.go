@@ -1,6 +1,8 @@
 package metric
 
 import (
+	"errors"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,4 +28,13 @@ func Clean(s string, n int) string {
 		cut--
 	}
 	return s[:max(cut, 0)] + "…"
+}
+
+// WithoutURL takes the address off an error of net/http, which may hold a secret.
+func WithoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
 }

@@ -220,11 +220,7 @@ func (f *fetcher) release() {
 
 // failure names what went wrong before a body came.
 func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, string) {
-	var ue *url.Error
-	if errors.As(err, &ue) {
-		err = ue.Err // its own text repeats the URL with its secrets
-	}
-	switch {
+	switch err = metric.WithoutURL(err); {
 	case errors.Is(err, errForeignRedirect):
 		return metric.RefusedRedirect, f.text(err.Error())
 	case ctx.Err() != nil:

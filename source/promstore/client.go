@@ -114,7 +114,7 @@ func (c *client) do(ctx context.Context, path, contentType string, body string, 
 			err = c.statusError(resp)
 		} else {
 			again = !distrusted(err)
-			err = withoutURL(err)
+			err = metric.WithoutURL(err)
 			if c.redact != nil {
 				err = redactedError{err, c.redact(err.Error())}
 			}
@@ -150,15 +150,6 @@ type redactedError struct {
 func (e redactedError) Error() string { return e.text }
 
 func (e redactedError) Unwrap() error { return e.error }
-
-// withoutURL takes the address out of an error of net/http: its query may hold a secret.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
 
 // statusError reads the error that an answer holds and closes it.
 func (c *client) statusError(resp *http.Response) error {

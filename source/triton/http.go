@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -93,7 +92,7 @@ func (h *httpAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapsho
 	resp, err := h.client.Do(r)
 	s.SentNS = sent.Load()
 	if err != nil {
-		if s.Outcome, s.Err = metric.ConnectError, h.text(unwrapURL(err)); ctx.Err() != nil {
+		if s.Outcome, s.Err = metric.ConnectError, h.text(metric.WithoutURL(err)); ctx.Err() != nil {
 			s.Outcome, s.Err = interrupted(ctx)
 		}
 		return nil
@@ -157,15 +156,6 @@ func (h *httpAPI) read(src io.Reader, now func() int64, s *metric.Snapshot) ([]b
 	}
 }
 
-// unwrapURL takes off what net/http says of the URL, which may hold a secret.
-func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
 func (h *httpAPI) text(err error) string {
 	return metric.Clean(redact(h.options, h.secrets, err.Error()), maxText)
 }
@@ -221,7 +211,7 @@ func (h *httpAPI) config(ctx context.Context, model, version string) ([]string, 
 	}
 	resp, err := h.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %w", unwrapURL(err))
+		return nil, fmt.Errorf("ask for model configuration: %w", metric.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
