@@ -27,10 +27,10 @@ type owner struct {
 	kind   kind
 }
 
-// family is a family of the dictionary, or one that is filtered out.
+// family is a family of the dictionary, or one that is left out.
 type family struct {
-	index    int // into Decoder.families; meaningless when filtered
-	filtered bool
+	index int    // into dictionary.families; meaningless when left out
+	why   reason // it is left out; stored when it is not
 }
 
 type familyKey struct {
@@ -46,6 +46,8 @@ type assembler struct {
 
 	byKey        map[familyKey]*family
 	counterNames map[string]string // declared name to family name, kept for the run
+	surplus      family            // stands for those beyond the limit
+	refused      bool              // there were such
 
 	page *page
 	name []byte // scratch
@@ -53,7 +55,7 @@ type assembler struct {
 
 func newAssembler(dict *dictionary, keep, drop *regexp.Regexp) *assembler {
 	return &assembler{dict: dict, keep: keep, drop: drop, byKey: map[familyKey]*family{},
-		counterNames: map[string]string{}}
+		counterNames: map[string]string{}, surplus: family{why: familyLimit}}
 }
 
 // begin takes a new body.
@@ -202,7 +204,9 @@ func (a *assembler) counterName(declared string) string {
 	if a.page.words.find([]byte(name)) != nil {
 		name = declared
 	}
-	a.counterNames[declared] = name
+	if len(a.counterNames) < 2*a.dict.limits.Families {
+		a.counterNames[declared] = name
+	}
 	return name
 }
 
@@ -212,8 +216,17 @@ func (a *assembler) family(name, declared string, typ metric.Type, meta *word) *
 	if f, ok := a.byKey[key]; ok {
 		return f
 	}
-	f := &family{filtered: !a.wanted(name, declared)}
-	if !f.filtered {
+	f := &family{}
+	switch most := a.dict.limits.Families; {
+	case !a.wanted(name, declared):
+		f.why = filtered
+		if len(a.byKey) > 2*most {
+			return f
+		}
+	case len(a.dict.families) >= most:
+		a.refused = true
+		return &a.surplus
+	default:
 		f.index = a.dict.addFamily(metric.Family{Name: strings.Clone(name), Type: typ,
 			Help: unescapeHelp(meta.help, a.page.format), Unit: metric.Clean(string(meta.unit), 128)})
 	}
@@ -236,8 +249,8 @@ func (a *assembler) slot(s owner, name string, pairs []metric.Label) (int32, rea
 	case kindQuantile:
 		if pairs, text = cutLabel(pairs, "quantile", ""); text == "" {
 			s.family = a.family(name, name, metric.Unknown, &word{})
-			if s.family.filtered {
-				return noSlot, filtered
+			if why := s.family.why; why != stored {
+				return noSlot, why
 			}
 			break
 		}

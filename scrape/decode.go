@@ -260,6 +260,10 @@ func (d *Decoder) warn(s *metric.Snapshot, l *slowDecoder) {
 	if !p.ended {
 		d.once(s, "truncated", truncationText(p.format))
 	}
+	if d.asm.refused {
+		d.once(s, reasonWords[familyLimit], fmt.Sprintf("the target has more than %d families, and further ones are not "+
+			"stored; raise --max-families or choose with --keep", d.limits.Families))
+	}
 	for _, drop := range s.Drops {
 		if drop.Reason == reasonWords[filtered] || d.said[drop.Reason] {
 			continue

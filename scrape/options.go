@@ -57,6 +57,7 @@ type Limits struct {
 	Body        int64 // bytes of a decompressed body; 64 MiB, at most 1 GiB
 	Compressed  int64 // bytes of a gzip body as sent; 16 MiB
 	Samples     int   // sample lines of a body; 500,000
+	Families    int   // in a run, those without samples too; 20,000
 	Series      int   // series lines in a run (a bucket counts as one); 1,000,000
 	Labels      int   // of one series; 128
 	NameLength  int   // bytes of a metric or label name; 1024
@@ -88,6 +89,7 @@ func (l Limits) withDefaults() Limits {
 	l.Body = cmp.Or(l.Body, 64<<20)
 	l.Compressed = cmp.Or(l.Compressed, 16<<20)
 	l.Samples = cmp.Or(l.Samples, 500_000)
+	l.Families = cmp.Or(l.Families, 20_000)
 	l.Series = cmp.Or(l.Series, 1_000_000)
 	l.Labels = cmp.Or(l.Labels, 128)
 	l.NameLength = cmp.Or(l.NameLength, 1024)
@@ -110,6 +112,7 @@ func (l Limits) ByFlag() map[string]int64 {
 		"max-error-body":      int64(l.ErrorBody),
 		"max-redirects":       int64(max(0, l.Redirects)),
 		"max-samples":         int64(l.Samples),
+		"max-families":        int64(l.Families),
 		"max-series":          int64(l.Series),
 		"max-labels":          int64(l.Labels),
 		"max-name-length":     int64(l.NameLength),
@@ -124,6 +127,7 @@ func (l Limits) within(all Limits) Limits {
 	lower(&all.Body, l.Body)
 	lower(&all.Compressed, l.Compressed)
 	lower(&all.Samples, l.Samples)
+	lower(&all.Families, l.Families)
 	lower(&all.Series, l.Series)
 	lower(&all.Labels, l.Labels)
 	lower(&all.NameLength, l.NameLength)
@@ -147,7 +151,7 @@ func (l Limits) validate() error {
 	}{
 		{"--max-body", l.Body, maxBody}, {"--max-compressed-body", l.Compressed, math.MaxInt32},
 		{"--max-samples", int64(l.Samples), math.MaxInt32}, {"--max-series", int64(l.Series), math.MaxInt32},
-		{"--max-labels", int64(l.Labels), math.MaxInt32},
+		{"--max-families", int64(l.Families), math.MaxInt32}, {"--max-labels", int64(l.Labels), math.MaxInt32},
 		{"--max-name-length", int64(l.NameLength), math.MaxInt32},
 		{"--max-value-length", int64(l.ValueLength), maxSeriesText}, {"--max-buckets", int64(l.Buckets), math.MaxInt32},
 		{"--max-native-buckets", int64(l.NativeBuckets), math.MaxInt32},

@@ -213,8 +213,8 @@ func (l *slowDecoder) protoSeries(d *Decoder, src owner) protoSeries {
 	if k.why = checkSeries(d.limits, name, pairs, sound); k.why != stored {
 		return k
 	}
-	if src.family.filtered {
-		k.why = filtered
+	if why := src.family.why; why != stored {
+		k.why = why
 		return k
 	}
 	to, name, pairs, why := d.relabelled(src, name, pairs)
@@ -305,8 +305,8 @@ func (l *slowDecoder) nativeSeries(d *Decoder, key []byte) *nativeSeries {
 		return h
 	}
 	family := d.asm.ofWord(l.page.words.add(seriesName(key)))
-	if family.filtered {
-		h.why = filtered
+	if why := family.why; why != stored {
+		h.why = why
 		return h
 	}
 	to, _, pairs, why := d.relabelled(owner{family, kindValue}, name, pairs)

@@ -22,6 +22,7 @@ const (
 	duplicateSeries
 	badBound
 	sampleLimit
+	familyLimit
 	seriesLimit
 	labelLimit
 	nameLimit
@@ -35,11 +36,12 @@ const (
 // reasonWords are the stable words of metric.Drop; reasonTexts say it to a person.
 var (
 	reasonWords = [reasons]string{"", "parse", "invalid_utf8", "truncated", "after_eof", "duplicate_label",
-		"duplicate_series", "bad_bound", "sample_limit", "series_limit", "label_limit", "name_limit", "value_limit",
-		"bucket_limit", "native_bucket_limit", metric.DropFiltered}
+		"duplicate_series", "bad_bound", "sample_limit", "family_limit", "series_limit", "label_limit", "name_limit",
+		"value_limit", "bucket_limit", "native_bucket_limit", metric.DropFiltered}
 	reasonTexts = [reasons]string{"", "no exposition line", "invalid UTF-8", "cut off without a line feed",
 		"comes after # EOF", "a label occurs twice", "series occurs again later, the last one counts",
-		"le or quantile is no number", "too many samples, see --max-samples", "too many series, see --max-series",
+		"le or quantile is no number", "too many samples, see --max-samples", "too many families, see --max-families",
+		"too many series, see --max-series",
 		"too many labels, see --max-labels", "name is too long, see --max-name-length",
 		"label value is too long, see --max-value-length", "too many buckets, see --max-buckets",
 		"too many buckets of a native histogram, see --max-native-buckets",

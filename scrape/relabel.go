@@ -35,8 +35,8 @@ func (d *Decoder) relabelled(src owner, name string, pairs []metric.Label) (owne
 	}
 	if newName != name {
 		src = d.asm.renamed(src, name, newName)
-		if src.family.filtered {
-			return src, newName, pairs, filtered
+		if why := src.family.why; why != stored {
+			return src, newName, pairs, why
 		}
 	}
 	return src, newName, pairs, stored

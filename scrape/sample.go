@@ -62,8 +62,8 @@ func (l *slowDecoder) keep(slot int32, bits uint64) (again bool) {
 func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, owner) {
 	if n := nameEnd(raw); n > 0 {
 		src := l.sourceOf(d, raw[:n])
-		if src.family.filtered {
-			return noSlot, filtered, src
+		if why := src.family.why; why != stored {
+			return noSlot, why, src
 		}
 		if k := l.memory.find(raw); k != nil && k.source == src && !k.replaced() {
 			return k.slot, k.why, src
@@ -108,8 +108,8 @@ func (l *slowDecoder) newSeries(d *Decoder, raw []byte) (int32, reason, owner) {
 	if why := checkSeries(d.limits, name, pairs, sound); why != stored {
 		return noSlot, why, src
 	}
-	if src.family.filtered {
-		return noSlot, filtered, src
+	if why := src.family.why; why != stored {
+		return noSlot, why, src
 	}
 	le := ""
 	for i := range pairs {

@@ -173,6 +173,8 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 		"how much of the body of an error is repeated in its message, in `bytes`")
 	f.IntVar(&l.Redirects, "max-redirects", 3, "most redirects of a scrape, within its origin; others are always refused")
 	f.IntVar(&l.Samples, "max-samples", 500_000, "most samples of a scrape")
+	f.IntVar(&l.Families, "max-families", 20_000, "most metric families of a target over the run, also those that have "+
+		"no samples")
 	f.IntVar(&l.Series, "max-series", 1_000_000, "most series of a target over the run; each bucket counts")
 	f.IntVar(&l.Labels, "max-labels", 128, "most labels of a series")
 	f.IntVar(&l.NameLength, "max-name-length", 1024, "longest metric or label name, in bytes")

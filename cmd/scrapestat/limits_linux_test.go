@@ -63,6 +63,8 @@ func TestLimits(t *testing.T) {
 	check("max-error-body", "10", "http_error", script(`500 body="more than ten bytes"`))
 	check("max-redirects", "0", "refused_redirect", script(`302 header="Location: /elsewhere/metrics"`))
 	check("max-samples", "2", "too_large", three)
+	check("max-families", "2", "family_limit", script(`200 body="a 1\nb 1\nc 1\nd 1\n"`))
+	check("max-families", "1", "family_limit", script(`200 body="# TYPE a gauge\n# TYPE b gauge\na 1\n"`))
 	check("max-series", "2", "series_limit", three)
 	check("max-labels", "1", "label_limit", script(`200 body="a{x=\"1\",y=\"2\"} 1\nb 1\n"`))
 	check("max-name-length", "5", "name_limit", script(`200 body="too_long 1\nb 1\n"`))
