@@ -99,14 +99,17 @@ func newCatalog(own []*pack.Pack) (*Catalog, error) {
 	return c, nil
 }
 
-// Packs returns all packs of the embedded catalog, in the order in which Derive applies them.
-func Packs() []Pack {
+// ours returns the embedded catalog.
+func ours() *Catalog {
 	c, err := embedded()
 	if err != nil {
 		panic(err) // tests read the embedded files
 	}
-	return c.packs
+	return c
 }
+
+// Packs returns all packs of the embedded catalog, in the order in which Derive applies them.
+func Packs() []Pack { return ours().packs }
 
 // Packs returns all packs, in the order in which Derive applies them.
 func (c *Catalog) Packs() []Pack {

@@ -3,6 +3,7 @@ package catalog
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
@@ -72,7 +73,9 @@ const (
 	Slice
 )
 
-func (p *Pack) reads(family string) bool { return hasPrefix(family, p.Prefixes) }
+func (p *Pack) reads(family string) bool {
+	return slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(family, prefix) })
+}
 
 // Reads reports whether a pack reads the family, so that gains of others need not be made.
 func (c *Catalog) Reads(family string) bool {

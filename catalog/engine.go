@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -22,82 +25,55 @@ type Engine struct {
 	Host bool
 }
 
-// known is an engine with the signs of it: prefixes of family names.
-type known struct {
-	Engine
-	prefixes []string
-	versions []labelAt // where the version may be
-}
+// Servers returns the embedded packs that tell how a server is recognised, as [Catalog.Servers] does.
+func Servers() []*pack.Pack { return ours().Servers() }
 
-// labelAt names a label of the families with a prefix.
-type labelAt struct{ prefix, name string }
-
-// engines lists the specific ones before those that they contain. A Ray or Dynamo body passes the families of its
-// engine through.
-func engines() []known {
-	const second = time.Second
-	return []known{
-		{Engine: Engine{ID: "vllm-omni", Name: "vLLM-Omni", Refresh: second,
-			Refreshed: "scheduler gauges and prefix counters"},
-			prefixes: []string{"vllm_omni:", "vllm:omni_"}},
-		{Engine: Engine{ID: "sglang", Name: "SGLang"}, prefixes: []string{"sglang:"}},
-		{Engine: Engine{ID: "trtllm", Name: "TensorRT-LLM"}, prefixes: []string{"trtllm_", "trtllm:"}},
-		{Engine: Engine{ID: "dynamo", Name: "NVIDIA Dynamo"}, prefixes: []string{"dynamo_", "nv_llm_http_service_"}},
-		{Engine: Engine{ID: "triton", Name: "Triton", Refresh: 2 * second, Refreshed: "GPU and CPU gauges"},
-			prefixes: []string{"nv_inference_", "nv_gpu_", "nv_trt_llm_", "nv_cache_", "nv_cpu_", "nv_energy_consumption",
-				"triton_stats_"}},
-		{Engine: Engine{ID: "torchserve", Name: "TorchServe", Refresh: 60 * second, Refreshed: "host and GPU gauges"},
-			prefixes: []string{"ts_inference_", "ts_queue_latency_"}},
-		{Engine: Engine{ID: "tgi", Name: "Text Generation Inference"}, prefixes: []string{"tgi_"}},
-		{Engine: Engine{ID: "llamacpp", Name: "llama.cpp server"}, prefixes: []string{"llamacpp:"}},
-		{Engine: Engine{ID: "vllm", Name: "vLLM"}, prefixes: []string{"vllm:", "ray_vllm:", "ray_vllm_"}},
-		{Engine: Engine{ID: "ray", Name: "Ray Serve", Host: true}, prefixes: []string{"ray_"},
-			versions: []labelAt{{"ray_", "Version"}}},
-		{Engine: Engine{ID: "lmcache", Name: "LMCache", Host: true}, prefixes: []string{"lmcache:", "lmcache_"}},
-		{Engine: Engine{ID: "dcgm", Name: "DCGM exporter", Refresh: 30 * second, Host: true}, prefixes: []string{"DCGM_FI_"}},
+// Servers returns the packs that tell how a server is recognised, the specific ones before those that they contain: a
+// Ray or Dynamo body passes the families of its engine through. They are only to be read.
+func (c *Catalog) Servers() []*pack.Pack {
+	var out []*pack.Pack
+	for _, p := range c.joined().Packs() {
+		if p.Recognise.Families != nil {
+			out = append(out, p)
+		}
 	}
+	slices.SortStableFunc(out, func(a, b *pack.Pack) int {
+		return cmp.Or(a.Recognise.Order, a.Rank) - cmp.Or(b.Recognise.Order, b.Rank)
+	})
+	return out
 }
 
-// Engines returns the engines of which the dictionary has families, the most specific first. The vllm:* families of
-// vLLM-Omni are its own.
-func Engines(d *metric.Schema) []Engine {
+// Engines returns the engines of which the dictionary has families, as the embedded packs know them.
+func Engines(d *metric.Schema) []Engine { return ours().Engines(d) }
+
+// Engines returns the engines of which the dictionary has families, the most specific first.
+func (c *Catalog) Engines(d *metric.Schema) []Engine {
 	var out []Engine
-	for _, k := range engines() {
-		if k.ID == "vllm" && len(out) > 0 && out[0].ID == "vllm-omni" {
+	for _, p := range c.Servers() {
+		r := &p.Recognise
+		theirs := slices.ContainsFunc(out, func(e Engine) bool { return e.ID == r.Unless })
+		if theirs || !recognised(d, r) {
 			continue
 		}
-		if hasFamily(d, k.prefixes) || k.ID == "trtllm" && bareTRTLLM(d) || k.ID == "torchserve" && hostTorchServe(d) {
-			k.Version, k.VersionFrom = version(d, k)
-			out = append(out, k.Engine)
-		}
+		e := Engine{ID: p.Name, Name: cmp.Or(r.Name, p.Title), Refresh: r.Every, Refreshed: r.Of, Host: r.Host}
+		e.Version, e.VersionFrom = version(d, r)
+		out = append(out, e)
 	}
 	return out
 }
 
-func hasFamily(d *metric.Schema, prefixes []string) bool {
+// recognised reports whether a body has the families of a server; or what an older one, or one that has had no request
+// yet, has instead.
+func recognised(d *metric.Schema, r *pack.Recognise) bool {
 	for i := range d.Families {
-		if hasPrefix(d.Families[i].Name, prefixes) {
+		f := &d.Families[i]
+		if pack.MatchAny(r.Families, f.Name) || r.Help != "" && strings.HasPrefix(f.Help, r.Help) {
 			return true
 		}
 	}
-	return false
-}
-
-func hasPrefix(name string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// bareTRTLLM recognises TensorRT-LLM before 1.2, whose names have no prefix: by the label engine_type of a family that
-// others prefix.
-func bareTRTLLM(d *metric.Schema) bool {
 	for i := range d.Series {
-		if d.FamilyOf(i).Name == "e2e_request_latency_seconds" {
-			if _, ok := d.Series[i].Labels.Get("engine_type"); ok {
+		if r.Bare != "" && d.FamilyOf(i).Name == r.Bare {
+			if _, ok := d.Series[i].Labels.Get(r.Label); ok {
 				return true
 			}
 		}
@@ -105,30 +81,19 @@ func bareTRTLLM(d *metric.Schema) bool {
 	return false
 }
 
-// hostTorchServe recognises a TorchServe that has had no request yet.
-func hostTorchServe(d *metric.Schema) bool {
-	for i := range d.Families {
-		if strings.HasPrefix(d.Families[i].Help, "Torchserve prometheus ") {
-			return true
-		}
-	}
-	return false
-}
-
-// version looks for a version in the labels that may have it: those listed, and the label version of a build or
-// version information of the engine.
-func version(d *metric.Schema, k known) (v, from string) {
+// version looks for a version in the labels that may have it: the one that the pack names, and the label version of a
+// build or version information of the engine.
+func version(d *metric.Schema, r *pack.Recognise) (v, from string) {
 	for i := range d.Series {
 		f, l := d.FamilyOf(i), d.Series[i].Labels
-		for _, at := range k.versions {
-			if v, ok := l.Get(at.name); ok && v != "" && strings.HasPrefix(f.Name, at.prefix) {
-				return v, f.Name + "{" + at.name + "}"
-			}
-		}
-		if !hasPrefix(f.Name, k.prefixes) || !isInfo(f) {
+		if !pack.MatchAny(r.Families, f.Name) {
 			continue
 		}
-		for _, name := range []string{"version", "engine_version", "build_version"} {
+		names := []string{"version", "engine_version", "build_version"}
+		if !isInfo(f) {
+			names = nil
+		}
+		for _, name := range append(names, r.Version) {
 			if v, ok := l.Get(name); ok && v != "" {
 				return v, f.Name + "{" + name + "}"
 			}
@@ -140,4 +105,16 @@ func version(d *metric.Schema, k known) (v, from string) {
 // isInfo reports whether the labels of a family are its content.
 func isInfo(f *metric.Family) bool {
 	return f.Type == metric.Info || strings.HasSuffix(f.Name, "_info") || strings.HasSuffix(f.Name, "_version")
+}
+
+// Hint tells what gives a server a family of that name, its newest; "" when nothing is known.
+func Hint(family string) string {
+	for _, p := range ours().joined().Packs() {
+		for _, n := range p.Needs {
+			if pack.Match(n.Families, family) {
+				return n.Text
+			}
+		}
+	}
+	return ""
 }

@@ -32,7 +32,7 @@ histogram ray_serve_http_request_latency_ms{application="a",route="/"} 40 24000
 
 func TestRay(t *testing.T) {
 	all := inTenSeconds(t, rayLines)
-	d := of(all, catalog.RayPack)
+	d := of(all, "ray")
 	d.want("request_rate", "ok", 4)
 	d.want("processing_mean", "ok", 0.5)
 	d.want("busy_replicas", "ok", 2)
@@ -48,18 +48,18 @@ func TestRay(t *testing.T) {
 	d.want("batch_execution_mean", "ok", 0.05)
 	d.want("batch_size_mean", "ok", 4)
 	d.want("batch_utilization", "ok", 60)
-	d = of(all, catalog.RayProxyPack)
+	d = of(all, "ray-proxy")
 	d.want("request_rate", "ok", 4)
 	d.want("e2e_mean", "ok", 0.6)
 	d.want("concurrency_little", "ok", 2.4)
 	d.want("error_ratio", "ok", 0.05)
 	d.want("proxy_overhead", "estimate", 0.1)
 	d = inTenSeconds(t, without(rayLines, "counter", "num_http", "processing_latency"))
-	of(d, catalog.RayPack).absent("replica_skew")
-	of(d, catalog.RayProxyPack).want("request_rate", "ok", 4) // by the count of the latencies
+	of(d, "ray").absent("replica_skew")
+	of(d, "ray-proxy").want("request_rate", "ok", 4) // by the count of the latencies
 	d.absent("proxy_overhead")
 	// One replica has nobody to be compared with.
-	of(inTenSeconds(t, without(rayLines, `replica="2"`)), catalog.RayPack).absent("replica_skew")
+	of(inTenSeconds(t, without(rayLines, `replica="2"`)), "ray").absent("replica_skew")
 }
 
 // of keeps the results of a pack.
@@ -276,10 +276,10 @@ func TestNothingMadeUp(t *testing.T) {
 
 // Each formula is among those that the tests have numbers for.
 func TestEveryFormulaHasNumbers(t *testing.T) {
-	mine := []string{catalog.SGLangPack, catalog.TRTLLMPack, catalog.DynamoPack, catalog.DynamoWorkerPack,
-		catalog.DynamoPathPack, catalog.TritonServerPack, catalog.TritonHostPack, catalog.TorchServePack,
-		catalog.TorchServeHostPack, catalog.TGIPack, catalog.LlamaPack, catalog.RayPack, catalog.RayProxyPack,
-		catalog.LMCachePack, catalog.DCGMPack, catalog.EnergyPack}
+	mine := []string{"sglang", "trtllm", "dynamo", "dynamo-worker",
+		"dynamo-path", "triton", "triton-host", "torchserve",
+		"torchserve-host", "tgi", "llamacpp", "ray", "ray-proxy",
+		"lmcache", "dcgm", catalog.EnergyPack}
 	var parts strings.Builder // summaries that differ from the one in the lines by their name only
 	for _, of := range []string{"request", "compute_input", "compute_infer", "compute_output"} {
 		parts.WriteString("summary nv_inference_" + of + "_summary_us{model=\"m\",version=\"1\"} 100 500000\n")

@@ -72,7 +72,7 @@ func loaded() simulate.Options {
 
 func TestSGLangSimulated(t *testing.T) {
 	e := explain(t, "sglang", loaded())
-	const p = catalog.SGLangPack
+	const p = "sglang"
 	e.headlines(p, 10)
 	e.is(p, "request_rate", e.rate(e.truth.Served), exact)
 	e.is(p, "e2e_mean", e.per(e.truth.E2E), exact)
@@ -99,7 +99,7 @@ func TestSGLangSimulated(t *testing.T) {
 
 func TestTRTLLMSimulated(t *testing.T) {
 	e := explain(t, "trtllm", loaded())
-	const p = catalog.TRTLLMPack
+	const p = "trtllm"
 	e.headlines(p, 11)
 	e.is(p, "request_rate", e.rate(e.truth.Served), exact)
 	e.is(p, "output_tok_s", e.rate(e.truth.OutputTokens), exact)
@@ -118,7 +118,7 @@ func TestTRTLLMSimulated(t *testing.T) {
 
 func TestDynamoSimulated(t *testing.T) {
 	e := explain(t, "dynamo", loaded())
-	const p = catalog.DynamoPack
+	const p = "dynamo"
 	ended := e.truth.Served + e.truth.Aborted + e.truth.Failed
 	e.headlines(p, 9)
 	e.is(p, "request_rate", e.rate(ended), exact)
@@ -128,28 +128,28 @@ func TestDynamoSimulated(t *testing.T) {
 	e.is(p, "cached_share", float64(e.truth.CachedTokens)/float64(e.truth.PromptTokens), edges)
 
 	w := explain(t, "dynamo-worker", loaded())
-	w.headlines(catalog.DynamoWorkerPack, 5)
-	w.is(catalog.DynamoWorkerPack, "request_rate", w.rate(ended), exact)
-	w.is(catalog.DynamoWorkerPack, "network_transit_mean", w.per(w.truth.Front), edges)
+	w.headlines("dynamo-worker", 5)
+	w.is("dynamo-worker", "request_rate", w.rate(ended), exact)
+	w.is("dynamo-worker", "network_transit_mean", w.per(w.truth.Front), edges)
 
 	// Both together, as a run that watches both has them.
 	front, truth, whole := simulated(t, "dynamo", loaded(), 60, 2)
 	work, _, _ := simulated(t, "dynamo-worker", loaded(), 60, 2)
 	front.Gains = append(front.Gains, work.Gains...)
 	both := explained{t, truth, whole, 60, known(t).Derive(front, catalog.Window)}
-	both.headlines(catalog.DynamoPathPack, 1)
-	both.is(catalog.DynamoPathPack, "frontend_overhead", both.per(truth.Front), edges)
+	both.headlines("dynamo-path", 1)
+	both.is("dynamo-path", "frontend_overhead", both.per(truth.Front), edges)
 }
 
 func TestTritonSimulated(t *testing.T) {
 	o := loaded()
 	o.Rate = 30
 	e := explain(t, "triton", o)
-	e.headlines(catalog.TritonServerPack, 8)
-	e.headlines(catalog.TritonHostPack, 2)
+	e.headlines("triton", 8)
+	e.headlines("triton-host", 2)
 	var requests, failures float64
 	for _, d := range e.results {
-		if d.Pack != catalog.TritonServerPack {
+		if d.Pack != "triton" {
 			continue
 		}
 		if model, _ := d.Labels.Get("model"); model == "tokenizer" || model == "encoder" {
@@ -173,12 +173,12 @@ func TestTritonSimulated(t *testing.T) {
 
 func TestTorchServeSimulated(t *testing.T) {
 	e := explain(t, "torchserve", loaded())
-	e.headlines(catalog.TorchServePack, 7)
-	e.headlines(catalog.TorchServeHostPack, 1)
+	e.headlines("torchserve", 7)
+	e.headlines("torchserve-host", 1)
 	var requests, time, queue float64
 	for _, d := range e.results {
 		switch {
-		case d.Pack != catalog.TorchServePack:
+		case d.Pack != "torchserve":
 		case d.Name == "avg_inference":
 			requests, time = requests+d.Denominator, time+d.Numerator
 		case d.Name == "avg_queue":
@@ -198,7 +198,7 @@ func TestTorchServeSimulated(t *testing.T) {
 
 func TestTGISimulated(t *testing.T) {
 	e := explain(t, "tgi", loaded())
-	const p = catalog.TGIPack
+	const p = "tgi"
 	e.headlines(p, 10)
 	e.is(p, "request_rate", e.rate(e.truth.Served+e.truth.Aborted+e.truth.Failed), edges)
 	e.is(p, "output_tok_s", e.rate(e.truth.OutputTokens), exact)
@@ -210,7 +210,7 @@ func TestTGISimulated(t *testing.T) {
 }
 
 func TestLlamaSimulated(t *testing.T) {
-	const p = catalog.LlamaPack
+	const p = "llamacpp"
 	check := func(generation string) explained {
 		t.Helper()
 		o := loaded()
@@ -237,14 +237,14 @@ func TestDCGMSimulated(t *testing.T) {
 	o := simulate.Options{Rate: 12, Seed: 3, Engines: 2}
 	s, _, _ := simulated(t, "dcgm", o, 120, 5)
 	e := explained{t, simulate.Totals{}, simulate.Truth{}, 120, known(t).Derive(s, catalog.Window)}
-	e.headlines(catalog.DCGMPack, 5)
+	e.headlines("dcgm", 5)
 	engine, truth, _ := simulated(t, "sglang", loaded(), 120, 5)
 	s.Gains = append(s.Gains, engine.Gains...)
 	e.results = known(t).Derive(s, catalog.Window)
 	e.headlines(catalog.EnergyPack, 2)
 	watts := 0.0
 	for _, d := range e.results {
-		if d.Pack == catalog.DCGMPack && d.Name == "avg_power" {
+		if d.Pack == "dcgm" && d.Name == "avg_power" {
 			watts += d.Value
 		}
 	}

@@ -98,7 +98,7 @@ func (f *fake) result() (*summary.Run, error) {
 	empty.Status, empty.Value, empty.Shown = catalog.ZeroDenominator, 0, 0
 	run.Combined = []summary.FleetResult{{Derived: []summary.Derived{
 		derived(-1, catalog.VLLMPack, "output_tok_s", "tokens/s", catalog.Throughput, n*n*200, n, labels), missing, empty,
-		derived(-1, catalog.SGLangPack, "request_rate", "requests/s", catalog.Throughput, n*3, n, metric.Labels{}),
+		derived(-1, "sglang", "request_rate", "requests/s", catalog.Throughput, n*3, n, metric.Labels{}),
 	}}}
 	series := func(endpoint int, last float64) summary.Series {
 		return summary.Series{Endpoint: endpoint, Labels: labels,

@@ -33,9 +33,9 @@ func TestCrossEngine(t *testing.T) {
 	add(catalog.VLLMPack, tpot, "itl", "itl_mean_s", "seconds", "m1", catalog.Latency, 0.01)
 	add(catalog.VLLMPack, tpot, "queue", "queue_mean_s", "seconds", "m1", catalog.Latency, 0.01)
 	add(catalog.VLLMPack, tpot, "queue", "queue_mean_s", "seconds", "m2", catalog.Latency, 0.02)
-	add(catalog.TGIPack, "tgi_request_success", "request_rate", "request_rate", "requests/s", "", catalog.Throughput, 5)
-	add(catalog.TGIPack, "tgi_request_success", "tpot", "tpot_mean_s", "seconds", "", catalog.Latency, 0.02)
-	add(catalog.TGIPack, "tgi_request_success", "queue", "queue_mean_s", "seconds", "", catalog.Latency, 0.02)
+	add("tgi", "tgi_request_success", "request_rate", "request_rate", "requests/s", "", catalog.Throughput, 5)
+	add("tgi", "tgi_request_success", "tpot", "tpot_mean_s", "seconds", "", catalog.Latency, 0.02)
+	add("tgi", "tgi_request_success", "queue", "queue_mean_s", "seconds", "", catalog.Latency, 0.02)
 	got := text(t, r, report.Options{Title: "run1"})
 	for _, want := range []string{`(?m)^request_rate +7 requests/s +5 requests/s +g$`,
 		`(?m)^tpot_mean_s +10 ms +20 ms +i$`,

@@ -51,6 +51,7 @@ type Pack struct {
 	Inputs      Inputs
 	Families    []*Family
 	Quantities  []*Quantity
+	Server
 
 	file  string
 	lines []position // of Families
@@ -165,6 +166,13 @@ type file struct {
 	Checks      []yaml.Node       `yaml:"checks"`
 	Edges       map[string]text   `yaml:"edges"`
 	Inputs      Inputs            `yaml:"inputs"`
+	Recognise   yaml.Node         `yaml:"recognise"`
+	Clients     yaml.Node         `yaml:"clients"`
+	Needs       []yaml.Node       `yaml:"needs"`
+	Hints       []yaml.Node       `yaml:"hints"`
+	Says        map[string]string `yaml:"says"`
+	Notes       []yaml.Node       `yaml:"notes"`
+	Labels      yaml.Node         `yaml:"labels"`
 }
 
 // quantityIn is a quantity as a file spells it.
@@ -276,6 +284,7 @@ func (rd *reader) document(n *yaml.Node) *Pack {
 	}
 	rd.pack = p
 	rd.inputs(n, f.Inputs)
+	p.Server = rd.server(n, &f)
 	if len(f.Families) > maxFamilies {
 		rd.fail(position{n.Line, n.Column}, "more than %d families", maxFamilies)
 		return p

@@ -127,7 +127,12 @@ func (in *Inputs) merge(later *Inputs) {
 }
 
 // Packs returns the packs, by rank; they are only to be read.
-func (s *Set) Packs() []*Pack { return s.packs }
+func (s *Set) Packs() []*Pack {
+	if s == nil {
+		return nil
+	}
+	return s.packs
+}
 
 // Inputs returns what the user told.
 func (s *Set) Inputs() Inputs {

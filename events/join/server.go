@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -25,71 +26,64 @@ type engine struct {
 	underWay                  []string // gauges that add up to the requests under way
 }
 
-// order is the known servers, those that are preferred first: a front end comes before what it stands in front of, as
-// it has the requests of the clients.
-var order = []string{"dynamo", "vllm-omni", "vllm", "sglang", "trtllm", "tgi", "triton", "torchserve", "ray",
-	"llamacpp"}
-
-// counts are the families that count what the counters of time of an engine sum up. TorchServe counts requests at
-// their arrival and times at their end.
-var counts = map[string]string{"triton": "nv_inference_request_success", "torchserve": "ts_inference_requests"}
-
-// known are families of engines that the catalog does not tell, by their canonical ids: those of vLLM-Omni, generation
-// by generation.
-var known = map[string]catalog.Family{
-	"vllm_omni:e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
-	"vllm:omni_e2e_request_latency_s":       {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
-	"vllm:omni_e2e_request_latency_seconds": {Engine: "vllm-omni", Canonical: "e2e_s", Unit: "seconds"},
+// servers are the packs of the known servers, those that are preferred first: a front end comes before what it stands
+// in front of, as it has the requests of the clients.
+func servers(all []*pack.Pack) []*pack.Pack {
+	out := slices.DeleteFunc(all, func(p *pack.Pack) bool { return p.Clients.Rank == 0 })
+	slices.SortStableFunc(out, func(a, b *pack.Pack) int { return a.Clients.Rank - b.Clients.Rank })
+	return out
 }
 
 // Engines returns the names of the known servers, those that are preferred first.
-func Engines() []string { return slices.Clone(order) }
+func Engines() []string {
+	var out []string
+	for _, p := range servers(catalog.Servers()) {
+		out = append(out, p.Name)
+	}
+	return out
+}
 
 // engines finds, by the canonical ids of the catalog, where the servers of a run have what is joined, in the order of
 // preference.
 func (j *joiner) engines() []engine {
-	found := map[string]*engine{}
-	for i := range j.run.Metrics {
-		name := j.run.Metrics[i].Name
-		f, ok := known[name]
-		if !ok {
-			c, has := j.o.Catalog.Family(name)
-			if !has || !slices.Contains(order, c.Engine) {
-				continue
-			}
-			f = *c
-		}
-		e := found[f.Engine]
-		if e == nil {
-			e = &engine{name: f.Engine}
-			found[f.Engine] = e
-		}
-		e.add(name, &f)
-	}
 	var out []engine
-	for _, name := range order {
-		if e := found[name]; e != nil {
-			out = append(out, *e)
+	for _, p := range servers(j.o.Catalog.Servers()) {
+		e := engine{name: p.Name}
+		some := false
+		for i := range j.run.Metrics {
+			name := j.run.Metrics[i].Name
+			if f, ok := j.o.Catalog.Family(name); ok && f.Engine == p.Name {
+				e.add(name, f, &p.Clients)
+				some = true
+			}
+		}
+		if some {
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
 // add notes a family of the engine.
-func (e *engine) add(name string, f *catalog.Family) {
-	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue,
-		"prefill_s": &e.prefill}[f.Canonical]
+func (e *engine) add(name string, f *catalog.Family, known *pack.Clients) {
+	id := f.Canonical
+	for stem, also := range known.Also {
+		if strings.HasSuffix(f.Name, ":"+stem) {
+			id = also
+		}
+	}
+	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue, "prefill_s": &e.prefill}[id]
 	switch {
-	case f.Canonical == "waiting" && f.Engine == "dynamo": // they are among those that run
-	case f.Canonical == "running" || f.Canonical == "waiting":
+	case slices.Contains(known.Without, id):
+	case id == "running" || id == "waiting":
 		e.underWay = append(e.underWay, name)
 	case ok:
 		unit := units[unitOf(name, f.Unit)]
 		if unit == 0 {
-			unit = 1 // tgi_request_duration says nothing, and means seconds
+			unit = 1 // a duration that tells no unit is in seconds
 		}
 		if unit *= cmp.Or(f.Scales[name], 1); to.unit == 0 || to.unit == unit {
-			to.families, to.unit, to.count = append(to.families, name), unit, counts[f.Engine]
+			to.families, to.unit, to.count = append(to.families, name), unit, known.Count
 		}
 	}
 }

@@ -19,11 +19,7 @@ func (e *exam) judge() {
 		e.judgeRefusal()
 	} else {
 		e.judgePath()
-		for _, rule := range engineRules() {
-			if e.r.is(rule.engine) {
-				rule.judge(e)
-			}
-		}
+		e.judgeEngines()
 		e.judgeBody()
 	}
 	if e.r.SkewMS != nil && math.Abs(*e.r.SkewMS) > 2000 {

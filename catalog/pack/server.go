@@ -1,0 +1,140 @@
+package pack
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Recognise is how a server is known by its body.
+type Recognise struct {
+	Families []string `yaml:"families"` // any of them; a trailing * stands for any ending
+	Unless   string   `yaml:"unless"`   // another pack, whose families these are where it is there
+	Help     string   `yaml:"help"`     // or what begins a HELP text
+	// Label is a label, and Bare the family without prefix that has it, by which older servers are known.
+	Label string `yaml:"label"`
+	Bare  string `yaml:"bare"`
+	Order int    `yaml:"order"` // among the servers of a body, the more specific first; 0 is the rank of the pack
+	// Name is what the program is called where the title of the pack names what it measures.
+	Name string `yaml:"name"`
+	Host bool   `yaml:"host"` // it describes a machine or a wrapper around an engine rather than an engine
+	// Version is a label that has the version, beside those of families that inform of the build.
+	Version string `yaml:"version"`
+	// Every is how often the server renews the body, or the part of it that Of names; 0 means at each event.
+	Every time.Duration `yaml:"every"`
+	Of    string        `yaml:"of"`
+}
+
+// Clients is how requests of clients are found in a server.
+type Clients struct {
+	Rank    int               `yaml:"rank"`    // among servers, the one in front first; 0 is no such server
+	Count   string            `yaml:"count"`   // the family that counts what counters of time sum up
+	Without []string          `yaml:"without"` // canonical ids that are part of another one
+	Also    map[string]string `yaml:"also"`    // canonical ids of families that have none
+}
+
+// Hint is what to tell of a body. All of its conditions must hold; names that end in * stand for families with that
+// beginning.
+type Hint struct {
+	Code   string   `yaml:"code"` // a stable word
+	Level  string   `yaml:"level"`
+	If     []string `yaml:"if"`     // any of these families is there
+	Unless []string `yaml:"unless"` // none of these is
+	Label  string   `yaml:"label"`  // a label that has several values
+	Bytes  int      `yaml:"bytes"`  // the body is larger
+	// Zero is a family that adds up to 0 while Moving does not.
+	Zero   string `yaml:"zero"`
+	Moving string `yaml:"moving"`
+	Text   string `yaml:"text"`
+	Fix    string `yaml:"fix"`
+}
+
+// Need is what gives a server some families.
+type Need struct {
+	Families string `yaml:"families"` // a trailing * stands for any ending
+	Text     string `yaml:"text"`
+}
+
+// Note is why a quantity is not what the same quantity of another server is.
+type Note struct {
+	Letter string   `yaml:"letter"`
+	Name   string   `yaml:"name"` // by which packs know it; "" is the letter
+	Of     []string `yaml:"of"`   // canonical ids
+	Text   string   `yaml:"text"`
+	Alone  bool     `yaml:"alone"` // told without another server beside it too
+	// IDs are words of canonical ids that mean different things themselves.
+	IDs map[string]string `yaml:"ids"`
+}
+
+// Labels are names of labels that mean the same everywhere.
+type Labels struct {
+	Replica  []string `yaml:"replica"`  // tell replicas apart, and are aggregated over unless somebody asks for them
+	Kept     []string `yaml:"kept"`     // are not aggregated over
+	Volatile []string `yaml:"volatile"` // differ between two runs of the same
+}
+
+// Server is what is known of a server beside families and quantities.
+type Server struct {
+	Recognise Recognise
+	Clients   Clients
+	Needs     []Need
+	Hints     []Hint
+	// Says are the words of the server for notes, by the letters or names of these. Two servers are told a note between
+	// them when their words differ.
+	Says   map[string]string
+	Notes  []Note
+	Labels Labels
+}
+
+// levels are those of hints.
+func levels() []string { return []string{"note", "warning", "error"} }
+
+// server reads what a document says of the server itself.
+func (rd *reader) server(n *yaml.Node, f *file) Server {
+	s := Server{Says: f.Says}
+	if f.Recognise.Kind != 0 {
+		rd.decode(&f.Recognise, &s.Recognise, "recognise")
+	}
+	if f.Clients.Kind != 0 {
+		rd.decode(&f.Clients, &s.Clients, "clients")
+	}
+	if f.Labels.Kind != 0 {
+		rd.decode(&f.Labels, &s.Labels, "labels")
+	}
+	s.Needs = each[Need](rd, f.Needs, "a need")
+	s.Hints = each[Hint](rd, f.Hints, "a hint")
+	s.Notes = each[Note](rd, f.Notes, "a note")
+	for i, h := range s.Hints {
+		if !slices.Contains(levels(), h.Level) || h.Code == "" || h.Text == "" {
+			at := f.Hints[i]
+			rd.fail(position{at.Line, at.Column}, "hint %s: needs a code, a text and a level: %s", h.Code,
+				strings.Join(levels(), ", "))
+		}
+	}
+	return s
+}
+
+func each[T any](rd *reader, nodes []yaml.Node, what string) []T {
+	var out []T
+	for i := range nodes {
+		var v T
+		rd.decode(&nodes[i], &v, what)
+		out = append(out, v)
+	}
+	return out
+}
+
+// Match reports whether a name is the pattern, or begins as it does up to a trailing *.
+func Match(pattern, name string) bool {
+	if start, any := strings.CutSuffix(pattern, "*"); any {
+		return strings.HasPrefix(name, start)
+	}
+	return pattern == name
+}
+
+// MatchAny reports whether a name matches one of some patterns.
+func MatchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
+}
