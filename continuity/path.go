@@ -32,7 +32,7 @@ func (p *path) note(u int32, before float64) {
 	}
 }
 
-// add appends a body in which some unit gained, and returns its row to be filled.
+// add appends a body in which some unit gained, and returns its row, which is that of the one before.
 func (p *path) add() []float64 {
 	if p.bodies == pathBodies {
 		half := pathBodies / 2
@@ -42,6 +42,7 @@ func (p *path) add() []float64 {
 		copy(p.rows[half/2*pathUnits:], p.rows[half*pathUnits:])
 		p.bodies = half/2 + half
 	}
+	copy(p.row(p.bodies), p.row(p.bodies-1))
 	p.bodies++
 	return p.row(p.bodies - 1)
 }

@@ -293,7 +293,10 @@ func (t *Tracker) take(p *process, e *evidence) {
 	p.whole = p.whole || e.complete
 	p.at, p.bodies, t.older = e.at, p.bodies+1, 0
 	if e.gained {
-		t.remember(p)
+		row := p.path.add()
+		for i, u := range p.path.units {
+			row[i] = t.lastOf(p, int(u))
+		}
 	}
 	if p.tentative && (p.bodies >= young || p.bodies == 2 && p.all) {
 		t.book(p)

@@ -118,46 +118,54 @@ func (t *Tracker) Step(s *metric.Snapshot) (*Step, error) {
 // same process, which is settled, and nothing fell or leapt. Otherwise it changes nothing.
 func (t *Tracker) polite(s *metric.Snapshot) bool {
 	p, d := t.cur, &s.Delta
-	if p == nil || p.last != nil || p.tentative || d.Full || !s.DictDelta.Empty() || t.older > 0 || t.resync {
+	if p == nil || p.last != nil || p.tentative || d.Full || !s.DictDelta.Empty() || t.resync {
 		return false
 	}
 	dt := since(s.AtNS(), p.at)
 	if !(dt > 1e-9) {
 		return false
 	}
-	good, times, rising := true, false, t.rising[:0]
+	slots, body, undo, bits, rising := t.slots, t.body, t.undo[:len(d.Slots)], d.Bits[:len(d.Slots)], t.rising[:0]
+	good, times, far, large := true, false, 0, 0
 	for i, id := range d.Slots {
-		sl, now, before := &t.slots[id], d.Bits[i], t.body[id]
-		t.body[id], t.undo[i] = now, before
-		good = good && sl.live
-		switch sl.kind {
-		case slotKey, slotBucket:
-			more := math.Float64frombits(now) - math.Float64frombits(before)
-			if sl.integer {
-				more = float64(now - before)
-				good = good && now >= before
-			}
-			if !(more >= 0 && more <= math.MaxFloat64) {
-				good = false
-			} else if sl.kind == slotKey && now != before {
-				rising = append(rising, int32(i))
-			}
-		case slotSum, slotNative:
-			good = good && sl.finite(now)
-		case slotIdentity:
+		sl, now, before := &slots[id], bits[i], body[id]
+		body[id], undo[i] = now, before
+		if sl.kind == slotNone {
+			good = good && sl.live
+			continue
+		}
+		if sl.kind == slotIdentity {
 			times = true
+			continue
+		}
+		more := math.Float64frombits(now) - math.Float64frombits(before)
+		if sl.integer {
+			if more = float64(now - before); now < before {
+				more = -1
+			}
+		}
+		if !(more >= 0 && more <= math.MaxFloat64 && sl.live) {
+			good = good && sl.live && more-more == 0 && sl.kind >= slotNative // sums and native buckets may fall
+		} else if sl.kind == slotKey && more > 0 {
+			rising = append(rising, int32(i))
+			if more > 8*float64(p.units[sl.unit].pace2)*dt+20 {
+				far++
+				v := sl.value(before)
+				large += count(v >= 100 && more > 0.5*v)
+			}
 		}
 	}
 	t.rising = rising
+	good = good && !(len(t.processes) > 1 && far >= 2 && 2*far >= len(rising)) && !(large >= few && 5*large >= 4*t.large)
 	if good && times {
 		e := evidence{at: s.AtNS()}
 		e.start, e.aged = t.startOf(&e)
 		t.same = t.sameTimes(p, &e)
 		good = t.same == 1 || t.same == 0 && (e.aged || len(t.starting) >= maxStarts)
 	}
-	if !good || t.leapt(d, dt) {
+	if !good {
 		for i, id := range d.Slots {
-			t.body[id] = t.undo[i]
+			body[id] = undo[i]
 		}
 		return false
 	}
@@ -167,51 +175,28 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 	return true
 }
 
-// leapt reports whether the rising units gained so much that it may be another process.
-func (t *Tracker) leapt(d *metric.Delta, dt float64) bool {
-	far, large := 0, 0
-	for _, i := range t.rising {
-		sl := &t.slots[d.Slots[i]]
-		v, before := sl.value(d.Bits[i]), sl.value(t.undo[i])
-		if t.cur.leaps(int(sl.unit), v-before, dt) {
-			far++
-			large += count(before >= 100 && v > 1.5*before)
-		}
-	}
-	return len(t.processes) > 1 && far >= 2 && 2*far >= len(t.rising) || large >= few && 5*large >= 4*t.large
-}
-
 // rise notes what the rising units gained.
 func (t *Tracker) rise(d *metric.Delta, dt float64) {
+	if len(t.rising) == 0 {
+		return
+	}
 	p, perSecond := t.cur, 1/dt
+	for _, i := range t.rising {
+		if sl := &t.slots[d.Slots[i]]; p.path.column[sl.unit] == 0 {
+			p.path.note(sl.unit, sl.value(t.undo[i]))
+		}
+	}
+	row := p.path.add()
 	for _, i := range t.rising {
 		sl := &t.slots[d.Slots[i]]
 		v, before := sl.value(d.Bits[i]), sl.value(t.undo[i])
 		p.units[sl.unit].gained(v-before, perSecond, before, t.polls)
-		if p.path.column[sl.unit] == 0 {
-			p.path.note(sl.unit, before)
+		if c := p.path.column[sl.unit]; c > 0 {
+			row[c-1] = v
 		}
 		if before < 100 && v >= 100 {
 			t.large++
 		}
-	}
-	if len(t.rising) > 0 {
-		t.remember(p)
-	}
-}
-
-// remember appends the last body of a process to its path.
-func (t *Tracker) remember(p *process) {
-	if p.path.bodies == 0 {
-		return
-	}
-	row, last := p.path.add(), p.last
-	if last == nil {
-		last = t.body
-	}
-	for i, u := range p.path.units {
-		key := t.units[u].key
-		row[i] = t.slots[key].value(last[key])
 	}
 }
 
