@@ -12,7 +12,7 @@ const maxStarts = 4
 
 // decide takes a poll that is more than an increase, or may be.
 func (t *Tracker) decide(s *metric.Snapshot) {
-	e := &evidence{at: s.AtNS(), complete: s.Outcome == metric.OK, dipped: -1}
+	e, events := &evidence{at: s.AtNS(), complete: s.Outcome == metric.OK, dipped: -1}, len(t.log.events)
 	if p := t.cur; p != nil && p.last == nil {
 		p.last, t.spare = append(t.spare[:0], t.body...), nil
 	}
@@ -30,6 +30,11 @@ func (t *Tracker) decide(s *metric.Snapshot) {
 		e.dt = e.away(t.cur)
 		t.same = t.sameTimes(t.cur, e)
 		_ = t.byTimes(e) || t.byPresence(e) || t.byPast(e) || t.byValues(e)
+	}
+	for i := range t.log.events[events:] {
+		if n := &t.log.events[events+i]; n.AtNS == e.at {
+			n.Process = t.cur.id
+		}
 	}
 	t.emit()
 }
@@ -60,15 +65,12 @@ func (t *Tracker) byTimes(e *evidence) bool {
 	case begun >= last-tolerated && begun <= seconds(e.at)+tolerated:
 		t.restart(e, "the start or creation times moved to after the last body")
 		if begun < last-0.02 {
-			t.doubt(t.cur, e, func(int) bool { return true })
+			t.doubt(t.cur, e, true)
 		}
 	case begun > newest+nearTime && e.restarts():
 		before := t.cur
 		t.restart(e, "the times moved, to before the last body, and the values fell")
-		t.doubt(before, e, nil)
-		for u := range t.units {
-			t.note(int32(u), noteRan, e.at, t.sight[u].value*float64(count(t.sight[u].in)))
-		}
+		t.doubt(before, e, false)
 	case begun > newest+nearTime:
 		t.happened(markLower, Takeover, e, "another process answers that ran before")
 		t.open(e, false, false)
@@ -223,6 +225,11 @@ func (t *Tracker) excursion(e *evidence) bool {
 		}
 		t.book(p)
 		return false
+	}
+	for u := range t.units {
+		if q.known[u] && e.known < few {
+			t.note(int32(u), noteHigh, p.first, t.lastOf(q, u))
+		}
 	}
 	if some {
 		t.log.mark(markExcursion, p.first, p.first)

@@ -145,19 +145,17 @@ func (t *Tracker) tell(e Event) {
 // happened marks the present poll and tells of it.
 func (t *Tracker) happened(m markKind, k EventKind, e *evidence, text string) {
 	t.log.mark(m, e.at, e.at)
-	process := t.cur.id
-	if k != OlderBody {
-		process = t.opened
-	}
-	t.tell(Event{AtNS: e.at, Kind: k, Process: process, Series: -1, Text: text})
+	t.tell(Event{AtNS: e.at, Kind: k, Process: t.cur.id, Series: -1, Text: text})
 }
 
 // doubt notes the first values of a process that is counted from zero: all of them, or those that it can hardly have
-// reached at the pace of the one before.
-func (t *Tracker) doubt(before *process, e *evidence, all func(u int) bool) {
+// reached at the pace of the one before; the others are in doubt only if it turns out to have run beside that one.
+func (t *Tracker) doubt(before *process, e *evidence, all bool) {
 	for u := range t.units {
-		if v := t.sight[u].value; t.sight[u].in && (all != nil || v > 2*before.paceOf(u)*e.dt+8) {
+		if v := t.sight[u].value; t.sight[u].in && (all || v > 2*before.paceOf(u)*e.dt+8) {
 			t.note(int32(u), noteLow, e.at, v)
+		} else if t.sight[u].in {
+			t.note(int32(u), noteRan, e.at, v)
 		}
 	}
 }

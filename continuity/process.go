@@ -190,7 +190,7 @@ func (t *Tracker) adjust() {
 	}
 	t.off, t.out = make([]uint64, len(t.slots)), make([]uint64, len(t.slots))
 	for id := range t.slots {
-		if s := &t.slots[id]; s.told && s.cumulative() && (s.kind != slotNative || s.live) {
+		if s := &t.slots[id]; s.told && s.cumulative() {
 			t.out[id] = t.cur.last[id]
 		}
 	}
@@ -258,10 +258,12 @@ func (t *Tracker) take(p *process, e *evidence) {
 		act := t.sight[s.unit].act
 		switch bits := t.body[id]; {
 		case !s.live:
-			t.body[id] = p.last[id]
-			if s.kind == slotNative && act > held && t.off != nil && !p.tentative {
-				t.out[id] = t.off[id]
+			if s.kind == slotNative && act > held { // a native bucket that is absent is empty
+				if p.last[id] = 0; t.off != nil && !p.tentative {
+					t.out[id] = t.off[id]
+				}
 			}
+			t.body[id] = p.last[id]
 		case act == absent || act == held:
 			settled = settled && (p.last[id] == bits || !p.known[s.unit])
 		default:

@@ -120,6 +120,8 @@ func (s *server) advance(w *world, from, dt float64) {
 	}
 }
 
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
+
 func poisson(rng *rand.Rand, mean float64) float64 {
 	if mean > 30 {
 		return max(0, math.Round(mean+math.Sqrt(mean)*rng.NormFloat64()))

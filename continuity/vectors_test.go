@@ -79,9 +79,6 @@ func TestVectors(t *testing.T) {
 					t.Errorf("second target: %+v", s)
 				}
 			}
-			if testing.Verbose() {
-				t.Logf("%+v", x.target())
-			}
 		})
 	}
 }

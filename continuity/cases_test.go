@@ -1,0 +1,291 @@
+package continuity_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/scrapestat/scrapestat/continuity"
+	"github.com/scrapestat/scrapestat/metric"
+)
+
+// A target of one counter without times: what section 11 calls rarely decided. Falls by half and more restart it.
+func TestSingleCounter(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		values   []float64
+		status   continuity.Status
+		value    float64
+		restarts int
+	}{
+		{"often", []float64{3, 5, 1, 4, 2, 6, 1, 5, 2, 3, 9}, continuity.Corrected, 2 + 4 + 6 + 5 + 9, 4},
+		{"to zero", []float64{70, 80, 90, 0, 10, 20, 30}, continuity.Corrected, 20 + 30, 1},
+		{"at the end", []float64{3, 5, 1, 4, 2, 6}, continuity.Corrected, 2 + 4 + 6, 2},
+		{"long lives", []float64{0, 50, 90, 150, 210, 3, 60, 110, 170, 2, 40, 90}, continuity.Corrected, 210 + 170 + 90, 2},
+		{"in the last body", []float64{70, 80, 90, 4}, continuity.Ambiguous, 20, 0},
+		{"a repeated body", []float64{1000, 1050, 1100, 1050, 1150, 1100, 1200, 1250}, continuity.OK, 250, 0},
+		{"less by one", []float64{1e6, 1e6 + 9, 1e6 + 8, 1e6 + 20}, continuity.OK, 20, 0},
+	} {
+		x := counters(t, c.values)
+		i, _ := x.increase("c0_total")
+		s := x.target()
+		if i.Status != c.status || i.Value != c.value || s.Restarts != c.restarts {
+			t.Errorf("%s: %+v, %d restarts, want %v %v, %d\n%+v", c.name, i, s.Restarts, c.status, c.value, c.restarts, s.Events)
+		}
+	}
+}
+
+// Random lives of one counter: the total is right or its interval holds it, at least four in five are certain.
+func TestSingleCounterLives(t *testing.T) {
+	w := &world{rng: newRand(7)}
+	all, certain := 0, 0
+	for range 400 {
+		values, want := []float64{float64(w.rng.IntN(100))}, 0.0
+		for range 20 {
+			last := values[len(values)-1]
+			next := last + float64(w.rng.IntN(100))
+			if w.rng.IntN(20) == 0 {
+				next = float64(w.rng.IntN(5))
+				want += last
+			}
+			values = append(values, next)
+		}
+		want += values[20] - values[0]
+		i, _ := counters(t, values).increase("c0_total")
+		all++
+		if i.Status.Certain() {
+			certain++
+			if math.Abs(i.Value-want) > 0.01*want+0.5 {
+				t.Errorf("%v: %+v, want %v", values, i, want)
+			}
+		} else if i.Low > want+0.5 || i.High < want-0.5 {
+			t.Errorf("%v: %+v, want %v", values, i, want)
+		}
+	}
+	if 5*certain < 4*all {
+		t.Errorf("%d of %d are certain", certain, all)
+	}
+	t.Logf("%d of %d are certain", certain, all)
+}
+
+// Cases of section 14 of the design document that no vector has.
+func TestCases(t *testing.T) {
+	rising := func(n int) []float64 {
+		out := make([]float64, n)
+		for i := range out {
+			out[i] = 1e4 + 10*float64(i)
+		}
+		return out
+	}
+	t.Run("older bodies", func(t *testing.T) {
+		v := []float64{1000, 1050, 1100, 1050, 1150, 1100, 1200, 1250}
+		scaled := func(by float64) (out []float64) {
+			for _, x := range v {
+				out = append(out, x*by)
+			}
+			return out
+		}
+		x := counters(t, v, scaled(3), scaled(90), scaled(7))
+		if i, _ := x.increase("c0_total"); i.Status != continuity.OK || i.Value != 250 || x.target().HeldBodies != 2 {
+			t.Errorf("%+v %+v", i, x.target())
+		}
+	})
+	t.Run("dips", func(t *testing.T) {
+		x := counters(t, []float64{999990, 1e6, 999999, 1000005, 1000010, 1000009, 1000023}, rising(7), rising(7), rising(7))
+		i, v := x.increase("c0_total")
+		if i.Status != continuity.OK || i.Value != 33 || v.Dips != 2 || x.target().Dips != 2 {
+			t.Errorf("%+v %+v", i, v)
+		}
+	})
+	t.Run("a window before the restart knows nothing of it", func(t *testing.T) {
+		x := counters(t, []float64{500, 540, 580, 4, 44, 84}, []float64{5e3, 5400, 5800, 40, 440, 840},
+			[]float64{50, 54, 58, 1, 5, 9})
+		at := func(i int64) int64 { return x.first + i*1e9 }
+		for _, c := range []struct {
+			from, to int64
+			want     continuity.Status
+		}{{0, 2, continuity.OK}, {0, 5, continuity.Corrected}, {2, 4, continuity.Corrected}, {4, 5, continuity.OK},
+			{0, 3, continuity.Ambiguous}} {
+			v := x.tracker.Verdict(x.series["c0_total"], at(c.from), at(c.to))
+			if i := v.Increase(40); i.Status != c.want {
+				t.Errorf("%d to %d: %+v", c.from, c.to, i)
+			}
+		}
+	})
+	t.Run("older values for longer than a cache", func(t *testing.T) {
+		row := append(rising(40), slices.Repeat([]float64{10100}, 80)...)
+		if x := counters(t, row, row, row, row); x.target().Status < continuity.Ambiguous {
+			t.Errorf("%+v", x.target())
+		}
+	})
+	t.Run("a gauge has no verdict", func(t *testing.T) {
+		x := newTarget(t)
+		x.set("g", "gauge", 1)
+		x.poll(1.79e9, metric.OK)
+		if v := x.tracker.Verdict(x.series["g"], 0, x.last); v != (continuity.Verdict{}) {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("time goes back", func(t *testing.T) {
+		x := counters(t, rising(3))
+		if _, err := x.tracker.Step(&metric.Snapshot{SentNS: 1}); err == nil {
+			t.Error("accepted")
+		}
+		if _, err := x.tracker.Step(&metric.Snapshot{SentNS: x.last, Delta: metric.Delta{Slots: []uint32{9},
+			Bits: []uint64{1}}}); err == nil {
+			t.Error("a slot that is not there is accepted")
+		}
+	})
+	t.Run("an age instead of a start time", func(t *testing.T) {
+		x := newTarget(t)
+		for i := range 20 {
+			age, v := 500+float64(i), float64(1000+10*i)
+			if i >= 10 {
+				age, v = float64(i)-9.5, float64(1300*(i-9))
+			}
+			for _, u := range []string{"a_total", "b_total", "c_total"} {
+				x.set(u, "counter", v)
+			}
+			x.set("uptime_seconds", "gauge", age)
+			x.poll(1.79e9+float64(i), metric.OK)
+		}
+		if i, _ := x.increase("a_total"); i.Status != continuity.Corrected || i.Value != 90+13000 {
+			t.Errorf("%+v %+v", i, x.target())
+		}
+	})
+}
+
+// A native histogram counts on over a restart: buckets that the new process does not have keep what they had.
+func TestNative(t *testing.T) {
+	x := newTarget(t)
+	f := x.b.Family("n", metric.Histogram, "", "")
+	s := x.b.Series(f, metric.Labels{})
+	slots := []int{x.b.Slot(s, metric.SampleID{Role: metric.RoleCount}),
+		x.b.Slot(s, metric.SampleID{Role: metric.RoleNative, Lower: 1, Bound: 2}),
+		x.b.Slot(s, metric.SampleID{Role: metric.RoleNative, Lower: 2, Bound: 4})}
+	x.series["n"] = s
+	for _, role := range []metric.Role{metric.RoleCount, metric.RoleNative, metric.RoleNative} {
+		x.slots = append(x.slots, slot{series: s, role: role})
+	}
+	var last *continuity.Step
+	for i, body := range [][]float64{{100, 60, 40}, {110, 65, 45}, {3, 0, 3}, {8, 0, 8}, {9, 1, 8}} {
+		for b, v := range body {
+			if v > 0 {
+				x.b.Set(slots[b], v)
+			}
+		}
+		for _, u := range []string{"a_total", "b_total", "c_total"} {
+			x.set(u, "counter", body[0])
+		}
+		last = x.poll(1.79e9+float64(i), metric.OK)
+		if i == 3 && !last.Delta.Full {
+			t.Error("the confirmed restart does not list every slot")
+		}
+	}
+	for b, want := range []float64{119, 66, 53} {
+		if got := x.slots[slots[b]].value(x.slots[slots[b]].to); got != want {
+			t.Errorf("slot %d is %v, want %v", b, got, want)
+		}
+	}
+	if i, _ := x.increase("n"); i.Status != continuity.Corrected || i.Value != 19 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// Marks, notes and events of a target that alternates for long stay within their limits, and their counts right.
+func TestLimits(t *testing.T) {
+	x := newTarget(t)
+	const polls = 6000
+	for i := range polls {
+		for _, u := range []string{"a_total", "b_total", "c_total", "d_total"} {
+			x.set(u, "counter", []float64{5000, 40}[i%2]+float64(i))
+		}
+		x.set("process_start_time_seconds", "gauge", 1.78e9+1e4*float64(i%2))
+		x.poll(1.79e9+float64(i), metric.OK)
+	}
+	s := x.target()
+	if s.Status != continuity.LowerBound || s.Processes != 2 || len(s.Events) != 1000 || len(s.Events)+s.Lost < polls-2 {
+		t.Errorf("%v, %d processes, %d events, %d lost", s.Status, s.Processes, len(s.Events), s.Lost)
+	}
+	for i, e := range s.Events[1:] {
+		if e.Kind != continuity.Back || e.Process != int32(i%2) {
+			t.Fatalf("event %d: %+v", i+1, e)
+		}
+	}
+	if i, _ := x.increase("a_total"); i.Value != 2*(polls-2) {
+		t.Errorf("%+v", i)
+	}
+}
+
+// recording is random polite load of three counters and a histogram.
+type recording struct{ bodies [][4]float64 }
+
+func draw(t *rapid.T) recording {
+	var r recording
+	v := [4]float64{1e5, 2e5, 3e5, 1e4}
+	for range rapid.IntRange(6, 40).Draw(t, "polls") {
+		for i := range v {
+			v[i] += float64(rapid.IntRange(1, 50).Draw(t, "gain"))
+		}
+		r.bodies = append(r.bodies, v)
+	}
+	return r
+}
+
+func (x *target) body(at int, v [4]float64) {
+	for i, u := range []string{"a_total", "b_total", "c_total"} {
+		x.set(u, "counter", v[i])
+	}
+	x.set(`h_bucket{le="1"}`, "histogram", math.Floor(v[3]/2))
+	x.set(`h_bucket{le="+Inf"}`, "histogram", v[3])
+	x.set("h_count", "histogram", v[3])
+	x.poll(1.79e9+float64(at), metric.OK)
+}
+
+// Adding a constant, leaving bodies out and repeating older ones changes no value; a histogram gains what its count
+// does; slices add up.
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := draw(rt)
+		shift := float64(rapid.IntRange(0, 1e6).Draw(rt, "shift"))
+		plain, shifted, thinned, stale := newTarget(t), newTarget(t), newTarget(t), newTarget(t)
+		last, added, before := len(r.bodies)-1, 0.0, 0.0
+		every := rapid.IntRange(2, 4).Draw(rt, "every")
+		for i, v := range r.bodies {
+			plain.body(i, v)
+			now, _ := plain.increase("a_total")
+			added, before = added+now.Value-before, now.Value
+			up := v
+			for k := range up {
+				up[k] += shift
+			}
+			shifted.body(i, up)
+			if i%every == 0 || i == last {
+				thinned.body(i, v)
+			}
+			old := v
+			if i > 3 && i < last && rapid.IntRange(0, 5).Draw(rt, "stale") == 0 {
+				old = r.bodies[i-rapid.IntRange(1, 3).Draw(rt, "back")]
+			}
+			stale.body(i, old)
+		}
+		for k, u := range []string{"a_total", "b_total", "c_total", "h"} {
+			want := r.bodies[last][k] - r.bodies[0][k]
+			for _, x := range []*target{plain, shifted, thinned, stale} {
+				if i, _ := x.increase(u); i.Status != continuity.OK || i.Value != want {
+					rt.Fatalf("%s: %+v, want %v", u, i, want)
+				}
+			}
+		}
+		if want := r.bodies[last][0] - r.bodies[0][0]; added != want {
+			rt.Fatalf("slices add up to %v, want %v", added, want)
+		}
+		for _, s := range plain.slots { // the histogram moves as one
+			if s.role == metric.RoleCount && s.gain() != r.bodies[last][3]-r.bodies[0][3] {
+				rt.Fatalf("count gained %v", s.gain())
+			}
+		}
+	})
+}
