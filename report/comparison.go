@@ -29,11 +29,12 @@ const defaultRows = 25
 // comparison is what all forms for people show of a result, as text that is not yet escaped.
 type comparison struct {
 	*compare.Result
-	all    bool
-	listed []*compare.Row // shown as lines
-	counts [compare.Verdicts]int
-	beyond int // changed rows that are not listed
-	groups []reasonGroup
+	all      bool
+	listed   []*compare.Row // shown as lines
+	counts   [compare.Verdicts]int
+	beyond   int // changed rows that are not listed
+	groups   []reasonGroup
+	byReason map[string]int // index of groups, while rows are added
 }
 
 // reasonGroup is the rows that cannot be compared for one reason.
@@ -41,10 +42,11 @@ type reasonGroup struct {
 	reason string
 	names  []string
 	rows   int
+	named  map[string]bool // names
 }
 
 func newComparison(r *compare.Result, o ComparisonOptions) *comparison {
-	c := &comparison{Result: r, all: o.All}
+	c := &comparison{Result: r, all: o.All, byReason: map[string]int{}}
 	limit := cmp.Or(o.Rows, defaultRows)
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -73,14 +75,16 @@ func (c *comparison) addReason(row *compare.Row) {
 			break
 		}
 	}
-	i := slices.IndexFunc(c.groups, func(g reasonGroup) bool { return g.reason == reason })
-	if i < 0 {
+	i, known := c.byReason[reason]
+	if !known {
 		i = len(c.groups)
-		c.groups = append(c.groups, reasonGroup{reason: reason})
+		c.byReason[reason] = i
+		c.groups = append(c.groups, reasonGroup{reason: reason, named: map[string]bool{}})
 	}
 	g := &c.groups[i]
 	g.rows++
-	if name := quantityName(row); !slices.Contains(g.names, name) {
+	if name := quantityName(row); !g.named[name] {
+		g.named[name] = true
 		g.names = append(g.names, name)
 	}
 }

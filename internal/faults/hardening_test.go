@@ -28,7 +28,7 @@ var hardening = [...]string{
 	15: "discover/trust_test.go TestHardeningTrust",
 	16: "report/formats_test.go TestHardening",
 	17: "",
-	18: "",
+	18: "cmd/scrapestat/hardening_linear_test.go TestHardeningFamilies",
 	19: "rundb/hardening_test.go TestHardening",
 	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
 		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",
