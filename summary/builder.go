@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,9 +82,7 @@ func (o Options) check() (Options, error) {
 	if o.Quantiles == nil {
 		o.Quantiles = normalize.AIPerfQuantiles()
 	}
-	if o.Estimator == "" {
-		o.Estimator = "polynomial"
-	}
+	o.Estimator = cmp.Or(o.Estimator, "polynomial")
 	if err := o.checkBy(); err != nil {
 		return o, err
 	}

@@ -152,9 +152,7 @@ func planRun(meta *rundb.Meta, marks []metric.Mark, o *Options, endNS int64) (pl
 		p.open = p.window.EndNS == l.end
 		p.last = p.window.EndNS - 1
 	}
-	if p.last == 0 {
-		p.last = p.window.EndNS
-	}
+	p.last = cmp.Or(p.last, p.window.EndNS)
 	p.window.PhaseEndNS = p.window.EndNS
 	if p.empty = p.window.StartNS > min(p.window.EndNS, max(l.end, endNS)); !p.empty {
 		return p, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	say := newProgress(std.err, o.quiet)
 	defer say.end()
 	sides := sidesOf(o.runs)
-	if o.out == "" {
-		o.out = filepath.Join(runDir(sides[0].path), reportName)
-	}
+	o.out = cmp.Or(o.out, filepath.Join(runDir(sides[0].path), reportName))
 	if err := o.setSlice(ctx, sides, &so); err != nil {
 		return err
 	}
