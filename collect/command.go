@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,9 @@ func NewCommand(argv []string, o CommandOptions) (*Command, error) {
 	if !o.Terminal {
 		ownProcessGroup(cmd)
 	}
-	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
 	return &Command{Cmd: cmd, done: make(chan struct{}), grace: o.Grace}, nil
 }
 

@@ -58,9 +58,7 @@ func (t *Tracker) byTimes(e *evidence) bool {
 	t.weigh(e)
 	begun, newest := t.begun(e), math.Inf(-1)
 	for _, p := range t.processes {
-		if b := p.begun(); b > newest {
-			newest = b
-		}
+		newest = max(newest, atLeast(p.begun()))
 	}
 	last := seconds(t.cur.at)
 	switch {
@@ -188,15 +186,19 @@ func (t *Tracker) byPast(e *evidence) bool {
 			continue
 		}
 		rose, nearer, far := 0, 0, 0
-		for u := range t.both(p) {
-			if more := t.sight[u].value - t.lastOf(p, u); more > 0 && q.known[u] {
-				rose++
-				nearer += count(t.lastOf(q, u) > t.lastOf(p, u))
-				far += count(p.leaps(u, more, e.dt))
+		for u := range t.units {
+			s := &t.sight[u]
+			if !s.in || !p.known[u] || !q.known[u] || !(s.value > t.lastOf(p, u)) {
+				continue
 			}
+			rose++
+			nearer += count(t.lastOf(q, u) > t.lastOf(p, u))
+			far += count(p.leaps(u, s.value-t.lastOf(p, u), e.dt))
 		}
 		if rose >= 2 && 10*nearer > 7*rose && 2*far >= rose {
-			t.resume(q, e)
+			t.happened(markBack, Back, e, "the values go on from those of a process that answered before")
+			t.log.mark(markOther, e.at, e.at)
+			t.back(q, e)
 			return true
 		}
 	}
@@ -241,13 +243,6 @@ func (t *Tracker) excursion(e *evidence) bool {
 	return true
 }
 
-// resume goes on with a process that nothing but its values names.
-func (t *Tracker) resume(q *process, e *evidence) {
-	t.log.mark(markOther, e.at, e.at)
-	t.happened(markBack, Back, e, "the values go on from those of a process that answered before")
-	t.back(q, e)
-}
-
 // byValues decides by what fell and rose (rules 6 to 11).
 func (t *Tracker) byValues(e *evidence) bool {
 	p := t.cur
@@ -284,8 +279,10 @@ func (t *Tracker) olderCopy(e *evidence) fit {
 	at := t.place(p, e)
 	if at == onLeap && t.same != 1 || at == offUpLeap {
 		t.log.mark(markLeapFit, e.at, e.at)
-		for u := range t.both(p) {
-			t.note(int32(u), noteLow, e.at, t.lastOf(p, u)-t.sight[u].value)
+		for u := range t.units {
+			if t.sight[u].in && p.known[u] {
+				t.note(int32(u), noteLow, e.at, t.lastOf(p, u)-t.sight[u].value)
+			}
 		}
 	}
 	if at == offPath && t.same == 1 && !e.restarts() && since(e.at, p.first) <= 60+4*t.shortest && t.beforeFirst(p) {
@@ -296,7 +293,10 @@ func (t *Tracker) olderCopy(e *evidence) fit {
 
 // beforeFirst reports whether the body is not above the first one of a process in any unit.
 func (t *Tracker) beforeFirst(p *process) bool {
-	for u := range t.both(p) {
+	for u := range t.units {
+		if !t.sight[u].in || !p.known[u] {
+			continue
+		}
 		first := t.lastOf(p, u)
 		if c := p.path.column[u]; c > 0 {
 			first = p.path.rows[c-1]
@@ -310,8 +310,8 @@ func (t *Tracker) beforeFirst(p *process) bool {
 
 // keepOut leaves out an older copy of the body; doubtful when it may be a restart.
 func (t *Tracker) keepOut(e *evidence, doubtful bool) {
-	for u := range t.both(t.cur) {
-		if doubtful && t.below(t.cur, u) {
+	for u := range t.units {
+		if doubtful && t.sight[u].in && t.cur.known[u] && t.below(t.cur, u) {
 			t.note(int32(u), noteHigh, e.at, t.lastOf(t.cur, u))
 		}
 	}
@@ -326,7 +326,9 @@ func (t *Tracker) keepOut(e *evidence, doubtful bool) {
 func (t *Tracker) other(e *evidence, m markKind, k EventKind, text string) {
 	for _, q := range slices.Backward(t.processes) {
 		if q != t.cur && t.fits(q) {
-			t.resume(q, e)
+			t.happened(markBack, Back, e, "the values go on from those of a process that answered before")
+			t.log.mark(markOther, e.at, e.at)
+			t.back(q, e)
 			return
 		}
 	}
@@ -339,7 +341,9 @@ func (t *Tracker) begin(e *evidence) {
 	p := t.cur
 	for _, q := range slices.Backward(t.processes) {
 		if q != p && t.goesOn(q, e) {
-			t.resume(q, e)
+			t.happened(markBack, Back, e, "the values go on from those of a process that answered before")
+			t.log.mark(markOther, e.at, e.at)
+			t.back(q, e)
 			return
 		}
 	}
@@ -362,14 +366,22 @@ func (t *Tracker) goesOn(q *process, e *evidence) bool {
 		return false
 	}
 	both, most, live := 0, 0, false
-	for u := range t.both(q) {
-		v, last := t.sight[u].value, t.lastOf(q, u)
-		if v-last > 8*float64(max(q.units[u].pace2, t.cur.units[u].pace2))*e.away(q)+8 {
+	for u := range t.units {
+		s := &t.sight[u]
+		if !s.in || !q.known[u] {
+			continue
+		}
+		last := t.lastOf(q, u)
+		pace := float64(q.units[u].pace2)
+		if t.cur.known[u] {
+			pace = max(pace, float64(t.cur.units[u].pace2))
+		}
+		if s.value-last > 8*pace*e.away(q)+8 {
 			return false
 		}
 		both++
-		most += count(last >= v/2)
-		live = live || v > last && last > 0 || v == last
+		most += count(last >= s.value/2)
+		live = live || s.value > last && last > 0 || s.value == last
 	}
 	return live && 2*most >= both
 }
@@ -381,11 +393,11 @@ func (t *Tracker) findLeaps(e *evidence) {
 	}
 	p := t.cur
 	large, leapt, huge, leaptFar := 0, 0, 0, 0
-	for u := range t.both(p) {
-		v, last := t.sight[u].value, t.lastOf(p, u)
-		if last < 100 {
+	for u := range t.units {
+		if !t.sight[u].in || !p.known[u] || t.lastOf(p, u) < 100 {
 			continue
 		}
+		v, last := t.sight[u].value, t.lastOf(p, u)
 		large++
 		leapt += count(v > 1.5*last && p.leaps(u, v-last, e.dt))
 		if last >= 1000 && p.units[u].gains >= 4 {
@@ -402,8 +414,10 @@ func (t *Tracker) findLeaps(e *evidence) {
 	if huge < few || 5*leaptFar < 4*huge {
 		return
 	}
-	for u := range t.both(p) {
-		t.note(int32(u), noteLow, e.at, t.sight[u].value-t.lastOf(p, u))
+	for u := range t.units {
+		if t.sight[u].in && p.known[u] {
+			t.note(int32(u), noteLow, e.at, max(0, t.sight[u].value-t.lastOf(p, u)))
+		}
 	}
 }
 
@@ -418,4 +432,11 @@ func (t *Tracker) restart(e *evidence, text string) {
 	t.happened(markRestart, Restart, e, text)
 	t.restarts++
 	t.open(e, true, false)
+}
+
+func atLeast(begun float64) float64 {
+	if math.IsNaN(begun) {
+		return math.Inf(-1)
+	}
+	return begun
 }

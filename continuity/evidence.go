@@ -1,9 +1,6 @@
 package continuity
 
-import (
-	"iter"
-	"math"
-)
+import "math"
 
 // What counts as equal, near and inside, in seconds.
 const (
@@ -151,33 +148,32 @@ func (t *Tracker) sameTimes(p *process, e *evidence) int {
 	return 0
 }
 
-// both yields the units that the body and a process have.
-func (t *Tracker) both(p *process) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for u := range t.units {
-			if t.sight[u].in && p.known[u] && !yield(u) {
-				return
-			}
-		}
-	}
-}
-
 // weigh counts what fell and rose since the last accepted body of the present process.
 func (t *Tracker) weigh(e *evidence) {
 	p := t.cur
-	for u := range p.known {
-		e.known += count(p.known[u])
-	}
-	for u := range t.both(p) {
-		v, before, fresh := t.sight[u].value, t.lastOf(p, u), count(t.fresh(p, u, t.sight[u].value, e.dt))
-		e.weighed += count(before > 0)
-		if t.below(p, u) {
+	for u := range t.units {
+		s := &t.sight[u]
+		if !p.known[u] {
+			continue
+		}
+		e.known++
+		if !s.in {
+			continue
+		}
+		before := t.lastOf(p, u)
+		if before > 0 {
+			e.weighed++
+		}
+		fresh := count(t.fresh(p, u, s.value, e.dt))
+		switch {
+		case t.below(p, u):
 			e.fell++
 			e.freshFell += fresh
 			continue
+		case s.value > before:
+			e.rose++
 		}
-		e.rose += count(v > before)
-		if v > 0 {
+		if s.value > 0 {
 			e.kept++
 			e.freshKept += fresh
 		}
@@ -217,7 +213,10 @@ func (t *Tracker) fresh(p *process, u int, v, dt float64) bool {
 // fits reports whether the body can be a later one of a process: no unit is lower.
 func (t *Tracker) fits(p *process) bool {
 	some := false
-	for u := range t.both(p) {
+	for u := range t.units {
+		if !t.sight[u].in || !p.known[u] {
+			continue
+		}
 		if t.below(p, u) {
 			return false
 		}

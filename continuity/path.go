@@ -62,8 +62,8 @@ const (
 // place finds a gap of the path that holds the present body in every unit. In targets of one or two units only a
 // repeated body is one: any smaller value lies somewhere between two older ones.
 func (t *Tracker) place(p *process, e *evidence) fit {
-	for u := range t.both(p) { // one that never gained can only be as it is
-		if p.path.column[u] == 0 && t.below(p, u) && len(p.path.units) < pathUnits {
+	for u := range t.units { // one that never gained can only be as it is
+		if s := &t.sight[u]; s.in && p.known[u] && p.path.column[u] == 0 && t.below(p, u) && len(p.path.units) < pathUnits {
 			return offPath
 		}
 	}

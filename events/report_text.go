@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -113,7 +112,9 @@ func countList(list []Count) string {
 			break
 		}
 		name := c.Name
-		name = cmp.Or(name, "(not told)")
+		if name == "" {
+			name = "(not told)"
+		}
 		parts = append(parts, fmt.Sprintf("%s %d", name, c.N))
 	}
 	if len(parts) == 0 {

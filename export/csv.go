@@ -20,7 +20,7 @@ func CSV(w io.Writer, r *summary.Run, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
-	s := &sheet{w: w, run: r, nine: pickNine(r.Options.Quantiles), raw: o.CSVRaw}
+	s := &sheet{w: w, run: r, nine: pickNine(r.Options.Quantiles), o: o}
 	s.write()
 	if s.flush(); s.err != nil {
 		return fmt.Errorf("write CSV: %w", s.err)
@@ -36,7 +36,7 @@ type sheet struct {
 	nine  [9]int
 	cells int // in the present row
 	parts int // sections written
-	raw   bool
+	o     Options
 	err   error
 }
 
@@ -204,7 +204,7 @@ func (s *sheet) stats(x *summary.Series) (last string) {
 			r = *c.SliceRates
 		}
 		s.total(c)
-		s.numbers(c.Rate, r.Avg, r.Min, r.Max, r.Std)
+		s.numbers(s.o.rate(x, c.Total, c.Rate), r.Avg, r.Min, r.Max, r.Std)
 	case x.Gauge != nil:
 		g := x.Gauge
 		s.numbers(g.Avg, g.Min, g.Max, g.Std)
@@ -222,7 +222,7 @@ func (s *sheet) stats(x *summary.Series) (last string) {
 		s.nineCells(len(h.Quantiles), func(i int) float64 { return h.Quantiles[i].Value })
 		return bucketList(h.Buckets)
 	default:
-		return s.histogram(x.Histogram)
+		return s.histogram(x)
 	}
 	return ""
 }
@@ -238,15 +238,16 @@ func (s *sheet) nineCells(n int, quantile func(i int) float64) {
 	}
 }
 
-func (s *sheet) histogram(h *normalize.Histogram) (last string) {
+func (s *sheet) histogram(x *summary.Series) (last string) {
+	h := x.Histogram
 	some, n := h.Count != 0, 0
 	if some {
 		n = len(h.Quantiles)
 	}
 	s.text(strconv.FormatInt(h.Count, 10))
-	s.numberIf(some && h.HasRates, h.CountRate)
+	s.numberIf(some && h.HasRates, s.o.rate(x, float64(h.Count), h.CountRate))
 	s.numberIf(some && !h.NoSum, h.Sum)
-	s.numberIf(some && h.HasRates && !h.NoSum, h.SumRate)
+	s.numberIf(some && h.HasRates && !h.NoSum, s.o.rate(x, h.Sum, h.SumRate))
 	s.numberIf(some && !h.NoSum, h.Avg)
 	s.nineCells(n, func(i int) float64 { return h.Quantiles[i].Value })
 	return bucketList(h.Buckets)

@@ -40,7 +40,7 @@ func (s *sheet) texts(cells ...string) {
 // text writes a cell.
 func (s *sheet) text(v string) {
 	s.cell()
-	s.buf = texttab.AppendCSV(s.buf, v, s.raw)
+	s.buf = texttab.AppendCSV(s.buf, v, s.o.CSVRaw)
 }
 
 func (s *sheet) numbers(values ...float64) {
@@ -93,7 +93,9 @@ func labelColumns(rows []row) []string {
 				names = append(names, name)
 				group[name] = name
 			}
-			first = cmp.Or(first, name)
+			if first == "" {
+				first = name
+			}
 			a, b := find(first), find(name)
 			group[max(a, b)] = min(a, b) // the smallest label stands for the group
 		}

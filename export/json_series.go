@@ -93,11 +93,11 @@ func (d *document) series(s *summary.Series) jsonSeries {
 	x := jsonSeries{URL: d.run.Endpoints[s.Endpoint].URL, Labels: labels{s.Labels}}
 	switch {
 	case s.Counter != nil:
-		counterSeries(&x, s.Counter)
+		counterSeries(&x, s.Counter, d.o.rate(s, s.Counter.Total, s.Counter.Rate))
 	case s.Gauge != nil:
 		d.gauge(&x, s.Gauge)
 	default:
-		d.histogram(&x, s.Histogram)
+		d.histogram(&x, s.Histogram, s)
 	}
 	return x
 }
@@ -141,8 +141,8 @@ func sliceOf(s *normalize.Slice) jsonSlice {
 	return out
 }
 
-func counterSeries(x *jsonSeries, c *normalize.Counter) {
-	x.Stats = stats{{"total", float(c.Total)}, {"rate", float(c.Rate)}}
+func counterSeries(x *jsonSeries, c *normalize.Counter, rate float64) {
+	x.Stats = stats{{"total", float(c.Total)}, {"rate", float(rate)}}
 	if r := c.SliceRates; r != nil {
 		x.Stats = append(x.Stats, stat{"rate_avg", float(r.Avg)}, stat{"rate_min", float(r.Min)},
 			stat{"rate_max", float(r.Max)}, stat{"rate_std", float(r.Std)})
@@ -170,12 +170,12 @@ func (d *document) gauge(x *jsonSeries, g *normalize.Gauge) {
 	}).orNone()
 }
 
-func (d *document) histogram(x *jsonSeries, h *normalize.Histogram) {
+func (d *document) histogram(x *jsonSeries, h *normalize.Histogram, s *summary.Series) {
 	x.Stats = stats{{"count", integer(h.Count)}}
 	if h.Count != 0 {
 		x.Stats = append(x.Stats, stat{"sum", float(h.Sum).when(!h.NoSum)}, stat{"avg", float(h.Avg).when(!h.NoSum)},
-			stat{"count_rate", float(h.CountRate).when(h.HasRates)}, stat{"sum_rate",
-				float(h.SumRate).when(h.HasRates && !h.NoSum)})
+			stat{"count_rate", float(d.o.rate(s, float64(h.Count), h.CountRate)).when(h.HasRates)}, stat{"sum_rate",
+				float(d.o.rate(s, h.Sum, h.SumRate)).when(h.HasRates && !h.NoSum)})
 		for i, at := range d.nine {
 			if at >= 0 && at < len(h.Quantiles) {
 				x.Stats = append(x.Stats, stat{nineEstimates[i], float(h.Quantiles[at].Value)})

@@ -223,7 +223,7 @@ func TestEndpointOrder(t *testing.T) {
 }
 
 func TestTypeConflict(t *testing.T) {
-	f := newFake("http://a", "http://b")
+	f := newFake("http://a", "http://b").Mark(0, "profiling")
 	for i, typ := range []string{"gauge", "counter"} {
 		f.Scrape(i, 0, "# TYPE x "+typ+"\nx 1\n")
 		f.Scrape(i, 1, "# TYPE x "+typ+"\nx 4\n")

@@ -1,7 +1,6 @@
 package normalize
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -58,6 +57,7 @@ type Accumulator struct {
 	natives    []native
 	native     map[int32]bool // series whose histogram is native
 
+	span    Span    // as given to Begin
 	times   []int64 // of the stored polls
 	window  span    // the polls inside the window
 	changed int32   // the last poll that changed anything
@@ -98,7 +98,9 @@ func NewFold(o Options) (*Accumulator, error) {
 			return nil, fmt.Errorf("make fold: quantile %v is not between 0 and 1", q)
 		}
 	}
-	o.Estimator = cmp.Or(o.Estimator, histest.Polynomial)
+	if o.Estimator == "" {
+		o.Estimator = histest.Polynomial
+	}
 	if _, err := histest.New(o.Estimator, []float64{1}); err != nil {
 		return nil, fmt.Errorf("make fold: %w", err)
 	}
@@ -108,6 +110,29 @@ func NewFold(o Options) (*Accumulator, error) {
 		f.width = max(1, int64(o.Slice.Seconds()*1e9)) // AIPerf's float product: 1.001 s is 1000999999 ns
 	}
 	return f, nil
+}
+
+// Span is the window of an [Accumulator].
+type Span struct {
+	StartNS, EndNS int64 // as in Options
+	// SnapStart and SnapEnd let what is gained be counted from, and up to, the poll nearest to the edge, also when that
+	// is beyond it: where nobody polled at the edge itself. Without them that holds for a poll that was made because of
+	// a mark there.
+	SnapStart, SnapEnd bool
+}
+
+// Begin sets the window of an accumulator whose Options.StartNS was far in the future, while its polls lie before it.
+func (f *Accumulator) Begin(s Span) {
+	if n := len(f.times); n > 0 {
+		s.StartNS = max(s.StartNS, f.times[n-1]+1)
+	}
+	f.o.StartNS, f.o.EndNS, f.span = s.StartNS, s.EndNS, s
+}
+
+// snaps reports whether a poll beyond an edge, the first one, stands for it, being nearer than the one before.
+func (f *Accumulator) snaps(edge int64, any bool, s *metric.Snapshot) bool {
+	n, at := len(f.times), s.AtNS()
+	return n > 0 && at > edge && at-edge < edge-f.times[n-1] && f.times[n-1] < edge && (any || s.Kind == metric.Boundary)
 }
 
 // Add takes the next poll. It keeps nothing of s. Polls come in the order of their times; one that goes back in
@@ -123,10 +148,14 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	at := s.AtNS()
 	n := int32(len(f.times))
 	if f.window.from == never && at >= f.o.StartNS {
-		f.open(n)
+		if !f.snaps(f.o.StartNS, f.span.SnapStart, s) { // else this poll is what is counted from
+			f.open(n)
+		}
 	}
 	if f.window.to == never && f.o.EndNS != 0 && at > f.o.EndNS {
-		f.close(n)
+		if !f.snaps(f.o.EndNS, f.span.SnapEnd, s) {
+			f.close(n)
+		}
 	}
 	f.times = append(f.times, at)
 	if f.window.to != never && f.o.Resets != ResetClamp {

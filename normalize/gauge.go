@@ -87,7 +87,7 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	}
 	out := &Gauge{Spread: s.spread(), N: int(t.samples), NonFinite: int(t.drops),
 		First: runs[0].value, Last: runs[len(runs)-1].value}
-	out.TimeAvg = timeAverage(runs, v.times, out.Spread)
+	out.TimeAvg = g.timeAverage(runs, v, g.ref, out.Spread)
 	if out.Ref = out.First; t.ref >= 0 {
 		out.Ref = g.ref
 	}
@@ -105,7 +105,10 @@ func (g *gauge) above(v *view, levels []float64) []float64 {
 		runs := append(v.runs[:0], g.runs...)
 		v.runs = runs
 		runs[len(runs)-1].to = min(runs[len(runs)-1].to, v.polls.to)
-		plain, n := Spread{}, 0.0
+		plain, n, ref := Spread{}, 0.0, 0.0
+		if g.ref > level {
+			plain.Max, ref = 1, 1
+		}
 		for i, r := range runs {
 			w := float64(r.to - r.from)
 			runs[i].value, n = 0, n+w
@@ -115,33 +118,48 @@ func (g *gauge) above(v *view, levels []float64) []float64 {
 			}
 		}
 		plain.Avg /= n
-		out = append(out, timeAverage(runs, v.times, plain))
+		out = append(out, g.timeAverage(runs, v, ref, plain))
 	}
 	return out
 }
 
-// timeAverage weights each sample with the time until the next one. The last sample, and the last before a gap,
-// stand for no time; without any time the plain mean is all there is.
-func timeAverage(runs []run, times []int64, plain Spread) float64 {
+// timeAverage weights each sample with the time until the next one, within the window: it begins with ref, the value
+// that stood at its start, if there is one. The last sample stands until the window ends, the last before a gap for no
+// time; without any time the plain mean is all there is.
+func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) float64 {
 	scaled := 1.0
 	if max(math.Abs(plain.Min), math.Abs(plain.Max)) > huge {
 		scaled = scale
 	}
 	var sum, total float64
-	shift := plain.Min * scaled
-	for i, r := range runs {
-		until := r.to - 1
-		if i+1 < len(runs) && runs[i+1].from == r.to {
-			until = r.to
+	shift, low, high := plain.Min*scaled, plain.Min, plain.Max
+	add := func(value float64, from, to int64) {
+		if from = max(from, v.from); v.until > 0 {
+			to = min(to, v.until)
 		}
-		stood := seconds(times[until] - times[r.from])
-		sum += (r.value*scaled - shift) * stood
-		total += stood
+		if to > from {
+			sum += (value*scaled - shift) * seconds(to-from)
+			total += seconds(to - from)
+			low, high = min(low, value), max(high, value)
+		}
+	}
+	if first := runs[0].from; g.track.ref >= 0 && first == v.polls.from && g.track.ref == first-1 {
+		add(ref, v.times[g.track.ref], v.times[first])
+	}
+	for i, r := range runs {
+		until := v.times[r.to-1]
+		switch {
+		case i+1 < len(runs) && runs[i+1].from == r.to:
+			until = v.times[r.to]
+		case r.to == v.polls.to:
+			until = max(until, v.until)
+		}
+		add(r.value, v.times[r.from], until)
 	}
 	if total == 0 {
 		return plain.Avg
 	}
-	return min(max(finite((shift+sum/total)/scaled), plain.Min), plain.Max)
+	return min(max(finite((shift+sum/total)/scaled), low), high)
 }
 
 // gaugeSlices summarises the samples of each slice [start, end). The last slice of the grid includes its end,

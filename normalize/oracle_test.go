@@ -181,18 +181,34 @@ func numpy(x []float64, q float64) float64 {
 }
 
 func (o *oracle) gauge(all []point) *normalize.Gauge {
-	_, in := split(o, all, func(p point) int64 { return p.at })
+	ref, in := split(o, all, func(p point) int64 { return p.at })
 	if len(in) == 0 {
 		return nil
 	}
 	var x []float64
 	var area, stood float64
+	stand := func(v float64, from, to int64) { // within the window
+		if d := float64(min(to, o.end)-max(from, o.o.StartNS)) / 1e9; d > 0 {
+			area += d * v
+			stood += d
+		}
+	}
+	if len(ref) > 0 && ref[0].n+1 == in[0].n {
+		stand(ref[0].v, ref[0].at, in[0].at)
+	}
+	final := 0 // the last poll of the window
+	for n, at := range o.times {
+		if o.inside(at) {
+			final = n
+		}
+	}
 	for i, p := range in {
 		x = append(x, p.v)
-		if i+1 < len(in) && in[i+1].n == p.n+1 {
-			d := float64(in[i+1].at-p.at) / 1e9
-			area += d * p.v
-			stood += d
+		switch {
+		case i+1 < len(in) && in[i+1].n == p.n+1:
+			stand(p.v, p.at, in[i+1].at)
+		case p.n == final:
+			stand(p.v, p.at, o.end)
 		}
 	}
 	g := &normalize.Gauge{Spread: spreadOf(x), N: len(x), First: x[0], Last: x[len(x)-1]}

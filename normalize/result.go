@@ -8,6 +8,9 @@ import (
 // Result is the statistics of one target over one window.
 type Result struct {
 	StartNS, EndNS int64 // the window, inclusive at both ends
+	// RefNS and LastNS are the polls that gains are counted from and up to, 0 where there is none: that before the
+	// window, and the last one in it.
+	RefNS, LastNS int64
 	// Series holds an entry for each series with statistics, in dictionary order.
 	Series   []Series
 	Dict     *metric.Schema   // what the indices of Series refer to; not to be changed

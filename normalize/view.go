@@ -10,6 +10,8 @@ type view struct {
 	resets ResetMode
 	polls  span
 	times  []int64
+	from   int64 // the window in time, in which gauges stand; until 0 is up to the last poll
+	until  int64
 	sliced bool
 	grid   []Slice
 	first  []int32 // by slice, and one more: the first poll at or after its start
@@ -27,7 +29,7 @@ type scratch struct {
 // view settles where the window ends: polls after endNS that showed nothing new
 // are left out, as AIPerf does with a duplicate final scrape.
 func (f *Accumulator) view(endNS int64) (*view, int64) {
-	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0}
+	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0, from: f.o.StartNS, until: endNS}
 	v.polls.to = min(v.polls.to, int32(len(f.times)))
 	if v.polls.from > v.polls.to {
 		v.polls = span{0, 0} // nothing yet
@@ -108,6 +110,11 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	v, end := f.view(endNS)
 	dict := f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
+	if v.polls.from < v.polls.to {
+		if out.LastNS = v.times[v.polls.to-1]; v.polls.from > 0 {
+			out.RefNS = v.times[v.polls.from-1]
+		}
+	}
 	if v.sliced && !v.cut(f.o.StartNS, end, f.width) {
 		out.Warnings = append(out.Warnings, metric.Warnf("too_many_slices",
 			"slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices))

@@ -12,7 +12,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -85,6 +84,7 @@ func (t *pageBuilder) build() {
 	if t.o.Metric == nil {
 		t.crossEngine()
 	}
+	t.segments()
 	t.groups()
 	t.perfAnalyzer()
 	t.derived()
@@ -93,22 +93,6 @@ func (t *pageBuilder) build() {
 	t.aggregates()
 	t.warnings()
 	t.closing()
-}
-
-// head are the first lines of a page for people.
-func (t *pageBuilder) head() []string {
-	win := t.run.Window
-	name := cmp.Or(win.Phase, "window")
-	line := name + " " + seconds(win.EndNS-win.StartNS) + " from " +
-		time.Unix(0, win.StartNS).UTC().Format("2006-01-02 15:04:05.000Z")
-	if n := len(t.run.Phases); n > 1 {
-		var parts []string
-		for _, p := range t.run.Phases {
-			parts = append(parts, p.Name+" "+seconds(p.EndNS-p.StartNS))
-		}
-		line += "  (phases: " + strings.Join(parts, ", ") + ")"
-	}
-	return []string{"run " + t.o.Title + "  (scrapestat " + t.run.Version + ")", line}
 }
 
 // about is the run for programs.
@@ -122,10 +106,9 @@ func (t *pageBuilder) about() texttab.Object {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	window := texttab.NewObject("phase", r.Window.Phase, "start_ns", r.Window.StartNS, "end_ns", r.Window.EndNS)
 	return texttab.NewObject("title", t.o.Title, "id", r.ID, "version", r.Version, "host", r.Host, "tags", tags,
 		"command", r.Command,
-		"window", window, "phases", phases, "estimator", r.Options.Estimator, "by", r.Options.By)
+		"window", windowObject(r), "phases", phases, "estimator", r.Options.Estimator, "by", r.Options.By)
 }
 
 // firstTargets is how many targets the first screen lists.

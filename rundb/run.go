@@ -196,6 +196,9 @@ func (r *Run) loadMarks(ctx context.Context, tx *sql.Tx) error {
 		if err := scan(&m.AtNS, &m.Name, &own); err != nil {
 			return err
 		}
+		if own && (m.Name == metric.PhaseWarmup || m.Name == metric.PhaseProfiling || m.Name == metric.MarkEnd) {
+			m.Kind = metric.MarkOwn // where the recorder itself set one of another name it was told to
+		}
 		r.marks = append(r.marks, m)
 		return nil
 	})

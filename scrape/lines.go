@@ -188,10 +188,15 @@ func nameEnd(b []byte) int {
 
 // quoted reads the quoted string at the start of b; n is 0 when it does not end.
 func quoted(b []byte) (text string, n int) {
-	if n = quotedLen(b); n > 0 {
-		text = unescaper.Replace(string(b[1 : n-1]))
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return unescaper.Replace(string(b[1:i])), i + 1
+		}
 	}
-	return text, n
+	return "", 0
 }
 
 var (
@@ -229,7 +234,7 @@ func seriesEnd(b []byte) int {
 		case '}':
 			return j + 1
 		case '"':
-			n := quotedLen(b[j:])
+			_, n := quotedLen(b[j:])
 			if n == 0 {
 				return -1
 			}
@@ -240,14 +245,14 @@ func seriesEnd(b []byte) int {
 }
 
 // quotedLen is quoted without the text.
-func quotedLen(b []byte) (n int) {
+func quotedLen(b []byte) (closed bool, n int) {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
 			i++
 		case '"':
-			return i + 1
+			return true, i + 1
 		}
 	}
-	return 0
+	return false, 0
 }

@@ -206,6 +206,8 @@ func (o Options) validate() error {
 
 // timeoutFor is the deadline of a whole poll at an interval.
 func timeoutFor(timeout, interval time.Duration) time.Duration {
-	timeout = cmp.Or(timeout, max(defaultTimeout, interval))
+	if timeout == 0 {
+		timeout = max(defaultTimeout, interval)
+	}
 	return min(timeout, maxTimeout)
 }

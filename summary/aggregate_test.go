@@ -119,7 +119,7 @@ func TestAggregateOfOne(t *testing.T) {
 }
 
 func TestAggregatesAreNamed(t *testing.T) {
-	r := build(t, summary.Options{By: []string{}}, replicas())
+	r := build(t, summary.Options{By: []string{}}, replicas().Mark(0, "profiling"))
 	if len(r.Warnings) != 1 || r.Warnings[0].Code != "gauges_not_aggregated" ||
 		!strings.Contains(r.Warnings[0].Text, "1 gauge") {
 		t.Errorf("warnings %v", r.Warnings)

@@ -30,11 +30,13 @@ type targetResult struct {
 func (t *target) result(p *plan, each normalize.Each) targetResult {
 	r := targetResult{endpoint: Endpoint{Target: t.Target, StartNS: p.window.StartNS, EndNS: p.window.EndNS}}
 	e := &r.endpoint
-	if t.main != nil && !p.empty {
+	if t.opened && t.main != nil && !p.empty {
 		r.main = t.main.ResultEach(p.window.PhaseEndNS, each)
 		e.EndNS = r.main.EndNS
+		e.Seconds = p.resolved.SecondsBetween(r.main.RefNS, r.main.LastNS)
+		divide(r.main, e.Seconds)
 	}
-	if t.warm != nil && p.warmup != nil {
+	if t.opened && t.warm != nil && p.warmup != nil {
 		r.warm = t.warm.ResultEach(p.warmup.EndNS, each)
 	}
 	l := &t.ledger
@@ -65,6 +67,28 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	return r
 }
 
+// divide makes the rates of all series those of the same time.
+func divide(r *normalize.Result, seconds float64) {
+	rate := func(gain float64) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return min(max(gain/seconds, -math.MaxFloat64), math.MaxFloat64)
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		if c := s.Counter; c != nil {
+			c.Rate = rate(c.Total)
+		}
+		if h := s.Histogram; h != nil && h.HasRates {
+			h.CountRate, h.SumRate = rate(float64(h.Count)), rate(h.Sum)
+		}
+		if m := s.Summary; m != nil && m.HasRates {
+			m.CountRate, m.SumRate = rate(float64(m.Count)), rate(m.Sum)
+		}
+	}
+}
+
 // assemble makes one tree of the pieces; endpoints keep their order.
 func assemble(pieces []piece, o *Options) *Run {
 	first := &pieces[0]
@@ -83,7 +107,7 @@ func assemble(pieces []piece, o *Options) *Run {
 			}
 		}
 		r.Warnings = append(r.Warnings, p.warnings...)
-		r.Warnings = append(r.Warnings, p.plan.warnings(o)...)
+		r.Warnings = append(r.Warnings, p.plan.warnings...)
 		r.widen(p)
 		for _, t := range p.results {
 			r.Window.EndNS = max(r.Window.EndNS, t.endpoint.EndNS)
@@ -98,7 +122,7 @@ func assemble(pieces []piece, o *Options) *Run {
 	r.warnConflicts()
 	r.warnProcesses()
 	r.hintOmni()
-	sources := sourcesOf(o.Catalog, mains)
+	sources := r.sourcesOf(o.Catalog, mains)
 	r.Derived = derive(o.Catalog, sources)
 	r.fleet(sources)
 	r.aggregate()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
 // Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of a target in time order, each
@@ -28,9 +29,8 @@ type Recording interface {
 // identity, tags and phases are those of the first. Targets are read in parallel, one after another on each
 // processor.
 //
-// It fails when a recording cannot be read, when the chosen phase does not exist
-// and when a window that the caller asked for lies after the end of the run. A
-// run that ended during its warm-up is no error: its result has no metrics.
+// It fails when a recording cannot be read and when the chosen phase or segment does not exist. A window of which
+// nothing is left is no error: its result has no metrics, and says why.
 func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 	if len(recs) == 0 {
 		return nil, errors.New("build result: no recording given")
@@ -38,12 +38,19 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 	pieces := make([]piece, len(recs))
 	builders := make([]*Builder, len(recs))
 	for i, rec := range recs {
-		b, err := newBuilder(rec.Meta(), rec.Targets(), o)
+		own := o
+		if i < len(o.Windows) {
+			own.Window = o.Windows[i]
+		}
+		b, err := newBuilder(rec.Meta(), rec.Targets(), own)
 		if err != nil {
 			return nil, fmt.Errorf("build result: %w", err)
 		}
 		b.marks = rec.Marks()
 		builders[i] = b
+		if err := b.survey(ctx, rec); err != nil {
+			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)
+		}
 		if err := b.read(ctx, rec); err != nil {
 			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)
 		}
@@ -56,21 +63,8 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 
 // read streams all targets of a recording through the folds.
 func (b *Builder) read(ctx context.Context, rec Recording) error {
-	p, err := planRun(&b.meta, b.marks, &b.o, notEnded)
-	if err != nil {
-		return err
-	}
-	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended && b.delay() > 0 {
-		// A cool-down is counted back from the end, which only the polls tell.
-		last, err := lastPoll(ctx, rec, len(b.targets))
-		if err != nil {
-			return err
-		}
-		if p, err = planRun(&b.meta, b.marks, &b.o, last); err != nil {
-			return err
-		}
-	}
-	b.plan, b.started = p, true
+	b.started = true
+	p := b.plan
 	return parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
 		t := b.targets[i]
 		if err := t.open(b, &p, false); err != nil {
@@ -96,17 +90,7 @@ func (b *Builder) read(ctx context.Context, rec Recording) error {
 
 // finish makes the statistics of all targets, now that the end is known.
 func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
-	last := b.meta.OriginNS
-	for _, t := range b.targets {
-		last = max(last, t.seen)
-	}
-	p, err := planRun(&b.meta, b.marks, &b.o, last)
-	if err != nil {
-		return piece{}, err
-	}
-	if p.tooShort != nil {
-		return piece{}, p.tooShort
-	}
+	p := b.plan
 	pc := piece{meta: &b.meta, plan: p, warnings: slices.Clone(rec.Warnings()),
 		results: make([]targetResult, len(b.targets))}
 	crew := newWorkerPool(runtime.GOMAXPROCS(0))
@@ -122,19 +106,34 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 	return pc, context.Cause(ctx)
 }
 
-// lastPoll returns the time of the last poll of a recording.
-func lastPoll(ctx context.Context, rec Recording, targets int) (int64, error) {
-	last := make([]int64, targets+1)
-	err := parallel(ctx, targets, func(ctx context.Context, i int) error {
-		for s, err := range rec.Snapshots(ctx, i) {
-			if err != nil {
-				return fmt.Errorf("read polls of target %d: %w", i, err)
+// survey chooses the window, for which all polls are looked at where it depends on when there were requests, or on
+// when the last poll was.
+func (b *Builder) survey(ctx context.Context, rec Recording) error {
+	run := knownOf(&b.meta, b.marks, b.meta.OriginNS, nil)
+	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended || needsTraffic(run, &b.o) {
+		detectors := make([]*traffic.Detector, len(b.targets))
+		last := make([]int64, len(b.targets)+1)
+		if err := parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
+			detectors[i] = traffic.NewDetector(b.o.Catalog)
+			for s, err := range rec.Snapshots(ctx, i) {
+				if err == nil {
+					err = detectors[i].Add(s)
+				}
+				if err != nil {
+					return fmt.Errorf("read polls of %s: %w", b.targets[i].URL, err)
+				}
+				last[i] = max(last[i], s.AtNS())
 			}
-			last[i] = max(last[i], s.AtNS())
+			return ctx.Err()
+		}); err != nil {
+			return err
 		}
-		return ctx.Err()
-	})
-	return slices.Max(last), err
+		found := traffic.Find(detectors)
+		run = knownOf(&b.meta, b.marks, max(b.meta.OriginNS, slices.Max(last)), &found)
+	}
+	var err error
+	b.plan, err = planRun(run, &b.o)
+	return err
 }
 
 // parallel calls f for 0 to n-1 on all processors and waits for all of them. The first error cancels the rest and

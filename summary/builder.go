@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/window"
+	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
 // maxUndecided is how many polls of a target a live builder holds back while
@@ -32,7 +33,8 @@ type Builder struct {
 	marks   []metric.Mark
 	started bool // plan.window.StartNS is settled and the folds may run
 	plan    plan
-	cut     int64 // polls after it are not for the folds: the cool-down, once its start is known
+	pin     *traffic.Edge // where the traffic began, as the folds took it
+	cut     int64         // polls after it are not for the folds: the cool-down, once its start is known
 }
 
 // target is the state of one target. Its lock is taken before that of Builder.
@@ -41,6 +43,7 @@ type target struct {
 	mu     sync.Mutex
 	ledger ledger
 
+	found      *traffic.Detector      // of a live run
 	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
 	mainLast   int64                  // polls after it are not for main: it is closed
 	warmLast   int64
@@ -48,16 +51,24 @@ type target struct {
 	opened     bool
 	held       []*metric.Snapshot // not yet given to the folds
 	fed        int64              // time of the last poll given to them
+	stored     int64              // time of the last stored one of them
 	seen       int64              // time of the last poll
+	nearest    int64              // time of a poll behind the end that stands for it
 }
 
-// NewBuilder returns a builder for a run that is being recorded. The window is
-// the profiling phase; Options.Phase, From and To are for recorded runs.
+// NewBuilder returns a builder for a run that is being recorded. The window is what it is by default; another one is
+// for recorded runs.
 func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
-	if o.Phase != "" && o.Phase != metric.PhaseProfiling || o.From > 0 || o.To > 0 {
-		return nil, errors.New("make live result: phases and offsets can only be chosen once the run is recorded")
+	if o.Window.What != window.Default {
+		return nil, errors.New("make live result: another window can only be chosen once the run is recorded")
 	}
-	return newBuilder(meta, targets, o)
+	b, err := newBuilder(meta, targets, o)
+	if err == nil {
+		for _, t := range b.targets {
+			t.found = traffic.NewDetector(b.o.Catalog)
+		}
+	}
+	return b, err
 }
 
 func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
@@ -74,7 +85,7 @@ func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 
 // check fills in the defaults and refuses what makes no sense.
 func (o Options) check() (Options, error) {
-	for _, d := range []*time.Duration{o.Warmup, o.Cooldown, &o.From, &o.To} {
+	for _, d := range []*time.Duration{o.Window.Warmup, o.Window.Cooldown} {
 		if d != nil && *d < 0 {
 			return o, fmt.Errorf("choose window: %v is negative", *d)
 		}
@@ -82,7 +93,9 @@ func (o Options) check() (Options, error) {
 	if o.Quantiles == nil {
 		o.Quantiles = normalize.AIPerfQuantiles()
 	}
-	o.Estimator = cmp.Or(o.Estimator, "polynomial")
+	if o.Estimator == "" {
+		o.Estimator = "polynomial"
+	}
 	if err := o.checkBy(); err != nil {
 		return o, err
 	}
@@ -106,7 +119,7 @@ func (o *Options) fold(start, end int64) normalize.Options {
 func (b *Builder) AddTarget(t metric.Target) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.targets = append(b.targets, &target{Target: t})
+	b.targets = append(b.targets, &target{Target: t, found: traffic.NewDetector(b.o.Catalog)})
 	return len(b.targets) - 1
 }
 
@@ -116,25 +129,58 @@ func (b *Builder) Mark(m metric.Mark) {
 	defer b.mu.Unlock()
 	b.marks = append(b.marks, m)
 	if _, ended := firstMark(b.marks, metric.MarkEnd, metric.PhaseCooldown); ended {
-		if p, err := planRun(&b.meta, b.marks, &b.o, notEnded); err == nil && !p.open {
+		if p, err := b.planNow(m.AtNS); err == nil && !p.open {
 			b.cut = min(b.cut, p.window.EndNS)
 		}
 	}
+	b.settle(false)
+}
+
+// planNow is the window if the run ended at an instant. The collector's own mark after a warm-up is left out: the
+// warm-up counts from the first request, as the polls told it when it came. The caller holds the lock.
+func (b *Builder) planNow(endNS int64) (plan, error) {
+	detectors := make([]*traffic.Detector, len(b.targets))
+	for i, t := range b.targets {
+		detectors[i] = t.found
+	}
+	found := traffic.Find(detectors)
+	if b.pin != nil && len(found.Segments) > 0 {
+		found.Segments[0].Start = *b.pin
+	}
+	marks, warm := make([]metric.Mark, 0, len(b.marks)), false
+	for _, m := range b.marks {
+		own := m.Kind == metric.MarkOwn
+		warm = warm || own && m.Name == metric.PhaseWarmup
+		if !own || !warm || m.Name != metric.PhaseProfiling {
+			marks = append(marks, m)
+		}
+	}
+	return planRun(knownOf(&b.meta, marks, max(endNS, b.meta.OriginNS), &found), &b.o)
+}
+
+// based reports whether the load has begun, which a mark tells. The caller holds the lock.
+func (b *Builder) based() bool {
+	_, ok := firstMark(b.marks, metric.PhaseWarmup, metric.PhaseProfiling)
+	return ok
+}
+
+// settle fixes where the window begins as soon as that is known: by marks, or with the first request; or now. The
+// caller holds the lock.
+func (b *Builder) settle(now bool) {
 	if b.started {
 		return
 	}
-	_, load := firstMark(b.marks, metric.PhaseWarmup, metric.PhaseProfiling)
-	_, profiling := firstMark(b.marks, metric.PhaseProfiling)
-	if profiling || load && b.o.Warmup != nil {
-		b.start()
+	_, ended := firstMark(b.marks, metric.MarkEnd)
+	seen := slices.ContainsFunc(b.targets, func(t *target) bool { return t.found.Seen() })
+	if !now && !ended && (!b.based() || needsTraffic(knownOf(&b.meta, b.marks, 0, nil), &b.o) && !seen) {
+		return
 	}
-}
-
-// start settles where the window begins. The caller holds the lock.
-func (b *Builder) start() {
-	p, err := planRun(&b.meta, b.marks, &b.o, notEnded)
+	p, err := b.planNow(notEnded / 2)
 	if err != nil {
-		return // the window is empty so far; Result says so if it stays so
+		return
+	}
+	if e, ok := p.resolved.Traffic.Start(); ok {
+		b.pin = &e
 	}
 	b.plan, b.started = p, true
 }
@@ -155,11 +201,13 @@ func (b *Builder) Add(s *metric.Snapshot) error {
 		return err
 	}
 	b.mu.Lock()
-	if !b.started && len(t.held) >= maxUndecided {
-		b.start()
-	}
+	err := t.found.Add(s)
+	b.settle(len(t.held) >= maxUndecided && !b.based()) // who sets no marks has the whole run
 	started, p, cut := b.started, b.plan, b.cut
 	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	delay := b.delay()
 	if started && delay == 0 && cut == notEnded && len(t.held) == 0 {
 		if err := t.open(b, &p, true); err != nil {
@@ -168,17 +216,20 @@ func (b *Builder) Add(s *metric.Snapshot) error {
 		return t.feed(b, s)
 	}
 	t.held = append(t.held, s.Clone())
-	if !started {
-		return nil
+	if started {
+		return t.release(b, &p, min(cut, t.seen-int64(delay)))
 	}
-	return t.release(b, &p, min(cut, t.seen-int64(delay)))
+	if len(t.held) > maxUndecided { // the oldest is long before whatever the window will be
+		return t.release(b, nil, t.held[0].AtNS())
+	}
+	return nil
 }
 
 // delay is how long polls are held back because a cool-down may exclude them.
 func (b *Builder) delay() time.Duration {
 	cooldown := b.meta.Cooldown
-	if b.o.Cooldown != nil {
-		cooldown = *b.o.Cooldown
+	if b.o.Window.Cooldown != nil {
+		cooldown = *b.o.Window.Cooldown
 	}
 	if cooldown <= 0 {
 		return 0
@@ -221,32 +272,50 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 	if t.opened {
 		return nil
 	}
-	t.opened = true
 	var err error
-	if w := p.warmup; w != nil {
-		t.warmLast = w.EndNS - 1
-		if t.warm, err = normalize.NewFold(b.o.fold(w.StartNS, w.EndNS)); err != nil {
+	if t.main == nil {
+		o := b.o.fold(notEnded, 0)
+		if t.warm, err = normalize.NewFold(o); err != nil {
 			return err
 		}
+		o.Mergeable = b.o.By != nil
+		o.MergeableFamily = func(name string) bool { return isLatency(b.o.Catalog, name) }
+		if t.main, err = normalize.NewFold(o); err != nil {
+			return err
+		}
+		t.mainLast, t.warmLast = notEnded, notEnded
+	}
+	if p == nil {
+		return nil // it is not known yet where the window begins
+	}
+	t.opened = true
+	if w := p.warmup; w == nil {
+		t.warm = nil
+	} else {
+		t.warmLast = w.EndNS - 1
+		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS})
 	}
 	if t.late, err = b.watchLate(p); err != nil || p.empty {
+		t.main = nil
 		return err
 	}
-	end := int64(0)
-	t.mainLast = notEnded
+	span := normalize.Span{StartNS: p.window.StartNS, SnapStart: p.resolved.Start.Kind == window.Snapped}
 	if !p.open && !live {
-		end, t.mainLast = p.window.EndNS, p.last
+		span.EndNS, t.mainLast, span.SnapEnd = p.window.EndNS, p.last, p.resolved.End.Kind == window.Snapped
 	}
-	o := b.o.fold(p.window.StartNS, end)
-	o.Mergeable = b.o.By != nil
-	o.MergeableFamily = func(name string) bool { return isLatency(b.o.Catalog, name) }
-	t.main, err = normalize.NewFold(o)
-	return err
+	if span.SnapEnd {
+		t.mainLast = notEnded // the poll after the end may be the nearest one
+	}
+	t.main.Begin(span)
+	return nil
 }
 
 // feed gives a poll to the folds.
 func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	t.fed = max(t.fed, s.AtNS())
+	if s.Outcome.Stored() {
+		t.stored = t.fed
+	}
 	// AIPerf's estimator learns up to the end of the recording, ours does not.
 	learn := b.o.Resets == normalize.ResetClamp
 	if t.main != nil && (learn || s.AtNS() <= t.mainLast) {
@@ -270,9 +339,9 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 // warning. It fails when a mark moved the start of the window after polls of it were folded.
 func (b *Builder) Result(endNS int64) (*Run, error) {
 	b.mu.Lock()
-	marks, targets, started, settled := slices.Clone(b.marks), b.targets, b.started, b.plan
+	p, err := b.planNow(endNS)
+	targets, started, settled := b.targets, b.started, b.plan
 	b.mu.Unlock()
-	p, err := planRun(&b.meta, marks, &b.o, endNS)
 	if err != nil {
 		return nil, err
 	}
@@ -302,6 +371,7 @@ func inTurn(n int, f func(i int)) {
 func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	over := false
 	if started {
 		until := int64(notEnded)
 		if !p.open {
@@ -310,9 +380,17 @@ func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult,
 		if err := t.release(b, settled, until); err != nil {
 			return targetResult{}, err
 		}
+		next := slices.IndexFunc(t.held, func(s *metric.Snapshot) bool { return s.Outcome.Stored() })
+		if p.resolved.End.Kind == window.Snapped && next >= 0 && t.held[next].AtNS()-until < until-t.stored {
+			t.nearest = t.held[next].AtNS() // stands for the end
+			if err := t.release(b, settled, t.nearest); err != nil {
+				return targetResult{}, err
+			}
+		}
+		over = t.fed > max(until, t.nearest)
 	}
 	r := t.result(p, inTurn)
-	if started && !p.open && t.fed > p.window.EndNS {
+	if over {
 		r.endpoint.Warnings = append(r.endpoint.Warnings, metric.Warning{Code: "window_overrun",
 			Text: "polls of the cool-down were analysed: the run ended later than it was expected to"})
 	}

@@ -55,6 +55,7 @@ func (l DerivedList) Values(name, label string) (out []string) {
 // source is the series of an endpoint that quantities are made of.
 type source struct {
 	endpoint int
+	seconds  float64 // that rates divide by
 	dict     *metric.Schema
 	series   []*normalize.Series
 	begins   int64           // the first of the polls that gains are counted from
@@ -83,14 +84,14 @@ func (from *source) born(s *normalize.Series) bool {
 }
 
 // sourcesOf returns the series that packs read, by endpoint; results are by endpoint, nil where there is none.
-func sourcesOf(c *catalog.Catalog, results []*normalize.Result) []source {
+func (r *Run) sourcesOf(c *catalog.Catalog, results []*normalize.Result) []source {
 	reads := map[string]bool{}
 	var out []source
 	for endpoint, res := range results {
 		if res == nil {
 			continue
 		}
-		from := source{endpoint: endpoint, dict: res.Dict}
+		from := source{endpoint: endpoint, seconds: r.Endpoints[endpoint].Seconds, dict: res.Dict}
 		for i := range res.Series {
 			name := res.Dict.FamilyOf(res.Series[i].Index).Name
 			yes, known := reads[name]
@@ -156,7 +157,7 @@ func pipelines(sources []source) (omni, plain []source) {
 // deriveAll applies all rules to all that endpoints gained.
 func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	cuts := slicesOf(sources)
-	window := catalog.Interval{Seconds: spanOf(sources), SliceSeconds: make([]float64, len(cuts))}
+	window := catalog.Interval{Seconds: secondsOf(sources), SliceSeconds: make([]float64, len(cuts))}
 	for k, slice := range cuts {
 		window.SliceSeconds[k] = float64(slice.EndNS-slice.StartNS) / 1e9
 	}
@@ -219,25 +220,14 @@ func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
 	}
 }
 
-// spanOf is the time between the polls that the gains are counted between; of
-// gauges alone, between their first and last sample.
-func spanOf(sources []source) float64 {
-	gains, gauges := span{}, span{}
+// secondsOf is the time that the rates of endpoints taken together divide by: that of the window, or the mean of
+// theirs where their polls lie differently about an edge.
+func secondsOf(sources []source) float64 {
+	sum := 0.0
 	for i := range sources {
-		for _, s := range sources[i].series {
-			switch {
-			case s.Samples == 0:
-			case s.Gauge != nil, s.Info != nil:
-				gauges.see(s.FirstNS, s.LastNS)
-			default:
-				gains.see(s.RefNS, s.LastNS)
-			}
-		}
+		sum += sources[i].seconds
 	}
-	if gains.to == 0 {
-		gains = gauges
-	}
-	return float64(gains.to-gains.from) / 1e9
+	return sum / float64(len(sources))
 }
 
 // span is a stretch of time in nanoseconds; the zero value is none.

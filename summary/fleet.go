@@ -127,7 +127,8 @@ func (r *Run) together(sources []source) []FleetResult {
 				order = append(order, labels)
 			}
 			if n := len(part); n == 0 || part[n-1].endpoint != s.endpoint {
-				part = append(part, source{endpoint: s.endpoint, dict: s.dict, begins: s.begins, older: s.older})
+				part = append(part, source{endpoint: s.endpoint, seconds: s.seconds, dict: s.dict, begins: s.begins,
+					older: s.older})
 			}
 			part[len(part)-1].series = append(part[len(part)-1].series, x)
 			parts[labels] = part

@@ -260,7 +260,7 @@ func TestOmniBesideVLLM(t *testing.T) {
 				"%v\nvllm:e2e_request_latency_seconds_sum{stage=\"0\",replica=\"0\",model_name=\"omni\"} "+
 				"%v\nvllm:e2e_request_latency_seconds_count{stage=\"0\",replica=\"0\",model_name=\"omni\"} %v\n", n, n, n)
 	}
-	f := newFake("http://plain/metrics", "http://omni/metrics").Mark(0, "profiling").Mark(11, "end")
+	f := newFake("http://plain/metrics", "http://omni/metrics").Mark(0, "profiling").Mark(10, "end")
 	for at := range 11 {
 		f.Scrape(0, float64(at), server(float64(30*at)))
 		f.Scrape(1, float64(at), pipeline(float64(10*at)))

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -47,7 +46,9 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		return err
 	}
 	p := poll{at: s.AtNS(), took: int64(s.Duration), late: -1, outcome: s.Outcome, repeat: s.Duplicate}
-	p.at = cmp.Or(p.at, s.DueNS) // it was never sent
+	if p.at == 0 {
+		p.at = s.DueNS // it was never sent
+	}
 	if s.SentNS != 0 && s.DueNS != 0 {
 		p.late = max(0, s.SentNS-s.DueNS)
 	}

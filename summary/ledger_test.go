@@ -152,7 +152,7 @@ func TestMetrics(t *testing.T) {
 			"b_seconds gauge\nb_seconds 1\n")
 		f.Scrape(2, float64(n), "# TYPE m gauge\nm 1\n# TYPE y_us gauge\ny_us 1\n")
 	}
-	r := build(t, summary.Options{}, f)
+	r := build(t, summary.Options{}, f.Mark(0, "profiling"))
 	var got []string
 	for _, m := range r.Metrics {
 		got = append(got, fmt.Sprintf("%s %v %q %s|%s %v", m.Name, m.Type, m.Help, m.Unit, m.OwnUnit, m.Conflict))

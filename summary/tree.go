@@ -8,6 +8,7 @@ import (
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // Run is the result of one analysed run: what every export, report and
@@ -48,9 +49,11 @@ type Run struct {
 type Window struct {
 	Phase          string // the phase it was made from; "" when given by times
 	StartNS, EndNS int64
-	// PhaseEndNS is where the phase itself ends. EndNS is later when the window
-	// was extended to the last update of an endpoint, such as the final scrape.
+	// PhaseEndNS is where the window itself ends. EndNS is later when polls after it, such as the final scrape,
+	// brought observations that belong to it.
 	PhaseEndNS int64
+	// Resolved is how the stretch was found and how sure its edges are; nil of a warm-up and of an export.
+	Resolved *window.Window
 }
 
 // Phase is a named stretch of the run. Warm-up, profiling and cool-down follow
@@ -58,6 +61,8 @@ type Window struct {
 type Phase struct {
 	Name           string
 	StartNS, EndNS int64
+	Instance, Of   int    // phases of one name are numbered from 1
+	Kind           string // of its mark
 }
 
 // Metric is one family over all endpoints that have it.
@@ -96,7 +101,10 @@ type Endpoint struct {
 	// StartNS and EndNS are the window the statistics of this endpoint cover: that
 	// of the run, up to the last update of this endpoint.
 	StartNS, EndNS int64
-	Warnings       []metric.Warning // bounded; the last one counts those beyond
+	// Seconds is what the rates of this endpoint divide by: the length of the window; at edges at which nobody polled,
+	// from the nearest poll.
+	Seconds  float64
+	Warnings []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
 	// NonFinite counts, by family, the samples in the window of series that were never a finite number.
@@ -185,17 +193,14 @@ type FetchStats struct {
 
 // Options configures how a result is made of a recording.
 type Options struct {
-	// Phase picks a phase by name; "" is profiling. From and To cut the run at
-	// offsets from its start instead, if To > 0 or From > 0.
-	Phase    string
-	From, To time.Duration
-	// Warmup and Cooldown replace those of the recording, if set.
-	Warmup, Cooldown *time.Duration
-	Slice            time.Duration // 0: no slices
-	Resets           normalize.ResetMode
-	Estimator        string    // "" is polynomial
-	Quantiles        []float64 // nil: AIPerf's nine
-	SliceQuantiles   bool
+	Window window.Ref // the part of the run; the zero value is what package window finds
+	// Windows are those of the recordings, where they are not all Window; nil otherwise.
+	Windows        []window.Ref
+	Slice          time.Duration // 0: no slices
+	Resets         normalize.ResetMode
+	Estimator      string    // "" is polynomial
+	Quantiles      []float64 // nil: AIPerf's nine
+	SliceQuantiles bool
 	// By asks for aggregates: names of the labels by which series are kept apart, [ByEndpoint] among them for
 	// the endpoint. Empty takes all series of a metric together, nil makes no aggregates.
 	By []string

@@ -201,8 +201,11 @@ func (r *Ref) modify(s string) error {
 		return fmt.Errorf("%q: %s is given twice", s, key)
 	}
 	d, err := time.ParseDuration(value)
-	if err != nil || d < 0 {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%q: %s needs a duration such as 10s", s, key)
+	case d < 0:
+		return fmt.Errorf("%q: %s is negative", s, key)
 	}
 	*to = &d
 	return nil

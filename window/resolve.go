@@ -147,6 +147,7 @@ func (r *resolver) byDefault() {
 		r.told(LoadGenerator)
 	default:
 		r.byTraffic()
+		r.markedCooldown()
 	}
 }
 
@@ -178,7 +179,13 @@ func (r *resolver) told(rule Rule) {
 		r.cutStart(mark(start))
 		r.warmup = 0
 	}
-	if at, ok := r.user(metric.PhaseCooldown); ok && r.ref.Cooldown == nil && at < r.w.Command.EndNS {
+	r.markedCooldown()
+}
+
+// markedCooldown ends the window at a mark "cooldown".
+func (r *resolver) markedCooldown() {
+	if at, ok := r.user(metric.PhaseCooldown); ok && r.ref.Cooldown == nil && at < r.w.End.AtNS {
+		r.w.Cooldown = &Stretch{at, r.w.End.AtNS}
 		r.cutEnd(mark(at))
 		r.cooldown = 0
 	}
@@ -218,10 +225,12 @@ func (r *resolver) byTraffic() {
 	}
 	over := t.BusyAtEnd || end.HighNS >= c.EndNS
 	if over {
-		low := min(end.LowNS, c.EndNS)
-		if end = mark(c.EndNS); !t.BusyAtEnd {
-			end.LowNS = low // what was seen after it may have been published late
-		}
+		end = r.endBusy(end)
+	}
+	if end.Kind == Snapped {
+		r.w.LastNS = end.AtNS
+	} else if n := len(t.Segments); n > 0 {
+		r.w.LastNS = before(t.Probes, t.Segments[n-1].End.AtNS)
 	}
 	if busy && over && r.ref.What == Default {
 		r.whole(Command, start, end)
@@ -229,12 +238,23 @@ func (r *resolver) byTraffic() {
 	}
 	r.withEvents(&start, &end)
 	r.whole(Traffic, start, end)
-	if n := len(t.Segments); n > 0 {
-		r.w.LastNS = before(t.Probes, t.Segments[n-1].End.AtNS)
-	}
 	if r.ref.What == Segments && len(t.Segments) > 1 {
 		r.segments(t)
 	}
+}
+
+// endBusy is the end of a load that lasts as long as it is watched, or ends with COMMAND. What is published after that
+// belongs to it, unless requests go on.
+func (r *resolver) endBusy(seen Edge) Edge {
+	at := r.w.Command.EndNS
+	if r.run.Traffic.InFlightAtEnd {
+		return snapped(at)
+	}
+	end := mark(at)
+	if !r.run.Traffic.BusyAtEnd {
+		end.LowNS = min(seen.LowNS, at)
+	}
+	return end
 }
 
 // segments leaves out the gaps.
@@ -293,11 +313,13 @@ func (r *resolver) bySegment() error {
 	if n == 1 && (r.run.Traffic.BusyAtStart || start.AtNS < r.w.Command.StartNS) {
 		start = mark(r.w.Command.StartNS)
 	}
+	r.w.Instance, r.w.LastNS = n, before(slices.Concat(segs, r.run.Traffic.Probes), s.End.AtNS)
 	if n == len(segs) && (r.run.Traffic.BusyAtEnd || end.HighNS >= r.w.Command.EndNS) {
-		end = mark(r.w.Command.EndNS)
+		if end = r.endBusy(end); end.Kind == Snapped {
+			r.w.LastNS = end.AtNS
+		}
 	}
 	r.whole(Segment, start, end)
-	r.w.Instance, r.w.LastNS = n, before(slices.Concat(segs, r.run.Traffic.Probes), s.End.AtNS)
 	return nil
 }
 
@@ -351,7 +373,7 @@ func (r *resolver) trim() {
 	if len(w.Parts) > 0 && w.Start.AtNS < w.End.AtNS {
 		return
 	}
-	w.Parts = nil
+	w.Parts, w.End.AtNS = nil, w.Start.AtNS
 	switch of := fmt.Sprintf("%.1fs of %s", max(length, 0), w.Rule); {
 	case r.warmup > 0 && r.cooldown > 0:
 		w.Empty = fmt.Sprintf("the warm-up of %v and the cool-down of %v are longer than the %s", r.warmup, r.cooldown, of)
@@ -359,10 +381,9 @@ func (r *resolver) trim() {
 		w.Empty = fmt.Sprintf("the warm-up of %v is longer than the %s", r.warmup, of)
 	case r.cooldown > 0:
 		w.Empty = fmt.Sprintf("the cool-down of %v is longer than the %s", r.cooldown, of)
-	default:
-		w.Empty = "the run ended before the window began"
+	case w.Rule == Range:
+		w.Empty = "the run ended before the range that was asked for"
 	}
-	w.End.AtNS = w.Start.AtNS
 }
 
 // startEdge is the edge after a warm-up: where the collector itself set its mark for it, all targets were polled.

@@ -60,7 +60,8 @@ type Window struct {
 	Rule     Rule
 	Phase    string // of rule Phase; "profiling" of those that leave warm-up and cool-down out; "" for times
 	Instance int
-	// Parts are the stretches, ascending and apart; empty when nothing is left, and then Empty says why.
+	// Parts are the stretches, ascending and apart; none when nothing is left. Empty says why where that is because of
+	// what was to be left out, or was asked for.
 	Parts      []Stretch
 	Start, End Edge
 	Empty      string

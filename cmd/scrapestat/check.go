@@ -100,7 +100,7 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 		return err
 	}
 	so := o.analysis.options()
-	if err := o.window.apply(&so); err != nil {
+	if _, err := o.window.ref(); err != nil {
 		return err
 	}
 	if err := gate.Validate(so.Catalog, o.baseline != ""); err != nil {
@@ -181,8 +181,13 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 }
 
 // evidence analyses a run as the gate needs it.
-func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Gate, so summary.Options,
+func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gate, so summary.Options,
 	std stdio) (*check.Evidence, error) {
+	dirs, err := o.window.runs([]string{arg}, &so)
+	if err != nil {
+		return nil, err
+	}
+	path := dirs[0]
 	so.Quantiles = append(slices.Clone(so.Quantiles), check.Quantiles(gate.Demands)...)
 	e := &check.Evidence{Provable: o.provable, Grouped: map[string]*summary.Run{}}
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -196,8 +201,10 @@ func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Ga
 		}
 		return result, err
 	}
-	var err error
-	if e.Run, err = build(nil); err != nil {
+	if e.Run, err = build(nil); err == nil {
+		err = notEmpty(e.Run, path, exitIncomplete)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, by := range check.Groupings(gate.Demands) {
@@ -213,7 +220,7 @@ func (o *checkOptions) evidence(ctx context.Context, path string, gate *check.Ga
 		}
 	}
 	if gate.WantsJoin() {
-		if e.Joined, err = joinRun(ctx, joinOptions{run: path, from: so.From, to: so.To}); err != nil {
+		if e.Joined, err = joinRun(ctx, joinOptions{run: path, ref: so.Windows[0]}); err != nil {
 			e.NoJoin = err.Error()
 		}
 	}

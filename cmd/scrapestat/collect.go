@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,7 +199,9 @@ func (o *collectOptions) validate() error {
 	if o.interval < time.Millisecond || o.interval > 5*time.Minute {
 		return usagef("--interval %v is outside 1ms to 5m", o.interval)
 	}
-	o.timeout = cmp.Or(o.timeout, min(max(5*time.Second, o.interval), time.Minute))
+	if o.timeout == 0 {
+		o.timeout = min(max(5*time.Second, o.interval), time.Minute)
+	}
 	if o.timeout < 0 || o.timeout > time.Minute {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}

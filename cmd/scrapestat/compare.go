@@ -21,10 +21,12 @@ side. A RUN is a run directory or a server_metrics_export.json, AIPerf's or ours
 
 With repeats a row is tested (Mann-Whitney, corrected for the number of rows);
 six a side are a good start. With one run a side the change carries an interval
-of what varies within the runs, labelled within-run. See docs/compare.md.`
+of what varies within the runs, labelled within-run. See docs/compare.md.
+` + selectorHelp
 
 const compareExample = `  scrapestat compare run1 run2
   scrapestat compare main=a1 main=a2 main=a3 main=a4 main=a5 main=a6 pr=b1 pr=b2 pr=b3 pr=b4 pr=b5 pr=b6
+  scrapestat compare low=sweep@low high=sweep@high
   scrapestat compare main=old pr=new --profile vllm-omni --by stage,replica
   scrapestat compare base=main pr=run --fail-on worse --format markdown -o comment.md
   scrapestat compare aiperf/server_metrics_export.json run2 --metric 'e2e|ttft'`
@@ -150,14 +152,15 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 		return err
 	}
 	so := o.analysis.options()
-	if err := o.window.apply(&so); err != nil {
+	sides, err := sidesOf(o.runs, &o.window)
+	if err != nil {
 		return err
 	}
 	if err := checkProfile(&co); err != nil {
 		return err
 	}
 	var inputs []compare.Input
-	for _, a := range sidesOf(o.runs) {
+	for _, a := range sides {
 		in, err := readInput(ctx, a, &o, so)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,30 +18,38 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // sideArg is an argument of compare.
-type sideArg struct{ side, path string }
+type sideArg struct {
+	side, path string
+	ref        window.Ref
+}
 
-// sidesOf splits arguments into names and paths. Without a name a run is a side by
+// sidesOf splits arguments into names, paths and windows. Without a name a run is a side by
 // itself, called as its path is; a path that occurs again is another side.
-func sidesOf(args []string) []sideArg {
+func sidesOf(args []string, w *windowFlags) ([]sideArg, error) {
 	var out []sideArg
 	seen := map[string]int{}
-	for _, arg := range args {
-		name, path, named := strings.Cut(arg, "=")
-		if _, err := os.Stat(arg); err == nil || !named || name == "" {
-			named, path, name = false, arg, strings.TrimSuffix(filepath.ToSlash(filepath.Clean(arg)),
-				"/server_metrics_export.json")
+	for _, text := range args {
+		a, err := w.arg(text)
+		if err != nil {
+			return nil, err
 		}
-		if !named {
+		name := a.Name
+		if name == "" {
+			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(a.Run)), "/server_metrics_export.json")
+			if a.Own {
+				name += "@" + a.Ref.String()
+			}
 			if seen[name]++; seen[name] > 1 {
 				name = fmt.Sprintf("%s#%d", name, seen[name])
 			}
 		}
-		out = append(out, sideArg{name, path})
+		out = append(out, sideArg{name, a.Run, a.Ref})
 	}
-	return out
+	return out, nil
 }
 
 // checkProfile refuses a profile that the catalog does not know, with the names it does.
@@ -81,9 +88,9 @@ func readInput(ctx context.Context, a sideArg, o *compareOptions, so summary.Opt
 
 // readJSON reads a JSON export. It is what it is: another window cannot be had.
 func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) {
-	if o.window != (windowFlags{}) {
-		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --phase, --from, "+
-			"--to, --warmup and --cooldown, or give the run directory", a.path)
+	if a.ref != (window.Ref{}) {
+		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --window, --phase, "+
+			"--from, --to, --warmup, --cooldown and @, or give the run directory", a.path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -116,12 +123,16 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	if so.Quantiles == nil {
 		so.Quantiles = []float64{0.5, 0.9, 0.95, 0.99}
 	}
+	so.Window = a.ref
 	run, err := summary.Build(ctx, []summary.Recording{runs[0]}, so)
 	if err != nil {
 		if errors.Is(err, summary.ErrNoPhase) {
 			return compare.Input{}, usagef("run %s: %w", a.path, err)
 		}
 		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
+	}
+	if err := notEmpty(run, a.path, 1); err != nil {
+		return compare.Input{}, err
 	}
 	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
 		Interval: meta.Interval.Seconds(),
@@ -140,7 +151,9 @@ func noiseSlice(meta rundb.Meta, marks []metric.Mark) time.Duration {
 		end = max(end, m.AtNS)
 	}
 	least := 2 * meta.Interval
-	least = cmp.Or(max(least, 0), time.Second) // of an import, whose interval nobody knows
+	if least <= 0 {
+		least = time.Second // of an import, whose interval nobody knows
+	}
 	slice := max(least, time.Duration(end-start)/100)
 	return slice.Round(time.Millisecond)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // study makes TestCompareStudy the one of docs/compare.md, with 200 pairs.
@@ -45,7 +46,7 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 	}
 	b, err := summary.NewBuilder(rundb.Meta{ID: id, Version: "test", OriginNS: start.UnixNano(), Interval: s.interval},
 		[]metric.Target{{URL: "http://sim/metrics", Source: "prometheus"}},
-		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Warmup: &s.warmup})
+		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Window: window.Ref{Warmup: &s.warmup}})
 	if err != nil {
 		t.Fatal(err)
 	}

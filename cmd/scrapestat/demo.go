@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -31,7 +30,9 @@ func newDemoCmd(std stdio) *cobra.Command {
 		Example: "  scrapestat demo",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out = cmp.Or(out, filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now()))))
+			if out == "" {
+				out = filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now())))
+			}
 			if requests {
 				return demoRequests(cmd.Context(), out, duration, std)
 			}

@@ -352,8 +352,8 @@ func oddWindows(t *testing.T) {
 	try(t, exitUsage, "leaves nothing", "collect", "127.0.0.1:1", "--duration", "1s", "--cooldown", "2s")
 	try(t, exitUsage, "negative", "collect", "127.0.0.1:1", "--warmup", "-1s")
 	try(t, exitUsage, "negative", "export", dir, "--warmup", "-1s")
-	try(t, exitUsage, "not after", "export", dir, "--from", "2s", "--to", "1s")
-	try(t, exitUsage, "invalid duration", "export", dir, "--from", "soon")
+	try(t, exitUsage, "end after its start", "export", dir, "--from", "2s", "--to", "1s")
+	try(t, exitUsage, "is no duration", "export", dir, "--from", "soon")
 	try(t, exitUsage, "", "collect", "127.0.0.1:1", "--duration", "99999999999h")
-	try(t, exitFailed, "nothing is left of the load", "export", dir, "--warmup", "1h", "--formats", "json")
+	try(t, exitFailed, "nothing is left to measure", "export", dir, "--warmup", "1h", "--formats", "json")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,9 @@ func listenAddress(text string) (string, error) {
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return "", usagef("--listen %q: %q is no port", text, port)
 	}
-	host = cmp.Or(host, "127.0.0.1")
+	if host == "" {
+		host = "127.0.0.1"
+	}
 	return net.JoinHostPort(host, port), nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,8 @@ import (
 const reportLong = `Writes one HTML file that shows a run, or several beside each other: what matters
 of each engine, series and distributions over time, how each target answered, and
 a table of every family. The file needs no network and no other file. The first
-RUN is the base of all comparison. Works on a run whose collector was killed.`
+RUN is the base of all comparison. Works on a run whose collector was killed.
+` + selectorHelp
 
 // reportOptions is the command line of report.
 type reportOptions struct {
@@ -63,13 +63,15 @@ func newReportCmd(std stdio) *cobra.Command {
 
 func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	so := o.analysis.options()
-	if err := o.window.apply(&so); err != nil {
+	sides, err := sidesOf(o.runs, &o.window)
+	if err != nil {
 		return err
 	}
 	say := newProgress(std.err, o.quiet)
 	defer say.end()
-	sides := sidesOf(o.runs)
-	o.out = cmp.Or(o.out, filepath.Join(runDir(sides[0].path), reportName))
+	if o.out == "" {
+		o.out = filepath.Join(runDir(sides[0].path), reportName)
+	}
 	if err := o.setSlice(ctx, sides, &so); err != nil {
 		return err
 	}
@@ -182,12 +184,16 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval,
 		Targets: len(run.Targets())})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
+	so.Window = a.ref
 	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)
 	b.done()
 	if err != nil {
 		if errors.Is(err, summary.ErrNoPhase) {
 			err = usagef("%w", err)
 		}
+		return in, ci, err
+	}
+	if err := notEmpty(result, a.path, 1); err != nil {
 		return in, ci, err
 	}
 	in = html.Input{Name: a.side, Run: result, Timeline: t, Open: meta.EndNS == 0}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 const requestsJoinLong = `Puts the requests that clients saw beside what the server says of them, over the
@@ -23,11 +23,11 @@ name (TorchServe) are joined one by one.`
 // joinOptions is the command line of requests join.
 type joinOptions struct {
 	run    string
+	ref    window.Ref
 	engine string
 	json   bool
 	slice  time.Duration
-	from   time.Duration
-	to     time.Duration
+	window windowFlags
 }
 
 func newRequestsJoinCmd(std stdio) *cobra.Command {
@@ -48,15 +48,19 @@ func newRequestsJoinCmd(std stdio) *cobra.Command {
 		", ")+" (default the first that has any)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
-	f.DurationVar(&o.from, "from", 0, "begin so long after the start of the run (default the profiling window)")
-	f.DurationVar(&o.to, "to", 0, "end so long after the start of the run")
+	o.window.register(cmd)
 	return cmd
 }
 
 func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
-	if o.slice < 0 || o.from < 0 || o.to < 0 {
-		return usagef("--slice-duration, --from and --to want no negative duration")
+	if o.slice < 0 {
+		return usagef("--slice-duration wants no negative duration")
 	}
+	a, err := o.window.arg(o.run)
+	if err != nil {
+		return err
+	}
+	o.run, o.ref = a.Run, a.Ref
 	r, err := joinRun(ctx, o)
 	if err != nil {
 		return err
@@ -83,9 +87,11 @@ func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read requests of %s: %w", o.run, err)
 	}
-	o.slice = cmp.Or(o.slice, db.Meta().Slice)
+	if o.slice == 0 {
+		o.slice = db.Meta().Slice
+	}
 	result, err := summary.Build(ctx, []summary.Recording{db},
-		join.BuildOptions(summary.Options{Slice: o.slice, From: o.from, To: o.to}))
+		join.BuildOptions(summary.Options{Slice: o.slice, Window: o.ref}))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,9 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
-	o.out = cmp.Or(o.out, defaultRunDir(time.Now()))
+	if o.out == "" {
+		o.out = defaultRunDir(time.Now())
+	}
 	defer o.remoteWrite.close()
 	surviveReaders()
 	signals := make(chan os.Signal, 2)
@@ -237,6 +238,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 		return &codeError{child.Code, nil}
 	case o.strict && emptyWindow(r) != "":
 		return &codeError{exitIncomplete, errors.New(emptyWindow(r) + " (--strict)")}
+	case o.strict && child != nil && warned(r, "no_traffic") != "":
+		return &codeError{exitIncomplete, errors.New(warned(r, "no_traffic") + " (--strict)")}
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
@@ -248,12 +251,28 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 
 // emptyWindow returns the warning of a run whose numbers are of no time at all; "" when they are of some.
 func emptyWindow(r *summary.Run) string {
+	if text := warned(r, "empty_window"); text != "" {
+		return "nothing is left to measure: " + text
+	}
+	return ""
+}
+
+// warned returns the text of the first warning of the run itself with a code, "" without one.
+func warned(r *summary.Run, code string) string {
 	for _, w := range r.Warnings {
-		if w.Code == "empty_window" {
-			return "nothing is left to measure: " + w.Text
+		if w.Code == code {
+			return w.Text
 		}
 	}
 	return ""
+}
+
+// notEmpty fails when nothing was left to measure.
+func notEmpty(r *summary.Run, name string, code int) error {
+	if text := emptyWindow(r); text != "" {
+		return &codeError{code, fmt.Errorf("%s: %s", name, text)}
+	}
+	return nil
 }
 
 // firstError is the first failure of the first target that has one.

@@ -26,7 +26,8 @@ type showOptions struct {
 const showLong = `Prints what a run measured: per engine the dozen quantities that explain it (throughput, ` +
 	`latency, saturation, where the
 time went) over all its targets, with the lowest and the highest target, then warnings and what was lost. What a server
-does not expose is named, with the flag that turns it on. Targets of no known engine have their families listed.`
+does not expose is named, with the flag that turns it on. Targets of no known engine have their families listed.
+` + selectorHelp
 
 const showExample = `  scrapestat show run1
   scrapestat show run1 --metric 'latency|queue' --percentiles 50,99,99.9
@@ -66,12 +67,13 @@ func newShowCmd(std stdio) *cobra.Command {
 
 func show(ctx context.Context, o showOptions, std stdio) error {
 	so := o.analysis.options()
-	if err := o.window.apply(&so); err != nil {
+	var err error
+	title := o.runs[0]
+	if o.runs, err = o.window.runs(o.runs, &so); err != nil {
 		return err
 	}
 	var match *regexp.Regexp
 	if o.metric != "" {
-		var err error
 		if match, err = regexp.Compile(o.metric); err != nil {
 			return usagef("--metric: %w", err)
 		}
@@ -81,7 +83,9 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	defer closeAll()
-	return report.Write(std.out, result, o.format, report.Options{Title: o.runs[0], Metric: match, Families: o.families,
-		All:     o.all,
-		Derived: o.derived, PACompat: o.paCompat})
+	if err := report.Write(std.out, result, o.format, report.Options{Title: title, Metric: match, Families: o.families,
+		All: o.all, Derived: o.derived, PACompat: o.paCompat}); err != nil {
+		return err
+	}
+	return notEmpty(result, title, 1)
 }

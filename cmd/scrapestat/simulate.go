@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,7 +203,9 @@ func (o *omniFlags) apply(profile string, to *simulate.Options) error {
 			"vllm-omni, not of %s", profile)
 	}
 	name := o.pipeline
-	name = cmp.Or(name, "speech")
+	if name == "" {
+		name = "speech"
+	}
 	plan, err := simulate.NamedPlan(name, to.Engines)
 	if err != nil {
 		return usagef("--pipeline: %w", err)

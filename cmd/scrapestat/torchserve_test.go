@@ -13,6 +13,7 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // torchserveRun imports logs and analyses the recording; the whole of it is the
@@ -43,7 +44,8 @@ func torchserveRun(t *testing.T, o torchserve.Options, paths ...string) *summary
 		t.Fatal(err)
 	}
 	defer rec.Close()
-	r, err := summary.Build(t.Context(), []summary.Recording{rec}, summary.Options{})
+	r, err := summary.Build(t.Context(), []summary.Recording{rec},
+		summary.Options{Window: window.Ref{What: window.Recording}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/source/triton"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // startTriton starts a simulated Triton server for the scripts: TRITON is its
@@ -99,6 +100,7 @@ func newTritonRun(t *testing.T, o triton.Options, so summary.Options, bodies ...
 		t.Fatal(err)
 	}
 	defer rec.Close()
+	so.Window.What = window.Recording // two polls tell nothing of when between them the load was
 	r, err := summary.Build(t.Context(), []summary.Recording{rec}, so)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@
 package atomicfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,9 +34,13 @@ type Writer struct {
 // Create starts the file path with the given permissions, whatever the umask; 0 is [DefaultPerm]. The directory must
 // exist. A file that is there already stays as it is until Commit.
 func Create(path string, perm fs.FileMode) (*Writer, error) {
-	perm = cmp.Or(perm, DefaultPerm)
+	if perm == 0 {
+		perm = DefaultPerm
+	}
 	dir, name := filepath.Split(path)
-	dir = cmp.Or(dir, ".") // an empty one would be the system's temporary directory
+	if dir == "" {
+		dir = "." // an empty one would be the system's temporary directory
+	}
 	if name == "" || name == "." || name == ".." {
 		return nil, fmt.Errorf("create %q: not the name of a file", path)
 	}

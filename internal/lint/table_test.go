@@ -26,7 +26,8 @@ var layers = map[string][]string{
 	"catalog":            {"metric", "units", "catalog/pack", "catalog/quantity"},
 	"window/traffic":     {"metric", "catalog"},
 	"window":             {"metric", "window/traffic"},
-	"summary":            {"metric", "normalize", "histest", "units", "catalog", "events", "rundb"},
+	"summary": {"metric", "normalize", "histest", "units", "catalog", "events", "rundb", "window",
+		"window/traffic"},
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
 		"summary"},
 	"export": {"summary", "normalize", "histest", "catalog", "metric", "internal/atomicfile",
@@ -37,7 +38,7 @@ var layers = map[string][]string{
 	"compare/judge": {},
 
 	"history/changepoint": {},
-	"report": {"summary", "catalog", "compare", "units", "metric", "normalize", "histest",
+	"report": {"summary", "window", "catalog", "compare", "units", "metric", "normalize", "histest",
 		"internal/texttab"},
 	"report/html": {"summary", "catalog", "compare", "units", "metric", "normalize", "histest", "events",
 		"internal/texttab"},

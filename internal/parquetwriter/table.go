@@ -1,7 +1,6 @@
 package parquetwriter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -106,9 +105,15 @@ func (t *Table) read(ctx context.Context, rounds chan<- tableRound) {
 }
 
 func (t *Table) defaults() {
-	t.Budget = cmp.Or(t.Budget, tableBudget)
-	t.GroupRows = cmp.Or(t.GroupRows, tableGroupRows)
-	t.Workers = cmp.Or(t.Workers, min(runtime.GOMAXPROCS(0), tableWorkers))
+	if t.Budget == 0 {
+		t.Budget = tableBudget
+	}
+	if t.GroupRows == 0 {
+		t.GroupRows = tableGroupRows
+	}
+	if t.Workers == 0 {
+		t.Workers = min(runtime.GOMAXPROCS(0), tableWorkers)
+	}
 }
 
 // gather collects stripes of the sources that are left until the budget is used.

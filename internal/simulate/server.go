@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -70,7 +69,9 @@ func New(name string, o Options) (*Server, error) {
 		return nil, fmt.Errorf("simulate %q: unknown profile, have %s", name, strings.Join(Profiles(), ", "))
 	}
 	p := profiles()[i]
-	o.Model = cmp.Or(o.Model, p.model)
+	if o.Model == "" {
+		o.Model = p.model
+	}
 	if o.FlagsOff && p.flag == "" {
 		return nil, fmt.Errorf("simulate %q: FlagsOff: the engine has no flag without which it shows less", name)
 	}

@@ -12,7 +12,6 @@
 package sourcetest
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -71,8 +70,12 @@ type state struct {
 
 // New returns a recorder that reports to t.
 func New(t testing.TB, l Limits) *Recorder {
-	l.Slots = cmp.Or(l.Slots, 1_000_000)
-	l.Text = cmp.Or(l.Text, 4096)
+	if l.Slots == 0 {
+		l.Slots = 1_000_000
+	}
+	if l.Text == 0 {
+		l.Text = 4096
+	}
 	return &Recorder{t: t, l: l}
 }
 

@@ -210,6 +210,11 @@ func (t *Timeline) fill(g *target, s *metric.Snapshot, samples []sample) {
 		t.stats.Stored++
 	}
 	g.gatherer.Finish(s)
-	s.Lose(g.drops)
-	g.drops = nil
+	for _, d := range g.drops {
+		s.Lines += d.Lines
+		if d.Reason != metric.DropFiltered {
+			s.Outcome = metric.Partial
+		}
+	}
+	s.Drops, g.drops = g.drops, nil
 }

@@ -73,7 +73,9 @@ func Write(w io.Writer, ins []Input, o Options) error {
 	if len(ins) == 0 {
 		return fmt.Errorf("write report: no run given")
 	}
-	o.MaxSeriesBytes = cmp.Or(max(o.MaxSeriesBytes, 0), defaultSeriesBytes)
+	if o.MaxSeriesBytes <= 0 {
+		o.MaxSeriesBytes = defaultSeriesBytes
+	}
 	p, err := newPage(ins, o)
 	if err != nil {
 		return err

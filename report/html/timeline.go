@@ -1,7 +1,6 @@
 package html
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -50,8 +49,12 @@ type Timeline struct {
 
 // NewTimeline returns an empty timeline.
 func NewTimeline(o TimelineOptions) *Timeline {
-	o.Interval = cmp.Or(max(o.Interval, 0), 333*time.Millisecond)
-	o.MaxSlots = cmp.Or(max(o.MaxSlots, 0), defaultSlots)
+	if o.Interval <= 0 {
+		o.Interval = 333 * time.Millisecond
+	}
+	if o.MaxSlots <= 0 {
+		o.MaxSlots = defaultSlots
+	}
 	o.Targets = max(o.Targets, 1)
 	return &Timeline{o: o}
 }

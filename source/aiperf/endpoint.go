@@ -1,8 +1,9 @@
 package aiperf
 
 import (
-	"cmp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,10 @@ const maxBounds = 100_000
 func (i *reader) bound(text string) bound {
 	b, ok := i.bounds[text]
 	if !ok {
-		b.value, b.ok = timeline.ParseBound(text)
+		if !strings.ContainsAny(text, "xXpP_") {
+			v, err := strconv.ParseFloat(text, 64)
+			b = bound{v + 0, err == nil && !math.IsNaN(v)}
+		}
 		if len(i.bounds) < maxBounds {
 			i.bounds[strings.Clone(text)] = b
 		}
@@ -90,8 +94,13 @@ func (i *reader) emitFirst(e *endpoint) error {
 	e.lastNS = rec.AtNS
 	i.fill(e, rec)
 	e.gatherer.Finish(&s)
-	s.Lose(e.drops)
-	e.drops = nil
+	for _, d := range e.drops {
+		s.Lines += d.Lines
+		if d.Reason != metric.DropFiltered {
+			s.Outcome = metric.Partial
+		}
+	}
+	s.Drops, e.drops = e.drops, nil
 	if i.stats.Polls++; i.stats.Polls == 1 {
 		i.stats.FirstNS, i.stats.LastNS = rec.AtNS, rec.AtNS
 	}
@@ -207,7 +216,13 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 		texts = append(texts, text)
 	}
 	slices.SortFunc(texts, func(a, b string) int {
-		return cmp.Or(cmp.Compare(i.bound(a).value, i.bound(b).value), strings.Compare(a, b))
+		if u, v := i.bound(a).value, i.bound(b).value; u != v {
+			if u < v {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
 	})
 	for _, text := range texts {
 		set(metric.SampleID{Role: metric.RoleBucket, Bound: i.bound(text).value, Text: text}, x.Buckets[text])

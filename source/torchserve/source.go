@@ -1,7 +1,6 @@
 package torchserve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +38,9 @@ func (o *Options) wants(name string) bool {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	o.MaxSeries = cmp.Or(o.MaxSeries, 100_000)
+	if o.MaxSeries == 0 {
+		o.MaxSeries = 100_000
+	}
 	for name, bounds := range o.Buckets {
 		for i, b := range bounds {
 			if b != b || b-b != 0 || i > 0 && b <= bounds[i-1] {
@@ -203,8 +204,12 @@ func (r *reader) take(file int, text []byte) {
 // timeOf is when a line was written: by itself, else as the line before it in its file, else now.
 func (r *reader) timeOf(file int, l *Line) int64 {
 	at := l.AtNS(&r.zones[file])
-	at = cmp.Or(at, r.last[file])
-	at = cmp.Or(at, r.nowNS)
+	if at == 0 {
+		at = r.last[file]
+	}
+	if at == 0 {
+		at = r.nowNS
+	}
 	r.last[file] = at
 	return at
 }
@@ -219,17 +224,19 @@ func (r *reader) finish(snap *metric.Snapshot, last bool) {
 		r.table.warn("bad_line", "", fmt.Sprintf("%d lines could not be read; %s", r.bad, r.firstBad))
 	}
 	r.table.finish(snap, last)
-	var drops []metric.Drop
-	for _, d := range []metric.Drop{{Reason: metric.DropFiltered, Lines: r.filtered},
-		{Reason: "bad_line", Lines: r.bad, First: r.firstBad},
-		{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"}} {
-		if d.Lines > 0 {
-			drops = append(drops, d)
-		}
+	snap.Lines += r.bad + r.table.refused + r.filtered
+	if r.filtered > 0 {
+		snap.Drops = append(snap.Drops, metric.Drop{Reason: metric.DropFiltered, Lines: r.filtered})
 	}
-	snap.Lose(drops)
 	if r.bad > 0 {
+		snap.Outcome = metric.Partial
 		snap.Err = r.firstBad
+		snap.Drops = append(snap.Drops, metric.Drop{Reason: "bad_line", Lines: r.bad, First: r.firstBad})
+	}
+	if r.table.refused > 0 {
+		snap.Outcome = metric.Partial
+		snap.Drops = append(snap.Drops,
+			metric.Drop{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"})
 	}
 }
 

@@ -1,7 +1,6 @@
 package triton
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -64,13 +63,16 @@ func New(address string, o Options) (*Source, error) {
 		return nil, fmt.Errorf("make Triton source: %w", err)
 	}
 	s := &Source{decoder: d, steps: newCompositions(o.Ensembles)}
-	o.Version = cmp.Or(o.Version, "dev")
+	if o.Version == "" {
+		o.Version = "dev"
+	}
 	if a.grpc {
-		if s.transport, err = newGRPC(&a, o, d.limits.Body); err != nil {
-			return nil, fmt.Errorf("make Triton source: %w", err)
-		}
+		s.transport, err = newGRPC(&a, o, d.limits.Body)
 	} else {
-		s.transport = newHTTP(&a, o, d.limits.Body)
+		s.transport, err = newHTTP(&a, o, d.limits.Body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make Triton source: %w", err)
 	}
 	return s, nil
 }

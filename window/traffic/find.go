@@ -33,6 +33,8 @@ type Traffic struct {
 	// the recording begins or ends.
 	BusyAtStart bool `json:"busy_at_start,omitempty"`
 	BusyAtEnd   bool `json:"busy_at_end,omitempty"`
+	// InFlightAtEnd is set when requests were there in the last stored poll.
+	InFlightAtEnd bool `json:"in_flight_at_end,omitempty"`
 	// Blind is set when no series of any target could have told of requests.
 	Blind bool `json:"blind,omitempty"`
 	// FirstNS and LastNS are the times of the first and the last stored poll, 0 without any.
@@ -78,6 +80,7 @@ func Find(detectors []*Detector) Traffic {
 			t.FirstNS = d.first
 		}
 		t.LastNS = max(t.LastNS, d.last)
+		t.InFlightAtEnd = t.InFlightAtEnd || d.sure.above > 0
 		t.Blind = t.Blind && len(d.entries) == 0
 		tr := &d.guess
 		if known {
