@@ -30,10 +30,9 @@ func (t *Tracker) judge(p *process, u int, e *evidence) action {
 		delete(p.holds, int32(u))
 		e.returned = e.returned || h.first < before
 		if h.first < before && e.known < few && t.fresh(p, u, h.first, e.dt) {
-			t.note(int32(u), noteHigh, e.at, before)
-		} else if h.sank > 0 && h.first < before {
-			t.note(int32(u), noteHigh, e.at, h.sank)
+			h.sank += before
 		}
+		t.note(int32(u), noteHigh, e.at, h.sank)
 	}
 	if s.value > before && e.dt > 1e-9 {
 		r.gained(s.value-before, 1/e.dt, before, t.polls)
@@ -67,7 +66,9 @@ func (t *Tracker) hold(p *process, u int, e *evidence, fell bool) action {
 		t.units[u].dipped = true
 	}
 	h.bodies++
-	h.sank += max(0, h.last-s.value)
+	if s.value < 0.99*h.last {
+		h.sank += h.last
+	}
 	h.last = s.value
 	if p.holds == nil {
 		p.holds = map[int32]hold{}
@@ -76,9 +77,7 @@ func (t *Tracker) hold(p *process, u int, e *evidence, fell bool) action {
 	switch {
 	case h.bodies < young:
 	case fell && h.first < p.units[u].older && t.fresh(p, u, h.first, e.dt):
-		if h.sank > 0 {
-			t.note(int32(u), noteHigh, e.at, h.sank)
-		}
+		t.note(int32(u), noteHigh, e.at, h.sank)
 		return t.anew(p, u, e)
 	case !fell:
 		delete(p.holds, int32(u))
@@ -97,7 +96,7 @@ func (t *Tracker) birth(p *process, u int, e *evidence) action {
 	inside := created >= seconds(p.at)-tolerated
 	unit := &t.units[u]
 	switch {
-	case p.zero:
+	case p.zero && (p.sure || t.slots[unit.key].told):
 		return fromZero
 	case !p.whole, unit.odd && !inside, created < seconds(p.at)-tolerated,
 		unit.newPlace && !inside && !t.freshInFamily(p, u, e):

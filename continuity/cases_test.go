@@ -24,7 +24,9 @@ func TestSingleCounter(t *testing.T) {
 		{"to zero", []float64{70, 80, 90, 0, 10, 20, 30}, continuity.Corrected, 20 + 30, 1},
 		{"at the end", []float64{3, 5, 1, 4, 2, 6}, continuity.Corrected, 2 + 4 + 6, 2},
 		{"long lives", []float64{0, 50, 90, 150, 210, 3, 60, 110, 170, 2, 40, 90}, continuity.Corrected, 210 + 170 + 90, 2},
-		{"in the last body", []float64{70, 80, 90, 4}, continuity.Ambiguous, 20, 0},
+		{"in the last body", []float64{70, 80, 90, 4}, continuity.Ambiguous, 20, 1},
+		{"to less than 1 %", []float64{10, 1, 5, 2, 8, 3, 4, 1, 1, 0}, continuity.Corrected, 18, 5},
+		{"once", []float64{1000, 1100, 40, 90}, continuity.Corrected, 190, 1},
 		{"a repeated body", []float64{1000, 1050, 1100, 1050, 1150, 1100, 1200, 1250}, continuity.OK, 250, 0},
 		{"less by one", []float64{1e6, 1e6 + 9, 1e6 + 8, 1e6 + 20}, continuity.OK, 20, 0},
 	} {
@@ -68,6 +70,50 @@ func TestSingleCounterLives(t *testing.T) {
 		t.Errorf("%d of %d are certain", certain, all)
 	}
 	t.Logf("%d of %d are certain", certain, all)
+}
+
+// A counter beside a histogram of nonsense, which partial bodies lack at random: its total is right, or its interval
+// holds it, or it is refused.
+func TestNonsense(t *testing.T) {
+	w := &world{rng: newRand(9)}
+	statuses, outside := map[continuity.Status]int{}, 0
+	for run := range 300 {
+		x, value, last, want := newTarget(t), 0.0, -1.0, 0.0
+		var seen []float64
+		for i := range 25 {
+			outcome := metric.Partial
+			if w.rng.IntN(3) > 0 {
+				outcome = metric.OK
+				if value += float64(w.rng.IntN(100)); w.rng.IntN(20) == 0 {
+					value = float64(w.rng.IntN(5))
+				}
+				if seen = append(seen, value); last >= 0 {
+					want += value
+					if value >= last {
+						want -= last
+					}
+				}
+				last = value
+				x.set("c_total", "counter", value)
+			}
+			n := float64(w.rng.IntN(1000))
+			x.set(`h_bucket{le="1"}`, "histogram", n)
+			x.set(`h_bucket{le="+Inf"}`, "histogram", 2*n)
+			x.set("h_count", "histogram", 2*n)
+			x.poll(1.79e9+float64(i)/100, outcome)
+		}
+		i, _ := x.increase("c_total")
+		statuses[i.Status]++
+		if i.Status.Certain() && math.Abs(i.Value-want) > 0.01*want+0.5 {
+			t.Errorf("%d: %v: %+v, want %v\n%+v", run, seen, i, want, x.target())
+		} else if i.Low > 1.01*want+0.5 || i.High < 0.99*want-0.5 {
+			outside++
+		}
+	}
+	t.Logf("%v, %d outside their interval", statuses, outside)
+	if outside > 6 {
+		t.Errorf("%d of 300 are outside their interval", outside)
+	}
 }
 
 // Cases of section 14 of the design document that no vector has.

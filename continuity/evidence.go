@@ -65,9 +65,9 @@ func (e *evidence) away(p *process) float64 { return max(since(e.at, p.at), 1e-9
 func since(at, before int64) float64 { return float64(at-before) / 1e9 }
 
 // restarts reports whether the values alone look like those of a process that began since: half of them fell, and
-// 80 % can have been reached in the time. One or two units must all have fallen.
+// 80 % can have been reached in the time. Of one or two units in the body, all of the process must have fallen.
 func (e *evidence) restarts() bool {
-	return e.fell > 0 && e.weighed > 0 && 2*e.fell >= e.weighed && (e.weighed >= few || e.fell >= e.weighed) &&
+	return e.fell > 0 && e.weighed > 0 && 2*e.fell >= e.weighed && (e.weighed >= few || e.fell >= e.known) &&
 		5*e.freshFell >= 4*e.fell && 5*e.freshKept >= 4*e.kept
 }
 

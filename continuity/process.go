@@ -21,6 +21,7 @@ type process struct {
 	zero      bool // counts from zero: it began while we watched
 	tentative bool // and nothing but values shows that; its gain is not booked yet
 	all       bool // of it all units fell
+	sure      bool // what it shows for the first time was not there before: the process before had a complete body
 	parent    *process
 	start     float64   // NaN when unknown
 	made      []float64 // by unit: creation times, NaN when unknown
@@ -47,7 +48,7 @@ type hold struct {
 	since       int64
 	bodies      int
 	first, last float64
-	sank        float64 // what it fell meanwhile
+	sank        float64 // what it had when it fell again meanwhile
 }
 
 func (p *process) stretch(slots, units int) {
@@ -122,7 +123,7 @@ func (t *Tracker) open(e *evidence, zero, tentative bool) *process {
 	p.last = make([]uint64, len(t.slots))
 	if t.cur != nil {
 		copy(p.units, t.cur.units)
-		p.all = e.fell == e.weighed
+		p.all, p.sure = e.fell == e.weighed, t.cur.whole
 		t.adjust()
 		if !tentative {
 			t.leave()
@@ -144,8 +145,11 @@ func (t *Tracker) open(e *evidence, zero, tentative bool) *process {
 		}
 		inside := t.began != 0 && !t.ahead && t.createdOf(u, e) >= seconds(t.began)
 		switch {
-		case zero:
+		case zero && (p.sure || t.slots[t.units[u].key].told):
 			s.act = fromZero
+		case zero:
+			s.act = reference
+			t.note(int32(u), noteLower, e.at, 0)
 		case inside:
 			s.act = fromZero
 			t.note(int32(u), noteBorn, e.at, 0)
@@ -203,7 +207,7 @@ func (t *Tracker) book(p *process) {
 	for id := range t.slots {
 		if s := &t.slots[id]; s.cumulative() {
 			if t.off[id] = t.out[id]; p.known[s.unit] {
-				t.put(id, p.last[id], true)
+				t.put(id, p.last[id], p.sure)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (t *Tracker) pending(u int, to int64, w *window, v *Verdict) {
 		v.Low, v.Status = math.Inf(-1), Ambiguous
 	}
 	if p := t.cur; p != nil && p.tentative && to >= p.first && p.known[u] {
-		v.High, v.Status = v.High+max(0, t.lastOf(p, u)), Ambiguous
+		v.High, v.Restarts = v.High+max(0, t.lastOf(p, u)), v.Restarts+1
 	}
 	for _, p := range t.processes {
 		if h, ok := p.holds[int32(u)]; ok && to >= h.since {
@@ -138,7 +138,7 @@ func (t *Tracker) Target(from, to int64) Summary {
 	s := Summary{Status: t.of(w, from, to), Processes: 1, Restarts: w.n[markRestart], HeldBodies: w.n[markOlder],
 		Lost: t.log.lost}
 	if p := t.cur; s.Status < Ambiguous && p != nil && p.tentative && to >= p.first {
-		s.Status = Ambiguous
+		s.Status, s.Restarts = Ambiguous, s.Restarts+1
 	}
 	switch {
 	case s.Status == Refused:
