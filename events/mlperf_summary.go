@@ -299,8 +299,7 @@ func (s *summaryFile) setMethod(old bool) {
 	}
 }
 
-// rates divides the counts. The completed requests of a summary have the failed ones among them, as far as those
-// ended.
+// rates divides the counts. The completed requests of a summary have the failed ones among them, as far as those ended.
 func (s *summaryFile) rates(r *Report, minus int) {
 	r.QPS, r.QPSAll = unknown("the summary has no count of completed requests"),
 		unknown("the summary has no count of completed requests")

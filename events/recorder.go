@@ -124,8 +124,7 @@ func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder,
 }
 
 // Now returns the instant on the axis of the recorder, nanoseconds since 1970: that of its start plus the monotonic
-// clock, so that a step of the wall clock does not show. The start is in the table clock, as 0 of the recorder's
-// clock.
+// clock, so that a step of the wall clock does not show. The start is in the table clock, as 0 of the recorder's clock.
 func (r *Recorder) Now() int64 { return r.At(time.Now()) }
 
 // At returns an instant that time.Now gave on the axis of the recorder.

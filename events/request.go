@@ -77,8 +77,7 @@ const (
 	SampleDetail    = "sample.detail"        // ours: a Detail, before the end of the request
 )
 
-// legacyTypes are the names until April 2026, which are still found in files. Those that are not here had no
-// successor.
+// legacyTypes are the names until April 2026, which are still found in files. Those that are not here had no successor.
 var legacyTypes = map[string]string{
 	"test_started":              SessionStarted,
 	"test_ended":                SessionEnded,

@@ -12,8 +12,7 @@ import (
 
 // Options are the statistics that an [Accumulator] makes.
 type Options struct {
-	// StartNS and EndNS are the window, inclusive at both ends. EndNS 0 leaves it
-	// open: everything from StartNS on counts.
+	// StartNS and EndNS are the window, inclusive at both ends. EndNS 0 leaves it open: everything from StartNS on counts.
 	StartNS, EndNS int64
 	// Slice is the width of timeslices, counted from StartNS; 0 makes none.
 	Slice  time.Duration
@@ -22,8 +21,7 @@ type Options struct {
 	Estimator string
 	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil gives [AIPerfQuantiles].
 	Quantiles []float64
-	// SliceQuantiles asks for the quantiles of every histogram slice, estimated
-	// from the slice's own gain alone.
+	// SliceQuantiles asks for the quantiles of every histogram slice, estimated from the slice's own gain alone.
 	SliceQuantiles bool
 	// Levels returns the levels of a family of gauges such that the time above
 	// them is worth knowing; nil is none of any family.

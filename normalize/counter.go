@@ -58,9 +58,8 @@ func (c *counter[T]) set(f *Accumulator, v T, n int32) {
 	c.Last = v
 }
 
-// fromZero counts an integer from zero that is new in poll n and says it was
-// created at or after the poll before: it was zero then. Only sources that are no
-// exposition send integers; for all others AIPerf's rule holds.
+// fromZero counts an integer from zero that is new in poll n and says it was created at or after the poll before: it
+// was zero then. Only sources that are no exposition send integers; for all others AIPerf's rule holds.
 func (c *counter[T]) fromZero(f *Accumulator, n int32) {
 	var zero T
 	_, whole := any(zero).(uint64)

@@ -1,7 +1,6 @@
 // Package normalize turns the polls of one target into statistics of a window.
 //
-// A [Accumulator] takes the snapshots of a target in time order and holds, per series,
-// what its statistics need:
+// A [Accumulator] takes the snapshots of a target in time order and holds, per series, what its statistics need:
 //
 //	fold, err := normalize.NewFold(normalize.Options{StartNS: start, EndNS: end})
 //	for snapshot := range snapshots {
@@ -14,14 +13,13 @@
 //
 // # Window
 //
-// The window is [StartNS, EndNS], inclusive at both ends, on Snapshot.AtNS. The reference of a series is its
-// last sample strictly before the window; what a counter or histogram gained is counted from there, or from its
-// first sample in the window where there is none. A counter of 64-bit integers, which only sources that are no
-// exposition have, counts from zero when its creation time shows that it did not exist at the poll before its
-// first sample. A sample is what a series showed in one stored poll: a slot that a changed-only frame does not
-// list was seen unchanged. A failed poll has no samples and breaks nothing. Values that are not finite are no
-// samples; one such line in a histogram costs that poll's sample of the whole label set. They are counted in
-// Series.NonFinite.
+// The window is [StartNS, EndNS], inclusive at both ends, on Snapshot.AtNS. The reference of a series is its last
+// sample strictly before the window; what a counter or histogram gained is counted from there, or from its first sample
+// in the window where there is none. A counter of 64-bit integers, which only sources that are no exposition have,
+// counts from zero when its creation time shows that it did not exist at the poll before its first sample. A sample is
+// what a series showed in one stored poll: a slot that a changed-only frame does not list was seen unchanged. A failed
+// poll has no samples and breaks nothing. Values that are not finite are no samples; one such line in a histogram costs
+// that poll's sample of the whole label set. They are counted in Series.NonFinite.
 //
 // # Resets
 //

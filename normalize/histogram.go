@@ -18,8 +18,7 @@ const extra = -1
 // the count, then the sum. NaN stands for a slot that the sample does not have; under ResetClamp it is 0, as in
 // AIPerf. As with counters, base + value never falls.
 //
-// The layout is frozen at the reference (ResetClamp: at the first sample): from
-// then on buckets can only be lost.
+// The layout is frozen at the reference (ResetClamp: at the first sample): from then on buckets can only be lost.
 type histogram struct {
 	track     track
 	series    int32

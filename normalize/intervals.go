@@ -15,10 +15,9 @@ type Interval struct{ Lower, Upper, Count float64 }
 // Intervals are disjoint buckets, ascending. Those that are absent are empty.
 type Intervals []Interval
 
-// Since returns what a histogram gained from prev to c, appended to dst[:0]. Where the server has merged
-// buckets since, what prev had in their parts is summed up first: buckets of a coarser schema, and a wider
-// bucket of zero, hold those of the finer one exactly. ok is false when a bucket lost observations: the
-// histogram began anew.
+// Since returns what a histogram gained from prev to c, appended to dst[:0]. Where the server has merged buckets since,
+// what prev had in their parts is summed up first: buckets of a coarser schema, and a wider bucket of zero, hold those
+// of the finer one exactly. ok is false when a bucket lost observations: the histogram began anew.
 func (c Intervals) Since(dst, prev Intervals) (gained Intervals, ok bool) {
 	gained = append(dst[:0], c...)
 	at := 0
@@ -116,9 +115,8 @@ func (c Intervals) total() float64 {
 	return sum
 }
 
-// Edges returns the finite bounds of c as the estimators want them, ascending:
-// the upper bound of each bucket, and its lower bound where the bucket before it
-// ends earlier or there is none, so that what is empty stays empty.
+// Edges returns the finite bounds of c as the estimators want them, ascending: the upper bound of each bucket, and its
+// lower bound where the bucket before it ends earlier or there is none, so that what is empty stays empty.
 func (c Intervals) Edges() []float64 {
 	out := make([]float64, 0, 2*len(c))
 	last := 0.0 // where no bound is negative, observations are not either

@@ -9,11 +9,9 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// Summary is what a summary gained over the window, and the quantiles its server
-// computed, which no window applies to.
+// Summary is what a summary gained over the window, and the quantiles its server computed, which no window applies to.
 type Summary struct {
-	// Defined is false when there is nothing to take a difference of: a single
-	// sample. All but Quantiles is then 0.
+	// Defined is false when there is nothing to take a difference of: a single sample. All but Quantiles is then 0.
 	Defined  bool
 	Count    int64
 	Sum, Avg float64

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// sorted returns runs in the order of their values. It sorts by the bytes of the
-// values, lowest first, which is several times faster than comparing when a gauge
-// has changed at every poll. Runs and the scratch memory of v are overwritten.
+// sorted returns runs in the order of their values. It sorts by the bytes of the values, lowest first, which is several
+// times faster than comparing when a gauge has changed at every poll. Runs and the scratch memory of v are overwritten.
 func (v *view) sorted(runs []run) []run {
 	var counts [8][256]int32
 	for i := range runs {

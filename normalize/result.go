@@ -118,8 +118,7 @@ type Histogram struct {
 	// Bounds holds the bucket bounds that Buckets and the Counts of slices refer
 	// to, ascending, +Inf last. Their Count is 0.
 	Bounds []Bucket
-	// Buckets holds the cumulative gains, parallel to Bounds; nil when they are
-	// not usable (a reset under ResetClamp).
+	// Buckets holds the cumulative gains, parallel to Bounds; nil when they are not usable (a reset under ResetClamp).
 	Buckets []Bucket
 	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
 	Quantiles []histest.Estimate

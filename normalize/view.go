@@ -99,11 +99,10 @@ func inTurn(n int, f func(i int)) {
 	}
 }
 
-// ResultEach is Result with its costly part, the estimates of the histograms, handed to each: histogram by
-// histogram, as what they are made of is not shared. This package starts no goroutines; a caller that has
-// processors to spare does so in each. The result is the same, bit for bit. What an estimate needs beyond its
-// result is freed with the call, so the memory in use at a time grows with the calls that run at a time, never
-// with the number of histograms.
+// ResultEach is Result with its costly part, the estimates of the histograms, handed to each: histogram by histogram,
+// as what they are made of is not shared. This package starts no goroutines; a caller that has processors to spare does
+// so in each. The result is the same, bit for bit. What an estimate needs beyond its result is freed with the call, so
+// the memory in use at a time grows with the calls that run at a time, never with the number of histograms.
 //
 // When each leaves calls out, their histograms have no statistics.
 func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {

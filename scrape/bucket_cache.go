@@ -2,9 +2,8 @@ package scrape
 
 import "bytes"
 
-// sibling is the bucket line that was looked up last, cut around its bound. A
-// line that differs from it in the bound only is a bucket of the same series:
-// that saves taking labels apart for all buckets of a histogram but the first.
+// sibling is the bucket line that was looked up last, cut around its bound. A line that differs from it in the bound
+// only is a bucket of the same series: that saves taking labels apart for all buckets of a histogram but the first.
 type sibling struct {
 	source       owner
 	series       int32
@@ -20,8 +19,7 @@ func (b *sibling) set(raw []byte, src owner, series int32, text string) {
 	if at < len(boundLabel)+1 || raw[at-len(boundLabel)-1] != '{' && raw[at-len(boundLabel)-1] != ',' {
 		return
 	}
-	// The parser found the same text: this really is the label,
-	// not some letters within the value of another one.
+	// The parser found the same text: this really is the label, not some letters within the value of another one.
 	end := at + len(text)
 	if text == "" || end >= len(raw) || string(raw[at:end]) != text || raw[end] != '"' {
 		return

@@ -6,8 +6,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// dictionary is the growing side of metric.Schema: it finds the index of what it
-// has and appends what it has not.
+// dictionary is the growing side of metric.Schema: it finds the index of what it has and appends what it has not.
 type dictionary struct {
 	limits Limits
 

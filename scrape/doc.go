@@ -20,11 +20,10 @@
 //
 // # Fewer families
 //
-// When [Options.Keep] lists whole names, as ^(a|b)$ does, a server that honours name[] in the query, as
-// Python's prometheus_client does, is asked for those families only; that is a small part of its work for all
-// of them. The first answer is always a full one, and the first filtered one is believed only when it has no
-// other family and lacks no series; otherwise the warning name_filter says why, and the target is asked for all
-// as before.
+// When [Options.Keep] lists whole names, as ^(a|b)$ does, a server that honours name[] in the query, as Python's
+// prometheus_client does, is asked for those families only; that is a small part of its work for all of them. The first
+// answer is always a full one, and the first filtered one is believed only when it has no other family and lacks no
+// series; otherwise the warning name_filter says why, and the target is asked for all as before.
 //
 // # Formats
 //

@@ -24,8 +24,7 @@ func (l *slowDecoder) exemplarOf(slot int32) {
 	}
 }
 
-// newExemplars returns the exemplars of a body that its target has not shown
-// before. The last one of a slot counts.
+// newExemplars returns the exemplars of a body that its target has not shown before. The last one of a slot counts.
 func (d *Decoder) newExemplars(l *slowDecoder, nowNS int64) []metric.Exemplar {
 	if len(l.exemplars) == 0 {
 		return nil

@@ -36,9 +36,8 @@ const eofLine = "# EOF\n"
 // sampleParser walks over sample lines with textparse. This is the only file
 // that knows that package, whose API changes from release to release.
 //
-// It is fed with sample lines only: textparse stops at the first line it does
-// not like, TYPE lines with an unknown word among them, and it rewrites "le"
-// once it has seen the type. Without TYPE lines labels keep their raw text.
+// It is fed with sample lines only: textparse stops at the first line it does not like, TYPE lines with an unknown word
+// among them, and it rewrites "le" once it has seen the type. Without TYPE lines labels keep their raw text.
 type sampleParser struct {
 	parser  textparse.Parser
 	caught  caught
@@ -220,9 +219,8 @@ func (p *messageParser) reset(message []byte) {
 	p.parser = textparse.NewProtobufParser(message, false, false, false, false, p.symbols)
 }
 
-// next returns the next entry; dst is memory for its buckets, of which it takes at
-// most maxBuckets. The slices in it are valid until the next call. A panic of the
-// parser counts as a bad entry, after which the parser is of no use.
+// next returns the next entry; dst is memory for its buckets, of which it takes at most maxBuckets. The slices in it
+// are valid until the next call. A panic of the parser counts as a bad entry, after which the parser is of no use.
 func (p *messageParser) next(dst []nativeBucket, maxBuckets int) (e messageEntry) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -13,8 +13,7 @@ type known struct {
 	why        reason
 }
 
-// replaced reports whether a later line of that body was of the same series: the slot
-// of this one is not on record.
+// replaced reports whether a later line of that body was of the same series: the slot of this one is not on record.
 func (k *known) replaced() bool { return k.why == stored && k.slot == noSlot }
 
 // memory finds lines of the last stored body by their series text. Bodies mostly keep their order, so the line

@@ -8,13 +8,11 @@ import (
 	"unique"
 )
 
-// layout is how the last stored body is built: stretches of text that stand
-// before, between and behind the values.
+// layout is how the last stored body is built: stretches of text that stand before, between and behind the values.
 type layout struct {
 	ok bool
-	// text is all stretches, one after the other. Replicas of a server differ in
-	// their values only, so they share one text: that is less memory, and what the
-	// comparison with one target's body brings into the cache serves the next.
+	// text is all stretches, one after the other. Replicas of a server differ in their values only, so they share one
+	// text: that is less memory, and what the comparison with one target's body brings into the cache serves the next.
 	text   unique.Handle[string]
 	values []byte // each in a cell of whole words
 	size   int    // of the body

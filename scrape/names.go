@@ -11,9 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// nameFilter asks a server for the kept families only, with name[]= in the query
-// as Python's prometheus_client has it: such a server makes the text of a page at
-// each request, and of few families that costs it a thirtieth.
+// nameFilter asks a server for the kept families only, with name[]= in the query as Python's prometheus_client has it:
+// such a server makes the text of a page at each request, and of few families that costs it a thirtieth.
 //
 // Most servers ignore the query, some refuse it, and some, with values from many processes, answer nothing at
 // all. So a full answer comes first, and the first filtered one is compared with it: it must have no series of
@@ -76,8 +75,7 @@ func newNameFilter(keep *regexp.Regexp) *nameFilter {
 	return f
 }
 
-// wholeNames lists the texts that a pattern matches, when it is bound to both
-// ends of the text and there are few.
+// wholeNames lists the texts that a pattern matches, when it is bound to both ends of the text and there are few.
 func wholeNames(x *syntax.Regexp) ([]string, bool) {
 	for x.Op == syntax.OpCapture {
 		x = x.Sub[0]
@@ -221,8 +219,7 @@ func (f *nameFilter) stored(d *Decoder, filtered bool, before int, s *metric.Sna
 	}
 }
 
-// filters reports whether the last body had lines that --keep or --drop left out:
-// without any there is nothing to save.
+// filters reports whether the last body had lines that --keep or --drop left out: without any there is nothing to save.
 func (d *Decoder) filters() bool {
 	for i := range d.drops {
 		if d.drops[i].Reason == reasonWords[filtered] {

@@ -13,9 +13,8 @@ import (
 
 // Sink receives every poll.
 type Sink interface {
-	// Record takes one snapshot, which is valid during the call only. It is
-	// called from the goroutine of the target: one snapshot of a target after
-	// the other, concurrently for different targets. An error ends the run.
+	// Record takes one snapshot, which is valid during the call only. It is called from the goroutine of the target: one
+	// snapshot of a target after the other, concurrently for different targets. An error ends the run.
 	Record(*metric.Snapshot) error
 }
 
@@ -47,8 +46,7 @@ type Options struct {
 	// which of them is polled; nil is told nothing. It is called from goroutines of
 	// targets, one call for each target, and must return quickly.
 	OnAddress func(target int, text string)
-	// Dynamic is set when targets come and go while Run runs: it goes on until stop
-	// then, also without a target.
+	// Dynamic is set when targets come and go while Run runs: it goes on until stop then, also without a target.
 	Dynamic bool
 }
 

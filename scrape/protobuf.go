@@ -242,8 +242,7 @@ func (l *slowDecoder) createdSlot(d *Decoder, series int32) int32 {
 	return slot
 }
 
-// messageNative stores one native histogram. Limits cost it as a whole: a part of
-// it would be a wrong distribution.
+// messageNative stores one native histogram. Limits cost it as a whole: a part of it would be a wrong distribution.
 func (l *slowDecoder) messageNative(d *Decoder, e messageEntry, number int32) (lines int) {
 	lines = 2 + len(e.native.buckets)
 	h := d.proto.natives[string(e.key)]

@@ -56,9 +56,8 @@ func (l *slowDecoder) keep(slot int32, bits uint64) (again bool) {
 	return again
 }
 
-// slotOf returns the slot of a raw series text, the current one of the parser.
-// What the last body said about that text holds as long as its name still means
-// the same. Names in braces are not looked for: they are too rare.
+// slotOf returns the slot of a raw series text, the current one of the parser. What the last body said about that text
+// holds as long as its name still means the same. Names in braces are not looked for: they are too rare.
 func (l *slowDecoder) slotOf(d *Decoder, raw []byte) (int32, reason, owner) {
 	if n := nameEnd(raw); n > 0 {
 		src := l.sourceOf(d, raw[:n])

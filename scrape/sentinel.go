@@ -10,8 +10,7 @@ type sentinelRule uint8
 
 const (
 	noSentinel sentinelRule = iota
-	// dcgmBlank: DCGM's blanks of 64-bit and 32-bit integers (from 0x7ffffffffffffff0
-	// and 0x7ffffff0 on) and of floats.
+	// dcgmBlank: DCGM's blanks of 64-bit and 32-bit integers (from 0x7ffffffffffffff0 and 0x7ffffff0 on) and of floats.
 	dcgmBlank
 	// minusOne: a hit rate of vLLM that was never computed.
 	minusOne

@@ -37,8 +37,7 @@ type Target struct {
 	// Redact removes secrets from texts that are to be shown, besides those that
 	// Header and URL hold; nil is for none. It may be called from any goroutine.
 	Redact func(string) string
-	// Labels say what the target is, such as its job. They are kept with the
-	// target and not merged into its series.
+	// Labels say what the target is, such as its job. They are kept with the target and not merged into its series.
 	Labels metric.Labels
 	// Limits lowers those of the options; 0 leaves one as it is.
 	Limits Limits

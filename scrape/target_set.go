@@ -154,10 +154,9 @@ func (r *targetSet) spread(ctx, polls context.Context, l *loop, begin time.Time,
 // errNotRunning is what Add and Remove return when there is nothing to change.
 var errNotRunning = errors.New("the run has ended")
 
-// Add begins to poll a target while Run runs. The index is that of its snapshots: a new one, or that of a
-// target that was removed, which comes back then and continues its series. Options.Dynamic must be set. It
-// returns when the target has been taken up, with an error when the target cannot be polled, ctx is done or the
-// run has ended.
+// Add begins to poll a target while Run runs. The index is that of its snapshots: a new one, or that of a target that
+// was removed, which comes back then and continues its series. Options.Dynamic must be set. It returns when the target
+// has been taken up, with an error when the target cannot be polled, ctx is done or the run has ended.
 func (c *Collector) Add(ctx context.Context, index int, t Target) error {
 	return c.apply(ctx, rosterChange{index: index, target: &t, done: make(chan error, 1)})
 }

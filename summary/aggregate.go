@@ -10,9 +10,8 @@ import (
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
-// Aggregate is the series of a metric that agree in the labels of Options.By, taken together: the replicas of a
-// server, say. Counter, Gauge, Summary or Histogram is set, by the type of the metric, unless the series could
-// not be merged.
+// Aggregate is the series of a metric that agree in the labels of Options.By, taken together: the replicas of a server,
+// say. Counter, Gauge, Summary or Histogram is set, by the type of the metric, unless the series could not be merged.
 type Aggregate struct {
 	Metric int // into Run.Metrics
 	// Labels are those of Options.By that the series or their targets have, and

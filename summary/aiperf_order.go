@@ -8,9 +8,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// PythonLabels returns labels as Python's str() prints a dict of them, sorted by
-// name: {'engine': '0', 'model_name': "it's"}. It is "" for the empty set. AIPerf
-// sorts series by this text. Bytes that are not UTF-8 count as U+FFFD.
+// PythonLabels returns labels as Python's str() prints a dict of them, sorted by name: {'engine': '0', 'model_name':
+// "it's"}. It is "" for the empty set. AIPerf sorts series by this text. Bytes that are not UTF-8 count as U+FFFD.
 func PythonLabels(l metric.Labels) string {
 	var b []byte
 	for name, value := range l.All() {

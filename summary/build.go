@@ -24,10 +24,9 @@ type Recording interface {
 	Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error]
 }
 
-// Build makes the result of recorded runs. Several recordings are those of several collectors of one benchmark:
-// their endpoints follow each other, each with the window that the marks of its own recording give, and
-// identity, tags and phases are those of the first. Targets are read in parallel, one after another on each
-// processor.
+// Build makes the result of recorded runs. Several recordings are those of several collectors of one benchmark: their
+// endpoints follow each other, each with the window that the marks of its own recording give, and identity, tags and
+// phases are those of the first. Targets are read in parallel, one after another on each processor.
 //
 // It fails when a recording cannot be read and when the chosen phase or segment does not exist. A window of which
 // nothing is left is no error: its result has no metrics, and says why.

@@ -15,8 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
-// maxUndecided is how many polls of a target a live builder holds back while
-// the start of the window is not known.
+// maxUndecided is how many polls of a target a live builder holds back while the start of the window is not known.
 const maxUndecided = 256
 
 // markSlack is how late the mark of an end may be known.
@@ -114,8 +113,7 @@ func (o *Options) fold(start, end int64) normalize.Options {
 		Estimator: o.Estimator, Quantiles: o.Quantiles, Levels: o.Catalog.Levels, SliceQuantiles: o.SliceQuantiles}
 }
 
-// AddTarget adds a target that came while the run is recorded and returns its
-// index, which follows those there were.
+// AddTarget adds a target that came while the run is recorded and returns its index, which follows those there were.
 func (b *Builder) AddTarget(t metric.Target) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

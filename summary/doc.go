@@ -25,7 +25,6 @@
 //
 // # Live and recorded
 //
-// [Build] streams the targets of recordings through the same code that a
-// [Builder] runs during a collection; both give the same tree. Memory grows with
-// series, slices and changes, not with samples; a poll costs 32 bytes.
+// [Build] streams the targets of recordings through the same code that a [Builder] runs during a collection; both give
+// the same tree. Memory grows with series, slices and changes, not with samples; a poll costs 32 bytes.
 package summary

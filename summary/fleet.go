@@ -176,8 +176,7 @@ func isLatency(c *catalog.Catalog, family string) bool {
 	return ok && slices.Contains(latencyIDs[:], f.Canonical)
 }
 
-// latencies fills Latencies. Those of the stages of a vLLM-Omni are of that engine
-// where a vLLM stands beside it.
+// latencies fills Latencies. Those of the stages of a vLLM-Omni are of that engine where a vLLM stands beside it.
 func (r *Run) latencies() {
 	var members [][]*Series
 	omni, plain := r.omniEndpoints()

@@ -74,9 +74,8 @@ func (w *within) native(atMS int64) {
 	}
 }
 
-// decodeSamples reads the answer that is one snappy block. Its declared length is
-// judged before the block is read, and its series are read one by one: an empty message
-// of two bytes would become a hundred in memory.
+// decodeSamples reads the answer that is one snappy block. Its declared length is judged before the block is read, and
+// its series are read one by one: an empty message of two bytes would become a hundred in memory.
 func decodeSamples(r io.Reader, to samples) error {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(binary.MaxVarintLen64)
