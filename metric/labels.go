@@ -88,6 +88,9 @@ func (l Labels) All() iter.Seq2[string, string] {
 	}
 }
 
+// Size is the bytes of the names and values, with what tells them apart.
+func (l Labels) Size() int { return len(l.enc) }
+
 // Len returns the number of pairs.
 func (l Labels) Len() int {
 	n := 0

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Collector polls a set of targets. Make one with New; it runs once.
@@ -21,6 +23,7 @@ type Collector struct {
 	decode  chan *slowDecoder // semaphore: one slot, and its scratch memory, per core
 	shared  *http.Transport
 	buffers buffers
+	memory  *metric.Memory
 
 	mu     sync.Mutex
 	loops  []*loop // by index of target; nil where the caller left one out
@@ -50,7 +53,8 @@ func New(targets []Target, o Options, sink Sink) (*Collector, error) {
 	if err := checkFileLimit(len(targets)); err != nil {
 		return nil, err
 	}
-	c := &Collector{options: o, sink: sink, decode: make(chan *slowDecoder, runtime.GOMAXPROCS(0)),
+	c := &Collector{options: o, sink: sink,
+		memory: metric.NewMemory(o.Limits.Memory), decode: make(chan *slowDecoder, runtime.GOMAXPROCS(0)),
 		stints: map[int]*stint{}, changes: make(chan rosterChange),
 		ready: make(chan struct{}), ended: make(chan struct{})}
 	for range cap(c.decode) {

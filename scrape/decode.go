@@ -269,7 +269,7 @@ func (d *Decoder) warn(s *metric.Snapshot, l *slowDecoder) {
 			continue
 		}
 		text := fmt.Sprintf("%d of %d lines were not stored; %s", drop.Lines, s.Lines, drop.First)
-		if drop.Reason == reasonWords[seriesLimit] {
+		if drop.Reason == reasonWords[seriesLimit] || drop.Reason == reasonWords[memoryLimit] {
 			name, n := d.dict.busiestLabel()
 			text += fmt.Sprintf("; label %s has the most values (%d)", quote(name, 100), n)
 		}

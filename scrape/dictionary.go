@@ -9,6 +9,7 @@ import (
 // dictionary is the growing side of metric.Schema: it finds the index of what it has and appends what it has not.
 type dictionary struct {
 	limits Limits
+	memory *metric.MemoryShare
 
 	families []metric.Family
 	series   []metric.Series
@@ -91,11 +92,14 @@ func (d *dictionary) slot(family int, pairs []metric.Label, s metric.SampleID) (
 	if len(d.slots) >= d.limits.Series {
 		return noSlot, seriesLimit
 	}
+	if !d.memory.Take(1, key.labels.Size()) {
+		return noSlot, memoryLimit
+	}
 	series = int32(len(d.series))
 	d.series = append(d.series, metric.Series{Family: family, Labels: key.labels})
 	d.chains = append(d.chains, chain{last: noSlot, top: math.Inf(-1)})
 	d.bySeries[key] = series
-	return d.slotIn(series, s)
+	return d.add(series, s), stored
 }
 
 // slotIn returns the slot of a known series, adding it when it is new.
@@ -115,9 +119,8 @@ func (d *dictionary) slotIn(series int32, s metric.SampleID) (int32, reason) {
 		return noSlot, seriesLimit
 	case bucket && int(c.buckets) >= d.limits.Buckets:
 		return noSlot, bucketLimit
-	case bucket:
-		c.buckets++
-		c.top = max(c.top, s.Bound)
+	case !d.memory.Take(1, 0):
+		return noSlot, memoryLimit
 	}
 	return d.add(series, s), stored
 }
@@ -126,6 +129,10 @@ func (d *dictionary) slotIn(series int32, s metric.SampleID) (int32, reason) {
 func (d *dictionary) add(series int32, s metric.SampleID) int32 {
 	c := &d.chains[series]
 	s.Series = int(series)
+	if s.Role == metric.RoleBucket {
+		c.buckets++
+		c.top = max(c.top, s.Bound)
+	}
 	d.fresh = append(d.fresh, s)
 	d.slots, d.roles = append(d.slots, slot{s.Bound, series, c.last}), append(d.roles, s.Role)
 	c.last = int32(len(d.slots) - 1)
@@ -180,6 +187,9 @@ func (d *dictionary) busiestLabel() (name string, values int) {
 func (d *dictionary) native(series int32, lower, upper float64) (int32, reason) {
 	if len(d.slots) >= d.limits.Series {
 		return noSlot, seriesLimit
+	}
+	if !d.memory.Take(1, 0) {
+		return noSlot, memoryLimit
 	}
 	return d.add(series, metric.SampleID{Role: metric.RoleNative, Lower: lower, Bound: upper}), stored
 }

@@ -22,6 +22,7 @@ type loop struct {
 	decoder  *Decoder
 	names    *nameFilter
 	pace     *pace
+	memory   *metric.MemoryShare
 	extra    chan chan struct{} // boundary polls; the inner one is closed when recorded
 
 	readAt   time.Time // when the last poll had its answer
@@ -47,6 +48,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	l.memory = c.memory.Share()
 	var err error
 	if t.Source == nil && t.Kind != "" && t.Kind != "prometheus" {
 		return nil, fmt.Errorf("make target %s: it has no source of kind %s", t, metric.Clean(t.Kind, 40))
@@ -56,6 +58,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 			return nil, err
 		}
 		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
+		l.decoder.dict.memory = l.memory
 		l.names = newNameFilter(o.Keep)
 		l.fetcher.buffers = &c.buffers
 		l.decoder.relabel = t.Relabel
@@ -288,6 +291,7 @@ func (l *loop) tellAddress() {
 func (l *loop) pollSource(ctx context.Context) (ticks int, err error) {
 	s := &l.snapshot
 	l.target.Source.Poll(ctx, l.c.nowNS, s)
+	l.memory.Hold(0, len(s.DictDelta.Slots)) // its own limit has judged them
 	l.readAt = l.c.now()
 	ticks, warning := l.pace.after(s, 0)
 	if warning != nil {
@@ -306,6 +310,7 @@ func (l *loop) decode(a answer) {
 	if l.decoder.frame.Slots == nil {
 		l.decoder.frame = l.c.buffers.takeFrame()
 	}
+	l.memory.Hold(int64(len(a.body)), 0)
 	l.decoder.Decode(&l.snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 }
 

@@ -63,8 +63,10 @@ type Limits struct {
 	Buckets     int   // of one histogram; 5000
 	// NativeBuckets bounds the populated buckets of one native histogram; 10,000.
 	NativeBuckets int
-	ErrorBody     int // bytes of the body of an error that its message repeats; 512
-	Redirects     int // within an origin; 3, a negative value is none
+	// Memory bounds the series of all targets of a collector together; 1 GiB. That of a Target is not looked at.
+	Memory    int64
+	ErrorBody int // bytes of the body of an error that its message repeats; 512
+	Redirects int // within an origin; 3, a negative value is none
 	// Header and Connect are of the transport, which targets share: those of a Target are not looked at.
 	Header  int64         // bytes of the head of an answer; 64 KiB
 	Connect time.Duration // to make a connection; 2 s
@@ -94,6 +96,7 @@ func (l Limits) withDefaults() Limits {
 	l.ValueLength = cmp.Or(l.ValueLength, 16<<10)
 	l.Buckets = cmp.Or(l.Buckets, 5000)
 	l.NativeBuckets = cmp.Or(l.NativeBuckets, 10_000)
+	l.Memory = cmp.Or(l.Memory, 1<<30)
 	l.ErrorBody = cmp.Or(l.ErrorBody, 512)
 	l.Redirects = cmp.Or(l.Redirects, 3)
 	l.Header = cmp.Or(l.Header, 64<<10)
@@ -117,6 +120,7 @@ func (l Limits) ByFlag() map[string]int64 {
 		"max-value-length":    int64(l.ValueLength),
 		"max-buckets":         int64(l.Buckets),
 		"max-native-buckets":  int64(l.NativeBuckets),
+		"max-memory":          l.Memory,
 	}
 }
 
@@ -153,6 +157,7 @@ func (l Limits) validate() error {
 		{"--max-name-length", int64(l.NameLength), math.MaxInt32},
 		{"--max-value-length", int64(l.ValueLength), maxSeriesText}, {"--max-buckets", int64(l.Buckets), math.MaxInt32},
 		{"--max-native-buckets", int64(l.NativeBuckets), math.MaxInt32},
+		{"--max-memory", l.Memory, math.MaxInt64},
 		{"--max-error-body", int64(l.ErrorBody), maxErrorBody}, {"--max-headers", l.Header, maxHeader},
 	} {
 		if v.value < 0 || v.value > v.most {

@@ -29,6 +29,7 @@ const (
 	valueLimit
 	bucketLimit
 	nativeLimit
+	memoryLimit
 	filtered
 	reasons
 )
@@ -37,7 +38,7 @@ const (
 var (
 	reasonWords = [reasons]string{"", "parse", "invalid_utf8", "truncated", "after_eof", "duplicate_label",
 		"duplicate_series", "bad_bound", "sample_limit", "family_limit", "series_limit", "label_limit", "name_limit",
-		"value_limit", "bucket_limit", "native_bucket_limit", metric.DropFiltered}
+		"value_limit", "bucket_limit", "native_bucket_limit", "memory_limit", metric.DropFiltered}
 	reasonTexts = [reasons]string{"", "no exposition line", "invalid UTF-8", "cut off without a line feed",
 		"comes after # EOF", "a label occurs twice", "series occurs again later, the last one counts",
 		"le or quantile is no number", "too many samples, see --max-samples", "too many families, see --max-families",
@@ -45,6 +46,7 @@ var (
 		"too many labels, see --max-labels", "name is too long, see --max-name-length",
 		"label value is too long, see --max-value-length", "too many buckets, see --max-buckets",
 		"too many buckets of a native histogram, see --max-native-buckets",
+		"no memory for more series, see --max-memory",
 		"not kept by --keep or --drop"}
 )
 

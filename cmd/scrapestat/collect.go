@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -182,6 +183,7 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f.IntVar(&l.Buckets, "max-buckets", 5000, "most buckets of a histogram")
 	f.IntVar(&l.NativeBuckets, "max-native-buckets", 10_000,
 		"most populated buckets of a native histogram in one scrape; twice as many over the run")
+	f.Int64Var(&l.Memory, "max-memory", 0, maxMemoryUsage)
 	f.Int64Var(&o.maxRecording, "max-recording", 2<<30,
 		"size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
 	f.IntVar(&o.maxPending, "max-pending", 256<<20, "how many `bytes` wait in memory while the recording cannot be "+
@@ -264,6 +266,7 @@ func (o *collectOptions) validateLimits() error {
 	if o.limits.Redirects < 0 {
 		return usagef("--max-redirects %d is negative", o.limits.Redirects)
 	}
+	o.limits.Memory = cmp.Or(o.limits.Memory, defaultMemory())
 	limits := o.limits.ByFlag()
 	limits["max-recording"], limits["max-pending"] = o.maxRecording, int64(o.maxPending)
 	for name, limit := range limits {

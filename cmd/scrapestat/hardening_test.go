@@ -5,16 +5,22 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -35,6 +41,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
 	t.Run("K20", func(t *testing.T) { t.Parallel(); endlessImports(t) })
+	t.Run("K21", func(t *testing.T) { t.Parallel(); refusesLargest(t) })
 	t.Run("K24", func(t *testing.T) { t.Parallel(); marksElsewhere(t) })
 }
 
@@ -331,5 +338,66 @@ func marksElsewhere(t *testing.T) {
 	meta := r.Meta()
 	if at, err := meta.At(clock, 0); err != nil || meta.BootID != clock.BootID || at < meta.OriginNS {
 		t.Errorf("boot %q of %q, now %d, origin %d, %v", meta.BootID, clock.BootID, at, meta.OriginNS, err)
+	}
+}
+
+// refusesLargest has one of two targets make up series without end: it is named, and
+// the run is not complete under --strict.
+func refusesLargest(t *testing.T) {
+	var polls atomic.Int64
+	hog := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := polls.Add(1)
+		for i := range 1000 {
+			fmt.Fprintf(w, "x{id=\"%d.%d\"} 1\n", n, i)
+		}
+	}))
+	defer hog.Close()
+	srv := serveBad(t, goodScript)
+	for _, strict := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "run")
+		args := []string{"collect", "hog=" + hog.URL, "good=" + srv.Addr, "-o", dir, "--formats", "json", "--max-memory",
+			"1000000"}
+		code := exitDone
+		if strict {
+			args, code = append(args, "--strict"), exitIncomplete
+		}
+		var said bytes.Buffer
+		got := run(t.Context(), append(args, quickRun...), stdio{strings.NewReader(""), &said, &said})
+		accounts, err := faults.Accounts(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := regexp.MustCompile(`hog.*--max-memory`).MatchString(said.String())
+		if got != code || accounts[0].Dropped == 0 || accounts[1].Dropped != 0 || !told {
+			t.Errorf("exit %d, want %d; accounts %+v, said %.2000s", got, code, accounts, said.String())
+		}
+	}
+}
+
+// TestCgroupMemory reads the limits of both versions, of the group and of those above.
+func TestCgroupMemory(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write("a/b/memory.max", "max\n")
+	write("a/memory.max", "3000000\n")
+	write("memory/c/memory.limit_in_bytes", "9223372036854771712\n")
+	write("memory/memory.limit_in_bytes", "2000000\n")
+	for text, want := range map[string]int64{"0::/a/b\n": 3_000_000, "0::/\n": math.MaxInt64, "0::/../..\n": math.MaxInt64,
+		"5:cpu:/x\n4:memory:/c\n0::/a\n": 2_000_000, "": math.MaxInt64, "x\n": math.MaxInt64} {
+		if got := cgroupMemory(write("own", text), root); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	if got := cgroupMemory(filepath.Join(root, "none"), root); got != math.MaxInt64 {
+		t.Errorf("without cgroups: %d", got)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -71,6 +72,7 @@ type labelFlags struct {
 	target     []string
 	maxSamples int
 	maxSeries  int
+	maxMemory  int64
 }
 
 func (l *labelFlags) register(cmd *cobra.Command) {
@@ -79,11 +81,14 @@ func (l *labelFlags) register(cmd *cobra.Command) {
 		"`labels` that identify a target; they leave the labels of its series")
 	f.IntVar(&l.maxSamples, "max-samples", 50_000_000, "most samples held in memory at a time, 16 bytes each")
 	f.IntVar(&l.maxSeries, "max-series", 1_000_000, "most series of a target; each bucket counts")
+	f.Int64Var(&l.maxMemory, "max-memory", 0, maxMemoryUsage)
 }
 
 func (l *labelFlags) validate() error {
-	if l.maxSamples < 1 || l.maxSeries < 1 {
-		return usagef("--max-samples %d, --max-series %d: a limit must be positive", l.maxSamples, l.maxSeries)
+	l.maxMemory = cmp.Or(l.maxMemory, defaultMemory())
+	if l.maxSamples < 1 || l.maxSeries < 1 || l.maxMemory < 1 {
+		return usagef("--max-samples %d, --max-series %d, --max-memory %d: a limit must be positive", l.maxSamples,
+			l.maxSeries, l.maxMemory)
 	}
 	return nil
 }
@@ -121,7 +126,7 @@ Samples that share a time are one scrape of their target.`,
 				return err
 			}
 			oo := openmetrics.Options{Address: fileTarget(args[0]), TargetLabels: l.target, Step: o.step,
-				Limits: timeline.Limits{Samples: l.maxSamples, Series: l.maxSeries}}
+				Limits: timeline.Limits{Samples: l.maxSamples, Series: l.maxSeries, Memory: l.maxMemory}}
 			oo.Keep, oo.Drop = o.filters()
 			if at != "" {
 				when, err := parseInstant(at, time.Now())

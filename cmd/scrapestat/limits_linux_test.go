@@ -72,6 +72,7 @@ func TestLimits(t *testing.T) {
 	check("max-buckets", "2", "bucket_limit",
 		script(`200 body="# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"2\"} 1\nh_bucket{le=\"+Inf\"} 1\n"`))
 	check("max-native-buckets", "2", "native_bucket_limit", native.URL, "--protocols", "protobuf")
+	check("max-memory", "4000", "memory_limit", three)
 	check("max-recording", "1000", "recording_limit", three)
 	tried["max-pending"] = true // by TestHardening/K1
 	check("timeout", "60ms", "timeout", script("hang"))

@@ -41,6 +41,7 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	}
 	c := &console{say: say, view: view, self: newSelfMetrics(), restoreGC: lowerGOGC()}
 	defer c.restoreGC()
+	defer limitGC(o.limits.Memory + int64(o.maxPending))()
 	page := o.newLivePage()
 	s, err := collect.Open(ctx, o.out, o.sessionOptions(targets, child, c, page, std))
 	if err != nil {

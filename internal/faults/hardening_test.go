@@ -32,7 +32,7 @@ var hardening = [...]string{
 	19: "rundb/hardening_test.go TestHardening",
 	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
 		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",
-	21: "",
+	21: "cmd/scrapestat/hardening_test.go TestHardening, scrape/hardening_memory_test.go TestHardeningMemory",
 	22: "discover/guard_internal_test.go TestHardening",
 	23: "",
 	24: "cmd/scrapestat/hardening_test.go TestHardening",

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -32,12 +33,13 @@ type Meta struct {
 
 // Limits bounds what is accepted. In each field 0 is the default.
 type Limits struct {
-	Samples     int // held between two flushes; 50,000,000
-	Series      int // series lines of a target (a bucket counts as one); 1,000,000
-	Targets     int // 10,000
-	Labels      int // of one series; 128
-	NameLength  int // bytes of a metric or label name; 1024
-	ValueLength int // bytes of a label value; 16 KiB
+	Samples     int   // held between two flushes; 50,000,000
+	Series      int   // series lines of a target (a bucket counts as one); 1,000,000
+	Targets     int   // 10,000
+	Labels      int   // of one series; 128
+	NameLength  int   // bytes of a metric or label name; 1024
+	ValueLength int   // bytes of a label value; 16 KiB
+	Memory      int64 // bytes for the series of all targets; 1 GiB
 }
 
 // Options adjusts a Timeline. The zero value is usable.
@@ -88,6 +90,7 @@ type Timeline struct {
 	stats   Stats
 	begun   bool
 	held    int
+	memory  *metric.Memory
 	meta    map[string]Meta
 	names   map[string]bool
 	guessed map[string]bool
@@ -114,7 +117,9 @@ func New(o Options, sink Sink) *Timeline {
 	orDefault(&l.Labels, 128)
 	orDefault(&l.NameLength, 1024)
 	orDefault(&l.ValueLength, 16<<10)
-	return &Timeline{o: o, sink: sink, meta: map[string]Meta{}, names: map[string]bool{}, guessed: map[string]bool{},
+	l.Memory = cmp.Or(max(l.Memory, 0), 1<<30)
+	return &Timeline{o: o, sink: sink, memory: metric.NewMemory(l.Memory),
+		meta: map[string]Meta{}, names: map[string]bool{}, guessed: map[string]bool{},
 		short: map[string]string{}, targets: map[metric.Labels]*target{}, urls: map[string]bool{}}
 }
 
@@ -167,6 +172,7 @@ func (t *Timeline) Discard() {
 // target is one target and the series it has shown.
 type target struct {
 	id       metric.Labels
+	memory   *metric.MemoryShare
 	index    int // of the sink; -1 until it was added
 	gatherer metric.SnapshotBuilder
 	series   map[metric.Labels]*Series // by all labels, the name under ""
@@ -235,6 +241,9 @@ func (t *Timeline) Series(name string, labels []metric.Label) *Series {
 	if len(g.all) >= t.o.Limits.Series {
 		return t.refused(g, "series_limit", name)
 	}
+	if !g.memory.Take(1, key.Size()) {
+		return t.refused(g, "memory_limit", name)
+	}
 	s := &Series{t: t, target: g, name: strings.Clone(name), slot: -1}
 	for n, v := range key.All() {
 		if n != "" {
@@ -256,8 +265,9 @@ func (t *Timeline) target(id metric.Labels) *target {
 	if g, ok := t.targets[id]; ok {
 		return g
 	}
-	g := &target{id: id, index: -1, series: map[metric.Labels]*Series{}, refused: map[string]*Series{},
-		lastNS: math.MinInt64}
+	g := &target{id: id, index: -1, memory: t.memory.Share(), series: map[metric.Labels]*Series{},
+		refused: map[string]*Series{},
+		lastNS:  math.MinInt64}
 	if len(t.order) >= t.o.Limits.Targets {
 		last := t.order[len(t.order)-1]
 		t.refused(last, "target_limit", "")

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// maxMemoryUsage is what --max-memory is.
+const maxMemoryUsage = "memory for the series of all targets together, in `bytes`, about: the target that takes the " +
+	"most is refused new ones first (default 1 GiB, or half of the cgroup's limit if that is less)"
+
+// defaultMemory is --max-memory where it is not given.
+func defaultMemory() int64 { return min(1<<30, cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup")/2) }
+
+// limitGC has garbage collected more often as memory nears that of the series and what
+// else is held, until restore is called. GOMEMLIMIT wins.
+func limitGC(bytes int64) (restore func()) {
+	old := debug.SetMemoryLimit(-1)
+	if old != math.MaxInt64 {
+		return func() {}
+	}
+	debug.SetMemoryLimit(max(bytes, 256<<20))
+	return func() { debug.SetMemoryLimit(old) }
+}
+
+// cgroupMemory returns the least memory that a cgroup of this process and those above it
+// allow; without a limit it is the largest number.
+func cgroupMemory(own, root string) int64 {
+	limit := int64(math.MaxInt64)
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return limit
+	}
+	for line := range strings.Lines(string(text)) { // of hierarchies: number, controllers, path
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 || fields[1] != "" && fields[1] != "memory" {
+			continue
+		}
+		file := "memory.max"
+		if fields[1] != "" {
+			file = "memory.limit_in_bytes"
+		}
+		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+			data, err := os.ReadFile(filepath.Join(root, fields[1], dir, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && bad == nil && n > 0 {
+				limit = min(limit, n)
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
