@@ -36,6 +36,7 @@ func (t *Tracker) decide(s *metric.Snapshot) {
 			n.Process = t.cur.id
 		}
 	}
+	slices.Sort(t.step.Born)
 	t.emit()
 }
 

@@ -275,3 +275,24 @@ func (c *vector) checkParts(t *testing.T, x *target, key string, series []int, s
 }
 
 func close(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*max(1, math.Abs(b)) }
+
+// A real server that only works is 186 units without an event.
+func TestRealPolite(t *testing.T) {
+	x := newTarget(t)
+	x.files([]float64{1795000000, 1795000060}, []string{"captures/real/vllm-omni-0.30.0-t0.prom",
+		"captures/real/vllm-omni-0.30.0-t1.prom"})
+	units := map[int]bool{}
+	for id, s := range x.slots {
+		if x.adjusted(id) {
+			units[s.series] = true
+		}
+	}
+	for key, series := range x.series {
+		if i, _ := x.increase(key); units[series] && i.Status != continuity.OK {
+			t.Errorf("%s: %+v", key, i)
+		}
+	}
+	if s := x.target(); len(units) != 186 || len(s.Events) > 0 || s.Status != continuity.OK {
+		t.Errorf("%d units, %+v", len(units), s)
+	}
+}
