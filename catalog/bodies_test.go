@@ -51,7 +51,7 @@ func TestVLLMBody(t *testing.T) {
 	d.want("slo_attainment", "ok", 196.0/200, "slo", "ttft_s")
 	d.want("decode_batch_mean", "estimate", (9600.0-200)/6883)
 	d.want("http_overhead_mean", "estimate", 0.002722538130273051)
-	for _, name := range []string{"inference", "decode", "requests", "step_tokens"} {
+	for _, name := range []string{"inference", "decode", "first_tokens", "step_tokens"} {
 		if got := d.one("self_check_" + name); got == nil || got.Status != catalog.OK || len(got.Flags) > 0 ||
 			math.Abs(got.Value) > 1e-9 {
 			t.Errorf("self_check_%s: %+v", name, got)
@@ -77,6 +77,73 @@ func TestVLLMUnderLoad(t *testing.T) {
 	d.want("request_rate", "ok", 3/1000.0)
 	d.want("ttft_mean", "ok", 0.3067702054977417)
 	d.want("http_5xx_ratio", "ok", 137.0/150, "handler", "/v1/completions")
+}
+
+// What real servers show that earlier versions of the packs had wrong: the numbers are
+// those of the bodies, by hand.
+func TestCorrections(t *testing.T) {
+	unflagged := func(d derived, name string) {
+		t.Helper()
+		if got := d.one(name); got == nil || len(got.Flags) > 0 {
+			t.Errorf("%s: %+v, want no flags", name, got)
+		}
+	}
+	d := gained(t, "vllm-0.32.0-2apiservers-idle", "vllm-0.32.0-2apiservers-end")
+	d.want("error_ratio", "ok", 145.0/148)
+	d.want("rejected_share", "ok", 145.0/148)
+	d.want("abandoned_requests", "bound", 1)
+	d.want("self_check_first_tokens", "ok", 0)
+	d.want("self_check_step_tokens", "ok", 0)
+	d.want("self_check_decode", "ok", -0.0583676)
+	unflagged(d, "self_check_decode")
+	d = gained(t, "vllm-0.32.0-spec-mfu-idle", "vllm-0.32.0-spec-mfu-under-load")
+	d.want("self_check_step_tokens", "ok", 0)
+	d.want("self_check_first_tokens", "ok", 0)
+	d.want("kv_capacity", "ok", 1536)
+	gained(t, "vllm-0.32.0-before-run1", "vllm-0.32.0-after-run1").want("kv_capacity", "ok", 2097152)
+	d = gained(t, "", "vllm-omni-0.30.0-allstages")
+	d.want("stage_time_mean", "ok", 90.9/300, "stage", "3")
+	d.want("omni_stages_mean", "ok", 2.811329655)
+	d.want("omni_slack_mean", "ok", -1.648214411)
+	d = gained(t, "", "dynamo-worker-load")
+	d.want("network_transit_mean", "ok", 0.059151262/93)
+	d.want("first_response_mean", "ok", 0.213254317/93)
+	d.want("kv_usage_mean", "ok", 0, "dynamo_component", "backend")
+	d = gained(t, "", "dynamo-frontend-load")
+	d.want("kv_capacity", "ok", 32000, "model", "tiny")
+	d.want("kv_hit_rate_mean", "ok", 128.7206519730815/183, "model", "tiny")
+	d.want("router_overhead_mean", "ok", 35.905848e-3/183, "model", "tiny")
+	d = gained(t, "llamacpp-idle", "llamacpp-load")
+	d.want("spec_acceptance_rate", "zero_denominator", 0)
+	d = gained(t, "torchserve-idle", "torchserve-load")
+	d.want("queue_time_last", "estimate", 5)
+	d.want("prediction_time_last", "estimate", 8.75)
+	d.want("worker_thread_time_last", "estimate", 2)
+}
+
+// A label that is new, or that tells kinds apart in one family, makes no scopes: vLLM
+// 0.33 has a gauge by step of a transfer, which another engine's stages are called.
+func TestNoPhantomScopes(t *testing.T) {
+	more := ""
+	for _, family := range []string{"num_requests_kv_fetch_by_stage", "nobody_knows"} {
+		for _, stage := range []string{"waiting_to_start", "in_progress", "done"} {
+			more += "vllm:" + family + `{engine="0",model_name="tiny",stage="` + stage + "\"} 0\n"
+		}
+	}
+	w := &watch{}
+	w.see(string(testkit.Data(t, "bodies/vllm-0.32.0-before-run1.prom"))+more, 0)
+	w.see(string(testkit.Data(t, "bodies/vllm-0.32.0-after-run1.prom"))+more, 10)
+	n := 0
+	for _, d := range known(t).Derive(w.stretch(), catalog.Window) {
+		if d.Pack == catalog.VLLMPack && d.Name == "output_tok_s" {
+			if n++; d.Value != 960 || d.Labels.String() != `{model_name="tiny"}` {
+				t.Errorf("output_tok_s%s is %v, want 960 of the model alone", d.Labels, d.Value)
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d scopes, want 1", n)
+	}
 }
 
 func TestOmniBodies(t *testing.T) {

@@ -92,13 +92,16 @@ func (o *omniRun) stage(name string) *omniStage {
 	where := []metric.Label{s.label()}
 	for _, f := range stageTimes {
 		time := o.v.total(Term{Family: f.time, Part: Sum, Where: where})
-		if time.series == 0 {
+		count := o.v.total(Term{Family: f.time, Part: Count, Where: where})
+		// A stage that is no language model shows the families of one, without observations.
+		if time.series == 0 || s.timed && count.sum == 0 {
 			continue
 		}
-		s.time, s.timed = time, true
-		s.count = o.v.total(Term{Family: f.time, Part: Count, Where: where})
+		s.time, s.timed, s.count = time, true, count
 		s.queue = o.v.total(Term{Family: f.queue, Part: Sum, Where: where})
-		break
+		if count.sum > 0 {
+			break
+		}
 	}
 	o.replicasOf(s, where)
 	return s

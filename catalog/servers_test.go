@@ -21,6 +21,9 @@ histogram dynamo_frontend_inter_token_latency_seconds{model="m"} 760 19
 histogram dynamo_frontend_request_duration_seconds{model="m"} 40 80
 histogram dynamo_frontend_tokenizer_latency_ms{model="m"} 40 60
 counter dynamo_frontend_model_migration_total{model="m"} 4
+gauge dynamo_frontend_model_total_kv_blocks{model="m"} 2000
+gauge dynamo_frontend_model_kv_cache_block_size{model="m"} 16
+histogram dynamo_router_overhead_total_ms{router_id="1"} 40 20
 gauge dynamo_frontend_inflight_requests{model="m"} 8
 gauge dynamo_frontend_queued_requests{model="m"} 3
 gauge dynamo_frontend_router_queue_pending_requests{model="m"} 1
@@ -223,6 +226,9 @@ gauge GPUUtilization{Level="Host",DeviceId="0"} 40
 gauge GPUUtilization{Level="Host",DeviceId="1"} 60
 gauge GPUMemoryUtilization{Level="Host",DeviceId="0"} 30
 gauge MemoryUtilization{Level="Host",Hostname="h"} 12
+gauge QueueTime{Level="Host",Hostname="h"} 5
+gauge PredictionTime{ModelName="m",Level="Model",Hostname="h"} 8.75
+gauge WorkerThreadTime{Level="Host",Hostname="h"} 2
 gauge QueueTime{Level="Host",Hostname="h"} 9
 `
 

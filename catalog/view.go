@@ -110,10 +110,12 @@ func (v *View) scopes(p *Pack) []*View {
 	}
 	labels := slices.Concat(p.Scope, p.Split)
 	keys := map[metric.Labels]bool{}
-	for _, gains := range v.byName {
+	of := map[string][]string{} // the labels that make scopes, by family: nobody knows what those of others mean
+	for name, gains := range v.byName {
+		of[name] = v.scopeLabels(name, labels)
 		for _, g := range gains {
-			if g.Labels.Only(p.Scope...).Len() == len(p.Scope) {
-				keys[g.Labels.Only(labels...)] = true
+			if _, known := v.catalog.Family(name); known && g.Labels.Only(p.Scope...).Len() == len(p.Scope) {
+				keys[g.Labels.Only(of[name]...)] = true
 			}
 		}
 	}
@@ -132,7 +134,7 @@ func (v *View) scopes(p *Pack) []*View {
 	}
 	for name, gains := range v.byName {
 		for _, g := range gains {
-			key := g.Labels.Only(labels...)
+			key := g.Labels.Only(of[name]...)
 			if own := at[key]; own != nil {
 				own.byName[name] = append(own.byName[name], g)
 				continue
@@ -145,6 +147,15 @@ func (v *View) scopes(p *Pack) []*View {
 		}
 	}
 	return out
+}
+
+// scopeLabels are those of the labels that do not tell kinds apart within a family.
+func (v *View) scopeLabels(family string, labels []string) []string {
+	f, ok := v.catalog.Family(family)
+	if !ok || f.Kinds == nil {
+		return labels
+	}
+	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(f.Kinds, l) })
 }
 
 // covered reports whether another key has all labels of k and more.

@@ -82,6 +82,8 @@ type Family struct {
 	// Identity are the labels that say what a series is of, Volatile those that differ between two runs of the same;
 	// other labels name replicas.
 	Identity, Volatile []string
+	// Kinds are labels that keep series apart here and make scopes in other families of the pack.
+	Kinds []string
 	// Canonical is the id of the quantity across engines: "ttft_s", "running"; "" for none.
 	Canonical string
 	// Above are levels of a gauge such that the time above them is worth knowing.
@@ -107,6 +109,7 @@ type familyIn struct {
 	Only      map[string]string            `yaml:"only"`
 	Identity  []string                     `yaml:"identity"`
 	Volatile  []string                     `yaml:"volatile"`
+	Kinds     []string                     `yaml:"kinds"`
 	Canonical string                       `yaml:"canonical"`
 	Above     []float64                    `yaml:"above"`
 }
@@ -122,7 +125,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (in *familyIn) family(p *Pack) (*Family, error) {
 	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
 		Identity: union(p.Identity, in.Identity), Volatile: union(p.Volatile, in.Volatile), Moves: in.Moves, home: p.Name,
-		Traffic: in.Traffic, stem: in.Name}
+		Traffic: in.Traffic, Kinds: in.Kinds, stem: in.Name}
 	if in.Name == "" || in.Meaning == "" {
 		return nil, errors.New("needs a name and a meaning")
 	}
@@ -157,6 +160,7 @@ func (in *familyIn) family(p *Pack) (*Family, error) {
 	for _, name := range slices.Sorted(maps.Keys(in.Only)) {
 		f.Only = append(f.Only, metric.Label{Name: name, Value: in.Only[name]})
 	}
+	f.Identity = slices.DeleteFunc(f.Identity, func(l string) bool { return slices.Contains(f.Kinds, l) })
 	return f, in.names(p, f)
 }
 

@@ -278,6 +278,7 @@ type llmSeries struct {
 	throttled    bool
 	scheduledAt  time.Duration
 	queryN, hitN int // not yet out
+	foundN       int // cached prompt tokens of the step
 	gaps         tokenGaps
 }
 

@@ -44,12 +44,14 @@ func (s *llmSeries) token(e *engine, q *sequence, gap time.Duration) {
 	s.grow("prompt_tokens_by_source", q.PromptTokens-q.CachedTokens, "local_compute")
 	s.grow("prompt_tokens_by_source", q.CachedTokens, "local_cache_hit")
 	s.grow("prompt_tokens_cached", q.CachedTokens)
+	s.foundN += q.CachedTokens
 }
 
 func (s *llmSeries) stepped(e *engine, prompt, generated int) {
 	s.gaps.flush(e.w)
 	s.grow("generation_tokens", generated)
-	s.record("iteration_tokens_total", float64(prompt+generated))
+	s.record("iteration_tokens_total", float64(prompt-s.foundN+generated)) // what was computed, as in the server
+	s.foundN = 0
 	if e.w.opt.MFU {
 		tokens := float64(e.prefill + generated)
 		s.record("estimated_flops_per_gpu", 2*modelParameters*tokens)

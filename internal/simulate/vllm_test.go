@@ -147,7 +147,8 @@ func TestVLLMIdentities(t *testing.T) {
 	near(t, "generation - ITL count",
 		f.value("vllm:generation_tokens_total")-float64(f.count("vllm:inter_token_latency_seconds")), requests)
 	near(t, "iteration tokens", f.value("vllm:iteration_tokens_total"),
-		f.value("vllm:prompt_tokens_total")+f.value("vllm:generation_tokens_total"))
+		f.value("vllm:prompt_tokens_total")-f.value("vllm:prompt_tokens_cached_total")+
+			f.value("vllm:generation_tokens_total"))
 	near(t, "front end", sum("e2e_request_latency")-sum("request_queue_time")-sum("request_inference_time"),
 		sum("time_to_first_token")-sum("request_queue_time")-sum("request_prefill_time"))
 	near(t, "prompt by source", f.value("vllm:prompt_tokens_by_source_total"), f.value("vllm:prompt_tokens_total"))
