@@ -132,12 +132,9 @@ func (c *comparer) settings() {
 
 // allHave reports whether every run has settings of a kind.
 func (c *comparer) allHave(kind string) bool {
-	for _, s := range c.stocks {
-		if !slices.ContainsFunc(s.in.Settings, func(set Setting) bool { return set.Kind == kind }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.stocks, func(s *stock) bool {
+		return !slices.ContainsFunc(s.in.Settings, func(set Setting) bool { return set.Kind == kind })
+	})
 }
 
 // infoDifferences compares the labels of *_info families: each label is a setting of the server.

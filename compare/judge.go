@@ -309,10 +309,7 @@ func cliff(x, y []float64) float64 {
 
 // allEqual reports whether all values are the same number.
 func allEqual(x, y []float64) bool {
-	for _, v := range slices.Concat(x, y) {
-		if math.Float64bits(v) != math.Float64bits(x[0]) && !(v == 0 && x[0] == 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Concat(x, y), func(v float64) bool {
+		return math.Float64bits(v) != math.Float64bits(x[0]) && !(v == 0 && x[0] == 0)
+	})
 }

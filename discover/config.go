@@ -288,8 +288,8 @@ func (p *parsed) listUnknown(path string, data []byte) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	var f fileConfig[jobConfig]
-	var all *yaml.TypeError
-	if !errors.As(d.Decode(&f), &all) {
+	all, ok := errors.AsType[*yaml.TypeError](d.Decode(&f))
+	if !ok {
 		return
 	}
 	n := 0
@@ -313,8 +313,7 @@ func (p *parsed) listUnknown(path string, data []byte) {
 // yamlText is the first thing the YAML library says, without the value of the file, which may be a secret.
 func yamlText(err error) string {
 	text := err.Error()
-	var all *yaml.TypeError
-	if errors.As(err, &all) && len(all.Errors) > 0 {
+	if all, ok := errors.AsType[*yaml.TypeError](err); ok && len(all.Errors) > 0 {
 		text = all.Errors[0]
 	}
 	text, _, _ = strings.Cut(text, "\n")

@@ -197,8 +197,7 @@ func (d *Discoverer) ask(ctx context.Context, j *job, s *source, now time.Time) 
 			text = s.client.Redact(text)
 		}
 		d.warnf("discovery_failed", "%s of job %q: %s; the targets it listed before are kept", s.kind, j.name, text)
-		var part partlyError
-		if !errors.As(err, &part) {
+		if _, some := errors.AsType[partlyError](err); !some {
 			return
 		}
 	}

@@ -271,8 +271,8 @@ func rights(err error, kind, namespace string) error {
 	if namespace == "" {
 		where = "in all namespaces"
 	}
-	var s *statusError
-	if errors.As(err, &s) && (s.status == http.StatusUnauthorized || s.status == http.StatusForbidden) {
+	s, _ := errors.AsType[*statusError](err)
+	if s != nil && (s.status == http.StatusUnauthorized || s.status == http.StatusForbidden) {
 		return fmt.Errorf("list %s %s: %w; the user needs the right to list %s there", kind, where, err, kind)
 	}
 	return fmt.Errorf("list %s %s: %w", kind, where, err)

@@ -117,12 +117,10 @@ func whole(f *catalog.Family, c *catalog.Catalog, l metric.Labels) bool {
 		return true
 	}
 	l = c.Labels(f, l)
-	for _, want := range f.Only {
-		if v, _ := l.Get(want.Name); v != want.Value {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.Only, func(want metric.Label) bool {
+		v, _ := l.Get(want.Name)
+		return v != want.Value
+	})
 }
 
 // tally adds the series of a family up.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -163,12 +164,7 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 
 // has reports whether some row has a value in a column.
 func (t *table) has(column int) bool {
-	for _, row := range t.Rows {
-		if row[column].Value != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[column].Value != nil })
 }
 
 // tritonDoubts says what is wrong with the statistics of a model.

@@ -233,8 +233,7 @@ func (f *fetcher) failure(ctx context.Context, err error) (metric.Outcome, strin
 
 // dialHint names the flag behind a connection that took too long to make.
 func (f *fetcher) dialHint(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" && op.Timeout() {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && op.Timeout() {
 		return fmt.Sprintf("; there was no connection after %v, see --connect-timeout", f.limits.Connect)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -221,12 +222,7 @@ func (f *nameFilter) stored(d *Decoder, filtered bool, before int, s *metric.Sna
 
 // filters reports whether the last body had lines that --keep or --drop left out: without any there is nothing to save.
 func (d *Decoder) filters() bool {
-	for i := range d.drops {
-		if d.drops[i].Reason == reasonWords[filtered] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.drops, func(x metric.Drop) bool { return x.Reason == reasonWords[filtered] })
 }
 
 // refuse ends asking that way, for a reason.

@@ -52,33 +52,30 @@ func newUnixTransport(address string, l Limits) *http.Transport {
 // TLSHint returns what to do about a request that failed before it was sent, "" when
 // that is not known. The names of the flags it names begin with prefix.
 func TLSHint(err error, prefix string) string {
-	var (
-		invalid  x509.CertificateInvalidError
-		host     x509.HostnameError
-		unknown  x509.UnknownAuthorityError
-		alert    tls.AlertError
-		record   tls.RecordHeaderError
-		pathErr  *fs.PathError
-		expired  = errors.As(err, &invalid) && invalid.Reason == x509.Expired
-		fromPeer = errors.As(err, &alert)
-	)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	record, _ := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case expired:
+	case isInvalid && invalid.Reason == x509.Expired:
 		return "; renew the server's certificate, or check the clock of this machine"
-	case errors.As(err, &host):
+	case is[x509.HostnameError](err):
 		return "; give the name of the certificate with --" + prefix + "tls-server-name, or use that name in the address"
-	case errors.As(err, &unknown):
+	case is[x509.UnknownAuthorityError](err):
 		return "; give the authority that signed the server's certificate with --" + prefix + "tls-ca"
-	case errors.As(err, &invalid):
+	case isInvalid:
 		return "; the server's certificate cannot be used: issue another one"
-	case errors.As(err, &record) && strings.HasPrefix(string(record.RecordHeader[:]), "HTTP"),
+	case strings.HasPrefix(string(record.RecordHeader[:]), "HTTP"),
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "; the server speaks plain HTTP at this port: use http://"
-	case fromPeer || strings.Contains(err.Error(), "remote error: tls:"):
+	case is[tls.AlertError](err) || strings.Contains(err.Error(), "remote error: tls:"):
 		return "; the server refused the handshake: it may want a client certificate of an authority it knows, see --" +
 			prefix + "tls-cert and --" + prefix + "tls-key"
-	case errors.As(err, &pathErr):
+	case is[*fs.PathError](err):
 		return "; make the file readable"
 	}
 	return ""
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,12 +32,9 @@ type Kind struct {
 
 // Has reports whether an address is of this kind.
 func (k Kind) Has(address string) bool {
-	for _, p := range k.Prefixes {
-		if len(address) >= len(p) && strings.EqualFold(address[:len(p)], p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.Prefixes, func(p string) bool {
+		return len(address) >= len(p) && strings.EqualFold(address[:len(p)], p)
+	})
 }
 
 // Opener opens the targets of one kind by the values of its flags.

@@ -3,6 +3,7 @@ package timeline
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,12 +136,7 @@ func (t *Timeline) guess(s *Series) part {
 }
 
 func (s *Series) has(label string) bool {
-	for _, l := range s.labels {
-		if l.Name == label {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.labels, func(l metric.Label) bool { return l.Name == label })
 }
 
 // counterName strips _total, as package scrape does, unless there is another

@@ -297,12 +297,9 @@ func (p *painter) rate(l *lane, factor float64) []float32 {
 // masked reports whether nothing was polled in a stretch.
 func (p *painter) masked(j int) bool {
 	s := span{p.k.origin + int64(j)*p.k.width, p.k.origin + int64(j+1)*p.k.width}
-	for _, g := range p.k.gaps {
-		if float64(overlap(s, g)) > (1-minKnown)*float64(p.k.width) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.k.gaps, func(g span) bool {
+		return float64(overlap(s, g)) > (1-minKnown)*float64(p.k.width)
+	})
 }
 
 // histogram draws the buckets of a series that gained something.

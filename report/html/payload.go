@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // chartJSON is a chart as the page's script reads it. Numbers that name an array count the arrays of the payload from
@@ -152,14 +153,7 @@ func (p *payload) pack(c *chart) (chartJSON, error) {
 // heat adds a histogram without the empty buckets at both ends.
 func (p *payload) heat(h *heat) (heatJSON, error) {
 	out := heatJSON{Run: h.run, Label: h.label}
-	full := func(b int) bool {
-		for _, v := range h.counts[b] {
-			if v > 0 {
-				return true
-			}
-		}
-		return false
-	}
+	full := func(b int) bool { return slices.ContainsFunc(h.counts[b], func(v float32) bool { return v > 0 }) }
 	from, to := 0, len(h.counts)
 	for from < to-1 && !full(from) {
 		from++
