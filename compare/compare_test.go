@@ -120,7 +120,7 @@ func wave(n int, mean, swing float64) []float64 {
 
 // table is a catalog of one engine for the tests.
 const table = `
-engine: test
+pack: test
 prefixes: ["t:"]
 identity: [model_name]
 families:

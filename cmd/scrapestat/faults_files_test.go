@@ -230,7 +230,7 @@ func openToAll(t *testing.T, tmp string) {
 	check("prom.yml", config, append(collect, "--config")...)
 	check("token", "hidden", append(collect, srv.Addr, "--bearer-token-file")...)
 	check("basic", "user:hidden", append(collect, srv.Addr, "--basic-auth-file")...)
-	check("cat.yaml", "engine: e\n", append(collect, srv.Addr, "--catalog")...)
+	check("cat.yaml", "pack: e\n", append(collect, srv.Addr, "--catalog")...)
 	check("slo.yaml", "checks: ['a.rate < 5']\n", "check", "--slo")
 	check("ts.yaml", "ts_metrics: {counter: [{name: a, unit: Count, dimensions: [Hostname]}]}\n",
 		append(collect, srv.Addr, "--torchserve-metrics-yaml")...)
