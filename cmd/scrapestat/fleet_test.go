@@ -23,7 +23,6 @@ import (
 // packages at a time and also with the race detector, takes fewer targets and
 // judges the accounts alone.
 func TestFleet(t *testing.T) {
-	t.Parallel()
 	targets, duration, judged := 8, 3*time.Second, false
 	if s := os.Getenv("SCRAPESTAT_FLEET"); s != "" {
 		var err error

@@ -64,7 +64,6 @@ func planSoak(t *testing.T) soakPlan {
 // the memory of its process grows by no more than 5 % after a sixth of the time,
 // its descriptors and goroutines not at all; and in any case nothing is lost.
 func TestSoak(t *testing.T) {
-	t.Parallel()
 	p := planSoak(t)
 	var targets []*soakTarget
 	dir := filepath.Join(t.TempDir(), "run")
