@@ -152,6 +152,9 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 	}
 	s.endRow()
 	for i := range rows {
+		if s.err != nil {
+			return
+		}
 		s.row(&rows[i], columns, last != "")
 	}
 }

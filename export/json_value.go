@@ -162,6 +162,9 @@ func (l *list[T]) encode(e *encoder) {
 	line := e.lines
 	e.open('[')
 	for v := range l.all() {
+		if e.err != nil {
+			return
+		}
 		e.next()
 		e.line, e.lines = line, false
 		e.value(reflect.ValueOf(&v).Elem())
@@ -207,6 +210,9 @@ func (o object[T]) get(name string) (v T, ok bool) {
 func (o *object[T]) encode(e *encoder) {
 	e.open('{')
 	for k, v := range o.all() {
+		if e.err != nil {
+			return
+		}
 		e.key(k)
 		e.value(reflect.ValueOf(&v).Elem())
 	}

@@ -43,8 +43,11 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 			errs = append(errs, fmt.Errorf("write exports: unknown format %q (known: %v)", name, Formats()))
 		}
 		for _, k := range kinds {
+			if ctx.Err() != nil {
+				return files, errors.Join(append(errs, fmt.Errorf("write exports: %w", context.Cause(ctx)))...)
+			}
 			write := func(w io.Writer) error { return k.Write(ctx, w, r, recs, o) }
-			f, err := writeFile(filepath.Join(dir, k.File), write, !o.Unhashed)
+			f, err := writeFile(ctx, filepath.Join(dir, k.File), write, !o.Unhashed)
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -56,14 +59,15 @@ func Write(ctx context.Context, dir string, formats []string, r *summary.Run, re
 	return files, errors.Join(errs...)
 }
 
-// writeFile makes one file, which appears when it is complete.
-func writeFile(path string, write func(io.Writer) error, hashed bool) (File, error) {
+// writeFile makes one file, which appears when it is complete. It takes nothing any
+// more when ctx has ended.
+func writeFile(ctx context.Context, path string, write func(io.Writer) error, hashed bool) (File, error) {
 	out, err := atomicfile.Create(path, atomicfile.DefaultPerm)
 	if err != nil {
 		return File{}, err
 	}
 	defer out.Abort()
-	t := &countingWriter{w: out}
+	t := &countingWriter{w: out, ended: ctx.Err}
 	if hashed {
 		t.hash = startHasher()
 	}
@@ -80,13 +84,17 @@ func writeFile(path string, write func(io.Writer) error, hashed bool) (File, err
 
 // countingWriter counts and hashes what is written.
 type countingWriter struct {
-	w    io.Writer
-	size int64
-	hash *hasher // may be nil
+	w     io.Writer
+	ended func() error
+	size  int64
+	hash  *hasher // may be nil
 }
 
 // Write implements io.Writer.
 func (t *countingWriter) Write(p []byte) (int, error) {
+	if err := t.ended(); err != nil {
+		return 0, err
+	}
 	n, err := t.w.Write(p)
 	t.size += int64(n)
 	t.hash.write(p[:n])

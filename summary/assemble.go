@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -89,8 +90,9 @@ func divide(r *normalize.Result, seconds float64) {
 	}
 }
 
-// assemble makes one tree of the pieces; endpoints keep their order.
-func assemble(pieces []piece, o *Options) *Run {
+// assemble makes one tree of the pieces; endpoints keep their order. It fails when ctx
+// ends.
+func assemble(ctx context.Context, pieces []piece, o *Options) (*Run, error) {
 	first := &pieces[0]
 	r := &Run{
 		ID: first.meta.ID, Version: first.meta.Version, Command: first.meta.Command, Tags: map[string]string{},
@@ -116,19 +118,24 @@ func assemble(pieces []piece, o *Options) *Run {
 			exemplars = append(exemplars, t.exemplars)
 		}
 	}
-	r.warnTwins()
-	r.Metrics = r.merge(mains, exemplars)
-	r.Warmup = r.merge(warms, nil)
-	r.warnConflicts()
-	r.warnProcesses()
-	r.hintOmni()
-	sources := r.sourcesOf(o.Catalog, mains)
-	r.Derived = derive(o.Catalog, sources)
-	r.fleet(sources)
-	r.aggregate()
-	r.latencies()
+	var sources []source
+	for _, step := range []func(){
+		r.warnTwins,
+		func() { r.Metrics = r.merge(ctx, mains, exemplars) },
+		func() { r.Warmup = r.merge(ctx, warms, nil) },
+		r.warnConflicts, r.warnProcesses, r.hintOmni,
+		func() { sources = r.sourcesOf(o.Catalog, mains) },
+		func() { r.Derived = derive(o.Catalog, sources) },
+		func() { r.fleet(sources) },
+		r.aggregate, r.latencies,
+	} {
+		step()
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+	}
 	forget(r.Metrics)
-	return r
+	return r, nil
 }
 
 // widen stretches the windows of the run over those of another recording.
@@ -185,7 +192,7 @@ func (r *Run) warnConflicts() {
 }
 
 // merge gathers the series of all endpoints under their metrics. A nil result contributes nothing.
-func (r *Run) merge(results []*normalize.Result, exemplars []map[int][]Exemplar) []Metric {
+func (r *Run) merge(ctx context.Context, results []*normalize.Result, exemplars []map[int][]Exemplar) []Metric {
 	type key struct {
 		name string
 		typ  metric.Type
@@ -198,6 +205,9 @@ func (r *Run) merge(results []*normalize.Result, exemplars []map[int][]Exemplar)
 			continue
 		}
 		for _, s := range res.Series {
+			if ctx.Err() != nil {
+				return nil
+			}
 			f := res.Dict.FamilyOf(s.Index)
 			k := key{f.Name, f.Type}
 			i, ok := at[k]

@@ -57,7 +57,7 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)
 		}
 	}
-	return assemble(pieces, &builders[0].o), nil
+	return assemble(ctx, pieces, &builders[0].o)
 }
 
 // read streams all targets of a recording through the folds.
@@ -75,6 +75,9 @@ func (b *Builder) read(ctx context.Context, rec Recording) error {
 			}
 			if err := t.count(s); err != nil {
 				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err // the first poll of a large target takes long
 			}
 			if err := t.feed(b, s); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -354,7 +355,7 @@ func (b *Builder) Result(endNS int64) (*Run, error) {
 		}
 		pc.results = append(pc.results, r)
 	}
-	return assemble([]piece{pc}, &b.o), nil
+	return assemble(context.Background(), []piece{pc}, &b.o)
 }
 
 // inTurn leaves all processors but one to the benchmark, which is still running.

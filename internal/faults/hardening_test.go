@@ -16,7 +16,7 @@ var hardening = [...]string{
 	3:  "cmd/scrapestat/hardening_test.go TestHardening",
 	4:  "cmd/scrapestat/hardening_test.go TestHardening",
 	5:  "cmd/scrapestat/hardening_test.go TestHardening",
-	6:  "",
+	6:  "cmd/scrapestat/hardening_cancel_test.go TestHardeningCancel",
 	7:  "cmd/scrapestat/hardening_test.go TestHardening",
 	8:  "",
 	9:  "",
