@@ -22,7 +22,6 @@ func TestHardeningMarks(t *testing.T) {
 		s := open(t, dir, o)
 		taken, refused := 0, 0
 		go func() {
-			defer s.Stop()
 			<-s.Ready()
 			for i := range 1000 {
 				switch err := s.Mark(fmt.Sprint("p", i)); {
@@ -36,6 +35,7 @@ func TestHardeningMarks(t *testing.T) {
 			}
 			if err := s.Mark(metric.MarkEnd); err != nil {
 				t.Errorf("the mark that ends the run: %v", err)
+				s.Stop()
 			}
 		}()
 		if _, err := s.Run(t.Context()); err != nil {
