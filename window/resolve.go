@@ -223,16 +223,13 @@ func (r *resolver) byTraffic() {
 		r.warnings = append(r.warnings, metric.Warning{Code: "busy_at_start",
 			Text: "requests were in flight before the load began: they count too"})
 	}
-	over := t.BusyAtEnd || end.HighNS >= c.EndNS
-	if over {
-		end = r.endBusy(end)
-	}
+	end = r.clip(end)
 	if end.Kind == Snapped {
 		r.w.LastNS = end.AtNS
 	} else if n := len(t.Segments); n > 0 {
 		r.w.LastNS = before(t.Probes, t.Segments[n-1].End.AtNS)
 	}
-	if busy && over && r.ref.What == Default {
+	if busy && end.Kind == Snapped && r.ref.What == Default {
 		r.whole(Command, start, end)
 		return
 	}
@@ -243,17 +240,14 @@ func (r *resolver) byTraffic() {
 	}
 }
 
-// endBusy is the end of a load that lasts as long as it is watched, or ends with COMMAND. What is published after that
-// belongs to it, unless requests go on.
-func (r *resolver) endBusy(seen Edge) Edge {
+// clip is the end of a load within that of COMMAND, after which servers only publish what is late, unless requests go
+// on as long as anybody watches.
+func (r *resolver) clip(end Edge) Edge {
 	at := r.w.Command.EndNS
 	if r.run.Traffic.InFlightAtEnd {
 		return snapped(at)
 	}
-	end := mark(at)
-	if !r.run.Traffic.BusyAtEnd {
-		end.LowNS = min(seen.LowNS, at)
-	}
+	end.AtNS, end.LowNS = min(end.AtNS, at), min(end.LowNS, at)
 	return end
 }
 
@@ -314,8 +308,8 @@ func (r *resolver) bySegment() error {
 		start = mark(r.w.Command.StartNS)
 	}
 	r.w.Instance, r.w.LastNS = n, before(slices.Concat(segs, r.run.Traffic.Probes), s.End.AtNS)
-	if n == len(segs) && (r.run.Traffic.BusyAtEnd || end.HighNS >= r.w.Command.EndNS) {
-		if end = r.endBusy(end); end.Kind == Snapped {
+	if n == len(segs) {
+		if end = r.clip(end); end.Kind == Snapped {
 			r.w.LastNS = end.AtNS
 		}
 	}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/internal/testkit"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
+)
+
+// The tests of this file are rows of the table of acceptance of the design document windows.md, section 9.
+
+// said runs a command and returns what it printed on stdout and stderr.
+func said(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out, talk bytes.Buffer
+	if got := run(context.Background(), args, stdio{nil, &out, &talk}); got != code {
+		t.Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, out.String(), talk.String())
+	}
+	return out.String() + talk.String()
+}
+
+type shownRun struct {
+	Run struct {
+		Window struct {
+			Rule    string
+			Start   int64 `json:"start_ns"`
+			Seconds float64
+			Low     float64 `json:"seconds_low"`
+			High    float64 `json:"seconds_high"`
+		}
+	}
+	Derived []struct {
+		Name        string
+		Labels      map[string]string
+		Value       float64
+		Denominator float64
+	}
+}
+
+// shown is what show prints of a recording of testdata/runs, by its selector.
+func shown(t *testing.T, run string, args ...string) (out shownRun) {
+	t.Helper()
+	name, selector, _ := strings.Cut(run, "@")
+	path := testkit.Path(t, "runs/"+name)
+	if selector != "" {
+		path += "@" + selector
+	}
+	var stdout, talk bytes.Buffer
+	all := append([]string{"show", path, "--format", "json", "--derived"}, args...)
+	if code := execute(all, &stdout, &talk); code != exitDone {
+		t.Fatalf("%v: exit code %d: %s", all, code, talk.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func execute(args []string, out, talk *bytes.Buffer) int {
+	return run(context.Background(), args, stdio{nil, out, talk})
+}
+
+// rate is a derived rate with its denominator.
+func (s *shownRun) rate(t *testing.T, name string, labels ...string) (value, seconds float64) {
+	t.Helper()
+	for _, d := range s.Derived {
+		ok := d.Name == name
+		for i := 0; i < len(labels); i += 2 {
+			ok = ok && d.Labels[labels[i]] == labels[i+1]
+		}
+		if ok {
+			return d.Value, d.Denominator
+		}
+	}
+	t.Fatalf("no %s%v", name, labels)
+	return 0, 0
+}
+
+func closeTo(got, want, share float64) bool { return math.Abs(got-want) <= share*math.Abs(want) }
+
+// Rows 1 to 6: recordings of real servers and what their clients knew.
+func TestWindowsOfRecordings(t *testing.T) {
+	for _, c := range []struct {
+		row, run, name           string
+		labels                   []string
+		requests                 float64
+		seconds, low, high, rate float64
+		near                     float64 // of the seconds
+	}{
+		{"1", "vllm-bench-rate4", "request_rate", nil, 145, 35.424, 0, 0, 4.093, 0.0005},
+		{"2", "vllm-bench-rate4@traffic,warmup=0s", "request_rate", nil, 200, 50.408, 50.197, 50.623, 3.968, 1e-5},
+		{"3", "vllm-bench-rate4@command,warmup=0s", "request_rate", nil, 200, 121.357, 0, 0, 1.648, 1e-5},
+		{"4", "aiperf-rate4", "request_rate", nil, 120, 27.091, 26.858, 27.313, 4.430, 2e-5},
+		{"4 with a warm-up", "aiperf-rate4@warmup=10s", "request_rate", nil, 72, 17.088, 0, 0, 4.213, 0.0005},
+		{"5, metrics", "triton-steady", "request_rate", []string{"model", "dyn", "version", "2"}, 3086, 10.161, 9.656, 10.666,
+			303.7, 5e-5},
+		{"5, statistics", "triton-steady", "triton_derived_request_rate", []string{"model", "dyn", "version", "2"}, 3086,
+			10.161, 9.656, 10.666, 303.7, 5e-5},
+	} {
+		s := shown(t, c.run)
+		rate, seconds := s.rate(t, c.name, c.labels...)
+		if !closeTo(rate, c.rate, 0.0005) || !closeTo(seconds, c.seconds, c.near) ||
+			!closeTo(rate*seconds, c.requests, 1e-9) {
+			t.Errorf("row %s: %v requests in %v s are %v/s, want %v in %v s, %v/s", c.row, rate*seconds, seconds, rate,
+				c.requests, c.seconds, c.rate)
+		}
+		if w := s.Run.Window; c.low > 0 && (!closeTo(w.Low, c.low, 1e-4) || !closeTo(w.High, c.high, 1e-4)) {
+			t.Errorf("row %s: between %v and %v s, want %v and %v", c.row, w.Low, w.High, c.low, c.high)
+		}
+	}
+	text := said(t, exitDone, "show", testkit.Path(t, "runs/vllm-bench-rate4"), "--all")
+	for _, want := range []string{"measured   35.4 s   from 83.5 s to 119.0 s of the run", "rates within 0.5 %",
+		"warm-up    15.0 s   from the first request, at 68.5 s", "68.5 s passed before the first request"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("row 1: %q is not shown", want)
+		}
+	}
+	if strings.Contains(text, "1.85") {
+		t.Error("row 1: the rate over the life of the command is still there")
+	}
+	w := shown(t, "bentoml-sequential").Run.Window
+	if !closeTo(w.Seconds, 6.936, 1e-4) || !closeTo(w.Low, 6.530, 1e-4) || !closeTo(w.High, 7.343, 1e-4) {
+		t.Errorf("row 6: %+v", w)
+	}
+}
+
+// Row 2: percentiles are those of all observations, as they were before the window was the traffic.
+func TestWindowKeepsPercentiles(t *testing.T) {
+	path := testkit.Path(t, "runs/vllm-bench-rate4")
+	of := func(selector string) string {
+		dir := t.TempDir()
+		said(t, exitDone, "export", path+selector, "--formats", "json", "-o", dir, "--estimator", "polynomial", "-q")
+		m := metricsOf(t, dir)["vllm:e2e_request_latency_seconds"].(map[string]any)
+		stats := m["series"].([]any)[0].(map[string]any)["stats"].(map[string]any)
+		delete(stats, "count_rate") // AIPerf's, which divides by the time between the samples
+		delete(stats, "sum_rate")
+		return fmt.Sprint(stats)
+	}
+	got, want := of("@traffic,warmup=0s"), of("@command,warmup=0s")
+	if got != want || !strings.Contains(got, "count:200") {
+		t.Errorf("traffic: %s\ncommand: %s", got, want)
+	}
+}
+
+// Row 7: two runs, each with its own window.
+func TestCompareOwnWindows(t *testing.T) {
+	text := said(t, exitDone, "compare", "a="+testkit.Path(t, "runs/vllm-bench-rate4")+"@warmup=0s",
+		"b="+testkit.Path(t, "runs/aiperf-rate4"), "--metric", "vllm:request_success", "--all")
+	for _, want := range []string{"3.97 requests/s", "4.43 requests/s", "+11.6 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("row 7: no %q in\n%s", want, text)
+		}
+	}
+}
+
+// Row 17: phases that come again are asked for by their number.
+func TestPhaseInstances(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	said(t, exitDone, "simulate", "vllm", "--record", dir, "--duration", "60s", "--mark", "low=+0s", "--mark", "high=+10s",
+		"--mark", "low2=+30s", "--mark", "high=+40s")
+	text := said(t, exitUsage, "show", dir+"@high")
+	if !strings.Contains(text, `phase "high" occurs 2 times (10.0s..30.0s, 40.0s..60.0s): write high/1 or high/2`) {
+		t.Errorf("row 17: %s", text)
+	}
+	said(t, exitDone, "show", dir+"@high/2")
+	said(t, exitDone, "compare", "low="+dir+"@low", "high="+dir+"@high/1")
+	said(t, exitUsage, "show", dir+"@nope")
+	said(t, exitUsage, "show", dir+"@segment/0")
+}
+
+// Row 19: a recording whose collector was killed has the same window.
+func TestWindowAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	db, err := rundb.Create(dir, rundb.Meta{ID: "k", OriginNS: 1}, rundb.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := rundb.Open(testkit.Path(t, "runs/aiperf-rate4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	if _, err := db.AddTarget(from.Targets()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: from.Marks()[0].AtNS}); err != nil {
+		t.Fatal(err)
+	}
+	for s, err := range from.Snapshots(t.Context(), 0) {
+		if err == nil {
+			err = db.Record(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out, talk bytes.Buffer
+	if code := execute([]string{"show", dir, "--format", "json"}, &out, &talk); code != exitDone {
+		t.Fatal(talk.String())
+	}
+	var s shownRun
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatal(err)
+	}
+	if w := shown(t, "aiperf-rate4").Run.Window; w.Seconds != s.Run.Window.Seconds || w.Start != s.Run.Window.Start {
+		t.Errorf("row 19: %+v, want %+v", s.Run.Window, w)
+	}
+}

@@ -1,0 +1,152 @@
+package summary_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/scrapestat/scrapestat/internal/testkit/fakerun"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
+)
+
+// served is a load of requests that come at random, 8 a second, from 10 s to 30 s after COMMAND's start at 1 s.
+type served struct{ from, to []float64 }
+
+func newServed(seed uint64, lasts float64) (out served) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	for at := 11.0; at < 11+lasts; at += r.ExpFloat64() / 8 {
+		out.from, out.to = append(out.from, at), append(out.to, at+.2+.4*r.Float64())
+	}
+	return out
+}
+
+// ends is when the last request is answered.
+func (l *served) ends() (end float64) {
+	for _, to := range l.to {
+		end = max(end, to)
+	}
+	return end
+}
+
+// body is what a vLLM server of the load shows at a time.
+func (l *served) body(at float64) string {
+	done, took, running := 0, 0.0, 0
+	for i, from := range l.from {
+		switch {
+		case l.to[i] <= at:
+			done, took = done+1, took+l.to[i]-from
+		case from <= at:
+			running++
+		}
+	}
+	return fmt.Sprintf("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"m\"} %d\n"+
+		"# TYPE vllm:request_success counter\nvllm:request_success{model_name=\"m\"} %d\n"+
+		"# TYPE vllm:e2e_request_latency_seconds histogram\n"+
+		"vllm:e2e_request_latency_seconds_bucket{model_name=\"m\",le=\"+Inf\"} %d\n"+
+		"vllm:e2e_request_latency_seconds_sum{model_name=\"m\"} %v\n"+
+		"vllm:e2e_request_latency_seconds_count{model_name=\"m\"} %d\n", running, done, done, took, done)
+}
+
+// recordedLoad is a run of COMMAND from 1 s to the end of the load, whose targets are polled at intervals.
+func recordedLoad(l served, settle float64, intervals ...float64) *fakeRun {
+	f := newFake()
+	end := l.ends() + .05
+	for i, every := range intervals {
+		f.Polled = append(f.Polled, newFake(fmt.Sprintf("http://t%d/metrics", i)).Polled...)
+		for at := .9; at < end; at += every {
+			f.Scrape(i, at, l.body(at))
+		}
+		for at := end + .001; at <= end+settle+.002; at += every {
+			f.Scrape(i, at, l.body(at))
+		}
+	}
+	at := func(s float64) int64 { return fakerun.Origin + int64(s*float64(second)) }
+	f.Phases = []metric.Mark{{Name: "profiling", AtNS: at(1), Kind: metric.MarkOwn},
+		{Name: "end", AtNS: at(end), Kind: metric.MarkOwn}}
+	return f
+}
+
+// rateOf is the rate of the requests of a target.
+func rateOf(t *testing.T, r *summary.Run, endpoint int) float64 {
+	t.Helper()
+	for i := range r.Metrics {
+		for _, s := range r.Metrics[i].Series {
+			if r.Metrics[i].Name == "vllm:request_success" && s.Endpoint == endpoint {
+				return s.Counter.Rate
+			}
+		}
+	}
+	t.Fatal("no requests")
+	return 0
+}
+
+// Acceptance row 12 of the design document windows.md: a load that begins late has the rate of the load, less a warm-up
+// that counts from its first request, however long polling goes on after it.
+func TestLateLoad(t *testing.T) {
+	for seed := range uint64(8) {
+		load := newServed(seed, 20)
+		for _, warmup := range []time.Duration{0, 5 * time.Second} {
+			o := summary.Options{Window: window.Ref{Warmup: &warmup}}
+			rates := map[float64]float64{}
+			for _, settle := range []float64{0, 2, 10} {
+				r := build(t, o, recordedLoad(load, settle, .333))
+				rates[settle] = rateOf(t, r, 0)
+				seconds, low, high := r.Window.Resolved.Bounds()
+				truth := load.ends() - load.from[0] - warmup.Seconds()
+				if math.Abs(seconds-truth) > .35 || warmup == 0 && (truth < low || truth > high) {
+					t.Errorf("seed %d, warm-up %v, settle %v: %v s (%v to %v), want %v", seed, warmup, settle, seconds, low,
+						high, truth)
+				}
+				n := 0.0
+				for _, to := range load.to {
+					if to > load.from[0]+warmup.Seconds() {
+						n++
+					}
+				}
+				if want := n / truth; math.Abs(rates[settle]-want) > max(.025*want, 1.5/truth) {
+					t.Errorf("seed %d, warm-up %v, settle %v: %v requests/s, the load says %v", seed, warmup, settle, rates[settle],
+						want)
+				}
+			}
+			if a, b, c := rates[0], rates[2], rates[10]; math.Abs(a/b-1) > .001 || math.Abs(c/b-1) > .001 {
+				t.Errorf("seed %d, warm-up %v: settle changes the rate: %v", seed, warmup, rates)
+			}
+		}
+	}
+}
+
+// Acceptance row 13: the same server as two targets that are polled at different intervals has one rate.
+func TestTwoIntervals(t *testing.T) {
+	for seed := range uint64(8) {
+		r := build(t, summary.Options{}, recordedLoad(newServed(seed, 40), 2.1, .333, 2))
+		if a, b := rateOf(t, r, 0), rateOf(t, r, 1); math.Abs(a/b-1) > .01 {
+			t.Errorf("seed %d: %v and %v requests/s", seed, a, b)
+		}
+		if r.Endpoints[0].Seconds != r.Endpoints[1].Seconds {
+			t.Errorf("seed %d: %v and %v seconds", seed, r.Endpoints[0].Seconds, r.Endpoints[1].Seconds)
+		}
+	}
+}
+
+// Acceptance row 14: Little's law: the mean level is the rate times the mean time of a request.
+func TestLittlesLaw(t *testing.T) {
+	for seed := range uint64(4) {
+		r := build(t, summary.Options{}, recordedLoad(newServed(seed, 60), 2, .05))
+		var level, latency float64
+		for i := range r.Metrics {
+			switch s := r.Metrics[i].Series[0]; r.Metrics[i].Name {
+			case "vllm:num_requests_running":
+				level = s.Gauge.TimeAvg
+			case "vllm:e2e_request_latency_seconds":
+				latency = s.Histogram.Avg
+			}
+		}
+		if want := rateOf(t, r, 0) * latency; math.Abs(level/want-1) > .05 {
+			t.Errorf("seed %d: %v requests run, rate times latency is %v", seed, level, want)
+		}
+	}
+}
