@@ -49,7 +49,7 @@ func (d *Assertion) validateWith(c *catalog.Catalog) error {
 	if d.From != FromFamily || !ok {
 		return nil
 	}
-	if word := catalogWord(f.Type); word != "" && d.Stat.Name != "series" && !statIn(word, d.Stat) {
+	if word := f.Type.String(); statForms[word] != nil && d.Stat.Name != "series" && !statIn(word, d.Stat) {
 		return fmt.Errorf("%s is a %s, which has no statistic %s (known: %s)", d.Metric, word, d.Stat,
 			strings.Join(statForms[word], ", "))
 	}
@@ -72,20 +72,6 @@ func (d *Assertion) validateWith(c *catalog.Catalog) error {
 	}
 	_, err := convert(d.Want.Value, d.Want.Unit, unit)
 	return err
-}
-
-func catalogWord(t metric.Type) string {
-	switch t {
-	case metric.Counter:
-		return "counter"
-	case metric.Gauge:
-		return "gauge"
-	case metric.Histogram:
-		return "histogram"
-	case metric.Summary:
-		return "summary"
-	}
-	return ""
 }
 
 func statIn(word string, s Stat) bool {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -95,12 +96,7 @@ func (g *group) pool() pool {
 		out.missing = "no observations in the window"
 		return out
 	}
-	starts := make([]int64, 0, len(at))
-	for start := range at {
-		starts = append(starts, start)
-	}
-	slices.Sort(starts)
-	for _, start := range starts {
+	for _, start := range slices.Sorted(maps.Keys(at)) {
 		out.slices = append(out.slices, at[start])
 	}
 	return out

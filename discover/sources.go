@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -149,9 +150,6 @@ func (f *fileSource) file(name string) ([]group, error) {
 		return old.groups, fmt.Errorf("read %s: %w", name, err)
 	}
 	for i := range groups {
-		if groups[i].labels == nil {
-			groups[i].labels = map[string]string{}
-		}
 		groups[i].labels["__meta_filepath"] = name
 	}
 	f.warn(WarnWorldWritable(name)...)
@@ -174,7 +172,8 @@ func parseGroups(data []byte, isJSON bool) ([]group, error) {
 	var out []group
 	n := 0
 	for _, c := range list {
-		g := group{labels: c.Labels}
+		g := group{labels: map[string]string{}}
+		maps.Copy(g.labels, c.Labels)
 		for _, t := range c.Targets {
 			if n++; n > maxTargets {
 				return nil, fmt.Errorf("more than %d targets", maxTargets)
@@ -252,9 +251,6 @@ func newHTTPSource(d *Discoverer, c httpSD) (*source, error) {
 			}
 			groups, err := parseGroups(bytes.TrimSpace(data), true)
 			for i := range groups {
-				if groups[i].labels == nil {
-					groups[i].labels = map[string]string{}
-				}
 				groups[i].labels["__meta_url"] = c.URL
 			}
 			return groups, err

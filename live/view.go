@@ -61,7 +61,7 @@ func (m *model) head() []string {
 	t := m.totals()
 	lines := []string{
 		m.styles.title.Render(fitting(w, phase, clock(s.Elapsed), left, s.Run)),
-		fitting(w, fmt.Sprint(t.polls, " scrapes"), failures(t), "lost "+count(t.lost, "line"),
+		fitting(w, fmt.Sprint(t.polls, " scrapes"), failures(t), "lost "+texttab.Count(t.lost, "line"),
 			fmt.Sprint(units.Format(float64(t.lines), "")+" samples"), t.cost(s.Elapsed, len(m.health))),
 	}
 	if t.failed+t.lost > 0 {
@@ -118,13 +118,6 @@ func (t *totals) cost(elapsed time.Duration, targets int) string {
 }
 
 func perCent(share float64) string { return fmt.Sprintf("%.2g %%", 100*share) }
-
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprint(n, " ", what, "s")
-}
 
 // clock writes a duration in seconds.
 func clock(d time.Duration) string { return d.Truncate(time.Second).String() }

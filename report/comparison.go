@@ -93,17 +93,9 @@ func (c *comparison) addReason(row *compare.Row) {
 func (c *comparison) title() string {
 	var sides []string
 	for _, s := range c.Sides {
-		sides = append(sides, s.Name+" ("+count(len(s.Runs), "run")+")")
+		sides = append(sides, s.Name+" ("+texttab.Count(len(s.Runs), "run")+")")
 	}
 	return strings.Join(sides, " against ")
-}
-
-// count is "1 run" or "3 runs".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // terms says by which rules.
@@ -116,7 +108,7 @@ func (c *comparison) terms() string {
 		out += ", profile " + c.Profile
 	}
 	if c.Tested > 0 {
-		out += fmt.Sprintf("; %s tested, p corrected for that (Benjamini-Hochberg)", count(c.Tested, "row"))
+		out += fmt.Sprintf("; %s tested, p corrected for that (Benjamini-Hochberg)", texttab.Count(c.Tested, "row"))
 	}
 	return out
 }

@@ -38,6 +38,14 @@ func isPlain(s string) bool {
 	return true
 }
 
+// Count is "1 run" or "3 runs".
+func Count[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + what
+}
+
 // Width returns how many terminal columns an escaped text takes, by the rule of the package comment.
 func Width(s string) int {
 	if isPlain(s) {
