@@ -18,6 +18,10 @@ const (
 	slotNative                 // a native bucket, which may be absorbed by a wider one
 	slotSum                    // has no say
 	slotIdentity
+
+	// As the class of a slot only:
+	slotInteger // a key or a bucket of 64-bit integers
+	slotAbsent  // not in the body
 )
 
 // slot is small because every changed value goes through it.
@@ -77,6 +81,7 @@ func (t *Tracker) grow(g *metric.DictDelta) {
 	}
 	t.body = stretch(t.body, len(t.slots))
 	t.undo = stretch(t.undo, len(t.slots))
+	t.class = stretch(t.class, len(t.slots))
 	t.sight = stretch(t.sight, len(t.units))
 	if t.off != nil {
 		t.off, t.out = stretch(t.off, len(t.slots)), stretch(t.out, len(t.slots))
@@ -150,6 +155,19 @@ func (t *Tracker) assign(id int32) {
 		return
 	}
 	sl.unit = u
+}
+
+// class is what a change of the slot needs.
+func (s *slot) class() slotKind {
+	switch {
+	case !s.live:
+		return slotAbsent
+	case s.integer && (s.kind == slotKey || s.kind == slotBucket):
+		return slotInteger
+	case s.integer && s.cumulative():
+		return slotNone
+	}
+	return s.kind
 }
 
 // cumulative reports whether the slot is adjusted.

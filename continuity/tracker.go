@@ -28,7 +28,8 @@ type Tracker struct {
 	dated  []int32 // units that have a slot for their creation time
 	places map[metric.Label]bool
 
-	body   []uint64 // by slot: as the last stored poll showed it
+	class  []slotKind // by slot: what a change of it needs
+	body   []uint64   // by slot: as the last stored poll showed it
 	spare  []uint64
 	undo   []uint64 // by position in the delta: what the body had before
 	rising []int32  // slots of keys that rose in the present poll
@@ -125,28 +126,34 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 	if !(dt > 1e-9) {
 		return false
 	}
-	slots, body, undo, bits, rising := t.slots, t.body, t.undo[:len(d.Slots)], d.Bits[:len(d.Slots)], t.rising[:0]
+	class, body, undo, bits, rising := t.class, t.body, t.undo[:len(d.Slots)], d.Bits[:len(d.Slots)], t.rising[:0]
 	good, times, far, large := true, false, 0, 0
 	for i, id := range d.Slots {
-		sl, now, before := &slots[id], bits[i], body[id]
+		now, before := bits[i], body[id]
 		body[id], undo[i] = now, before
-		if sl.kind == slotNone {
-			good = good && sl.live
+		more := math.Float64frombits(now) - math.Float64frombits(before)
+		switch class[id] {
+		case slotBucket:
+			good = good && more >= 0 && more <= math.MaxFloat64
 			continue
-		}
-		if sl.kind == slotIdentity {
+		case slotNone:
+			continue
+		case slotSum, slotNative:
+			good = good && more-more == 0 // finite; these may fall
+			continue
+		case slotIdentity:
 			times = true
 			continue
-		}
-		more := math.Float64frombits(now) - math.Float64frombits(before)
-		if sl.integer {
+		case slotInteger:
 			if more = float64(now - before); now < before {
 				more = -1
 			}
+		case slotAbsent:
+			more = -1
 		}
-		if !(more >= 0 && more <= math.MaxFloat64 && sl.live) {
-			good = good && sl.live && more-more == 0 && sl.kind >= slotNative // sums and native buckets may fall
-		} else if sl.kind == slotKey && more > 0 {
+		if !(more >= 0 && more <= math.MaxFloat64) {
+			good = false
+		} else if sl := &t.slots[id]; more > 0 && sl.kind == slotKey {
 			rising = append(rising, int32(i))
 			if more > 8*float64(p.units[sl.unit].pace2)*dt+20 {
 				far++
