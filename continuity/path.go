@@ -20,10 +20,7 @@ func (p *path) note(u int32, before float64) {
 	if p.column[u] != 0 || len(p.units) == pathUnits {
 		return
 	}
-	if p.rows == nil {
-		p.rows, p.bodies = make([]float64, pathBodies*pathUnits), 1
-		p.units = make([]int32, 0, pathUnits)
-	}
+	p.begin()
 	at := len(p.units)
 	p.units = append(p.units, u)
 	p.column[u] = uint8(at + 1)
@@ -32,8 +29,15 @@ func (p *path) note(u int32, before float64) {
 	}
 }
 
+func (p *path) begin() {
+	if p.rows == nil {
+		p.rows, p.units, p.bodies = make([]float64, pathBodies*pathUnits), make([]int32, 0, pathUnits), 1
+	}
+}
+
 // add appends a body in which some unit gained, and returns its row, which is that of the one before.
 func (p *path) add() []float64 {
+	p.begin()
 	if p.bodies == pathBodies {
 		half := pathBodies / 2
 		for i := range half / 2 {

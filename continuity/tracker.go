@@ -115,6 +115,9 @@ func (t *Tracker) Step(s *metric.Snapshot) (*Step, error) {
 	return &t.step, nil
 }
 
+// infinite are the bits of +Inf, and those that all values have which are not finite.
+const infinite = 0x7ff << 52
+
 // polite takes a poll in one pass over its changed slots if it can only be an increase: the same set of slots by the
 // same process, which is settled, and nothing fell or leapt. Otherwise it changes nothing.
 func (t *Tracker) polite(s *metric.Snapshot) bool {
@@ -126,20 +129,51 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 	if !(dt > 1e-9) {
 		return false
 	}
+	good, times := t.pass(d, dt)
+	if good && times {
+		e := evidence{at: s.AtNS()}
+		e.start, e.aged = t.startOf(&e)
+		t.same = t.sameTimes(p, &e)
+		good = t.same == 1 || t.same == 0 && (e.aged || len(t.starting) >= maxStarts)
+	}
+	if !good {
+		for i, id := range d.Slots {
+			t.body[id] = t.undo[i]
+		}
+		return false
+	}
+	t.rise(d, dt)
+	p.at, p.bodies = s.AtNS(), p.bodies+1
+	t.emitChanged(d)
+	return true
+}
+
+// pass takes over the changed slots; good reports whether none fell and not too many leapt, times whether a start or
+// creation time changed.
+func (t *Tracker) pass(d *metric.Delta, dt float64) (good, times bool) {
+	p := t.cur
 	class, body, undo, bits, rising := t.class, t.body, t.undo[:len(d.Slots)], d.Bits[:len(d.Slots)], t.rising[:0]
-	good, times, far, large := true, false, 0, 0
+	good = true
+	far, large := 0, 0
 	for i, id := range d.Slots {
 		now, before := bits[i], body[id]
 		body[id], undo[i] = now, before
-		more := math.Float64frombits(now) - math.Float64frombits(before)
+		more := 0.0
 		switch class[id] {
-		case slotBucket:
-			good = good && more >= 0 && more <= math.MaxFloat64
-			continue
+		case slotBucket, slotKey: // the bits of floats from 0 on are in their order
+			if before > now || now >= infinite {
+				good = false
+			}
+			if class[id] == slotBucket {
+				continue
+			}
+			more = math.Float64frombits(now) - math.Float64frombits(before)
 		case slotNone:
 			continue
-		case slotSum, slotNative:
-			good = good && more-more == 0 // finite; these may fall
+		case slotSum, slotNative: // these may fall
+			if now&infinite == infinite {
+				good = false
+			}
 			continue
 		case slotIdentity:
 			times = true
@@ -163,23 +197,8 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 		}
 	}
 	t.rising = rising
-	good = good && !(len(t.processes) > 1 && far >= 2 && 2*far >= len(rising)) && !(large >= few && 5*large >= 4*t.large)
-	if good && times {
-		e := evidence{at: s.AtNS()}
-		e.start, e.aged = t.startOf(&e)
-		t.same = t.sameTimes(p, &e)
-		good = t.same == 1 || t.same == 0 && (e.aged || len(t.starting) >= maxStarts)
-	}
-	if !good {
-		for i, id := range d.Slots {
-			body[id] = undo[i]
-		}
-		return false
-	}
-	t.rise(d, dt)
-	p.at, p.bodies = s.AtNS(), p.bodies+1
-	t.emitChanged(d)
-	return true
+	another := len(t.processes) > 1 && far >= 2 && 2*far >= len(rising) || large >= few && 5*large >= 4*t.large
+	return good && !another, times
 }
 
 // rise notes what the rising units gained.
@@ -188,16 +207,14 @@ func (t *Tracker) rise(d *metric.Delta, dt float64) {
 		return
 	}
 	p, perSecond := t.cur, 1/dt
-	for _, i := range t.rising {
-		if sl := &t.slots[d.Slots[i]]; p.path.column[sl.unit] == 0 {
-			p.path.note(sl.unit, sl.value(t.undo[i]))
-		}
-	}
 	row := p.path.add()
 	for _, i := range t.rising {
 		sl := &t.slots[d.Slots[i]]
 		v, before := sl.value(d.Bits[i]), sl.value(t.undo[i])
 		p.units[sl.unit].gained(v-before, perSecond, before, t.polls)
+		if p.path.column[sl.unit] == 0 {
+			p.path.note(sl.unit, before)
+		}
 		if c := p.path.column[sl.unit]; c > 0 {
 			row[c-1] = v
 		}
