@@ -73,7 +73,8 @@ func endpoint(e *summary.Endpoint) jsonEndpoint {
 	l := &e.Ledger
 	x := jsonEndpoint{URL: e.URL, Name: e.Name, Source: e.Source, Labels: labels{e.Labels},
 		Lives:  listOf(e.Lives, life).orNone(),
-		Window: jsonPeriod{StartNS: e.StartNS, EndNS: e.EndNS}, Scheduled: l.Scheduled, OK: l.Outcomes[metric.OK],
+		Window: jsonPeriod{StartNS: e.StartNS, EndNS: e.EndNS}, Scheduled: l.Scheduled, Unread: l.Unread,
+		OK:       l.Outcomes[metric.OK],
 		Outcomes: outcomes(&l.Outcomes), InWindow: outcomes(&l.InWindow), FirstError: pollError(&l.FirstError),
 		LastError: pollError(&l.LastError),
 		Lines:     l.Lines, Stored: l.Stored, LimitsHit: limitsHit(l).orNone(), Bytes: l.Bytes, Families: l.Families,

@@ -154,6 +154,7 @@ type jsonEndpoint struct {
 	Lives      list[jsonLife]    `json:"lives,omitzero" layout:"lines"`
 	Window     jsonPeriod        `json:"window" layout:"line"`
 	Scheduled  int               `json:"scheduled"`
+	Unread     int               `json:"unreadable,omitzero"`
 	OK         int               `json:"ok"`
 	Outcomes   object[int]       `json:"outcomes" layout:"line"`
 	InWindow   object[int]       `json:"outcomes_in_window" layout:"line"`

@@ -215,7 +215,8 @@ func (w *Writer) write(c *conn, b *batch) error {
 	began := time.Now()
 	err, leftOut := c.inPlace(), c.leftOut
 	if err == nil {
-		if err = inTransaction(context.Background(), c.c, func() error { return c.insert(b) }); err != nil {
+		err = inTransaction(context.Background(), c.c, func() error { return cmp.Or(c.insert(b), c.repeatDue()) })
+		if err != nil {
 			c.leftOut = leftOut
 		}
 	}
@@ -314,6 +315,7 @@ func (c *conn) compress(s *sections) [4][]byte {
 
 // insertGrowth writes new entries of a dictionary.
 func (c *conn) insertGrowth(g *targetGrowth) error {
+	c.copies.grew(g.target)
 	err := c.family.insert(len(g.Families), func(i int, args []any) ([]any, error) {
 		f := &g.Families[i]
 		return append(args, summed("family", key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help,

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,13 +24,15 @@ type conn struct {
 	c    *sql.Conn
 	z    *zstd.Encoder
 
-	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning, labels, life *sql.Stmt
-	family, series                                                                                         inserter
+	target, slots, block, tail, untail, incident, body, observation, exemplar, mark, warning, labels, life,
+	dictionary *sql.Stmt
+	family, series inserter
 
 	maxBytes int64          // of the file, with bodies
 	leftOut  countedWarning // bodies
 	log      checkpointer
 	failed   countedWarning // checkpoints
+	copies   copies
 	late     countedWarning // transactions
 	version  int64          // of PRAGMA data_version when marks were last read
 	lastMark int64
@@ -88,7 +92,7 @@ func (c *conn) connect(ctx context.Context) (err error) {
 
 // describe writes the schema and what the recording is.
 func (c *conn) describe(m Meta) error {
-	m.EndNS = 0
+	m.EndNS, m.Polls = 0, nil
 	rows, err := metaRows(m)
 	if err != nil {
 		return err
@@ -128,6 +132,7 @@ func (c *conn) statements() []statement {
 		row(&c.target, "target"), row(&c.labels, "target_labels"), row(&c.life, "life"), row(&c.block, "block"),
 		row(&c.slots, "slots"), row(&c.tail, "tail"), row(&c.incident, "incident"), row(&c.body, "body"),
 		row(&c.observation, "observation"), row(&c.mark, "mark"), row(&c.warning, "warning"),
+		row(&c.dictionary, "dictionary"),
 		{&c.exemplar, "REPLACE" + strings.TrimPrefix(insertInto("exemplar"), "INSERT")},
 		{&c.untail, "DELETE FROM tail WHERE id < ?"},
 	}
@@ -155,8 +160,16 @@ func (c *conn) tidy() error {
 	if err := c.inPlace(); err != nil {
 		return err
 	}
-	if err := c.exec(replaceMeta, summed("meta", "end_ns",
-		fmt.Sprint(time.Now().UnixNano()))...); err != nil {
+	polls, err := c.polls()
+	if err != nil {
+		return err
+	}
+	for k, v := range map[string]string{"end_ns": fmt.Sprint(time.Now().UnixNano()), "polls": polls} {
+		if err := c.exec(replaceMeta, summed("meta", k, v)...); err != nil {
+			return err
+		}
+	}
+	if err := c.repeat(context.Background(), slices.Sorted(maps.Keys(c.copies.grown))...); err != nil {
 		return err
 	}
 	// From here on a reader in the way costs tidiness, not data: do not wait long.
@@ -173,6 +186,14 @@ func (c *conn) tidy() error {
 		return err
 	}
 	return nil
+}
+
+// polls is how many polls are in the blocks of each target, for meta.
+func (c *conn) polls() (text string, err error) {
+	err = c.c.QueryRowContext(context.Background(), `SELECT json_group_array(coalesce((SELECT (id & 4294967295) + polls
+		FROM block WHERE id BETWEEN t.id << 32 AND t.id << 32 | 4294967295 ORDER BY id DESC LIMIT 1), 0))
+		FROM target t`).Scan(&text)
+	return text, err
 }
 
 func (c *conn) query(pragma string) error { return runPragma(context.Background(), c.c, pragma) }
@@ -232,7 +253,7 @@ func (c *conn) inPlace() error {
 		}
 	}
 	fresh := conn{path: c.path, z: c.z, maxBytes: c.maxBytes, leftOut: c.leftOut, failed: c.failed, late: c.late,
-		lastMark: c.lastMark}
+		lastMark: c.lastMark, copies: c.copies}
 	if err := fresh.place(); err != nil {
 		return err
 	}

@@ -57,7 +57,10 @@ func (r *Run) exemplars(ctx context.Context, target int) ([]metric.Exemplar, err
 		var x metric.Exemplar
 		var id int64
 		var labels any
-		if err := scan(&id, &x.SeenNS, &x.AtNS, &x.Value, &labels); err != nil {
+		if err := scan(&id, &x.SeenNS, &x.AtNS, &x.Value, &labels); isDamage(err) {
+			r.damaged("an exemplar of target %d: %v", target, err)
+			return nil
+		} else if err != nil {
 			return err
 		}
 		x.Slot = int(id & maxPoll)

@@ -21,6 +21,7 @@ func TestHardening(t *testing.T) {
 		t.Run("directory removed", makesDirectoryAgain)
 		t.Run("no end", givesUp)
 	})
+	t.Run("K8", anyDamage)
 	t.Run("K11", lockRace)
 	t.Run("K19", strangeFiles)
 }

@@ -26,8 +26,10 @@ type Meta struct {
 	BootNS int64
 
 	// EndNS is when the writer was closed; 0 in a recording that is still being
-	// written or was killed. Create ignores it.
+	// written or was killed. Create ignores it and Polls.
 	EndNS int64
+	// Polls has how many polls each target had when the writer was closed.
+	Polls []int
 }
 
 // metaFields lists the keys of table meta and where their values go.
@@ -36,7 +38,7 @@ func metaFields(m *Meta) map[string]any {
 		"id": &m.ID, "version": &m.Version, "command": &m.Command, "tags": &m.Tags, "origin_ns": &m.OriginNS,
 		"interval_ns": &m.Interval, "timeout_ns": &m.Timeout, "warmup_ns": &m.Warmup, "cooldown_ns": &m.Cooldown,
 		"settle_ns": &m.Settle, "slice_ns": &m.Slice, "host": &m.Host, "limits": &m.Limits, "end_ns": &m.EndNS,
-		"boot_id": &m.BootID, "boot_ns": &m.BootNS,
+		"boot_id": &m.BootID, "boot_ns": &m.BootNS, "polls": &m.Polls,
 	}
 }
 

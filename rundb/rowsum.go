@@ -40,6 +40,7 @@ func sumTables() []sumTable {
 		{"life", "target, at_ns, gone, reason", "+iiit"},
 		{"mark", "at_ns, name, own", "+iti"},
 		{"warning", "code, text", "+tt"},
+		{"dictionary", "data", "+b"},
 		// Without checksums:
 		{"slot", "series, role, bound, text, integer", ""}, // of version 1
 		{"events", "id, sample_uuid, event_type, timestamp_ns, conversation_id, turn, data", ""},
@@ -140,6 +141,10 @@ func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []a
 		crc = ", crc"
 	}
 	room := math.MaxInt
+	switch table {
+	case "meta", "target", "target_labels", "life", "mark", "warning":
+		room = maxTableBytes
+	}
 	if tx == nil {
 		c, err := r.conn(ctx)
 		if err != nil {
@@ -147,8 +152,6 @@ func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []a
 		}
 		defer c.Close()
 		tx = c
-	} else if table != "tail" {
-		room = maxTableBytes
 	}
 	rows, err := tx.QueryContext(ctx, "SELECT "+t.columns+crc+" FROM "+table+" "+rest, args...)
 	if err != nil {
@@ -183,4 +186,42 @@ func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []a
 // holdsSum reports whether sum is the checksum of an encoded row, or 0 in a mark: that one a person has set by hand.
 func holdsSum(table string, row []byte, sum any) bool {
 	return sum == any(rowSum(row)) || sum == any(int64(0)) && table == "mark"
+}
+
+// cutRow is the inverse of appendRow: the name of the table and the values, nil of what is no row.
+func cutRow(b []byte) (values []any) {
+	for len(b) > 0 {
+		kind, n := b[0], uint64(8)
+		b = b[1:]
+		switch kind {
+		case valueNull:
+			n = 0
+		case valueText, valueBlob:
+			size, used := binary.Uvarint(b)
+			if used <= 0 {
+				return nil
+			}
+			n, b = size, b[used:]
+		}
+		if n > uint64(len(b)) {
+			return nil
+		}
+		v := b[:n:n]
+		b = b[n:]
+		switch kind {
+		case valueNull:
+			values = append(values, nil)
+		case valueInt:
+			values = append(values, int64(binary.BigEndian.Uint64(v)))
+		case valueFloat:
+			values = append(values, math.Float64frombits(binary.BigEndian.Uint64(v)))
+		case valueText:
+			values = append(values, string(v))
+		case valueBlob:
+			values = append(values, v)
+		default:
+			return nil
+		}
+	}
+	return values
 }

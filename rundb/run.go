@@ -34,8 +34,10 @@ type Run struct {
 	observed map[int]bool // targets with observations
 	events   int64        // the highest id of table events, 0 without events
 	client   bool         // it has the tables of events
+	log      *walDamage   // nil of a sound one
 
 	mu       sync.Mutex
+	lost     map[int]int // by target: polls that reading has not found
 	warnings []metric.Warning
 }
 
@@ -46,15 +48,33 @@ type Run struct {
 func Open(dir string) (*Run, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxLoad)
 	defer cancel()
-	db, err := openReadable(ctx, dir)
+	log, err := checkLog(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
 	}
-	r := &Run{path: filepath.Join(dir, FileName), db: db}
+	db, err := openReadable(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open recording: %w", mendable(err))
+	}
+	r := &Run{path: filepath.Join(dir, FileName), db: db, log: log, lost: map[int]int{}}
 	if err := r.load(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open recording %s: %w", r.path, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("open recording %s: %w", r.path, mendable(err)), db.Close())
+	}
+	if log != nil {
+		r.damaged("%s: scrapestat repair makes a run of what can be read", log.text)
 	}
 	return r, nil
+}
+
+// mendable adds to an error of a damaged file what can be done.
+func mendable(err error) error {
+	text := err.Error()
+	for _, part := range []string{"malformed", "disk I/O error (522)", "not a database", errRow.Error()} {
+		if strings.Contains(text, part) {
+			return fmt.Errorf("%w: the file is damaged; scrapestat repair makes a run of what can be read", err)
+		}
+	}
+	return err
 }
 
 // openReadable opens a recording for reading. In a directory that cannot be written SQLite cannot make the
@@ -246,6 +266,13 @@ func (r *Run) damaged(format string, args ...any) metric.Warning {
 		r.warnings = append(r.warnings, x)
 	}
 	return x
+}
+
+// Lost returns how many polls of a target were recorded and cannot be read, as far as reading it to its end has found.
+func (r *Run) Lost(target int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost[target]
 }
 
 // Meta returns what the recording is. Its maps and slices must not be changed.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -65,6 +66,7 @@ CREATE TABLE life (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, at_ns INTEGE
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL,
   crc INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE VIEW named_series AS
   SELECT s.target, s.series, f.name AS family, f.type, f.unit, s.labels
   FROM series s JOIN family f ON f.id = s.target << 32 | s.family;
@@ -99,14 +101,41 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a file", path)
 	}
+	if mode == "rw" { // what is added would be written over what SQLite leaves out
+		d, err := checkLog(dir)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil && d.broken {
+			return nil, fmt.Errorf("%s: %s: scrapestat repair makes a run of what can be read", path, d.text)
+		}
+	}
 	db, err := sql.Open("sqlite", dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := checkVersion(ctx, db); err != nil {
+		if errors.Is(err, errForeign) && lacksLog(path) {
+			err = errors.New("its log is missing, which has what was recorded: copy " + FileName + "* together")
+		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
 	return db, nil
+}
+
+// errForeign is why a database of somebody else is refused.
+var errForeign = errors.New("not a recording of scrapestat")
+
+// lacksLog reports whether the head of a database tells of a log which is not there.
+func lacksLog(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 20)
+	_, err = io.ReadFull(f, head)
+	return err == nil && head[18] == 2 && !holds(filepath.Dir(path), FileName+"-wal")
 }
 
 // checkVersion refuses what is no recording and what a newer program wrote.
@@ -116,19 +145,23 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if id != applicationID {
-		return errors.New("not a recording of scrapestat")
+		return errForeign
 	}
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
 	if version > SchemaVersion {
-		return fmt.Errorf("written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat",
-			version, SchemaVersion)
+		return newerError(version)
 	}
 	if version < 1 {
 		return fmt.Errorf("schema %d: the recording was never completed", version)
 	}
 	return checkObjects(ctx, db)
+}
+
+func newerError(version int64) error {
+	return fmt.Errorf("written by a newer scrapestat (schema %d, this program reads up to %d): update scrapestat", version,
+		SchemaVersion)
 }
 
 // maxObjects is how many tables, views and indexes a recording may have; ours have 27.

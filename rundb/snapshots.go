@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -40,10 +41,35 @@ func (r *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snaps
 		w := &walk{r: r, target: target, yield: yield, fresh: true}
 		w.s.Target = target
 		err := w.all(ctx)
+		if err == nil {
+			w.end()
+		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(nil, fmt.Errorf("read recording %s: %w", r.path, err))
+			yield(nil, fmt.Errorf("read recording %s: %w", r.path, mendable(err)))
 		}
 	}
+}
+
+// end tells of the polls at the end of the target that are known to have been recorded.
+func (w *walk) end() {
+	total, r := w.next, w.r
+	if w.target < len(r.meta.Polls) {
+		total = max(total, r.meta.Polls[w.target])
+	}
+	if r.log != nil {
+		total = max(total, r.log.polls[w.target])
+	}
+	for _, rec := range r.tail[w.target] {
+		total = max(total, rec.poll+1)
+	}
+	if total > w.next {
+		from := max(w.s.AtNS(), r.meta.OriginNS)
+		w.damage("polls %d to %d are missing, of the time from %s on for about %v", w.next, total-1,
+			time.Unix(0, from).UTC().Format(time.RFC3339Nano), time.Duration(total-w.next)*r.meta.Interval)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost[w.target] = total - w.got
 }
 
 // walk is one pass over a target.
@@ -56,6 +82,7 @@ type walk struct {
 	dec   decoder
 	poll  pollState
 	next  int  // number of the next poll
+	got   int  // polls yielded
 	fresh bool // the values before the next poll are unknown
 	lost  []metric.Warning
 
@@ -288,6 +315,7 @@ func (w *walk) one(ctx context.Context, c *cursor) error {
 	s.Warnings = append(s.Warnings, w.lost...)
 	s.DictDelta, w.growth, w.lost = w.growth, metric.DictDelta{}, nil
 	w.next++
+	w.got++
 	if !w.yield(s, nil) {
 		return errStop
 	}

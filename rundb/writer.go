@@ -40,6 +40,8 @@ type WriterOptions struct {
 	MaxBytes int64
 	// BlockPolls is how many polls a block holds at most, 512 if 0: what damage to one block costs.
 	BlockPolls int
+	// CopyEvery is the time in which what blocks are read with is written once more, 10 minutes if 0.
+	CopyEvery time.Duration
 }
 
 // Writer records one run. All methods may be called concurrently; the polls of
@@ -158,7 +160,7 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("create recording %s: %w (it takes %d bytes to begin with; %s)", path, err, startBytes,
 			remedy(err))
 	}
-	c.maxBytes = o.MaxBytes
+	c.maxBytes, c.copies.every = o.MaxBytes, cmp.Or(max(o.CopyEvery, 0), 10*time.Minute)
 	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		abort: make(chan struct{})}
 	w.changed = sync.NewCond(&w.mu)

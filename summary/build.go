@@ -15,7 +15,8 @@ import (
 
 // Recording is a recorded run as *rundb.Run is one. Snapshots yields the polls of a target in time order, each
 // valid until the next; it is called concurrently for different targets. A recording of targets that came and
-// went says so in a method Lives(target int) []metric.TargetEvent.
+// went says so in a method Lives(target int) []metric.TargetEvent, a damaged one in Lost(target int) int: how many
+// polls reading it has not found.
 type Recording interface {
 	Meta() rundb.Meta
 	Targets() []metric.Target
@@ -102,6 +103,9 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 			Lives(int) []metric.TargetEvent
 		}); ok {
 			pc.results[i].endpoint.Lives = r.Lives(i)
+		}
+		if r, ok := rec.(interface{ Lost(int) int }); ok {
+			pc.results[i].endpoint.Ledger.Unread = r.Lost(i)
 		}
 		b.targets[i] = nil // free what the folds hold
 	})

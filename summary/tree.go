@@ -126,6 +126,7 @@ type Gap struct {
 // Ledger accounts for every scheduled poll of a target and every line it sent.
 type Ledger struct {
 	Scheduled  int                  // polls that were due: the sum of Outcomes
+	Unread     int                  // polls that were recorded and cannot be read, in none of the counts
 	Outcomes   [metric.Outcomes]int // by metric.Outcome
 	FirstError PollError            // zero when there was none
 	LastError  PollError
@@ -152,8 +153,15 @@ type Loss struct {
 	First string // the first case
 }
 
-// Losses returns polls that were not OK by outcome, then lines dropped by reason but for those filtered as asked.
+// Unreadable is what the loss of polls is called that a damaged recording had.
+const Unreadable = "unreadable"
+
+// Losses returns polls that cannot be read, those that were not OK by outcome, then lines dropped by reason but for
+// those filtered as asked.
 func (l *Ledger) Losses() (out []Loss) {
+	if l.Unread > 0 {
+		out = append(out, Loss{N: l.Unread, What: Unreadable, First: "the recording is damaged"})
+	}
 	for o, n := range l.Outcomes {
 		if n > 0 && metric.Outcome(o) != metric.OK {
 			out = append(out, Loss{N: n, What: metric.Outcome(o).String(), First: l.FirstOf[o].Text})

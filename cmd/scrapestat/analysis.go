@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -38,6 +40,7 @@ type analysisFlags struct {
 	csvRaw     bool
 	by         []string
 	slicePct   bool
+	strict     bool
 	catalogs   []string
 
 	quantiles []float64        // of percentile, set by validate
@@ -81,6 +84,37 @@ func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 	f.StringSliceVar(&a.by, "by", nil, "also take together what agrees in these `labels`, of series or targets, "+
 		"endpoint and target among them; '' takes all of a family")
 	a.byFlag = f.Lookup("by")
+}
+
+// registerStrict adds --strict for commands that read recorded runs.
+func (a *analysisFlags) registerStrict(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.strict, "strict", false, "end with exit code 4 when any data was lost, or cannot be read")
+}
+
+// verdict is what --strict says of what was read: nothing may have been lost.
+func (a *analysisFlags) verdict(runs ...*summary.Run) error {
+	for _, r := range runs {
+		if !a.strict || r == nil {
+			continue
+		}
+		if text := emptyWindow(r); text != "" {
+			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
+		}
+		lost := map[bool]int{}
+		for i := range r.Endpoints {
+			for _, x := range r.Endpoints[i].Ledger.Losses() {
+				if x.Lines || x.What == summary.Unreadable || r.Endpoints[i].Lives == nil { // one that went failed before it did
+					lost[x.Lines] += x.N
+				}
+			}
+		}
+		damaged := slices.ContainsFunc(r.Warnings, func(w metric.Warning) bool { return w.Code == "recording_damaged" })
+		if damaged || len(lost) > 0 {
+			return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed or cannot be read, %d lines "+
+				"dropped%s (--strict)", lost[false], lost[true], map[bool]string{true: ", the recording is damaged"}[damaged])}
+		}
+	}
+	return nil
 }
 
 // validate checks the values and parses the percentiles.

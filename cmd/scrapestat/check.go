@@ -88,6 +88,7 @@ func newCheckCmd(std stdio) *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -133,7 +134,10 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 	case check.NoData:
 		return &codeError{code: exitIncomplete}
 	}
-	return nil
+	if e.Baseline != nil {
+		return o.analysis.verdict(e.Run, e.Baseline.Run)
+	}
+	return o.analysis.verdict(e.Run)
 }
 
 // gate reads all that is demanded.

@@ -40,12 +40,13 @@ var exitsOf = []struct {
 	codes   []int
 }{
 	{"collect", []int{exitFailed, exitUsage, exitIncomplete, exitNothing, exitNotExec, exitNotFound, exitAborted}},
-	{"export", []int{exitFailed, exitUsage}},
-	{"show", []int{exitFailed, exitUsage}},
-	{"report", []int{exitFailed, exitUsage}},
+	{"export", []int{exitFailed, exitUsage, exitIncomplete}},
+	{"show", []int{exitFailed, exitUsage, exitIncomplete}},
+	{"report", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"compare", []int{exitFailed, exitUsage, exitBad}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"mark", []int{exitFailed, exitUsage}},
+	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"requests record", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},
 	{"requests import", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},
 	{"requests report", []int{exitFailed, exitUsage}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ func newExportCmd(std stdio) *cobra.Command {
 	o.window.register(cmd)
 	o.analysis.register(cmd)
 	o.analysis.registerBy(cmd)
+	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -81,7 +83,7 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
 	if err == nil {
-		err = notEmpty(result, o.runs[0], 1)
+		err = cmp.Or(o.analysis.verdict(result), notEmpty(result, o.runs[0], 1))
 	}
 	return err
 }
@@ -103,5 +105,5 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write stdout: %w", err)
 	}
-	return notEmpty(result, o.runs[0], 1)
+	return cmp.Or(o.analysis.verdict(result), notEmpty(result, o.runs[0], 1))
 }

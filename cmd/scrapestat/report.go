@@ -58,6 +58,7 @@ func newReportCmd(std stdio) *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -98,14 +99,21 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 		if err := errors.Join(html.Write(w, ins, ho), w.Flush()); err != nil {
 			return fmt.Errorf("write report to stdout: %w", err)
 		}
-		return nil
+		return o.analysis.verdict(results(ins)...)
 	}
 	size, err := saveReport(o.out, ins, ho)
 	if err != nil {
 		return err
 	}
 	say.logf("wrote %s (%d bytes)", o.out, size)
-	return nil
+	return o.analysis.verdict(results(ins)...)
+}
+
+func results(ins []html.Input) (out []*summary.Run) {
+	for _, in := range ins {
+		out = append(out, in.Run)
+	}
+	return out
 }
 
 // reportName is the report in a run directory.

@@ -49,6 +49,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newCompareCmd(std),
 		newCheckCmd(std),
 		newMarkCmd(std),
+		newRepairCmd(std),
 		newRequestsCmd(std),
 		newImportCmd(std),
 		newSimulateCmd(std),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -62,6 +63,7 @@ func newShowCmd(std stdio) *cobra.Command {
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)
+	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -87,5 +89,5 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		All: o.all, Derived: o.derived, PACompat: o.paCompat}); err != nil {
 		return err
 	}
-	return notEmpty(result, title, 1)
+	return cmp.Or(o.analysis.verdict(result), notEmpty(result, title, 1))
 }

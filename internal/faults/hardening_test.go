@@ -18,7 +18,7 @@ var hardening = [...]string{
 	5:  "cmd/scrapestat/hardening_test.go TestHardening",
 	6:  "cmd/scrapestat/hardening_cancel_test.go TestHardeningCancel",
 	7:  "cmd/scrapestat/hardening_test.go TestHardening",
-	8:  "",
+	8:  "rundb/hardening_test.go TestHardening",
 	9:  "",
 	10: "cmd/scrapestat/hardening_test.go TestHardening",
 	11: "rundb/hardening_test.go TestHardening",
