@@ -192,6 +192,8 @@ func (w *Writer) settle() {
 // remedy returns what a person can do about a write error.
 func remedy(err error) string {
 	switch text := err.Error(); {
+	case strings.Contains(text, "(1032)"): // SQLITE_READONLY_DBMOVED
+		return "the run directory was removed or moved while it was written"
 	case strings.Contains(text, "full"), strings.Contains(text, "too large"):
 		return "free space on that file system, or raise the limit on file sizes"
 	case strings.Contains(text, "readonly"), strings.Contains(text, "permission"):

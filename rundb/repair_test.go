@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -258,8 +259,12 @@ func anyDamage(t *testing.T) {
 	for _, v := range flips {
 		mean += v / float64(len(flips))
 	}
-	t.Logf("%d flips: median loss %.2f %%, mean %.2f %%, worst %.0f %%; %d cuts: median loss beyond the share cut off "+
-		"%.2f %%", len(flips), 100*flips[len(flips)/2], 100*mean, 100*flips[len(flips)-1], len(cuts), 100*cuts[len(cuts)/2])
+	faults.Figure(t, "damage", fmt.Sprintf("%d bits turned over and %d cuts at random places of closed and killed "+
+		"recordings: no poll read that was not recorded bit by bit, no loss without a word; repair lost %.2f %% of the "+
+		"polls "+
+		"(median; mean %.2f %%, worst %.0f %%) to a bit, and %.2f %% (median) to a cut beyond what was cut off", len(flips),
+		len(cuts), 100*flips[len(flips)/2], 100*mean, 100*flips[len(flips)-1], 100*max(0, cuts[len(cuts)/2])),
+		"SCRAPESTAT_POINTS=200 go test ./rundb -run TestHardening/K8 -v")
 	if flips[len(flips)/2] > 0.01 || cuts[len(cuts)/2] > 0.01 {
 		t.Errorf("median loss %v of flips, %v of cuts beyond what is cut off", flips[len(flips)/2], cuts[len(cuts)/2])
 	}

@@ -275,6 +275,10 @@ func (r *Run) Lost(target int) int {
 	return r.lost[target]
 }
 
+// LacksLog reports whether the recording was never closed and has no log: somebody has added to it after its
+// collector was killed, or it was copied without.
+func (r *Run) LacksLog() bool { return r.meta.EndNS == 0 && lacksLog(r.path) }
+
 // Meta returns what the recording is. Its maps and slices must not be changed.
 func (r *Run) Meta() Meta { return r.meta }
 

@@ -17,6 +17,7 @@ import (
 const (
 	walHead   = 32
 	frameHead = 24
+	sector    = 512
 )
 
 // walLog is what a log holds.
@@ -46,9 +47,10 @@ func walSum(order binary.ByteOrder, s [2]uint32, b []byte) [2]uint32 {
 // followed by one of the last round.
 func readLog(from io.Reader, size int64) (l walLog, err error) {
 	l.broken, l.size = -1, size
-	if rest := (size - walHead) % (frameHead + pageSize); size > 0 && (size < walHead || rest != 0 && rest != frameHead) {
-		l.cut = true // a kill tears between the head of a frame and its page, nowhere else
-	}
+	// A kill tears between the head of a frame and its page, a full disk at a sector: what was torn so was never
+	// committed.
+	rest := (size - walHead) % (frameHead + pageSize)
+	l.cut = size > 0 && (size < walHead || rest != 0 && rest != frameHead) && size%sector != 0
 	r := bufio.NewReaderSize(from, 1<<20)
 	head, b := make([]byte, walHead), make([]byte, frameHead+pageSize)
 	if _, err := io.ReadFull(r, head); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
@@ -21,6 +22,7 @@ const (
 	exitBad        = 3   // done, and the answer is bad
 	exitIncomplete = 4   // data incomplete under --strict
 	exitNothing    = 5   // nothing could be collected from any target
+	exitMemory     = 6   // out of memory
 	exitNotExec    = 126 // COMMAND exists and cannot be executed
 	exitNotFound   = 127 // COMMAND does not exist
 	exitAborted    = 130 // second signal
@@ -85,6 +87,8 @@ func codeOf(err error) int {
 		return command.Code
 	case errors.As(err, &option):
 		return exitUsage
+	case errors.Is(err, syscall.ENOMEM), strings.Contains(err.Error(), "out of memory (7)"): // SQLITE_NOMEM
+		return exitMemory
 	}
 	return exitFailed
 }

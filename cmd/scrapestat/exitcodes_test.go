@@ -29,6 +29,7 @@ var exitMeanings = []struct {
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
 		"something had no data"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
+	{exitMemory, "out of memory, where it is limited (`ulimit -v`)"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
 	{exitNotFound, "`collect -- COMMAND`: it does not exist"},
 	{exitAborted, "second signal: aborted at once, the recording stays readable"},

@@ -39,6 +39,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K4", func(t *testing.T) { t.Parallel(); nobodyAnswers(t) })
 	t.Run("K5", func(t *testing.T) { t.Parallel(); forgottenDashes(t) })
 	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
+	t.Run("K9", func(t *testing.T) { t.Parallel(); trueCauses(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
 	t.Run("K20", func(t *testing.T) { t.Parallel(); endlessImports(t) })
 	t.Run("K21", func(t *testing.T) { t.Parallel(); refusesLargest(t) })
@@ -399,5 +400,49 @@ func TestCgroupMemory(t *testing.T) {
 	}
 	if got := cgroupMemory(filepath.Join(root, "none"), root); got != math.MaxInt64 {
 		t.Errorf("without cgroups: %d", got)
+	}
+}
+
+// hog is a command that takes memory until there is none.
+func hog() {
+	syscall.Exit(withinMemory(func() int {
+		for held := [][]byte{}; ; {
+			held = append(held, make([]byte, 64<<20))
+		}
+	}, os.Stderr))
+}
+
+// trueCauses has messages name what is wrong: a recording without its log, a file in place of a run, no memory.
+func trueCauses(t *testing.T) {
+	from, dir := t.TempDir(), t.TempDir()
+	w, err := rundb.Create(from, rundb.Meta{ID: "r", OriginNS: 1}, rundb.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(t.Context())
+	data, err := os.ReadFile(filepath.Join(from, rundb.FileName))
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, rundb.FileName), data, 0o600),
+		os.WriteFile(filepath.Join(dir, "report.html"), []byte("<html>"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitFailed, "its log is missing, which has what was recorded: copy run.db* together", "show", dir)
+	try(t, exitUsage, "report.html is a file of a run: give the run directory, "+dir, "show",
+		filepath.Join(dir, "report.html"))
+	try(t, exitUsage, "give a run directory", "export", os.Args[0])
+	try(t, exitFailed, "no recording there", "show", filepath.Join(dir, "gone"))
+	if code := codeOf(fmt.Errorf("read: %w", syscall.ENOMEM)); code != exitMemory {
+		t.Errorf("no memory: exit code %d", code)
+	}
+	if racing { // the detector takes more than any limit
+		return
+	}
+	cmd := exec.Command("sh", "-c", "ulimit -v 4000000; exec hog")
+	text, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exitMemory || !bytes.Contains(text, []byte("scrapestat: out of mem")) {
+		t.Errorf("no memory: exit code %d, %v: %s", code, err, text[max(0, len(text)-300):])
+	}
+	cmd = exec.Command("sh", "-c", "ulimit -v 4000000; exec scrapestat show "+filepath.Join(dir, "gone"))
+	if text, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("limited memory: %v: %s", err, text)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -45,10 +46,12 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 		}
 	}
 	for _, dir := range dirs {
-		if filepath.Base(dir) == "run.db" {
-			dir = filepath.Dir(dir)
+		dir = runDir(dir)
+		var r *rundb.Run
+		err := notFile(dir)
+		if err == nil {
+			r, err = rundb.Open(dir)
 		}
-		r, err := rundb.Open(dir)
 		if err != nil {
 			closeAll()
 			return nil, nil, err
@@ -58,6 +61,18 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 	return runs, closeAll, nil
 }
 
+// notFile refuses a file where a run directory is wanted, such as a report in one.
+func notFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), rundb.FileName)); err == nil {
+		return usagef("%s is a file of a run: give the run directory, %s", path, filepath.Dir(path))
+	}
+	return usagef("%s is a file: give a run directory, which scrapestat collect wrote", path)
+}
+
 // noteOpen says which of the runs were never closed: their collector was killed
 // or is still at work, so they end with the last committed scrape.
 func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
@@ -65,6 +80,9 @@ func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 		if r.Meta().EndNS == 0 {
 			say.logf("%s was not closed: its collector was killed or still records; this is what it has committed so far",
 				dirs[i])
+			if r.LacksLog() {
+				say.logf("%s has no run.db-wal: if it was copied without, what was recorded last is missing", dirs[i])
+			}
 		}
 	}
 }

@@ -11,5 +11,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(withinMemory(func() int {
+		return run(context.Background(), os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	}, os.Stderr))
 }

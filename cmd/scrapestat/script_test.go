@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM,
-		"standin": standIn})
+		"standin": standIn, "hog": hog})
 }
 
 // TestScripts runs the command line as a user does, against real servers on

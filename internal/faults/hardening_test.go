@@ -19,7 +19,7 @@ var hardening = [...]string{
 	6:  "cmd/scrapestat/hardening_cancel_test.go TestHardeningCancel",
 	7:  "cmd/scrapestat/hardening_test.go TestHardening",
 	8:  "rundb/hardening_test.go TestHardening",
-	9:  "",
+	9:  "cmd/scrapestat/hardening_test.go TestHardening",
 	10: "cmd/scrapestat/hardening_test.go TestHardening",
 	11: "rundb/hardening_test.go TestHardening",
 	12: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
