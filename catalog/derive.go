@@ -23,8 +23,10 @@ type Derived struct {
 	// no quotient has HasParts unset.
 	Numerator, Denominator float64
 	HasParts               bool
-	Families               []string // that it was made of, sorted, by their newest names
-	Flags                  []string // stable words: "negative", "implausible", ...
+	// Low and High bound the quantity where its status is Ambiguous or LowerBound; -Inf and +Inf are no bound.
+	Low, High float64
+	Families  []string // that it was made of, sorted, by their newest names
+	Flags     []string // stable words: "negative", "implausible", ...
 
 	// Help is what it means, Better which way it gets better, Question what it helps to answer. Headline is set for the
 	// dozen of an engine that explain a run. Canonical is its id across engines, "" for none.
@@ -89,6 +91,7 @@ func (c *Catalog) Reads(family string) bool {
 func (p *Pack) apply(v *View, r *Rule) []Derived {
 	out := r.native(v)
 	for i := range out {
+		v.doubt(&out[i])
 		r.finish(&out[i], v, p)
 	}
 	return out
@@ -102,6 +105,36 @@ func (d *Derived) atBest(s Status) {
 		}
 		d.Status = s
 	}
+}
+
+// doubt lowers the status of a native's result to that of the least sure increase that it was made of.
+func (v *View) doubt(d *Derived) {
+	worst := OK
+	for _, family := range d.Families {
+		for _, g := range v.byName[family] {
+			if g.Status > worst && agree(g.Labels, d.Labels) {
+				worst = g.Status
+			}
+		}
+	}
+	if worst == OK {
+		return
+	}
+	d.Low, d.High = math.Inf(-1), math.Inf(1)
+	if worst == LowerBound {
+		worst = Ambiguous // what it was computed of need not make it a bound, too
+	}
+	d.Status = max(d.Status, worst)
+}
+
+// agree reports whether labels that both have are equal.
+func agree(a, b metric.Labels) bool {
+	for name, value := range a.All() {
+		if other, ok := b.Get(name); ok && other != value {
+			return false
+		}
+	}
+	return true
 }
 
 // settle brings a result into its final form.

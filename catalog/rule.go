@@ -127,7 +127,8 @@ func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
 func derived(b *quantity.Binding, v *View) (Derived, bool) {
 	r, ok := b.Eval(v.stretch)
 	d := Derived{Labels: b.Labels, Status: r.Status, Value: r.Value, Shown: r.Shown, Numerator: r.Numerator,
-		Denominator: r.Denominator, HasParts: r.HasParts, Families: slices.Clip(b.Families)}
+		Denominator: r.Denominator, HasParts: r.HasParts, Low: r.Low, High: r.High,
+		Families: slices.Clip(b.Families)}
 	for _, f := range []struct {
 		is   bool
 		name string

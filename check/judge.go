@@ -162,11 +162,25 @@ func hold(d *Assertion, e *Evidence, r Measurement, base []Measurement) (Outcome
 	if keeps(d.Op, value, o.Limit, tolerance) {
 		o.Verdict = Pass
 	}
+	if r.Unsure && !d.decided(r, o.Limit, tolerance) {
+		o.Verdict, o.Why = NoData, fmt.Sprintf("%s: between %s and %s, and the limit is between them", r.Note, number(r.Low),
+			number(r.High))
+		return o, nil
+	}
 	if o.Limit > r.Low && o.Limit < r.High && r.Low != r.High && o.Note == "" {
 		o.Note = "the limit lies within the bounds of the estimate"
 	}
 	o.margin(d.Op, value, tolerance)
 	return o, nil
+}
+
+// decided reports whether both ends of what the number may be are on the same side of the limit.
+func (d *Assertion) decided(r Measurement, limit, tolerance float64) bool {
+	switch d.Op {
+	case Below, AtMost, Above, AtLeast:
+		return keeps(d.Op, r.Low, limit, 0) == keeps(d.Op, r.High, limit, 0)
+	}
+	return limit+tolerance < r.Low || limit-tolerance > r.High
 }
 
 // tolerance is how far the number may be from the limit.

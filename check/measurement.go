@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -22,7 +23,10 @@ type Measurement struct {
 	Why    string // there is no number; "" when there is one
 	// Low and High are the bounds between which the number provably is; both are Value where it is exact.
 	Low, High float64
-	Note      string
+	// Unsure is set where the truth is somewhere between Low and High and no end is likelier than the other for a gate:
+	// a limit between them is neither kept nor missed.
+	Unsure bool
+	Note   string
 }
 
 func exact(v float64, unit string) Measurement {
@@ -54,17 +58,39 @@ func ofSeries(s *normalize.Series, st Stat, unit string, quantiles []float64) Me
 			return exact(float64(s.Resets), "")
 		}
 	}
+	i := &s.Increase
 	switch {
+	case i.Status == continuity.Refused:
+		return refused()
 	case s.Counter != nil:
-		return ofCounter(s.Counter, st, unit)
+		return ofCounter(s.Counter, st, unit).doubted(i, st)
 	case s.Histogram != nil:
-		return ofHistogram(s.Histogram, st, unit, quantiles)
+		return ofHistogram(s.Histogram, st, unit, quantiles).doubted(i, st)
 	case s.Summary != nil:
-		return ofSummary(s.Summary, st, unit)
+		return ofSummary(s.Summary, st, unit).doubted(i, st)
 	case s.Gauge != nil:
 		return ofGauge(s.Gauge, st, unit, quantiles)
 	}
 	return missing("series of this type have no numbers")
+}
+
+func refused() Measurement {
+	return missing("refused: several processes answered, which nothing tells apart; name each replica")
+}
+
+// doubted widens a number to what is known of the increase that it is made of.
+func (r Measurement) doubted(i *continuity.Increase, st Stat) Measurement {
+	if i.Status.Certain() || r.Why != "" {
+		return r
+	}
+	r.Unsure, r.Note, r.Low, r.High = true, i.Status.String(), math.Inf(-1), math.Inf(1)
+	switch {
+	case st.Name == "total" || st.Name == "count":
+		r.Low, r.High = i.Low, i.High
+	case st.Name == "rate" && i.Value > 0:
+		r.Low, r.High = r.Value*i.Low/i.Value, r.Value*i.High/i.Value
+	}
+	return r
 }
 
 func noStat(of string, st Stat) Measurement {

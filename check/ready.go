@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -35,6 +36,7 @@ type readyKind struct {
 func readyKinds() []*readyKind {
 	return []*readyKind{
 		{name: "resets", help: "no counter or histogram was reset: no server restarted in the window", judge: noResets},
+		{name: "one-process", help: "every target was answered by one process", judge: oneProcess},
 		{name: "complete", help: "every poll of the window was answered and every line stored", judge: complete},
 		{name: "preemptions", help: "no request was preempted (or retracted)", judge: noPreemptions},
 		{name: "kv-ceiling", form: "SHARE", standard: 0.95, help: "the KV cache was never fuller than this",
@@ -113,13 +115,17 @@ func noResets(_ Ready, e *Evidence) []Outcome {
 		m := &e.Run.Metrics[i]
 		for j := range m.Series {
 			s := &m.Series[j]
-			if s.Counter == nil && s.Histogram == nil && s.Summary == nil {
+			refused := s.Increase.Status == continuity.Refused
+			if s.Counter == nil && s.Histogram == nil && s.Summary == nil && !refused {
 				continue
 			}
 			series++
-			if s.Resets > 0 && len(out) < 5 {
+			if (s.Resets > 0 || refused) && len(out) < 5 {
 				o := Outcome{Measurement: exact(float64(s.Resets), ""), Verdict: Fail}
 				o.Target, o.Labels, o.Note = e.Run.Endpoints[s.Endpoint].Shown(), s.Labels, m.Name
+				if refused {
+					o.Note += ": refused"
+				}
 				out = append(out, o)
 			}
 		}
@@ -129,6 +135,26 @@ func noResets(_ Ready, e *Evidence) []Outcome {
 	}
 	if len(out) == 0 {
 		out = []Outcome{{Measurement: exact(0, ""), Verdict: Pass}}
+	}
+	return out
+}
+
+// oneProcess counts the processes that answered each target.
+func oneProcess(_ Ready, e *Evidence) (out []Outcome) {
+	for i := range e.Run.Endpoints {
+		c := &e.Run.Endpoints[i].Continuity
+		o := Outcome{Measurement: exact(float64(c.Processes), ""), Verdict: Pass}
+		if c.Processes != 1 {
+			o.Verdict = Fail
+		}
+		if c.Processes == 0 {
+			o.Measurement = missing("several, which nothing tells apart")
+		}
+		if e.Run.Endpoints[i].Ledger.StoredPolls() == 0 {
+			o = noData("it was not polled")[0]
+		}
+		o.Target = e.Run.Endpoints[i].Shown()
+		out = append(out, o)
 	}
 	return out
 }

@@ -176,11 +176,11 @@ func ofAggregate(run *summary.Run, a *summary.Aggregate, st Stat) Measurement {
 	case st.Name == "resets":
 		return exact(float64(a.Resets), "")
 	case a.Counter != nil:
-		return ofCounter(a.Counter, st, unit)
+		return ofCounter(a.Counter, st, unit).doubted(&a.Increase, st)
 	case a.Histogram != nil:
-		return ofHistogram(a.Histogram, st, unit, run.Options.Quantiles)
+		return ofHistogram(a.Histogram, st, unit, run.Options.Quantiles).doubted(&a.Increase, st)
 	case a.Summary != nil:
-		return ofSummary(a.Summary, st, unit)
+		return ofSummary(a.Summary, st, unit).doubted(&a.Increase, st)
 	case a.Gauge == nil:
 		return missing("the series have no number in common")
 	}
@@ -222,6 +222,9 @@ func derived(run *summary.Run, d *Assertion) (out []Measurement) {
 			r = missing("the quantity is %s: it is made of %s", q.Status, strings.Join(q.Families, ", "))
 		} else if q.Status != catalog.OK {
 			r.Note = q.Status.String()
+		}
+		if r.Why == "" && !q.Status.Certain() {
+			r.Unsure, r.Low, r.High = true, q.Low, q.High
 		}
 		r.Labels = labels
 		if q.Endpoint >= 0 {

@@ -81,6 +81,13 @@ func (c *comparer) reason(d *draft, side int) string {
 	case other.Missing != "":
 		return fmt.Sprintf("%s has none: %s", c.sides[side], other.Missing)
 	}
+	for _, at := range []int{0, side} {
+		for _, m := range d.measures[at] {
+			if m.unsure != "" {
+				return fmt.Sprintf("%s of %s: it is not judged", m.unsure, c.sides[at])
+			}
+		}
+	}
 	return c.estimates(d, side)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -22,6 +23,7 @@ type measure struct {
 	counts    *counts // of a mean: the distribution behind it
 	layout    []float64
 	estimator string // of a percentile
+	unsure    string // the status for which it must not be judged; "" where it may
 	notes     []string
 }
 
@@ -56,10 +58,45 @@ type group struct {
 	factor    float64            // to the unit of the row
 	rule      catalog.Aggregate  // how gauges are taken together
 	quantiles []float64
+	typ       metric.Type
 }
 
 // measures returns the quantities of the group, in the order in which rows show them.
 func (g *group) measures() []named {
+	worst := continuity.OK
+	for _, s := range g.series {
+		worst = max(worst, s.Increase.Status)
+	}
+	if worst == continuity.Refused {
+		return g.refused()
+	}
+	out := g.values()
+	for _, m := range out {
+		if !worst.Certain() {
+			m.unsure = worst.String()
+		}
+	}
+	return out
+}
+
+// refused are the quantities of a group of which nothing is known: several processes answered for one of its series.
+func (g *group) refused() (out []named) {
+	stats := []string{"mean", "rate"}
+	if g.typ == metric.Counter {
+		stats = stats[1:]
+	}
+	if g.typ == metric.Histogram {
+		for _, q := range g.quantiles {
+			stats = append(stats, percentile(q))
+		}
+	}
+	for _, s := range stats {
+		out = append(out, named{s, absent("refused: several processes answered, which nothing tells apart")})
+	}
+	return out
+}
+
+func (g *group) values() []named {
 	if g.derived != nil {
 		return []named{{"value", g.derivedValue()}}
 	}
@@ -246,7 +283,8 @@ func (g *group) summary() []named {
 		mean = present(sum/float64(count)*g.factor, means.trace(g.factor))
 	}
 	out := []named{{"mean", mean}}
-	if slices.ContainsFunc(g.series, func(s *summary.Series) bool { return len(s.Summary.Quantiles) > 0 }) {
+	reported := func(s *summary.Series) bool { return s.Summary != nil && len(s.Summary.Quantiles) > 0 }
+	if slices.ContainsFunc(g.series, reported) {
 		out = append(out, named{"quantiles", absent("the server's own quantiles: over a time of its choice, not the window")})
 	}
 	if hasRate {
@@ -276,6 +314,9 @@ func (g *group) derivedValue() *measure {
 		}
 	}
 	m := present(d.Value*g.factor, grid.trace(g.factor))
+	if !d.Status.Certain() {
+		m.unsure = d.Status.String()
+	}
 	if d.Status != catalog.OK {
 		m.notes = append(m.notes, "status "+d.Status.String())
 	}

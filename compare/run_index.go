@@ -150,7 +150,7 @@ func (c *comparer) gather(s *stock) {
 			at := c.placeOf(h, e)
 			g := h.groups[at]
 			if g == nil {
-				g = &group{run: s.in.Run, factor: 1, rule: h.facts.rule, quantiles: c.o.Quantiles,
+				g = &group{run: s.in.Run, factor: 1, rule: h.facts.rule, typ: h.typ, quantiles: c.o.Quantiles,
 					pooled: pooled[h.name+"\x00"+at.labels.String()]}
 				h.groups[at] = g
 			}

@@ -63,7 +63,7 @@ func (s *sheet) write() {
 	for i := range s.run.Metrics {
 		m := &s.run.Metrics[i]
 		for j := range m.Series {
-			x := &m.Series[j]
+			x := asAIPerf(&m.Series[j])
 			if !hasStats(x) && x.Summary == nil && x.State == nil && x.GaugeHistogram == nil {
 				continue
 			}

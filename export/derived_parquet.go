@@ -70,7 +70,7 @@ const (
 //	level                    STRING  endpoint, fleet, group, aggregate or latency; only the first has an endpoint
 //	stat                     STRING  of an aggregate or latency: total, rate, count, sum, avg, time_avg, min, max,
 //	                                 skew, p50, ...
-//	low, high                DOUBLE  what a percentile provably lies between
+//	low, high                DOUBLE  what a percentile provably lies between, or a value that is not certain
 //	series                   INT64   that were taken together
 //	canonical                STRING  the name of the quantity across engines
 //
@@ -142,20 +142,21 @@ type derivedRow struct {
 func derivedRows(q *summary.Derived, row derivedRow, r *summary.Run, write func(*derivedRow)) {
 	row.pack, row.name, row.unit, row.canonical = q.Pack, q.Name, q.Unit, q.Canonical
 	row.families, row.flags = strings.Join(q.Families, " "), strings.Join(q.Flags, " ")
-	row.low, row.high = math.NaN(), math.NaN()
 	fill := func(span string, s *summary.DerivedSlice) {
 		row.span, row.slice, row.status = span, s.Slice, s.Status.String()
 		row.value, row.shown, row.numerator, row.denominator = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		row.low, row.high = math.NaN(), math.NaN()
 		if s.Status.Defined() {
 			row.value, row.shown = s.Value, s.Shown
+			row.low, row.high = boundsOfStatus(s.Status, s.Low, s.High)
 		}
 		if q.HasParts && s.Status != catalog.Missing {
 			row.numerator, row.denominator = s.Numerator, s.Denominator
 		}
 		write(&row)
 	}
-	window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Numerator: q.Numerator,
-		Denominator: q.Denominator}
+	window := summary.DerivedSlice{Status: q.Status, Value: q.Value, Shown: q.Shown, Low: q.Low, High: q.High,
+		Numerator: q.Numerator, Denominator: q.Denominator}
 	window.StartNS, window.EndNS = r.Window.StartNS, r.Window.EndNS
 	if row.endpoint != nil {
 		window.StartNS, window.EndNS = row.endpoint.StartNS, row.endpoint.EndNS
@@ -171,10 +172,7 @@ func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write f
 	m := &r.Metrics[a.Metric]
 	row.name, row.unit, row.labels, row.series, row.families = m.Name, m.ShownUnit(), a.Labels, a.Series, m.Name
 	row.span, row.slice.StartNS, row.slice.EndNS = "window", r.Window.StartNS, r.Window.EndNS
-	row.status = catalog.OK.String()
-	if a.Resets > 0 {
-		row.status = catalog.ResetCorrected.String()
-	}
+	row.status = statusWord(&a.Increase)
 	nan := math.NaN()
 	row.numerator, row.denominator, row.low, row.high = nan, nan, nan, nan
 	add := func(stat string, v float64) {
@@ -200,7 +198,9 @@ func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write f
 		}
 		row.low, row.high, row.flags = nan, nan, ""
 	default:
-		row.status, row.flags = catalog.Missing.String(), "not_merged"
+		if row.flags = "not_merged"; a.Increase.Status.Defined() {
+			row.status = catalog.Missing.String()
+		}
 		add("", nan)
 	}
 	if a.Skew != nil {

@@ -82,7 +82,8 @@ func endpoint(e *summary.Endpoint) jsonEndpoint {
 		Dropped: listOf(l.Dropped, func(x *metric.Drop) jsonDrop { return jsonDrop{x.Reason, x.Lines, x.First} }),
 		Late: jsonLateness{float(float64(l.Late.Mean) / 1e6), float(float64(l.Late.P99) / 1e6),
 			float(float64(l.Late.Max) / 1e6)},
-		Fetches: fetchesOf(e.InWindow), Warmup: fetchesOf(e.InWarmup), GapsN: e.GapsN, Warnings: warnings(e.Warnings)}
+		Continuity: continuityOf(&e.Continuity), Fetches: fetchesOf(e.InWindow), Warmup: fetchesOf(e.InWarmup),
+		GapsN: e.GapsN, Warnings: warnings(e.Warnings)}
 	if e.GapsN != 0 {
 		x.Gaps = listOf(e.Gaps, func(g *summary.Gap) jsonGap { return jsonGap{g.StartNS, g.EndNS, g.Polls} })
 	}
@@ -148,6 +149,7 @@ func (d *document) note(m *summary.Metric, s *summary.Series) (n jsonNote, ok bo
 	n = jsonNote{Metric: m.Name, Endpoint: s.Endpoint, Labels: labels{s.Labels}, Samples: s.Samples, Resets: s.Resets,
 		Gaps:      s.Gaps,
 		NonFinite: s.NonFinite, CreatedNS: s.CreatedNS, Percentiles: d.percentiles(s), Warnings: warnings(s.Warnings),
+		Increase:  increaseOf(m, s),
 		Exemplars: listOf(s.Exemplars, exemplar).orNone(), Distribution: distribution(s.Distribution)}
 	if m.Conflict || !exportedType(m.Type) {
 		n.Type = m.Type.String()
@@ -159,7 +161,8 @@ func (d *document) note(m *summary.Metric, s *summary.Series) (n jsonNote, ok bo
 		n.Native, n.Slices = h.Native != nil, d.slicePercentiles(h)
 	}
 	started := s.CreatedNS > d.run.OriginNS
-	ok = n.Single || n.Exact != 0 || n.Native || started || s.Resets+s.Gaps+s.NonFinite != 0 || n.Exemplars != nil ||
+	ok = n.Single || n.Increase != nil || n.Exact != 0 || n.Native || started || s.Resets+s.Gaps+s.NonFinite != 0 ||
+		n.Exemplars != nil ||
 		n.Percentiles != nil ||
 		n.Warnings != nil || n.Distribution != nil
 	return n, ok
@@ -280,6 +283,8 @@ func quantity(q *summary.Derived) jsonDerived {
 			return out
 		}).orNone()}
 	x.Value, x.Shown = derivedValue(q.Status, q.Value, q.Shown)
+	low, high := boundsOfStatus(q.Status, q.Low, q.High)
+	x.Low, x.High = float(low), float(high)
 	if q.Category != catalog.Other {
 		x.Category = q.Category.String()
 	}

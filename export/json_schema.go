@@ -167,6 +167,7 @@ type jsonEndpoint struct {
 	Bytes      int64             `json:"body_bytes"`
 	Families   int               `json:"families"`
 	SeriesN    int               `json:"series"`
+	Continuity *jsonContinuity   `json:"continuity,omitzero"`
 	Late       jsonLateness      `json:"lateness_ms" layout:"line"`
 	Fetches    *jsonFetches      `json:"fetches_in_window,omitzero" layout:"line"`
 	Warmup     *jsonFetches      `json:"fetches_in_warmup,omitzero" layout:"line"`
@@ -219,6 +220,7 @@ type jsonNote struct {
 	NonFinite    int                   `json:"non_finite,omitzero"`
 	Single       bool                  `json:"single_sample,omitzero"`
 	Exact        uint64                `json:"total_exact,omitzero"` // above what a double holds
+	Increase     *jsonIncrease         `json:"increase,omitzero" layout:"line"`
 	Native       bool                  `json:"native,omitzero"`
 	CreatedNS    int64                 `json:"created_ns,omitzero"`
 	Percentiles  object[jsonEstimate]  `json:"percentiles,omitzero"`
@@ -333,9 +335,41 @@ type jsonDerived struct {
 	Status      string          `json:"status"`
 	Value       scalar          `json:"value,omitzero"`
 	Shown       scalar          `json:"shown,omitzero"` // where it differs from the value
+	Low         scalar          `json:"low,omitzero"`   // where the status is ambiguous or lower_bound
+	High        scalar          `json:"high,omitzero"`
 	Numerator   scalar          `json:"numerator,omitzero"`
 	Denominator scalar          `json:"denominator,omitzero"`
 	Families    []string        `json:"families" layout:"line"`
 	Flags       []string        `json:"flags,omitzero" layout:"line"`
 	Slices      list[jsonSlice] `json:"timeslices,omitzero" layout:"lines"`
+}
+
+// jsonIncrease is what a series gained where that is not certain, or not what AIPerf's part shows.
+type jsonIncrease struct {
+	Status   string  `json:"status"`
+	Type     string  `json:"type,omitzero"`  // of a refused series, which has no other place
+	Value    scalar  `json:"value,omitzero"` // none of what is refused
+	Low      scalar  `json:"low,omitzero"`
+	High     scalar  `json:"high,omitzero"` // null is no bound
+	Sum      scalar  `json:"sum,omitzero"`
+	Buckets  buckets `json:"buckets,omitzero"`
+	Restarts int     `json:"restarts,omitzero"`
+}
+
+// jsonContinuity is what happened to the processes behind an endpoint.
+type jsonContinuity struct {
+	Status    string          `json:"status"`
+	Processes int             `json:"processes"` // 0: several, which nothing tells apart
+	Restarts  int             `json:"restarts"`
+	Held      int             `json:"older_bodies"`
+	Dips      int             `json:"dips"`
+	Events    list[jsonEvent] `json:"events" layout:"lines"`
+	Lost      int             `json:"events_left_out,omitzero"`
+}
+
+type jsonEvent struct {
+	AtNS    int64  `json:"at_ns"`
+	Kind    string `json:"kind"`
+	Process int    `json:"process"`
+	Text    string `json:"text,omitzero"`
 }

@@ -22,7 +22,7 @@ const quantileNote = "server_quantiles are the server's own at the end of the wi
 // the four types, is not the second of two types under one name, and has statistics.
 func exported(m summary.Metric) bool {
 	return !m.Conflict && exportedType(m.Type) && slices.ContainsFunc(m.Series,
-		func(s summary.Series) bool { return hasStats(&s) })
+		func(s summary.Series) bool { return hasStats(asAIPerf(&s)) })
 }
 
 func exportedType(t metric.Type) bool {
@@ -48,7 +48,7 @@ func (d *document) metrics(from []summary.Metric) object[jsonMetric] {
 func (d *document) metric(m *summary.Metric) jsonMetric {
 	return jsonMetric{Type: m.Type.String(), Help: m.Help, Unit: m.Unit, Series: func(yield func(jsonSeries) bool) {
 		for i := range m.Series {
-			if hasStats(&m.Series[i]) && !yield(d.series(&m.Series[i])) {
+			if s := asAIPerf(&m.Series[i]); hasStats(s) && !yield(d.series(s)) {
 				return
 			}
 		}
@@ -105,7 +105,7 @@ func (d *document) series(s *summary.Series) jsonSeries {
 // other are those of another type.
 func (d *document) other(s *summary.Series) jsonSeries {
 	x := jsonSeries{URL: d.run.Endpoints[s.Endpoint].URL, Labels: labels{s.Labels}, Samples: integer(s.Samples)}
-	switch {
+	switch s = asAIPerf(s); {
 	case s.Summary != nil:
 		x.Stats, x.Quantiles, x.Slices = summaryStats(s.Summary)
 	case s.Info != nil:

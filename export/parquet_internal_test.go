@@ -15,7 +15,10 @@ type Bounds struct{ Budget, GroupRows, Workers int }
 func WriteTable(ctx context.Context, w io.Writer, layout string, r *summary.Run, recs []Recording, b Bounds) error {
 	t := newAIPerfTable(r, recs)
 	if layout == LayoutTidy {
-		t = newTidyTable(r, recs)
+		var err error
+		if t, err = newTidyTable(ctx, r, recs); err != nil {
+			return err
+		}
 	}
 	t.Budget, t.GroupRows, t.Workers = b.Budget, b.GroupRows, b.Workers
 	return t.Write(ctx, w)

@@ -89,6 +89,7 @@ func (rd *reader) read() {
 		for m := range e.Others.all() {
 			rd.other(&m)
 		}
+		rd.refused()
 		rd.derived()
 	}
 	slices.SortStableFunc(r.Metrics, func(a, b summary.Metric) int {
@@ -157,7 +158,8 @@ func (rd *reader) readEndpoints() {
 		for x := range e.Endpoints.all() {
 			i := len(rd.run.Endpoints)
 			rd.run.Endpoints = append(rd.run.Endpoints, summary.Endpoint{
-				Target: metric.Target{Name: x.Name, URL: x.URL, Source: x.Source, Labels: x.Labels.Labels}, Declared: x.Declared})
+				Target: metric.Target{Name: x.Name, URL: x.URL, Source: x.Source, Labels: x.Labels.Labels}, Declared: x.Declared,
+				Continuity: x.Continuity.read()})
 			if _, have := rd.endpoints[x.URL]; !have {
 				rd.endpoints[x.URL] = i
 			}
@@ -222,6 +224,7 @@ func (rd *reader) metric(name string, m *jsonMetric, conflict bool) {
 			series.Samples, series.Resets, series.Gaps, series.NonFinite = note.Samples, note.Resets, note.Gaps, note.NonFinite
 		}
 		if rd.statistics(&series, typ, &s, note) {
+			rd.increase(&series, note)
 			out.Series = append(out.Series, series)
 		} else {
 			rd.left++

@@ -32,10 +32,7 @@ func (rd *reader) histogram(out *summary.Series, s *jsonSeries, note *jsonNote) 
 	}
 	if len(s.Buckets.read) > 0 {
 		h.Buckets = s.Buckets.read
-		h.Bounds = slices.Clone(h.Buckets)
-		for i := range h.Bounds {
-			h.Bounds[i].Count = 0
-		}
+		h.Bounds = boundsOf(h.Buckets)
 	}
 	h.Quantiles = rd.estimates(s, note)
 	for t := range s.Slices.all() {
@@ -43,6 +40,14 @@ func (rd *reader) histogram(out *summary.Series, s *jsonSeries, note *jsonNote) 
 	}
 	out.Histogram = h
 	return true
+}
+
+func boundsOf(b []normalize.Bucket) []normalize.Bucket {
+	out := slices.Clone(b)
+	for i := range out {
+		out[i].Count = 0
+	}
+	return out
 }
 
 // estimates are the percentiles with their bounds, which only our files have; nil when the series has none.
@@ -95,6 +100,7 @@ func (rd *reader) other(m *jsonMetric) {
 			series.Info = &normalize.Info{}
 		case metric.Summary:
 			series.Summary = readSummary(&s)
+			rd.increase(&series, rd.notes[noteKey(m.Name+" as "+m.Type, series.Endpoint, s.Labels)])
 		case metric.StateSet:
 			series.State = readState(&s)
 		default: // a gauge histogram shows one instant; the file is kept for it
@@ -156,6 +162,7 @@ func (rd *reader) derived() {
 		if status.Defined() {
 			out.Value = d.Value.float()
 			out.Shown = d.Shown.or(out.Value)
+			out.Low, out.High = d.Low.or(math.Inf(-1)), d.High.or(math.Inf(1))
 		}
 		if d.Numerator.given() && d.Denominator.given() {
 			out.Numerator, out.Denominator, out.HasParts = d.Numerator.float(), d.Denominator.float(), true
@@ -172,7 +179,7 @@ func (rd *reader) derived() {
 
 // parseStatus is the inverse of Status.String.
 func parseStatus(name string) (catalog.Status, bool) {
-	for s := catalog.OK; s <= catalog.Missing; s++ {
+	for s := catalog.OK; s <= catalog.Refused; s++ {
 		if s.String() == name {
 			return s, true
 		}

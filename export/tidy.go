@@ -9,7 +9,6 @@ import (
 	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -35,17 +34,18 @@ import (
 //	quantile       DOUBLE  of a summary; else null
 //	value          DOUBLE  as exposed, NaN and -0 included
 //	value_uint64   UINT64  exact, for 64-bit integers; else null
-//	delta          DOUBLE  increase since the reference of the window, or null
+//	gain           DOUBLE  increase since the reference of the window, or null
+//	process        INT64   which of the processes that answered the target: 0 for the first
 //	sample_ms      INT64   the time that the server gave the sample, since 1970; else null
 //
 // Rows are sorted by series_id, then time, then component and bound, and declared so. What a series gained in the
-// window is its delta in the last row of the window; it is what the JSON says, a restart counts from zero unless the
-// run was analysed with AIPerf's clamp. delta is null outside the window, for gauges, and in samples with a number that
+// window is its gain in the last row of the window: what continuity makes of restarts, dips and other processes, also
+// under AIPerf's clamp. gain is null outside the window, for gauges, and in samples with a number that
 // is not finite. A native bucket has all that its range gained, also while it was several buckets. A poll that failed
 // and a series that was not there have no rows. Creation times have none either. The key "scrapestat.run" of the footer
 // says what was run, as JSON.
 //
-//	select labels['engine'], max(delta) from 'run.parquet'
+//	select labels['engine'], max(gain) from 'run.parquet'
 //	where metric_name = 'vllm:generation_tokens' and in_window group by all
 //
 // recs are the recordings r was built of, in the same order; see [Parquet] for how they are read and what is started.
@@ -53,16 +53,32 @@ func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Record
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
-	return newTidyTable(r, recs).Write(ctx, w)
+	t, err := newTidyTable(ctx, r, recs)
+	if err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	return t.Write(ctx, w)
 }
 
-func newTidyTable(r *summary.Run, recs []Recording) *parquetwriter.Table {
+func newTidyTable(ctx context.Context, r *summary.Run, recs []Recording) (*parquetwriter.Table, error) {
 	l := newTidyLayout(r)
+	for _, rec := range recs {
+		for target := range rec.Targets() {
+			var a *adjustment
+			if r.Endpoints[len(l.adjustments)].Eventful {
+				var err error
+				if a, err = adjust(ctx, rec, target); err != nil {
+					return nil, err
+				}
+			}
+			l.adjustments = append(l.adjustments, a)
+		}
+	}
 	return &parquetwriter.Table{Columns: tidyColumns(), Layout: l,
 		Sources:   stripeSources(recs, func(int, int) bool { return true }),
 		CreatedBy: createdBy(r),
 		Metadata:  map[string]string{"scrapestat.layout": LayoutTidy, "scrapestat.run": runFacts(r)},
-		Sorting:   []int{tidySeries, tidyTimeNS}}
+		Sorting:   []int{tidySeries, tidyTimeNS}}, nil
 }
 
 // The leaves of the tidy layout.
@@ -86,7 +102,8 @@ const (
 	tidyQuantile
 	tidyValue
 	tidyUint
-	tidyDelta
+	tidyGain
+	tidyProcess
 	tidySampleMS
 	tidyLeaves
 )
@@ -98,7 +115,8 @@ func tidyColumns() []parquetwriter.Column {
 	columns = append(columns, parquetwriter.Map("labels")...)
 	columns = append(columns, parquetwriter.Time("timestamp"), whole("timestamp_ns"), text("phase"),
 		parquetwriter.Flag("in_window"), text("component"), steady("le"), steady("above"), text("le_text"),
-		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("delta"), whole("sample_ms"))
+		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("gain"), whole("process"),
+		whole("sample_ms"))
 	columns[tidyURL].Bounds, columns[tidyMetric].Bounds, columns[tidyMetric].Bloom = true, true, true
 	return columns
 }
@@ -107,6 +125,8 @@ func tidyColumns() []parquetwriter.Column {
 type tidyLayout struct {
 	run   *summary.Run
 	units map[metric.Family]string // by name and type
+	// adjustments are those of the endpoints of which something happened.
+	adjustments []*adjustment
 }
 
 func newTidyLayout(r *summary.Run) *tidyLayout {
@@ -137,7 +157,7 @@ func (l *tidyLayout) Rows(st *column.Batch, series int) int {
 }
 
 func (l *tidyLayout) Filler() parquetwriter.Filler {
-	return &tidyFiller{layout: l, gain: gain{clamp: l.run.Options.Resets == normalize.ResetClamp}}
+	return &tidyFiller{layout: l}
 }
 
 // phaseAt returns the phase of an instant: of those that hold it the one that began last, "" when there is none.

@@ -12,8 +12,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// tidyOracle returns the rows of the tidy layout as texts, for a run analysed in
-// the default mode.
+// tidyOracle returns the rows of the tidy layout as texts.
 func tidyOracle(start, end int64, tapes ...*tape) []string {
 	var rows []string
 	id := 0
@@ -57,7 +56,7 @@ func tidyOracleSeries(t *tape, series, id int, start, end int64) []string {
 				row += fmt.Sprintf(" exact=%d", bits)
 			}
 			if g, ok := gains[i][slot]; ok {
-				row += fmt.Sprintf(" delta=%x", math.Float64bits(g))
+				row += fmt.Sprintf(" gain=%x", math.Float64bits(g))
 			}
 			rows = append(rows, row)
 		}
@@ -65,20 +64,15 @@ func tidyOracleSeries(t *tape, series, id int, start, end int64) []string {
 	return rows
 }
 
-// gainsOf returns, by sample and slot, the increase since the last sample before
-// the window. A life of the series ends where a slot other than a sum falls, or
-// where the creation time changes; what earlier lives in the window reached is
-// added to the value.
+// gainsOf returns, by sample and slot, the increase since the last sample before the window, or the first one, of
+// targets of which nothing happened.
 func gainsOf(t *tape, typ metric.Type, samples []tapeSample, start, end int64) []map[int]float64 {
 	gains := make([]map[int]float64, len(samples))
 	if typ != metric.Counter && typ != metric.Histogram && typ != metric.Summary {
 		return gains
 	}
-	var before, ref map[int]uint64 // last values of each slot; at the reference
-	earlier := map[int]float64{}   // reached in earlier lives, by slot
-	earlierExact := map[int]uint64{}
-	created, restart := uint64(0), false
-	before = map[int]uint64{}
+	before := map[int]uint64{} // last values of each slot
+	var ref map[int]uint64
 	for i, s := range samples {
 		if !s.finiteSlots(t) || s.atNS > end {
 			continue
@@ -86,49 +80,21 @@ func gainsOf(t *tape, typ metric.Type, samples []tapeSample, start, end int64) [
 		if s.atNS >= start && ref == nil {
 			ref = maps.Clone(before)
 		}
-		fell := restart
-		restart = false
-		for slot, bits := range s.values {
-			was, seen := before[slot]
-			switch role := t.dict.Slots[slot].Role; {
-			case role == metric.RoleCreated:
-				fell = fell || created != 0 && bits != created
-				created = bits
-			case role == metric.RoleSum || role == metric.RoleQuantile || !seen:
-			case t.dict.Slots[slot].Integer:
-				fell = fell || bits < was
-			default:
-				fell = fell || math.Float64frombits(bits) < math.Float64frombits(was)
-			}
-		}
 		gains[i] = map[int]float64{}
 		for slot, bits := range s.values {
 			def := t.dict.Slots[slot]
 			if def.Role == metric.RoleCreated || def.Role == metric.RoleQuantile {
 				continue
 			}
-			was, seen := before[slot]
-			v := math.Float64frombits(bits)
-			if fell && seen && ref != nil {
-				earlierExact[slot] += was
-				earlier[slot] += math.Float64frombits(was)
-				if def.Role != metric.RoleSum {
-					earlier[slot] -= min(v, 0)
-				}
-			}
-			before[slot] = bits
-			if ref == nil {
+			if before[slot] = bits; ref == nil {
 				continue
 			}
 			if _, known := ref[slot]; !known {
-				ref[slot] = bits + earlierExact[slot]
-				if !def.Integer {
-					ref[slot] = math.Float64bits(v + earlier[slot])
-				}
+				ref[slot] = bits
 			}
 			if def.Integer {
-				gains[i][slot] = float64(earlierExact[slot] + bits - ref[slot])
-			} else if g := earlier[slot] + v - math.Float64frombits(ref[slot]); !math.IsInf(g, 0) {
+				gains[i][slot] = float64(bits - ref[slot])
+			} else if g := math.Float64frombits(bits) - math.Float64frombits(ref[slot]); !math.IsInf(g, 0) {
 				gains[i][slot] = g
 			}
 		}
@@ -178,8 +144,8 @@ func tidyRows(tb testing.TB, data []byte) []string {
 		if v := cells["value_uint64"]; !v.IsNull() {
 			s += fmt.Sprintf(" exact=%d", v.Uint64())
 		}
-		if v := cells["delta"]; !v.IsNull() {
-			s += fmt.Sprintf(" delta=%x", math.Float64bits(v.Double()))
+		if v := cells["gain"]; !v.IsNull() {
+			s += fmt.Sprintf(" gain=%x", math.Float64bits(v.Double()))
 		}
 		rows = append(rows, s)
 	}

@@ -32,13 +32,13 @@ type tidyPart struct {
 func (f *tidyFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int, from, to int32) {
 	e := &f.layout.run.Endpoints[st.Endpoint]
 	f.begin(out, st, series)
-	counted, rows := f.gain.cumulative(), 0
+	rows := 0
 	for f.reader.Next() && f.reader.Poll < to {
 		at := st.Times[f.reader.Poll]
 		inWindow := at >= e.StartNS && at <= e.EndNS
-		gains := counted && at <= e.EndNS && f.finite()
+		gains := f.gain.grows && at <= e.EndNS && f.finite()
 		if gains {
-			f.gain.take(f.reader.Cursors, inWindow, before(st.Times, f.reader.Poll))
+			f.gain.take(f.reader.Cursors, f.reader.Poll, inWindow)
 			f.native.take(f.reader.Cursors, inWindow)
 		}
 		if f.reader.Poll >= from {
@@ -48,21 +48,13 @@ func (f *tidyFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int
 	f.constants(out, st, series, rows)
 }
 
-// before is the time of the poll before, 0 when there is none.
-func before(times []int64, poll int32) int64 {
-	if poll == 0 {
-		return 0
-	}
-	return times[poll-1]
-}
-
 // begin prepares what all rows of a series share.
 func (f *tidyFiller) begin(out *parquetwriter.Group, st *column.Batch, series int) {
 	f.slots, f.parts = column.SamplesOf(f.slots, st.Schema, series), f.parts[:0]
-	f.gain.begin(st.Schema.FamilyOf(series).Type)
+	f.gain.begin(f.layout.adjustments[st.Endpoint], int32(series), st.Schema.FamilyOf(series).Type)
 	for _, id := range f.slots {
 		slot := &st.Schema.Slots[id]
-		f.gain.slots = append(f.gain.slots, gainSlot{role: slot.Role})
+		f.gain.slots = append(f.gain.slots, gainSlot{id: id, role: slot.Role})
 		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
 		if !slot.Role.Metadata() {
 			p.component = out.Columns[tidyComponent].Text(slot.Role.String())
@@ -142,11 +134,12 @@ func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains 
 			d, ok = f.native.since(i)
 		}
 		if gains && ok {
-			out.Columns[tidyDelta].Add(d)
+			out.Columns[tidyGain].Add(d)
 		} else {
-			out.Columns[tidyDelta].Null(1)
+			out.Columns[tidyGain].Null(1)
 		}
 	}
+	out.Columns[tidyProcess].Run(f.gain.adjustment.processAt(f.reader.Poll), n)
 	phase := f.layout.phaseAt(at)
 	if phase == "" && inWindow {
 		phase = f.layout.run.Window.Phase // the final scrape

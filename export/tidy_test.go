@@ -33,17 +33,19 @@ func deltasOf(tb testing.TB, data []byte, component, le string) []float64 {
 	names := columnsOf(f)
 	var out []float64
 	for _, row := range rows {
-		match, delta := 0, math.NaN()
+		match, delta, identity := 0, math.NaN(), false
 		for _, v := range row {
 			switch name := names[v.Column()]; {
 			case name == "component" && string(v.ByteArray()) == component, name == "le_text" &&
 				(le == "" || string(v.ByteArray()) == le):
 				match++
-			case name == "delta" && !v.IsNull():
+			case name == "gain" && !v.IsNull():
 				delta = v.Double()
+			case name == "metric_name":
+				identity = string(v.ByteArray()) == "process_start_time_seconds"
 			}
 		}
-		if match == 2 {
+		if match == 2 && !identity {
 			out = append(out, delta)
 		}
 	}
@@ -52,9 +54,6 @@ func deltasOf(tb testing.TB, data []byte, component, le string) []float64 {
 
 func TestTidyGains(t *testing.T) {
 	nan := math.NaN()
-	created := func(v float64) point {
-		return point{family: "c", typ: metric.Counter, role: metric.RoleCreated, bits: math.Float64bits(v)}
-	}
 	check := func(name string, resets normalize.ResetMode, component, le string, want []float64, polls ...[]point) {
 		t.Helper()
 		p := newTape("http://a/metrics")
@@ -62,11 +61,11 @@ func TestTidyGains(t *testing.T) {
 			p.poll(int64(i+1)*1e9, points...)
 		}
 		r := runOf(2e9, int64(len(polls))*1e9, p)
-		r.Options.Resets = resets
+		r.Options.Resets, r.Endpoints[0].Eventful = resets, true
 		got := deltasOf(t, writeTidy(t, r, p), component, le)
 		equal := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 		if !slices.EqualFunc(got, want, equal) {
-			t.Errorf("%s: deltas %v, want %v", name, got, want)
+			t.Errorf("%s: gains %v, want %v", name, got, want)
 		}
 	}
 	one := func(values ...float64) (polls [][]point) {
@@ -75,31 +74,37 @@ func TestTidyGains(t *testing.T) {
 		}
 		return polls
 	}
+	// restarted are polls of a process that started before all of them, and from number n on of another one.
+	restarted := func(n int, polls ...[]point) [][]point {
+		for i := range polls {
+			start := -1000.0
+			if i >= n {
+				start = float64(n) + 0.5
+			}
+			polls[i] = append(polls[i], gaugePoint("process_start_time_seconds", start))
+		}
+		return polls
+	}
 	adjust, clamp := normalize.ResetAdjust, normalize.ResetClamp
 	check("counter", adjust, "value", "", []float64{nan, 5, 7}, one(100, 105, 107)...)
-	check("counter, restart", adjust, "value", "", []float64{nan, 5, 7, 10}, one(100, 105, 2, 5)...)
-	check("counter, restart at the start", adjust, "value", "", []float64{nan, 3, 4}, one(100, 3, 4)...)
-	check("counter, clamp", clamp, "value", "", []float64{nan, 5, 0, 10}, one(100, 105, 2, 110)...)
+	check("counter, restart", adjust, "value", "", []float64{nan, 5, 7, 10}, restarted(2, one(100, 105, 2, 5)...)...)
+	check("counter, restart at the start", adjust, "value", "", []float64{nan, 3, 4}, restarted(1, one(100, 3, 4)...)...)
+	check("counter, clamp", clamp, "value", "", []float64{nan, 5, 7, 115}, restarted(2, one(100, 105, 2, 110)...)...)
 	check("counter, NaN", adjust, "value", "", []float64{nan, 5, nan, 7}, one(100, 105, nan, 107)...)
-	check("counter, new creation time", adjust, "value", "", []float64{nan, 5, 125},
-		[]point{counterPoint("c", 100), created(1)}, []point{counterPoint("c", 105),
-			created(1)}, []point{counterPoint("c", 120), created(2)})
-	check("integers", adjust, "value", "", []float64{nan, 1, 3}, []point{integerPoint("c", 1<<63)},
-		[]point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})
-	check("integers, younger than the poll before", adjust, "value", "", []float64{7, 9}, []point{},
-		[]point{integerPoint("c", 7), created(1)}, []point{integerPoint("c", 9), created(1)})
-	check("integers, older", adjust, "value", "", []float64{0, 2}, []point{},
-		[]point{integerPoint("c", 7), created(0.5)}, []point{integerPoint("c", 9), created(0.5)})
-	check("integers, clamp", clamp, "value", "", []float64{0, 2}, []point{}, []point{integerPoint("c", 7), created(1)},
-		[]point{integerPoint("c", 9), created(1)})
+	check("integers", adjust, "value", "", []float64{nan, 1, 3}, restarted(2, []point{integerPoint("c", 1<<63)},
+		[]point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})...)
+	check("integers, born", adjust, "value", "", []float64{7, 9}, []point{}, []point{integerPoint("c", 7)},
+		[]point{integerPoint("c", 9)})
 	check("gauge", adjust, "value", "", []float64{nan, nan}, []point{gaugePoint("g", 1)}, []point{gaugePoint("g", 2)})
 
-	restarted := [][]point{histogramPoints("h", 10, []float64{1, 5, 9}), histogramPoints("h", 11, []float64{2, 6, 10}),
-		histogramPoints("h", 2, []float64{2, 2, 3})}
-	check("histogram bucket, restart", adjust, "bucket", "0.5", []float64{nan, 1, 3}, restarted...)
-	check("histogram sum, restart", adjust, "sum", "", []float64{nan, 1, 3}, restarted...)
-	check("histogram count, restart", adjust, "count", "", []float64{nan, 1, 4}, restarted...)
-	check("histogram count, clamp", clamp, "count", "", []float64{nan, 1, -6}, restarted...)
+	histograms := func() [][]point {
+		return restarted(2, histogramPoints("h", 10, []float64{1, 5, 9}), histogramPoints("h", 11, []float64{2, 6, 10}),
+			histogramPoints("h", 2, []float64{2, 2, 3}))
+	}
+	check("histogram bucket, restart", adjust, "bucket", "0.5", []float64{nan, 1, 3}, histograms()...)
+	check("histogram sum, restart", adjust, "sum", "", []float64{nan, 1, 3}, histograms()...)
+	check("histogram count, restart", adjust, "count", "", []float64{nan, 1, 4}, histograms()...)
+	check("histogram count, clamp", clamp, "count", "", []float64{nan, 1, 4}, histograms()...)
 	check("histogram, falling sum", adjust, "sum", "", []float64{nan, -3}, histogramPoints("h", 10, []float64{1, 2}),
 		histogramPoints("h", 7, []float64{1, 3}))
 	check("late bucket", adjust, "bucket", "1", []float64{0, 2}, histogramPoints("h", 1, []float64{1, 2}),
@@ -118,7 +123,8 @@ func TestTidyColumns(t *testing.T) {
 	f, rows := readTable(t, writeTidy(t, r, p))
 	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key " +
 		"labels.key_value.value " +
-		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 delta sample_ms")
+		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 gain process " +
+		"sample_ms")
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}

@@ -100,9 +100,8 @@ func (h *history) gain(key string, num, den float64) float64 {
 	if ok || len(h.before) < maxTrends {
 		h.before[key] = point{num, den}
 	}
-	above, fell := metric.Gained(last.num, num)
-	below, back := metric.Gained(last.den, den)
-	if !ok || fell || back || below == 0 {
+	above, below := num-last.num, den-last.den
+	if !ok || above < 0 || below <= 0 {
 		return math.NaN() // the result was made anew, or nothing happened
 	}
 	return above / below

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -17,6 +18,9 @@ type Options struct {
 	// Slice is the width of timeslices, counted from StartNS; 0 makes none.
 	Slice  time.Duration
 	Resets ResetMode
+	// Tracker decides what changes mean; nil is one of the accumulator's own. Who gives one steps it and passes the
+	// steps to [Accumulator.AddStep], so that the windows of one target share its decisions.
+	Tracker *continuity.Tracker
 	// Estimator names the estimator of histogram quantiles, see package histest; "" is the polynomial one.
 	Estimator string
 	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil gives [AIPerfQuantiles].
@@ -42,6 +46,8 @@ func AIPerfQuantiles() []float64 {
 type Accumulator struct {
 	o     Options
 	width int64 // of a slice; 0 for none
+	// aiperf has AIPerf's arithmetic on raw values beside ours, under ResetClamp alone.
+	aiperf *Accumulator
 
 	dict    metric.Schema
 	slots   []slot
@@ -63,9 +69,8 @@ type Accumulator struct {
 
 	touchedNatives []int32
 
-	touched  []int32 // histograms changed by the present poll
-	restarts []int32 // counter series whose creation time changed in it
-	stale    []int32 // histograms with slots that are not arranged yet
+	touched []int32 // histograms changed by the present poll
+	stale   []int32 // histograms with slots that are not arranged yet
 
 	observed       map[int][]observed // by series: events inside the window
 	events, unkept int                // how many there are, and were beyond the limit
@@ -103,11 +108,23 @@ func NewFold(o Options) (*Accumulator, error) {
 		return nil, fmt.Errorf("make fold: %w", err)
 	}
 	o.Quantiles = slices.Clone(o.Quantiles)
+	f := newAccumulator(o)
+	if o.Resets == ResetClamp {
+		f.aiperf = newAccumulator(o)
+		f.o.Resets = ResetAdjust
+	}
+	if f.o.Tracker == nil {
+		f.o.Tracker = continuity.New(continuity.Options{})
+	}
+	return f, nil
+}
+
+func newAccumulator(o Options) *Accumulator {
 	f := &Accumulator{o: o, window: span{never, never}, changed: -1}
 	if o.Slice > 0 {
 		f.width = max(1, int64(o.Slice.Seconds()*1e9)) // AIPerf's float product: 1.001 s is 1000999999 ns
 	}
-	return f, nil
+	return f
 }
 
 // Span is the window of an [Accumulator].
@@ -125,6 +142,9 @@ func (f *Accumulator) Begin(s Span) {
 		s.StartNS = max(s.StartNS, f.times[n-1]+1)
 	}
 	f.o.StartNS, f.o.EndNS, f.span = s.StartNS, s.EndNS, s
+	if f.aiperf != nil {
+		f.aiperf.Begin(s)
+	}
 }
 
 // snaps reports whether a poll beyond an edge, the first one, stands for it, being nearer than the one before.
@@ -135,8 +155,31 @@ func (f *Accumulator) snaps(edge int64, any bool, s *metric.Snapshot) bool {
 
 // Add takes the next poll. It keeps nothing of s. Polls come in the order of their times; one that goes back in
 // time, or that refers to slots which are not in the dictionary, is refused: such a stream is damaged and the
-// fold is of no further use. A poll without samples only grows the dictionary.
+// accumulator is of no further use. A poll without samples only grows the dictionary.
 func (f *Accumulator) Add(s *metric.Snapshot) error {
+	err := f.inTime(s)
+	var step *continuity.Step
+	if err == nil {
+		step, err = f.o.Tracker.Step(s)
+	}
+	if err != nil {
+		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
+	}
+	return f.AddStep(s, step)
+}
+
+// AddStep is Add with what Options.Tracker made of the poll.
+func (f *Accumulator) AddStep(s *metric.Snapshot, step *continuity.Step) error {
+	if f.aiperf != nil {
+		if err := f.aiperf.take(s, nil); err != nil {
+			return err
+		}
+	}
+	return f.take(s, step)
+}
+
+// take takes the next poll as what it is taken for; nil is as it was sent.
+func (f *Accumulator) take(s *metric.Snapshot, step *continuity.Step) error {
 	if err := f.accept(s); err != nil {
 		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
 	}
@@ -162,7 +205,16 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	if f.width > 0 && f.window.has(n) {
 		f.bound = int32(min(boundariesBefore(f.o.StartNS, f.width, at), maxSlices))
 	}
-	f.apply(&s.Delta, n)
+	if step == nil || step.Plain(s) {
+		f.apply(&s.Delta, n, false)
+	} else {
+		f.apply(&step.Delta, n, true)
+		f.setRaw(&s.Delta, n)
+	}
+	f.step(n)
+	if step != nil && n >= f.window.from {
+		f.bear(step.Born, n)
+	}
 	if len(s.Observations) > 0 && f.window.has(n) {
 		if err := f.observe(s.Observations); err != nil {
 			return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
@@ -171,12 +223,33 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	return nil
 }
 
+// bear makes series that first appeared in poll n count from zero.
+func (f *Accumulator) bear(born []int32, n int32) {
+	for _, series := range born {
+		switch h := f.holders[series]; h.kind {
+		case kindCounter:
+			f.counters[h.index].birth(f, n)
+		case kindInteger:
+			f.integers[h.index].birth(f, n)
+		case kindHistogram:
+			f.histograms[h.index].birth(f, n)
+		case kindNative:
+			f.natives[h.index].birth(f, n)
+		}
+	}
+}
+
 // accept takes over what is new in the dictionary and refuses samples that do not fit it or go back in time.
 func (f *Accumulator) accept(s *metric.Snapshot) error {
 	if err := f.dict.Extend(s); err != nil {
 		return err
 	}
 	f.grow(&s.DictDelta)
+	return f.inTime(s)
+}
+
+// inTime refuses a poll with samples that goes back in time.
+func (f *Accumulator) inTime(s *metric.Snapshot) error {
 	if !s.Outcome.Stored() {
 		return nil
 	}
@@ -223,9 +296,9 @@ func (f *Accumulator) close(n int32) {
 	}
 }
 
-// apply takes over the samples of poll n.
-func (f *Accumulator) apply(fr *metric.Delta, n int32) {
-	f.vanish(fr, n)
+// apply takes over the samples of poll n. Of native histograms adjusted ones are only their counts.
+func (f *Accumulator) apply(fr *metric.Delta, n int32, adjusted bool) {
+	f.vanish(fr, n, adjusted)
 	for i := 0; i < len(fr.Slots); i++ {
 		id, bits := fr.Slots[i], fr.Bits[i]
 		s := &f.slots[id]
@@ -233,8 +306,16 @@ func (f *Accumulator) apply(fr *metric.Delta, n int32) {
 			i = f.setHistogram(fr, i, n)
 			continue
 		}
-		if s.kind == kindNative || s.kind == kindQuantile {
+		if s.kind == kindNative {
+			if h := &f.natives[s.owner]; h.count == int32(id) {
+				h.counted = s.value(bits)
+				f.queueNative(s.owner)
+			}
+		}
+		if s.kind == kindNative && !adjusted || s.kind == kindQuantile {
 			f.setPart(id, bits, n)
+		}
+		if s.kind == kindNative || s.kind == kindQuantile {
 			continue
 		}
 		if s.present && f.bits[id] == bits {
@@ -256,15 +337,10 @@ func (f *Accumulator) apply(fr *metric.Delta, n int32) {
 			f.setNativeCreated(s, bits)
 		}
 	}
-	for _, series := range f.restarts {
-		switch h := f.holders[series]; h.kind {
-		case kindCounter:
-			f.counters[h.index].restarted(f, n)
-		case kindInteger:
-			f.integers[h.index].restarted(f, n)
-		}
-	}
-	f.restarts = f.restarts[:0]
+}
+
+// step makes samples of what changed in poll n.
+func (f *Accumulator) step(n int32) {
 	for _, h := range f.touched {
 		f.histograms[h].step(f, n)
 	}
@@ -276,10 +352,10 @@ func (f *Accumulator) apply(fr *metric.Delta, n int32) {
 }
 
 // vanish handles the slots that a full frame does not list.
-func (f *Accumulator) vanish(fr *metric.Delta, n int32) {
+func (f *Accumulator) vanish(fr *metric.Delta, n int32, adjusted bool) {
 	for id := range fr.Absent(len(f.slots)) {
 		s := &f.slots[id]
-		if !s.present {
+		if !s.present || adjusted && s.kind == kindNative {
 			continue
 		}
 		f.changed = n

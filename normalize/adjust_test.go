@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -23,28 +24,35 @@ func codes(s *normalize.Series) []string {
 	return out
 }
 
-// S01 of faults.md: resets.
+// S01 of faults.md: a restart between the reference and the first sample of the window counts, earlier ones do not.
 func TestCounterResets(t *testing.T) {
-	check := func(total float64, resets int, samples ...float64) {
-		t.Helper()
-		s := only(t, adjusted(t, filter{}, each(0, samples, counterLine)))
-		if s.Counter.Total != total || s.Resets != resets {
-			t.Errorf("%v: got total %v with %d resets, want %v with %d", samples, s.Counter.Total, s.Resets, total, resets)
+	// Each value comes with the second at which its process started.
+	samples := [][2]float64{{500, 0}, {520, 0}, {3, 1.5}, {20, 1.5}, {40, 1.5}, {2, 4.5}, {12, 4.5}, {20, 4.5}, {30, 4.5}}
+	started := func(s [2]float64) []changeLog {
+		return append(counterLine(s[0]), changeLog{family: "process_start_time_seconds", typ: metric.Gauge, value: s[1]})
+	}
+	first := func(r *normalize.Result) *normalize.Series { return byFamily(r)["c"] }
+	for from, want := range map[float64]struct {
+		total    float64
+		restarts int
+	}{0: {20 + 40 + 30, 2}, 2: {40 + 30, 2}, 3: {37 + 30, 1}, 6: {28, 0}} {
+		s := first(adjusted(t, filter{from: from}, each(0, samples, started)))
+		if s.Counter.Total != want.total || s.Resets != want.restarts || s.Increase.Restarts != want.restarts ||
+			s.Increase.Value != want.total || (want.restarts > 0) != slices.Contains(codes(s), "counter_reset") {
+			t.Errorf("from %v s: %+v of %+v, want %+v", from, s.Increase, s.Counter, want)
 		}
 	}
-	check(190, 1, 1000, 1100, 40, 90)
-	check(300, 1, 0, 100, 50, 100, 200-50+50)
-	check(15, 5, 5, 3, 2, 1, 0, -2, 7)
-	check(0, 0, 7, 7)
-	s := only(t, clamped(t, filter{}, each(0, []float64{1000, 1100, 40, 90}, counterLine)))
-	if s.Counter.Total != 0 || s.Resets != 1 || !slices.Equal(codes(s), []string{"counter_reset"}) {
-		t.Errorf("clamp: got total %v, %d resets, warnings %v", s.Counter.Total, s.Resets, codes(s))
+	// Under clamp AIPerf's arithmetic stands beside it.
+	r := fold(t, filter{}.options(normalize.ResetClamp), 0, false, each(0, samples, started))
+	s := &r.Series[0]
+	if s.Counter.Total != 90 || s.AIPerf == nil || s.AIPerf.Counter.Total != 0 ||
+		!slices.Equal(codes(s.AIPerf), []string{"counter_reset"}) {
+		t.Errorf("clamp: %+v, AIPerf's %+v", s.Counter, s.AIPerf)
 	}
-	// A reset between the reference and the first sample of the window counts,
-	// earlier ones do not.
-	s = only(t, adjusted(t, filter{from: 3}, each(0, []float64{90, 10, 50, 20, 30}, counterLine)))
-	if s.Counter.Total != 30 || s.Resets != 1 || !s.HasRef || s.RefNS != 2*second {
-		t.Errorf("got %+v of %+v", s.Counter, s)
+	// Without an event both are the same series.
+	s = only(t, fold(t, filter{}.options(normalize.ResetClamp), 0, false, each(0, []float64{1, 5}, counterLine)))
+	if s.AIPerf != nil || s.Counter.Total != 4 || s.Increase.Value != 4 {
+		t.Errorf("clamp without an event: %+v", s)
 	}
 }
 
@@ -90,43 +98,6 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A creation time that changes is a restart, before or after its value in the
-// frame, with or without a change of the value.
-func TestCreated(t *testing.T) {
-	sample := func(value, created float64, first bool) []changeLog {
-		v := changeLog{family: "c", typ: metric.Counter, value: value}
-		c := changeLog{family: "c", typ: metric.Counter, role: metric.RoleCreated, value: created}
-		if first {
-			return []changeLog{c, v}
-		}
-		return []changeLog{v, c}
-	}
-	for _, first := range []bool{true, false} {
-		check := func(total float64, resets int, samples ...[2]float64) {
-			t.Helper()
-			polls := each(0, samples, func(s [2]float64) []changeLog { return sample(s[0], s[1], first) })
-			s := only(t, adjusted(t, filter{0, 10, 1}, polls))
-			if s.Counter.Total != total || s.Resets != resets {
-				t.Errorf("%v: got total %v with %d resets, want %v with %d", samples, s.Counter.Total, s.Resets, total, resets)
-			}
-		}
-		check(30, 1, [2]float64{10, 1}, [2]float64{30, 2})
-		check(10, 1, [2]float64{10, 1}, [2]float64{10, 2})
-		check(5, 1, [2]float64{10, 1}, [2]float64{5, 2})
-		check(20, 0, [2]float64{10, 1}, [2]float64{30, 1})
-		check(20, 0, [2]float64{10, 1}, [2]float64{30, math.NaN()})
-		check(35, 1, [2]float64{10, 1}, [2]float64{math.NaN(), 2}, [2]float64{35, 2})
-	}
-	h := hist{10, 5, map[string]float64{"1": 3, "+Inf": 5}}
-	created := func(c float64) []changeLog {
-		return append(h.lines(), changeLog{family: "h", typ: metric.Histogram, role: metric.RoleCreated, value: c})
-	}
-	s := only(t, adjusted(t, filter{}, []poll{{0, created(1)}, {second, created(2)}}))
-	if s.Resets != 1 || s.Histogram.Count != 5 || s.Histogram.Sum != 10 || s.Histogram.Buckets[0].Count != 3 {
-		t.Errorf("got %+v with %d resets", s.Histogram, s.Resets)
-	}
-}
-
 // Integers beyond 2^53 are subtracted exactly.
 func TestExactCounter(t *testing.T) {
 	sample := func(v uint64) []changeLog {
@@ -134,10 +105,6 @@ func TestExactCounter(t *testing.T) {
 	}
 	c := only(t, adjusted(t, filter{}, each(0, []uint64{1 << 63, 1<<63 + 1, 1<<63 + 4}, sample))).Counter
 	if !c.HasExact || c.Exact != 4 || c.Total != 4 {
-		t.Errorf("got %+v", c)
-	}
-	c = only(t, adjusted(t, filter{0, 2, 1}, each(0, []uint64{1<<63 + 9, 1<<63 + 10, 3}, sample))).Counter
-	if c.Exact != 4 || c.Slices[0].Total != 1 || c.Slices[1].Total != 3 {
 		t.Errorf("got %+v", c)
 	}
 	c = only(t, clamped(t, filter{}, each(0, []uint64{1<<63 + 9, 3}, sample))).Counter
@@ -160,16 +127,6 @@ func TestHistogramFaults(t *testing.T) {
 	h := check("sum falls", nil, hist{10, 5, m{"1": 5, "+Inf": 5}}, hist{4, 8, m{"1": 6, "+Inf": 8}})
 	if h.Sum != -6 || h.Count != 3 || h.Avg != -2 {
 		t.Errorf("sum falls: got %+v", h)
-	}
-	h = check("reset", []string{"counter_reset"}, hist{10, 5, m{"1": 5, "+Inf": 5}},
-		hist{12, 7, m{"1": 6, "+Inf": 7}}, hist{3, 8, m{"1": 2, "+Inf": 8}})
-	if h.Sum != 5 || h.Count != 10 || h.Buckets[0].Count != 3 || h.Buckets[1].Count != 10 {
-		t.Errorf("reset: got %+v", h)
-	}
-	h = check("negative counts", []string{"counter_reset"}, hist{0, 5, m{"1": 5, "+Inf": 5}},
-		hist{0, -2, m{"1": -2, "+Inf": -2}}, hist{0, 3, m{"1": 1, "+Inf": 3}})
-	if h.Count != 5 || h.Buckets[0].Count != 3 {
-		t.Errorf("negative counts: got %+v", h)
 	}
 	h = check("layout", []string{"buckets_changed"}, hist{0, 0, m{"1": 0, "2": 0, "+Inf": 0}},
 		hist{3, 3, m{"1": 1, "2": 2, "+Inf": 3}}, hist{9, 7, m{"1": 3, "4": 5, "+Inf": 7}})
@@ -253,8 +210,8 @@ func TestHugeValues(t *testing.T) {
 	if g.Avg != 0.1 || g.Std != 0 || g.TimeAvg != 0.1 {
 		t.Errorf("got %+v", g)
 	}
-	c := only(t, adjusted(t, filter{}, each(0, []float64{-most, most, 0, most}, counterLine))).Counter
-	if c.Total != most || c.Rate != most/3 {
+	c := only(t, adjusted(t, filter{}, each(0, []float64{0, most / 2, most}, counterLine))).Counter
+	if c.Total != most || c.Rate != most/2 {
 		t.Errorf("got %+v", c)
 	}
 	h := only(t, clamped(t, filter{}, each(0, []hist{{-most, -most, nil}, {most, most, nil}}, histLines))).Histogram
@@ -264,5 +221,31 @@ func TestHugeValues(t *testing.T) {
 	h = only(t, clamped(t, filter{}, each(0, []hist{{most, most, nil}, {-most, -most, nil}}, histLines))).Histogram
 	if h.Count != math.MinInt64 || h.Sum != -most {
 		t.Errorf("got %+v", h)
+	}
+}
+
+// A refused series keeps no number that somebody could take for one.
+func TestRefused(t *testing.T) {
+	var samples []float64
+	for i := range 60 {
+		samples = append(samples, []float64{1000, 40, 7000}[i%3]+float64(i))
+	}
+	lines := func(v float64) []changeLog {
+		var out []changeLog
+		for _, family := range []string{"a", "b", "c", "d", "e"} {
+			out = append(out, changeLog{family: family, typ: metric.Counter, value: v * float64(family[0]-'a'+1)})
+		}
+		return out
+	}
+	for _, mode := range []normalize.ResetMode{normalize.ResetAdjust, normalize.ResetClamp} {
+		r := fold(t, filter{}.options(mode), 0, false, each(0, samples, lines))
+		if len(r.Series) != 5 {
+			t.Fatalf("%d series", len(r.Series))
+		}
+		for _, s := range r.Series {
+			if s.Increase.Status != continuity.Refused || s.Counter != nil || s.AIPerf != nil {
+				t.Errorf("mode %d: %+v with %+v", mode, s.Increase, s.Counter)
+			}
+		}
 	}
 }

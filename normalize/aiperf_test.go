@@ -32,7 +32,11 @@ func (f filter) options(resets normalize.ResetMode) normalize.Options {
 // both runs polls under clamp, as full and as changed-only frames.
 func clamped(t *testing.T, f filter, polls []poll) *normalize.Result {
 	t.Helper()
-	return fold(t, f.options(normalize.ResetClamp), 0, false, polls)
+	r := fold(t, f.options(normalize.ResetClamp), 0, false, polls)
+	for i := range r.Series {
+		r.Series[i] = *asAIPerf(&r.Series[i])
+	}
+	return r
 }
 
 // ramp returns n samples 0, step, 2*step, ...

@@ -23,14 +23,11 @@ func (l *changeLog) integer(upto int32, v uint64) {
 	l.buf = column.AppendValue(l.begin(upto, 1), v, true, &l.last[0])
 }
 
-// floats writes a row of values + base that holds for the boundaries before upto. A nil base is all zeros.
-func (l *changeLog) floats(upto int32, values, base []float64) {
+// floats writes a row of values that holds for the boundaries before upto.
+func (l *changeLog) floats(upto int32, values []float64) {
 	buf := l.begin(upto, len(values))
 	last := l.last[:len(values)]
 	for i, v := range values {
-		if base != nil {
-			v += base[i]
-		}
 		buf = column.AppendValue(buf, math.Float64bits(v+0), false, &last[i]) // -0 becomes 0
 	}
 	l.buf = buf

@@ -9,23 +9,17 @@ import (
 // number is the type of a counter's values.
 type number interface{ float64 | uint64 }
 
-// counter is the state of a counter.
+// counter is the state of a counter, whose values are adjusted: they never fall but under ResetClamp.
 type counter[T number] struct {
-	metric.Cumulative[T]
-	track   track
-	before  T // sample before the change at poll changed
-	changed int32
-	born    int32 // poll of the first sample
-	resetAt int32 // poll of the last reset
-	resets  int32
-	bound   int32 // boundaries of slices before the last change
-	seen    bool  // there was a sample
-	created metric.Created
-	line    changeLog
-}
-
-func newCounter[T number]() counter[T] {
-	return counter[T]{track: newTrack(), changed: -1, resetAt: -1}
+	track     track
+	ref, last T // the value that gains are counted from, the last sample
+	first     T // sample of one that was born inside the window and so is counted from zero
+	bound     int32
+	bornBound int32 // boundaries before it are before the birth
+	seen      bool  // there was a sample
+	born      bool
+	created   metric.Created
+	line      changeLog
 }
 
 func (f *Accumulator) setCounter(c *counter[float64], bits uint64, n int32) {
@@ -42,87 +36,39 @@ func (c *counter[T]) set(f *Accumulator, v T, n int32) {
 		c.track.set(good, n, f.window)
 	}
 	if !c.seen {
-		c.seen, c.created.Moved = true, false
-		c.Begin(v)
-		c.born = n
-		c.fromZero(f, n)
+		c.seen, c.ref, c.last = true, v, v
 		return
 	}
 	if f.bound > c.bound {
-		c.mark(f.bound, c.Value())
+		c.mark(f.bound, c.last)
 	}
-	if v < c.Last || c.created.Moved {
-		c.reset(f, c.Last, v, n)
-	}
-	c.before, c.changed = c.Last, n
-	c.Last = v
+	c.last = v
 }
 
-// fromZero counts an integer from zero that is new in poll n and says it was created at or after the poll before: it
-// was zero then. Only sources that are no exposition send integers; for all others AIPerf's rule holds.
-func (c *counter[T]) fromZero(f *Accumulator, n int32) {
+// birth makes the first sample, that of poll n, count from zero.
+func (c *counter[T]) birth(f *Accumulator, n int32) {
 	var zero T
-	_, whole := any(zero).(uint64)
-	if !whole || n == 0 || f.o.Resets == ResetClamp || !c.created.Since(f.times[n-1]) {
-		return
+	if !c.seen {
+		return // its sample is not finite
 	}
-	c.Ref, c.track.ref = zero, n-1
-	if f.bound > c.bound {
-		c.mark(f.bound, zero)
-	}
-}
-
-// reset ends a life of the counter at old; v, the sample of poll n, counts from zero.
-func (c *counter[T]) reset(f *Accumulator, old, v T, n int32) {
-	c.created.Moved = false
-	c.resets++
-	c.resetAt = n
-	if f.o.Resets != ResetClamp {
-		c.Restart(old, v)
-	}
-}
-
-// restarted handles a changed creation time at poll n, whose values are taken over already.
-func (c *counter[T]) restarted(f *Accumulator, n int32) {
-	switch {
-	case !c.created.Moved || c.track.state != good:
-	case c.born == n, c.resetAt == n:
-		c.created.Moved = false
-	case c.changed == n:
-		// The new value was taken for an increase before the creation time came.
-		c.reset(f, c.before, c.Last, n)
-	default:
-		if f.bound > c.bound {
-			c.mark(f.bound, c.Value())
-		}
-		c.reset(f, c.Last, c.Last, n)
-	}
+	c.born, c.first, c.ref, c.track.ref, c.bornBound = true, c.last, zero, n-1, f.bound
 }
 
 func (f *Accumulator) setCounterCreated(s *slot, bits uint64) {
-	v := s.value(bits)
 	switch h := f.holders[s.owner]; h.kind {
 	case kindCounter:
-		if f.counters[h.index].created.Set(v) {
-			f.restarts = append(f.restarts, s.owner)
-		}
+		f.counters[h.index].created.Set(s.value(bits))
 	case kindInteger:
-		c := &f.integers[h.index]
-		if c.created.Set(v) {
-			f.restarts = append(f.restarts, s.owner)
-		}
-		if n := int32(len(f.times) - 1); c.seen && c.born == n {
-			c.fromZero(f, n) // its first value came before the creation time
-		}
+		f.integers[h.index].created.Set(s.value(bits))
 	}
 }
 
-// mark writes down the adjusted value at the boundaries before bound.
+// mark writes down the value at the boundaries before bound.
 func (c *counter[T]) mark(bound int32, adjusted T) {
 	c.bound = bound
 	switch adjusted := any(adjusted).(type) {
 	case float64:
-		c.line.floats(bound, []float64{adjusted}, nil)
+		c.line.floats(bound, []float64{adjusted})
 	case uint64:
 		c.line.integer(bound, adjusted)
 	}
@@ -131,8 +77,17 @@ func (c *counter[T]) mark(bound int32, adjusted T) {
 // open begins the window at poll n.
 func (c *counter[T]) open(n int32) {
 	c.track.open(n)
-	c.Open()
-	c.resets = 0
+	c.ref, c.born = c.last, false
+}
+
+// as returns the counter itself or, unborn, as AIPerf counts it: from its first sample.
+func (c *counter[T]) as(unborn bool) *counter[T] {
+	if !unborn {
+		return c
+	}
+	u := *c
+	u.ref, u.track.ref = c.first, -1
+	return &u
 }
 
 // result returns nil when the window has no sample.
@@ -142,17 +97,16 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 	if t.samples == 0 {
 		return nil, t
 	}
-	out := &Counter{Sliced: v.sliced, First: float64(c.Ref), Last: float64(c.Last)}
+	out := &Counter{Sliced: v.sliced, First: float64(c.ref), Last: float64(c.last)}
 	deltas := t.samples > 1 || t.ref >= 0
 	out.Defined = deltas || v.resets == ResetClamp
-	last := c.Value()
-	out.Total = gain(c.Ref, last, v.resets)
+	out.Total = gain(c.ref, c.last, v.resets)
 	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 {
 		out.Rate = finite(out.Total / seconds(ns))
 	}
-	if exact, ok := any(last - c.Ref).(uint64); ok {
+	if exact, ok := any(c.last - c.ref).(uint64); ok {
 		out.HasExact = true
-		if v.resets == ResetAdjust || last >= c.Ref {
+		if v.resets == ResetAdjust || c.last >= c.ref {
 			out.Exact = exact
 		}
 	}
@@ -166,12 +120,11 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 // slices returns the gain within each slice: the value at a boundary is that of
 // the last sample up to it, or of the first sample.
 func (c *counter[T]) slices(v *view) []CounterSlice {
-	last := c.Value()
-	at := c.boundaries(last)
+	at := c.boundaries()
 	out := make([]CounterSlice, len(v.grid))
 	from := at(0)
 	for k, s := range v.grid {
-		to := last
+		to := c.last
 		if !s.Partial {
 			to = at(k + 1)
 		}
@@ -182,11 +135,11 @@ func (c *counter[T]) slices(v *view) []CounterSlice {
 	return out
 }
 
-// boundaries returns a function for the adjusted value at a boundary; after the last row that is last.
-func (c *counter[T]) boundaries(last T) func(boundary int) T {
+// boundaries returns a function for the value at a boundary; after the last row that is the last one.
+func (c *counter[T]) boundaries() func(boundary int) T {
 	var r reader
 	var row *T
-	if _, whole := any(last).(uint64); whole {
+	if _, whole := any(c.last).(uint64); whole {
 		r = c.line.readIntegers(1)
 		row, _ = any(&r.whole[0]).(*T)
 	} else {
@@ -194,10 +147,13 @@ func (c *counter[T]) boundaries(last T) func(boundary int) T {
 		row, _ = any(&r.floats[0]).(*T)
 	}
 	return func(boundary int) T {
-		if r.at(int32(boundary)) {
+		switch {
+		case c.born && int32(boundary) < c.bornBound:
+			return c.ref
+		case r.at(int32(boundary)):
 			return *row
 		}
-		return last
+		return c.last
 	}
 }
 

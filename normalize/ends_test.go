@@ -46,5 +46,4 @@ func TestEnds(t *testing.T) {
 	check(0, []float64{3, 5, 9}, "counter 3-9 total 6; gauge 3-9 first 3")
 	check(1, []float64{3, 5, 9}, "counter 3-9 total 6; gauge 3-9 first 5")
 	check(2, []float64{3, 5, 5, 5}, "counter 5-5 total 0; gauge 5-5 first 5")
-	check(1, []float64{7, 9, 2, 4}, "counter 7-4 total 6; gauge 7-4 first 9")
 }

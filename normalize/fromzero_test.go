@@ -3,9 +3,13 @@ package normalize_test
 import (
 	"testing"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
+
+// epoch is when the target of born is polled first.
+const epoch = int64(1_700_000_000e9)
 
 // born is a target of one series of integers that is there all the time, and one
 // that appears at poll 2 with the given value and creation time.
@@ -17,7 +21,7 @@ type born struct {
 
 func (b born) total(t *testing.T) *normalize.Series {
 	t.Helper()
-	f, err := normalize.NewFold(normalize.Options{StartNS: 1e9, Slice: 1e9, Resets: b.mode})
+	f, err := normalize.NewFold(normalize.Options{StartNS: epoch + 1e9, Slice: 1e9, Resets: b.mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +33,9 @@ func (b born) total(t *testing.T) *normalize.Series {
 	}
 	give := func(name string, created float64, v uint64) {
 		c, s := slot(name)
-		g.Set(c, created)
+		if created != 0 {
+			g.Set(c, float64(epoch)/1e9+created)
+		}
 		if b.integer {
 			g.SetInteger(s, v)
 		} else {
@@ -38,7 +44,7 @@ func (b born) total(t *testing.T) *normalize.Series {
 	}
 	for poll := range uint64(5) {
 		var s metric.Snapshot
-		s.SentNS = int64(poll) * 1e9
+		s.SentNS = epoch + int64(poll)*1e9
 		give("old", 0, 100*poll)
 		if poll >= 2 {
 			give("new", b.created, 5+poll)
@@ -58,30 +64,32 @@ func (b born) total(t *testing.T) *normalize.Series {
 	return nil
 }
 
-// A counter of integers that says it is younger than the poll before counts from
-// zero; every other one from its first sample, as AIPerf has it.
+// A counter that appears while its target is watched counts from zero, at the poll before; AIPerf counts it from its
+// first sample. One that is older than the poll before has a part that nobody saw.
 func TestFromZero(t *testing.T) {
-	check := func(b born, want float64, slices ...float64) {
+	check := func(b born, want float64, status continuity.Status, slices ...float64) {
 		t.Helper()
 		s := b.total(t)
-		if got := s.Counter.Total; got != want {
-			t.Errorf("%+v: total %v, want %v", b, got, want)
+		if s.Counter.Total != want || s.Increase.Value != want || s.Increase.Status != status || s.Resets != 0 {
+			t.Errorf("%+v: total %v, %+v, want %v %v", b, s.Counter.Total, s.Increase, want, status)
 		}
 		for i, w := range slices {
 			if got := s.Counter.Slices[i].Total; got != w {
 				t.Errorf("%+v: slice %d is %v, want %v", b, i, got, w)
 			}
 		}
-		if s.Resets != 0 {
-			t.Errorf("%+v: %d resets", b, s.Resets)
+		if a := s.AIPerf; want == 9 && (a == nil || a.Counter.Total != 2 || a.HasRef || a.Counter.Slices[0].Total != 0) {
+			t.Errorf("%+v: AIPerf's is %+v", b, a)
+		}
+		if want == 9 && (!s.HasRef || s.RefNS != epoch+1e9) {
+			t.Errorf("%+v: reference at %d, want the poll before the first sample", b, s.RefNS)
 		}
 	}
-	check(born{created: 1, integer: true}, 9, 7, 1, 1)
-	check(born{created: 1.5, integer: true}, 9, 7, 1, 1)
-	check(born{created: 0.5, integer: true}, 2, 0, 1, 1)
-	check(born{created: 1}, 2, 0, 1, 1)
-	check(born{created: 1, integer: true, mode: normalize.ResetClamp}, 2, 0, 1, 1)
-	if s := (born{created: 1, integer: true}).total(t); !s.HasRef || s.RefNS != 1e9 {
-		t.Errorf("reference at %d (%v), want the poll before the first sample", s.RefNS, s.HasRef)
+	for _, integer := range []bool{true, false} {
+		for _, mode := range []normalize.ResetMode{normalize.ResetAdjust, normalize.ResetClamp} {
+			check(born{created: 1.5, integer: integer, mode: mode}, 9, continuity.Born, 7, 1, 1)
+			check(born{integer: integer, mode: mode}, 9, continuity.Born, 7, 1, 1)
+		}
+		check(born{created: -3600, integer: integer}, 2, continuity.LowerBound, 0, 1, 1)
 	}
 }

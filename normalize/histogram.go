@@ -16,7 +16,7 @@ const extra = -1
 
 // histogram is the state of a histogram. Its values are kept by position: the buckets by ascending bound, then
 // the count, then the sum. NaN stands for a slot that the sample does not have; under ResetClamp it is 0, as in
-// AIPerf. As with counters, base + value never falls.
+// AIPerf. As with counters, all but the sum never fall but under ResetClamp.
 //
 // The layout is frozen at the reference (ResetClamp: at the first sample): from then on buckets can only be lost.
 type histogram struct {
@@ -29,7 +29,9 @@ type histogram struct {
 	ids          []int32 // slots by position; -1 for none
 	bounds       []float64
 	cur, prev    []float64 // this poll, the last sample
-	ref, base    []float64 // base is nil before the first reset
+	ref          []float64 // what gains are counted from
+	bornBound    int32     // boundaries before it are before the birth
+	first        []float64 // sample of one that was born inside the window and so is counted from zero; else nil
 	end          []float64 // prev when the window closed
 	common       []bool    // by position: in every sample since the reference
 
@@ -38,7 +40,6 @@ type histogram struct {
 	estAt     []int32 // positions of estBounds; nil when they are the first ones
 
 	present, bad  int32 // slots that are there, and those not finite
-	resets        int32
 	segments      int32
 	bound         int32 // boundaries of slices before the last change
 	layout        uint64
@@ -207,9 +208,7 @@ func (f *Accumulator) vanishHistogram(s *slot, old uint64) {
 
 func (f *Accumulator) setHistogramCreated(s *slot, bits uint64) {
 	h := &f.histograms[s.owner]
-	if h.created.Set(s.value(bits)) {
-		f.queue(h, s.owner)
-	}
+	h.created.Set(s.value(bits))
 }
 
 // step takes over the changed slots of poll n as a sample.
@@ -230,7 +229,6 @@ func (h *histogram) step(f *Accumulator, n int32) {
 	case !h.seen:
 		h.begin(f, n)
 	case n < f.window.from:
-		h.created.Moved = false
 		h.relayout(f, n)
 		copy(h.prev, h.cur)
 	default:
@@ -240,7 +238,7 @@ func (h *histogram) step(f *Accumulator, n int32) {
 
 // begin takes the first sample.
 func (h *histogram) begin(f *Accumulator, n int32) {
-	h.seen, h.created.Moved = true, false
+	h.seen = true
 	if f.o.Resets == ResetClamp {
 		h.freezeClamp(f)
 	}
@@ -272,7 +270,7 @@ func (h *histogram) freezeClamp(f *Accumulator) {
 // open begins the window at poll n.
 func (h *histogram) open(f *Accumulator, n int32) {
 	h.track.open(n)
-	h.resets, h.segments = 0, 1
+	h.segments, h.first = 1, nil
 	if h.seen {
 		h.freeze(f)
 	}
@@ -360,25 +358,12 @@ func (h *histogram) advance(f *Accumulator, n int32) {
 	h.relayout(f, n)
 	cur := h.cur
 	if h.mode == modeGauge {
-		h.created.Moved = false
 		copy(h.prev, cur)
 		return
 	}
 	gained, prev := f.scratch.gained[:len(cur)], h.prev[:len(cur)]
-	fell := h.created.Moved
 	for p, v := range cur {
-		d := v - prev[p]
-		gained[p] = d
-		if d < 0 && p != h.sumAt() {
-			fell = true
-		}
-	}
-	h.created.Moved = false
-	if fell && n < f.window.to {
-		h.resets++
-	}
-	if fell && f.o.Resets == ResetAdjust {
-		h.reset(gained)
+		gained[p] = v - prev[p]
 	}
 	if h.est != nil && h.common[h.sumAt()] && h.usesCount() {
 		h.learn(f, gained)
@@ -386,20 +371,26 @@ func (h *histogram) advance(f *Accumulator, n int32) {
 	copy(prev, cur)
 }
 
-// reset begins another life of the histogram: the present values are all gain.
-// A negative count gains nothing; a negative sum is possible.
-func (h *histogram) reset(gained []float64) {
-	if h.base == nil {
-		h.base = make([]float64, len(h.cur))
+// birth makes the first sample, that of poll n, count from zero. The estimator does not learn from it: how long it
+// took to gain that is not known.
+func (h *histogram) birth(f *Accumulator, n int32) {
+	if !h.seen || h.ref == nil {
+		return
 	}
-	for p, v := range h.cur {
-		h.base[p] += h.prev[p]
-		gained[p] = v
-		if v < 0 && p <= h.countAt() {
-			h.base[p] -= v
-			gained[p] = 0
+	h.first, h.track.ref = slices.Clone(h.prev), n-1
+	for p := range h.ref {
+		if h.common[p] {
+			h.ref[p] = 0
 		}
 	}
+	h.bornBound = f.bound
+}
+
+// unborn is the histogram as AIPerf counts it, from its first sample.
+func (h *histogram) unborn() *histogram {
+	u := *h
+	u.ref, u.track.ref = h.first, -1
+	return &u
 }
 
 // learn shows the estimator what was gained between two samples.
@@ -436,15 +427,8 @@ func (h *histogram) fill(d *histest.Delta, cum, gained []float64) {
 	}
 }
 
-// mark writes down the adjusted values at the boundaries before bound.
+// mark writes down the values at the boundaries before bound.
 func (h *histogram) mark(bound int32) {
 	h.bound = bound
-	h.line.floats(bound, h.prev, h.base)
-}
-
-func (h *histogram) adjusted(p int, v float64) float64 {
-	if h.base == nil {
-		return v
-	}
-	return v + h.base[p]
+	h.line.floats(bound, h.prev)
 }

@@ -94,17 +94,12 @@ func (h *histogram) idle() *histogram {
 	return &c
 }
 
-// last returns the adjusted values at the end of the window.
+// last returns the values at the end of the window.
 func (h *histogram) last() []float64 {
-	values := h.prev
 	if h.end != nil {
-		values = h.end
+		return h.end
 	}
-	out := make([]float64, len(values))
-	for p, v := range values {
-		out[p] = h.adjusted(p, v)
-	}
-	return out
+	return h.prev
 }
 
 // usesCount reports whether the number of observations is known.
@@ -164,7 +159,10 @@ func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64)
 	r := h.line.readFloats(len(h.prev))
 	last := h.last()
 	at := func(boundary int) []float64 {
-		if r.at(int32(boundary)) {
+		switch {
+		case h.first != nil && int32(boundary) < h.bornBound:
+			return h.ref
+		case r.at(int32(boundary)):
 			return r.floats
 		}
 		return last

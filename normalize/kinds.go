@@ -100,14 +100,13 @@ func gaugeHistogram(h *Histogram) *GaugeHistogram {
 }
 
 // summary turns the result of a histogram without buckets.
-func (h *histogram) summary(f *Accumulator, r *Histogram, v *view) *Summary {
+func (h *histogram) summary(f *Accumulator, e *estimated) *Summary {
+	r, t := e.histogram, e.track
 	if r == nil {
 		return nil
 	}
 	s := &Summary{Count: r.Count, Sum: r.Sum, Avg: r.Avg, NoSum: r.NoSum, CountRate: r.CountRate, SumRate: r.SumRate,
 		HasRates: r.HasRates}
-	t := h.track
-	t.settle(v.polls.to, v.polls)
 	if s.Defined = t.samples > 1 || t.ref >= 0; !s.Defined {
 		*s = Summary{NoCount: s.NoCount, NoSum: s.NoSum}
 	}

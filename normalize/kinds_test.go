@@ -78,10 +78,6 @@ func TestSummary(t *testing.T) {
 	// No data is NaN, and costs nothing else.
 	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 1, Sum: 1, Avg: 1, CountRate: 1, SumRate: 1,
 		HasRates: true, Quantiles: quantiles(nan)}, 0, summaryPoll(0, 0, nan), summaryPoll(1, 1, nan))
-	// A restart counts from zero.
-	check(normalize.Options{}, normalize.Summary{Defined: true, Count: 3, Sum: 5, Avg: 5.0 / 3, CountRate: 1.5,
-		SumRate: 2.5, HasRates: true, Quantiles: quantiles(1)}, 1, summaryPoll(9, 9, 5), summaryPoll(10, 11, 5),
-		summaryPoll(2, 3, 1))
 	// What comes after the window is not told.
 	check(normalize.Options{StartNS: second, EndNS: 2 * second, Slice: time.Second},
 		normalize.Summary{Defined: true, Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true,

@@ -18,12 +18,15 @@ type native struct {
 	bad        int32   // of them those not finite
 	buckets    int32   // of them buckets
 
-	gain    NativeGain
-	last    NativeSample // of a gauge
-	slices  []nativeSlice
-	seen    bool
-	queued  bool
-	created metric.Created
+	// counted is the adjusted count, before that of the last sample: what they differ by tells what the sample is. The
+	// buckets themselves are raw, as they come, go and merge.
+	counted, before float64
+	gain            NativeGain
+	last            NativeSample // of a gauge
+	slices          []nativeSlice
+	seen            bool
+	queued          bool
+	created         metric.Created
 }
 
 // NativeSample is a native histogram as one poll shows it, or what it gained.
@@ -129,6 +132,21 @@ func (f *Accumulator) setPart(id uint32, bits uint64, n int32) {
 	f.queueNative(s.owner)
 }
 
+// setRaw takes over the native histograms of poll n as they were sent, where the delta that was applied is adjusted.
+func (f *Accumulator) setRaw(raw *metric.Delta, n int32) {
+	for id := range raw.Absent(len(f.slots)) {
+		if s := &f.slots[id]; s.present && s.kind == kindNative {
+			f.vanishPart(id)
+			s.present = false
+		}
+	}
+	for i, id := range raw.Slots {
+		if f.slots[id].kind == kindNative {
+			f.setPart(id, raw.Bits[i], n)
+		}
+	}
+}
+
 // vanishPart is the other side of setPart.
 func (f *Accumulator) vanishPart(id int) {
 	s := &f.slots[id]
@@ -162,10 +180,7 @@ func (f *Accumulator) queueNative(index int32) {
 }
 
 func (f *Accumulator) setNativeCreated(s *slot, bits uint64) {
-	h := &f.natives[s.owner]
-	if h.created.Set(s.value(bits)) {
-		f.queueNative(s.owner)
-	}
+	f.natives[s.owner].created.Set(s.value(bits))
 }
 
 // step takes over the changed slots of poll n as a sample. A poll without count or without any bucket is none.
@@ -192,7 +207,7 @@ func (h *native) step(f *Accumulator, n int32) {
 	} else {
 		h.advance(f, cur, n >= f.window.from)
 	}
-	h.seen, h.created.Moved = true, false
+	h.seen = true
 }
 
 // current reads the present values.
@@ -217,8 +232,17 @@ func (h *native) current(f *Accumulator) NativeSample {
 
 // advance takes a sample; counts is set inside the window.
 func (h *native) advance(f *Accumulator, cur NativeSample, counts bool) {
-	seen := h.seen
-	gained := h.gain.Take(cur, h.created.Moved, counts)
+	seen, grown := h.seen, h.counted-h.before
+	switch {
+	case !seen, grown == cur.Count-h.gain.prev.Count:
+	case grown == 0:
+		return // it is held: a dip, or a restart that is not sure yet
+	case grown != cur.Count:
+		h.gain.prev, h.before = cur, h.counted // of another process
+		return
+	}
+	h.before = h.counted
+	gained := h.gain.Take(cur, seen && grown == cur.Count && cur.Count != 0, counts)
 	if !seen || !counts {
 		return
 	}
@@ -239,6 +263,16 @@ func (h *native) shown(index int32, v NativeSample) {
 		return
 	}
 	h.slices = append(h.slices, nativeSlice{index, v})
+}
+
+// birth makes the first sample, that of poll n, count from zero.
+func (h *native) birth(f *Accumulator, n int32) {
+	if !h.seen || h.gauge {
+		return
+	}
+	h.track.ref = n - 1
+	h.gain.seen, h.gain.prev, h.before = true, NativeSample{}, 0
+	h.advance(f, h.current(f), true)
 }
 
 // open begins the window at poll n.

@@ -19,7 +19,7 @@ type sparse struct {
 	schema    int
 	threshold float64
 	values    []float64
-	created   float64 // 0 when the server does not say
+	started   float64 // when the process did; 0 when the server does not say
 }
 
 // bound is the upper bound of bucket i: 2^(i / 2^schema).
@@ -63,8 +63,9 @@ func (h *sparse) poll(g *metric.SnapshotBuilder, typ metric.Type) {
 	}
 	g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCount}), float64(len(h.values)))
 	g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleSum}), sum)
-	if h.created > 0 {
-		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleCreated}), h.created)
+	if h.started != 0 {
+		p := g.Series(g.Family("process_start_time_seconds", metric.Gauge, "", ""), metric.Labels{})
+		g.Set(g.Slot(p, metric.SampleID{}), h.started)
 	}
 	for b, n := range counts {
 		g.Set(g.Slot(s, metric.SampleID{Role: metric.RoleNative, Lower: b[0], Bound: b[1]}), n)
@@ -163,7 +164,11 @@ func TestNativeReset(t *testing.T) {
 	check := func(want []float64, resets int, states ...sparse) {
 		t.Helper()
 		var polls []func(*metric.SnapshotBuilder)
-		for _, h := range states {
+		for i, h := range states {
+			h.started = -1000
+			if resets > 0 && i == len(states)-1 {
+				h.started = float64(i) - 0.5
+			}
 			polls = append(polls, func(g *metric.SnapshotBuilder) { h.poll(g, metric.Histogram) })
 		}
 		r := feed(t, normalize.Options{}, polls...)
@@ -187,7 +192,7 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 		negative := rapid.IntRange(0, 3).Draw(t, "negative") == 0
 		h := sparse{schema: rapid.IntRange(-4, 8).Draw(t, "schema"),
 			threshold: rapid.SampledFrom([]float64{0, 1e-128, 0.001}).Draw(t, "threshold")}
-		h.created = 0.5
+		h.started = -1000
 		first := h
 		var gained []float64
 		f, err := normalize.NewFold(normalize.Options{Estimator: rapid.SampledFrom([]string{"polynomial", "refined",
@@ -197,10 +202,11 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 		}
 		var g metric.SnapshotBuilder
 		for i := range int64(rapid.IntRange(1, 8).Draw(t, "polls")) {
+			at := 10 * i * second
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
 			case 0:
 				h = first // a restart
-				h.created = 1 + float64(i)
+				h.started = 10*float64(i) - 0.5
 			case 1:
 				h.schema = max(h.schema-1, -4)
 			}
@@ -219,7 +225,7 @@ func TestNativeIsWhatWasObserved(t *testing.T) {
 			if i > 0 {
 				gained = append(gained, fresh...)
 			}
-			s := metric.Snapshot{SentNS: i * second, FirstByteNS: i * second}
+			s := metric.Snapshot{SentNS: at, FirstByteNS: at}
 			h.poll(&g, metric.Histogram)
 			g.Finish(&s)
 			if err := f.Add(&s); err != nil {

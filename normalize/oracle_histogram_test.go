@@ -8,10 +8,10 @@ import (
 )
 
 // histogram returns nil when there is nothing to tell.
-func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, int) {
+func (o *oracle) histogram(all []scrape) *normalize.Histogram {
 	clamp := o.o.Resets == normalize.ResetClamp
 	if len(all) == 0 {
-		return nil, 0
+		return nil
 	}
 	if clamp {
 		all = frozen(all)
@@ -19,7 +19,7 @@ func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, i
 	ref, in := split(o, all, func(s scrape) int64 { return s.at })
 	seq := append(ref, in...)
 	if len(seq) == 0 || len(in) == 0 && !clamp {
-		return nil, 0
+		return nil
 	}
 	shared := common(seq)
 	h := &normalize.Histogram{Segments: 1, NoSum: !shared["sum"]}
@@ -34,7 +34,7 @@ func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, i
 	if !shared["count"] && shared["+Inf"] {
 		counter = "+Inf"
 	}
-	at, running, resets := o.run(seq, shared, isKnown, h)
+	at, running := o.run(seq, shared, h)
 	gain := map[string]float64{}
 	for k := range shared {
 		gain[k] = running[k][len(seq)-1] - running[k][0]
@@ -42,7 +42,7 @@ func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, i
 	h.Count = int64(gain[counter])
 	h.Buckets = bucketsOf(keys, gain)
 	if h.Count == 0 {
-		return h, resets
+		return h
 	}
 	h.Sum = gain["sum"]
 	h.Avg = h.Sum / float64(h.Count)
@@ -52,26 +52,23 @@ func (o *oracle) histogram(all []scrape, isKnown known) (*normalize.Histogram, i
 		h.SumRate = h.Sum / (float64(d) / 1e9)
 	}
 	if h.Buckets != nil && !h.NoSum {
-		h.Quantiles = o.quantiles(o.learnt(all, seq, keys, isKnown), keys, gain, counter)
+		h.Quantiles = o.quantiles(o.learnt(all, seq, keys), keys, gain, counter)
 	}
 	if len(seq) > 1 {
 		o.histogramSlices(h, at, running, keys, counter)
 	}
-	return h, resets
+	return h
 }
 
 // run returns the values at every sample: raw, or the sum of increases.
-func (o *oracle) run(seq []scrape, shared map[string]bool, isKnown known, h *normalize.Histogram) (at []int64,
-	running map[string][]float64, resets int) {
+func (o *oracle) run(seq []scrape, shared map[string]bool, h *normalize.Histogram) (at []int64,
+	running map[string][]float64) {
 	running = map[string][]float64{}
 	for i, s := range seq {
 		at = append(at, s.at)
 		var gain map[string]float64
 		if i > 0 {
-			var fell bool
-			if gain, fell = o.interval(seq[i-1], s, isKnown); fell {
-				resets++
-			}
+			gain = interval(seq[i-1], s)
 			if s.layout != seq[i-1].layout {
 				h.Segments++
 			}
@@ -84,7 +81,7 @@ func (o *oracle) run(seq []scrape, shared map[string]bool, isKnown known, h *nor
 			running[k] = append(running[k], v)
 		}
 	}
-	return at, running, resets
+	return at, running
 }
 
 func bucketsOf(keys []string, gain map[string]float64) []normalize.Bucket {
@@ -102,7 +99,7 @@ func bucketsOf(keys []string, gain map[string]float64) []normalize.Bucket {
 // learnt returns an estimator that has seen the intervals it may see: from the
 // reference on, under ResetClamp to the end of storage; under ResetAdjust those
 // since a bound was last lost.
-func (o *oracle) learnt(all, seq []scrape, keys []string, isKnown known) histest.Estimator {
+func (o *oracle) learnt(all, seq []scrape, keys []string) histest.Estimator {
 	if o.o.Resets == normalize.ResetClamp {
 		for all[0].at < seq[0].at { // samples at the same time as the reference stay
 			all = all[1:]
@@ -131,7 +128,7 @@ func (o *oracle) learnt(all, seq []scrape, keys []string, isKnown known) histest
 		if n > len(keys) || !so[counter] {
 			continue // a bound is yet to be lost
 		}
-		gain, _ := o.interval(seq[i-1], seq[i], isKnown)
+		gain := interval(seq[i-1], seq[i])
 		est.Interval(delta(keys, gain, counter))
 	}
 	return est

@@ -13,16 +13,11 @@ import (
 // The oracle keeps every sample and computes each statistic as the definition
 // says, without any state between polls.
 
-// point is a sample of a counter or gauge; restart is set when the creation time
-// changed since the sample before, born that the counter was zero at the poll
-// before, at since.
+// point is a sample of a counter or gauge.
 type point struct {
-	n       int // number of the stored poll
-	at      int64
-	v       float64
-	restart bool
-	born    bool
-	since   int64
+	n  int // number of the stored poll
+	at int64
+	v  float64
 }
 
 // oracle is a window over all samples of one series.
@@ -85,24 +80,6 @@ func spreadOf(x []float64) normalize.Spread {
 	return normalize.Spread{Avg: mean(x), Min: slices.Min(x), Max: slices.Max(x), Std: deviation(x)}
 }
 
-// adjust replaces the values of consecutive samples by the running sum of their
-// increases. A fall or a restart counts the new value in full; signed is set when
-// the new value may be negative.
-func adjust(values []float64, fell func(i int) bool, signed bool) []float64 {
-	out := slices.Clone(values)
-	for i := 1; i < len(values); i++ {
-		step := values[i] - values[i-1]
-		if fell(i) {
-			step = values[i]
-			if !signed {
-				step = max(step, 0)
-			}
-		}
-		out[i] = out[i-1] + step
-	}
-	return out
-}
-
 // last returns the value of the last sample up to a boundary, or the first.
 func last(at []int64, values []float64, boundary int64) float64 {
 	v := values[0]
@@ -115,29 +92,18 @@ func last(at []int64, values []float64, boundary int64) float64 {
 }
 
 // counter returns nil without samples in the window.
-func (o *oracle) counter(all []point) (*normalize.Counter, int) {
+func (o *oracle) counter(all []point) *normalize.Counter {
 	ref, in := split(o, all, func(p point) int64 { return p.at })
 	if len(in) == 0 {
-		return nil, 0
-	}
-	if len(ref) == 0 && in[0].born && o.o.Resets == normalize.ResetAdjust {
-		ref = []point{{at: in[0].since}}
+		return nil
 	}
 	seq := append(ref, in...)
 	var values []float64
 	var at []int64
-	resets := 0
-	fell := func(i int) bool { return seq[i].v < seq[i-1].v || seq[i].restart }
-	for i, p := range seq {
+	for _, p := range seq {
 		values, at = append(values, p.v), append(at, p.at)
-		if i > 0 && fell(i) {
-			resets++
-		}
 	}
 	clamp := o.o.Resets == normalize.ResetClamp
-	if !clamp {
-		values = adjust(values, fell, false)
-	}
 	n := len(values) - 1
 	c := &normalize.Counter{Total: values[n] - values[0], Defined: n > 0 || clamp, Sliced: o.o.Slice > 0}
 	if clamp {
@@ -147,7 +113,7 @@ func (o *oracle) counter(all []point) (*normalize.Counter, int) {
 		c.Rate = c.Total / (float64(d) / 1e9)
 	}
 	if n == 0 {
-		return c, resets
+		return c
 	}
 	var rates []float64
 	for _, s := range o.cuts() {
@@ -165,7 +131,7 @@ func (o *oracle) counter(all []point) (*normalize.Counter, int) {
 		s := spreadOf(rates)
 		c.SliceRates = &s
 	}
-	return c, resets
+	return c
 }
 
 // numpy is numpy's default quantile of sorted values.
@@ -242,15 +208,10 @@ func (o *oracle) gauge(all []point) *normalize.Gauge {
 
 // scrape is a sample of a histogram: by le text, and "sum" and "count".
 type scrape struct {
-	at      int64
-	v       map[string]float64
-	layout  string
-	restart bool
+	at     int64
+	v      map[string]float64
+	layout string
 }
-
-// known tells which buckets a fall is looked for in: those that were seen up to
-// the reference.
-type known func(le string) bool
 
 func keysOf(m map[string]float64) []string {
 	var out []string
@@ -276,35 +237,20 @@ func frozen(all []scrape) []scrape {
 		for _, k := range keysOf(all[0].v) {
 			v[k] = s.v[k]
 		}
-		out = append(out, scrape{s.at, v, s.layout, s.restart})
+		out = append(out, scrape{s.at, v, s.layout})
 	}
 	return out
 }
 
-// interval returns what was gained between two samples, and whether that is a
-// restart.
-func (o *oracle) interval(a, b scrape, isKnown known) (gain map[string]float64, fell bool) {
-	fell = b.restart
-	gain = map[string]float64{}
+// interval returns what was gained between two samples.
+func interval(a, b scrape) map[string]float64 {
+	gain := map[string]float64{}
 	for k, v := range b.v {
-		old, ok := a.v[k]
-		if !ok {
-			continue
-		}
-		gain[k] = v - old
-		if v < old && k != "sum" && (k == "count" || isKnown(k)) {
-			fell = true
+		if old, ok := a.v[k]; ok {
+			gain[k] = v - old
 		}
 	}
-	if fell && o.o.Resets == normalize.ResetAdjust {
-		for k := range gain {
-			gain[k] = b.v[k]
-			if k != "sum" {
-				gain[k] = max(gain[k], 0)
-			}
-		}
-	}
-	return gain, fell
+	return gain
 }
 
 // delta is the input of an estimator for some bounds.

@@ -82,6 +82,9 @@ func TestAdjustedTotals(t *testing.T) {
 		s := drawStream(t)
 		s.options.Resets = normalize.ResetAdjust
 		for _, series := range s.feed(t, false, false, len(s.polls)).Result(s.end).Series {
+			if !series.Increase.Status.Certain() {
+				continue // the total is the least that it can be, the slices are what was seen
+			}
 			if c := series.Counter; c != nil {
 				if c.Total < 0 || c.Rate < 0 {
 					t.Fatalf("got total %v and rate %v", c.Total, c.Rate)

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -20,7 +21,7 @@ type Result struct {
 }
 
 // Series is the statistics of one series. Exactly one of the first seven pointers is set, by the type of its
-// family: unknown families are treated as gauges, as AIPerf does.
+// family: unknown families are treated as gauges, as AIPerf does. None is set where the increase is refused.
 type Series struct {
 	Index     int // into Result.Dict.Series
 	Counter   *Counter
@@ -31,6 +32,12 @@ type Series struct {
 	Info           *Info
 	State          *State // of a state set, whose states are series of their own
 	GaugeHistogram *GaugeHistogram
+
+	// Increase is what a counter gained, or the count of a histogram or summary, and how sure that is.
+	Increase continuity.Increase
+	// AIPerf is the series by AIPerf's arithmetic where that gives other numbers: from the first sample of a series that
+	// is counted from zero, and under ResetClamp of raw values. Else nil; also where the increase is refused.
+	AIPerf *Series
 
 	// Distribution is that of single events, where the source logs them; nil otherwise.
 	Distribution *Distribution
@@ -43,7 +50,7 @@ type Series struct {
 	FirstNS, LastNS int64 // the first and last of them
 	RefNS           int64 // time of the sample gains are counted from: the reference, or the first
 	HasRef          bool  // there is a reference sample before the window, or a poll at which the series was still to come
-	Resets          int   // counter resets seen inside the window
+	Resets          int   // restarts inside the window
 	Gaps            int   // times the series vanished and came back inside the window
 	NonFinite       int   // samples inside the window that were left out as not finite
 	Warnings        []metric.Warning
@@ -159,8 +166,8 @@ type HistogramSlice struct {
 // ResetMode is what a counter that falls means.
 type ResetMode uint8
 
-// The modes: ResetAdjust, the default, sums the increases and counts a fall as a restart from zero; ResetClamp
-// is AIPerf's arithmetic, last minus reference and never below 0.
+// The modes: ResetAdjust, the default, sums what package continuity makes of the values; ResetClamp adds AIPerf's
+// arithmetic, last minus reference and never below 0, as [Series.AIPerf].
 const (
 	ResetAdjust ResetMode = iota
 	ResetClamp

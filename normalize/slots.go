@@ -84,11 +84,11 @@ func (f *Accumulator) assign(id int32, s *metric.SampleID) {
 			sl.kind, sl.owner = kindCounterCreated, int32(s.Series)
 		case value && h.kind == kindNone && s.Integer:
 			*h = holder{kindInteger, int32(len(f.integers))}
-			f.integers = append(f.integers, newCounter[uint64]())
+			f.integers = append(f.integers, counter[uint64]{track: newTrack()})
 			sl.kind, sl.owner = h.kind, h.index
 		case value && h.kind == kindNone:
 			*h = holder{kindCounter, int32(len(f.counters))}
-			f.counters = append(f.counters, newCounter[float64]())
+			f.counters = append(f.counters, counter[float64]{track: newTrack()})
 			sl.kind, sl.owner = h.kind, h.index
 		}
 	case metric.Gauge, metric.Unknown, metric.Info, metric.StateSet:

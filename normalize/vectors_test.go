@@ -173,8 +173,8 @@ func TestPolynomialVectors(t *testing.T) {
 			continue // numbers that are not finite: no samples for a fold
 		}
 		compared++
-		h := only(t, fold(t, normalize.Options{StartNS: int64(c.StartIdx)*second + 1, EndNS: int64(c.FinalIdx)*second + 1,
-			Resets: normalize.ResetClamp}, 0, false, c.polls())).Histogram
+		h := asAIPerf(only(t, fold(t, normalize.Options{StartNS: int64(c.StartIdx)*second + 1,
+			EndNS: int64(c.FinalIdx)*second + 1, Resets: normalize.ResetClamp}, 0, false, c.polls()))).Histogram
 		for _, b := range h.Buckets {
 			if want := c.Totals.BucketDeltas[b.Text]; b.Count != want {
 				t.Errorf("%s: bucket %s is %d, want %d", c.Name, b.Text, b.Count, want)

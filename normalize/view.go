@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -106,6 +107,47 @@ func inTurn(n int, f func(i int)) {
 //
 // When each leaves calls out, their histograms have no statistics.
 func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
+	out := f.result(endNS, each)
+	if f.aiperf == nil {
+		return out
+	}
+	return clamped(f.aiperf.result(endNS, each), out)
+}
+
+// clamped is the result of AIPerf's arithmetic with ours where it differs: a series with an event, or that was born,
+// is ours and has AIPerf's beside it.
+func clamped(aiperf, ours *Result) *Result {
+	at := 0
+	var series []Series
+	for i := range ours.Series {
+		s := &ours.Series[i]
+		for at < len(aiperf.Series) && aiperf.Series[at].Index < s.Index {
+			series, at = append(series, aiperf.Series[at]), at+1
+		}
+		raw := Series{Index: s.Index}
+		if at < len(aiperf.Series) && aiperf.Series[at].Index == s.Index {
+			raw, at = aiperf.Series[at], at+1
+		}
+		if s.Increase.Status == continuity.OK && s.AIPerf == nil {
+			raw.Increase = s.Increase
+			series = append(series, raw)
+			continue
+		}
+		if s.Resets > 0 {
+			raw.Resets = s.Resets
+			raw.Warnings = append(raw.Warnings, metric.Warnf("counter_reset",
+				"%d resets inside the window: what was gained before them is lost", s.Resets))
+		}
+		if s.AIPerf = &raw; s.Increase.Status == continuity.Refused {
+			s.AIPerf = nil
+		}
+		series = append(series, *s)
+	}
+	aiperf.Series = append(series, aiperf.Series[at:]...)
+	return aiperf
+}
+
+func (f *Accumulator) result(endNS int64, each Each) *Result {
 	v, end := f.view(endNS)
 	dict := f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
@@ -120,10 +162,7 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	}
 	hollow, first := 0, 0
 	ready := make([]estimated, len(f.histograms))
-	each(len(ready), func(i int) {
-		e := &ready[i]
-		e.histogram, e.warnings, e.track = f.histograms[i].result(f, v)
-	})
+	each(len(ready), func(i int) { ready[i] = f.estimate(&f.histograms[i], v) })
 	for series := range f.holders {
 		s, ok := f.series(series, v, ready)
 		if ok {
@@ -151,39 +190,77 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	return out
 }
 
-// estimated is what a histogram's result returned.
+// estimated is what a histogram's result returned; unborn is that of AIPerf's counting where it differs.
 type estimated struct {
 	histogram *Histogram
 	warnings  []metric.Warning
 	track     track
+	unborn    *estimated
+}
+
+func (f *Accumulator) estimate(h *histogram, v *view) (e estimated) {
+	e.histogram, e.warnings, e.track = h.result(f, v)
+	if h.first != nil {
+		e.unborn = &estimated{}
+		e.unborn.histogram, e.unborn.warnings, e.unborn.track = h.unborn().result(f, v)
+	}
+	return e
 }
 
 // series returns the statistics of one series; ok is false when it has none,
 // and only Index and NonFinite are set then. Those of histograms are ready.
 func (f *Accumulator) series(index int, v *view, ready []estimated) (s Series, ok bool) {
+	if s, ok = f.counted(index, v, ready, false); !ok {
+		return s, false
+	}
+	if f.born(index) {
+		if u, ok := f.counted(index, v, ready, true); ok {
+			u.Warnings = append(u.Warnings, u.doubts()...)
+			s.AIPerf = &u
+		}
+	}
+	if f.o.Resets == ResetAdjust {
+		f.judge(&s)
+	}
+	s.Warnings = append(s.Warnings, s.doubts()...)
+	return s, true
+}
+
+// born reports whether a series counts from zero in the window.
+func (f *Accumulator) born(index int) bool {
+	switch h := f.holders[index]; h.kind {
+	case kindCounter:
+		return f.counters[h.index].born
+	case kindInteger:
+		return f.integers[h.index].born
+	case kindHistogram:
+		return f.histograms[h.index].first != nil
+	}
+	return false
+}
+
+// counted makes the statistics of a series, of one that is born from zero or, as AIPerf does, from its first sample.
+func (f *Accumulator) counted(index int, v *view, ready []estimated, unborn bool) (s Series, ok bool) {
 	var t track
 	s.Index = index
 	switch h := f.holders[index]; h.kind {
 	case kindCounter:
-		c := &f.counters[h.index]
-		s.Counter, t = c.result(v)
-		s.Resets = int(c.resets)
+		s.Counter, t = f.counters[h.index].as(unborn).result(v)
 	case kindInteger:
-		c := &f.integers[h.index]
-		s.Counter, t = c.result(v)
-		s.Resets = int(c.resets)
+		s.Counter, t = f.integers[h.index].as(unborn).result(v)
 	case kindGauge:
 		t = f.gaugeOf(&s, &f.gauges[h.index], v)
 	case kindHistogram:
 		e := &ready[h.index]
+		if unborn {
+			e = e.unborn
+		}
 		t = e.track
-		f.histogramAs(&s, &f.histograms[h.index], e.histogram, e.warnings, v)
+		f.histogramAs(&s, &f.histograms[h.index], e)
 	case kindNative:
 		n := &f.natives[h.index]
 		var r *Histogram
-		var warnings []metric.Warning
-		r, warnings, t = n.result(f, v)
-		s.Warnings, s.Resets = warnings, n.gain.Resets
+		r, s.Warnings, t = n.result(f, v)
 		if n.gauge {
 			s.GaugeHistogram = gaugeHistogram(r)
 		} else {
@@ -203,8 +280,37 @@ func (f *Accumulator) series(index int, v *view, ready []estimated) (s Series, o
 		s.FirstNS, s.LastNS = v.times[t.first], v.times[t.final]
 	}
 	s.Distribution = f.distribution(index)
-	s.Warnings = append(s.Warnings, s.doubts(v.resets)...)
 	return s, true
+}
+
+// judge gives a series that grows its increase. A refused one keeps no number.
+func (f *Accumulator) judge(s *Series) {
+	var gained float64
+	switch {
+	case s.Counter != nil:
+		gained = s.Counter.Total
+	case s.Histogram != nil:
+		gained = float64(s.Histogram.Count)
+	case s.Summary != nil:
+		gained = float64(s.Summary.Count)
+	default:
+		return
+	}
+	from := s.RefNS
+	if !s.HasRef {
+		from-- // how the first sample came counts
+	}
+	s.Increase = f.o.Tracker.Verdict(s.Index, from, s.LastNS).Increase(gained)
+	s.Resets = s.Increase.Restarts
+	if c := s.Counter; c != nil && s.Increase.Value != gained {
+		c.Rate *= s.Increase.Value / gained
+		c.Total, c.HasExact = s.Increase.Value, false
+	} else if c != nil {
+		s.Increase.Exact, s.Increase.HasExact = c.Exact, c.HasExact
+	}
+	if s.Increase.Status == continuity.Refused {
+		s.Counter, s.Histogram, s.Summary, s.AIPerf = nil, nil, nil, nil
+	}
 }
 
 // createdNS returns when a series began, 0 when that is not known.
@@ -245,30 +351,26 @@ func (f *Accumulator) gaugeOf(s *Series, g *gauge, v *view) (t track) {
 }
 
 // histogramAs sets what a histogram is, by its mode.
-func (f *Accumulator) histogramAs(s *Series, h *histogram, r *Histogram, warnings []metric.Warning, v *view) {
-	s.Warnings, s.Resets = warnings, int(h.resets)
+func (f *Accumulator) histogramAs(s *Series, h *histogram, e *estimated) {
+	s.Warnings = e.warnings
 	switch h.mode {
 	case modeGauge:
-		s.GaugeHistogram = gaugeHistogram(r)
+		s.GaugeHistogram = gaugeHistogram(e.histogram)
 	case modeSummary:
-		s.Summary = h.summary(f, r, v)
+		s.Summary = h.summary(f, e)
 	default:
-		s.Histogram = r
+		s.Histogram = e.histogram
 	}
 }
 
 // doubts returns the warnings that follow from the counts of a series.
-func (s *Series) doubts(resets ResetMode) []metric.Warning {
+func (s *Series) doubts() []metric.Warning {
 	var out []metric.Warning
 	warn := func(code, format string, args ...any) {
 		out = append(out, metric.Warnf(code, format, args...))
 	}
 	if s.Resets > 0 {
-		text := "counted from zero after each"
-		if resets == ResetClamp {
-			text = "what was gained before them is lost"
-		}
-		warn("counter_reset", "%d resets inside the window: %s", s.Resets, text)
+		warn("counter_reset", "%d resets inside the window: counted from zero after each", s.Resets)
 	}
 	if s.Gaps > 0 {
 		warn("gap", "vanished and came back %d times inside the window", s.Gaps)

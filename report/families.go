@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -89,6 +90,9 @@ func (t *pageBuilder) family(k *familyKind) *table {
 				continue
 			}
 			cells, moved := k.cells(m, s)
+			if !s.Increase.Status.Certain() {
+				cells, moved = uncertain(cells, len(k.columns), m.ShownUnit(), &s.Increase), true
+			}
 			switch {
 			case !moved && !t.o.All && t.o.Metric == nil:
 				t.quiet++
@@ -98,6 +102,18 @@ func (t *pageBuilder) family(k *familyKind) *table {
 		}
 	}
 	return tab
+}
+
+// uncertain marks the first cell, what was gained, with how sure it is; the others of a refused series are dashes.
+func uncertain(cells []cell, n int, unit string, i *continuity.Increase) []cell {
+	if len(cells) == 0 {
+		cells = make([]cell, n)
+		for k := range cells {
+			cells[k] = only("-")
+		}
+	}
+	cells[0].Text = summary.ShownIncrease(cells[0].Text, i, func(v float64) string { return units.Format(v, unit) })
+	return cells
 }
 
 // identity are the columns that begin a table of families, head that of people.

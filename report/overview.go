@@ -436,6 +436,9 @@ func (t *pageBuilder) present() map[string]bool {
 // derivedCell is the value as people read it, a dash where there is none.
 func derivedCell(d *summary.Derived) cell {
 	if d == nil || !d.Status.Defined() {
+		if d != nil && d.Status == catalog.Refused {
+			return only("refused")
+		}
 		return only("-")
 	}
 	text := ""
@@ -446,6 +449,12 @@ func derivedCell(d *summary.Derived) cell {
 		text = units.Format(0, d.Unit)
 	default:
 		text = units.Format(d.Shown, d.Unit)
+	}
+	switch {
+	case d.Status == catalog.LowerBound:
+		text = ">= " + text
+	case d.Status == catalog.Ambiguous && !math.IsInf(d.Low, 0) && !math.IsInf(d.High, 0):
+		text += " (" + units.Format(d.Low, d.Unit) + " .. " + units.Format(d.High, d.Unit) + ")"
 	}
 	return both(text, d.Shown)
 }

@@ -85,6 +85,7 @@ func (t *pageBuilder) build() {
 		t.crossEngine()
 	}
 	t.segments()
+	t.processes()
 	t.groups()
 	t.perfAnalyzer()
 	t.derived()

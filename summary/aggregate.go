@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -29,9 +30,10 @@ type Aggregate struct {
 	Summary *normalize.Summary
 	// Histogram pools the observations of all series; it has no slices.
 	Histogram *normalize.Histogram
-	Skew      *Skew  // of the increases, counts or means of gauges; nil for less than two replicas
-	Resets    int    // of all series
-	Refused   string // why there are no numbers
+	Skew      *Skew               // of the increases, counts or means of gauges; nil for less than two replicas
+	Resets    int                 // of all series
+	Increase  continuity.Increase // of all series together, of those that grow
+	Refused   string              // why there are no numbers
 	Warnings  []metric.Warning
 }
 
@@ -49,7 +51,8 @@ func (r *Run) aggregate() {
 			continue
 		}
 		switch first := &m.Series[0]; {
-		case first.Counter != nil, first.Summary != nil, first.Histogram != nil:
+		case first.Counter != nil, first.Summary != nil, first.Histogram != nil,
+			first.Increase.Status == continuity.Refused:
 		case first.Gauge == nil:
 			continue // infos, states and what is as of now
 		case r.rule(m) == catalog.AggregateByType:
@@ -92,6 +95,7 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []
 	var histograms []*normalize.Histogram
 	for _, s := range series {
 		a.Resets += s.Resets
+		a.Increase = a.Increase.Add(s.Increase)
 		switch {
 		case s.Counter != nil:
 			counters = append(counters, s.Counter)
@@ -100,6 +104,10 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []
 		case s.Histogram != nil:
 			histograms = append(histograms, s.Histogram)
 		}
+	}
+	if a.Increase.Status == continuity.Refused {
+		a.Refused, a.Summary = "several processes answered, which nothing tells apart", nil
+		return
 	}
 	a.Skew = skewOf(series)
 	switch {

@@ -36,6 +36,8 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 		e.EndNS = r.main.EndNS
 		e.Seconds = p.resolved.SecondsBetween(r.main.RefNS, r.main.LastNS)
 		divide(r.main, e.Seconds)
+		e.Continuity = t.tracker.Target(e.StartNS-1, e.EndNS)
+		e.Eventful = t.eventful
 	}
 	if t.opened && t.warm != nil && p.warmup != nil {
 		r.warm = t.warm.ResultEach(p.warmup.EndNS, each)
@@ -58,6 +60,9 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	e.Warnings = append(l.health(), l.allWarnings()...)
 	if r.main != nil {
 		e.Warnings, e.NonFinite = append(e.Warnings, r.main.Warnings...), r.main.NonFinite
+	}
+	if w := continuityWarning(&e.Continuity); w != nil {
+		e.Warnings = append(e.Warnings, *w)
 	}
 	if w := t.late.warning(r.main, each); w != nil {
 		e.Warnings = append(e.Warnings, *w)

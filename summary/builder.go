@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -43,7 +44,9 @@ type target struct {
 	mu     sync.Mutex
 	ledger ledger
 
-	found      *traffic.Detector      // of a live run
+	found      *traffic.Detector // of a live run
+	tracker    *continuity.Tracker
+	eventful   bool                   // a poll was not taken as it is
 	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
 	mainLast   int64                  // polls after it are not for main: it is closed
 	warmLast   int64
@@ -78,9 +81,13 @@ func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 	}
 	b := &Builder{meta: meta, o: o, cut: notEnded}
 	for _, t := range targets {
-		b.targets = append(b.targets, &target{Target: t})
+		b.targets = append(b.targets, newTarget(t))
 	}
 	return b, nil
+}
+
+func newTarget(t metric.Target) *target {
+	return &target{Target: t, tracker: continuity.New(continuity.Options{Places: PlaceLabels()})}
 }
 
 // check fills in the defaults and refuses what makes no sense.
@@ -118,7 +125,9 @@ func (o *Options) fold(start, end int64) normalize.Options {
 func (b *Builder) AddTarget(t metric.Target) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.targets = append(b.targets, &target{Target: t, found: traffic.NewDetector(b.o.Catalog)})
+	came := newTarget(t)
+	came.found = traffic.NewDetector(b.o.Catalog)
+	b.targets = append(b.targets, came)
 	return len(b.targets) - 1
 }
 
@@ -274,6 +283,7 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 	var err error
 	if t.main == nil {
 		o := b.o.fold(notEnded, 0)
+		o.Tracker = t.tracker
 		if t.warm, err = normalize.NewFold(o); err != nil {
 			return err
 		}
@@ -294,7 +304,7 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		t.warmLast = w.EndNS - 1
 		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS})
 	}
-	if t.late, err = b.watchLate(p); err != nil || p.empty {
+	if t.late, err = b.watchLate(p, t.tracker); err != nil || p.empty {
 		t.main = nil
 		return err
 	}
@@ -315,18 +325,23 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	if s.Outcome.Stored() {
 		t.stored = t.fed
 	}
+	step, err := t.tracker.Step(s)
+	if err != nil {
+		return fmt.Errorf("%s: poll %d: %w", t.URL, s.Seq, err)
+	}
 	// AIPerf's estimator learns up to the end of the recording, ours does not.
 	learn := b.o.Resets == normalize.ResetClamp
+	t.eventful = t.eventful || step != nil && (!step.Plain(s) || len(step.Born) > 0 || step.Process > 0)
 	if t.main != nil && (learn || s.AtNS() <= t.mainLast) {
-		if err := t.main.Add(s); err != nil {
+		if err := t.main.AddStep(s, step); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}
 	}
-	if err := t.late.add(s); err != nil {
+	if err := t.late.add(s, step); err != nil {
 		return fmt.Errorf("%s: %w", t.URL, err)
 	}
 	if t.warm != nil && (learn || s.AtNS() <= t.warmLast) {
-		if err := t.warm.Add(s); err != nil {
+		if err := t.warm.AddStep(s, step); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}
 	}
@@ -340,6 +355,7 @@ func (b *Builder) Result(endNS int64) (*Run, error) {
 	b.mu.Lock()
 	p, err := b.planNow(endNS)
 	targets, started, settled := b.targets, b.started, b.plan
+	_, ended := firstMark(b.marks, metric.MarkEnd)
 	b.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -349,7 +365,7 @@ func (b *Builder) Result(endNS int64) (*Run, error) {
 	}
 	pc := piece{meta: &b.meta, plan: p}
 	for _, t := range targets {
-		r, err := t.live(b, &p, &settled, started)
+		r, err := t.live(b, &p, &settled, started, ended)
 		if err != nil {
 			return nil, err
 		}
@@ -367,7 +383,7 @@ func inTurn(n int, f func(i int)) {
 
 // live returns the result of a target while more may come: p is the window as it
 // is known now, settled that which the folds were opened with.
-func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult, error) {
+func (t *target) live(b *Builder, p, settled *plan, started, ended bool) (targetResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	over := false
@@ -387,6 +403,14 @@ func (t *target) live(b *Builder, p, settled *plan, started bool) (targetResult,
 			}
 		}
 		over = t.fed > max(until, t.nearest)
+	}
+	if ended {
+		for _, s := range t.held { // beyond the window, and yet they tell what happened in it
+			if _, err := t.tracker.Step(s); err != nil {
+				return targetResult{}, fmt.Errorf("%s: poll %d: %w", t.URL, s.Seq, err)
+			}
+		}
+		t.held = nil
 	}
 	r := t.result(p, inTurn)
 	if over {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -21,6 +22,7 @@ type DerivedSlice struct {
 	normalize.Slice
 	Status                 catalog.Status
 	Value, Shown           float64
+	Low, High              float64
 	Numerator, Denominator float64
 }
 
@@ -58,29 +60,6 @@ type source struct {
 	seconds  float64 // that rates divide by
 	dict     *metric.Schema
 	series   []*normalize.Series
-	begins   int64           // the first of the polls that gains are counted from
-	older    map[string]bool // families that had series then
-}
-
-// settle notes what was there when the window began.
-func (from *source) settle() {
-	whole := span{}
-	for _, s := range from.series {
-		if s.Samples > 0 && s.Gauge == nil && s.Info == nil {
-			whole.see(s.RefNS, s.LastNS)
-		}
-	}
-	from.begins, from.older = whole.from, map[string]bool{}
-	for _, s := range from.series {
-		if !from.born(s) {
-			from.older[from.dict.FamilyOf(s.Index).Name] = true
-		}
-	}
-}
-
-// born reports whether a series that can gain appeared within the window.
-func (from *source) born(s *normalize.Series) bool {
-	return s.Gauge == nil && s.Info == nil && !s.HasRef && s.FirstNS > from.begins
 }
 
 // sourcesOf returns the series that packs read, by endpoint; results are by endpoint, nil where there is none.
@@ -104,7 +83,6 @@ func (r *Run) sourcesOf(c *catalog.Catalog, results []*normalize.Result) []sourc
 			}
 		}
 		if len(from.series) > 0 {
-			from.settle()
 			out = append(out, from)
 		}
 	}
@@ -187,7 +165,8 @@ func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 	for k, slice := range cuts {
 		for _, d := range part.derive(k, slice, window.SliceSeconds[k]) {
 			if i, ok := at[key{d.Pack, d.Name, d.Labels}]; ok {
-				out[i].Slices = append(out[i].Slices, DerivedSlice{slice, d.Status, d.Value, d.Shown, d.Numerator, d.Denominator})
+				out[i].Slices = append(out[i].Slices, DerivedSlice{slice, d.Status, d.Value, d.Shown,
+					d.Low, d.High, d.Numerator, d.Denominator})
 			}
 		}
 	}
@@ -282,10 +261,6 @@ func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 		for i := range c.Slices {
 			g.Slices = append(g.Slices, c.Slices[i].Total)
 		}
-		if g.Born && from.older[g.Family] {
-			g.Total += c.First // it came with its first events
-			return g, true
-		}
 		return g, c.Defined
 	case s.Gauge != nil:
 		v := s.Gauge
@@ -309,13 +284,28 @@ func (from *source) gain(s *normalize.Series) (catalog.Gain, bool) {
 		g.Type, g.TimeAvg, g.Min, g.Max, g.First, g.Last = metric.Gauge, 1, 1, 1, 1, 1
 		return g, true
 	}
-	return g, false
+	return g, g.Status == catalog.Refused
+}
+
+// StatusOf is how sure a quantity of an increase is, as far as it limits what may be judged: restarts and births are
+// noted apart.
+func StatusOf(s continuity.Status) catalog.Status {
+	switch s {
+	case continuity.Ambiguous:
+		return catalog.Ambiguous
+	case continuity.LowerBound:
+		return catalog.LowerBound
+	case continuity.Refused:
+		return catalog.Refused
+	}
+	return catalog.OK
 }
 
 func (from *source) emptyGain(s *normalize.Series) catalog.Gain {
 	f := from.dict.FamilyOf(s.Index)
+	i := &s.Increase
 	g := catalog.Gain{Family: f.Name, Type: f.Type, Labels: from.dict.Series[s.Index].Labels, Source: from.endpoint,
-		Resets: s.Resets, Born: from.born(s)}
+		Resets: s.Resets, Born: i.Status == continuity.Born, Status: StatusOf(i.Status), Low: i.Low, High: i.High}
 	if s.Gauge != nil {
 		g.Type = metric.Gauge
 	}

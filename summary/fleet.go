@@ -127,8 +127,7 @@ func (r *Run) together(sources []source) []FleetResult {
 				order = append(order, labels)
 			}
 			if n := len(part); n == 0 || part[n-1].endpoint != s.endpoint {
-				part = append(part, source{endpoint: s.endpoint, seconds: s.seconds, dict: s.dict, begins: s.begins,
-					older: s.older})
+				part = append(part, source{endpoint: s.endpoint, seconds: s.seconds, dict: s.dict})
 			}
 			part[len(part)-1].series = append(part[len(part)-1].series, x)
 			parts[labels] = part
@@ -153,7 +152,7 @@ func (r *Run) together(sources []source) []FleetResult {
 
 // tellsWhere reports whether a label names a place rather than a kind of thing.
 func (r *Run) tellsWhere(name string) bool {
-	if name == ByEndpoint || name == ByTarget || slices.Contains(replicaLabels(), name) {
+	if name == ByEndpoint || name == ByTarget || slices.Contains(PlaceLabels(), name) {
 		return true
 	}
 	for i := range r.Endpoints {
@@ -184,7 +183,7 @@ func (r *Run) latencies() {
 		for i := range r.Metrics {
 			m := &r.Metrics[i]
 			f := r.family(m)
-			if f == nil || f.Canonical != id || m.Series[0].Histogram == nil {
+			if f == nil || f.Canonical != id || m.Type != metric.Histogram {
 				continue
 			}
 			for _, g := range r.groups(m, f.Identity) {

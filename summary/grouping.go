@@ -46,8 +46,9 @@ var wholes = [...]metric.Label{
 var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"},
 	{"nv_cache_", "model"}}
 
-// replicaLabels tell replicas within a target: those of the catalog except ranks that each report the whole.
-func replicaLabels() []string {
+// PlaceLabels are the labels that tell replicas within a target apart: those of the catalog except ranks that
+// each report the whole.
+func PlaceLabels() []string {
 	return slices.DeleteFunc(catalog.ReplicaLabels(), func(name string) bool {
 		return slices.ContainsFunc(wholes[:], func(l metric.Label) bool { return l.Name == name })
 	})
@@ -187,13 +188,13 @@ type Skew struct {
 }
 
 // skewOf compares replicas, that is endpoints and within them the values of
-// replicaLabels. It is nil for less than two, or when nothing happened.
+// PlaceLabels. It is nil for less than two, or when nothing happened.
 func skewOf(series []*Series) *Skew {
 	type replica struct {
 		endpoint int
 		labels   metric.Labels
 	}
-	names := replicaLabels()
+	names := PlaceLabels()
 	var order []replica
 	sum := map[replica]float64{}
 	for _, s := range series {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -21,25 +22,25 @@ type late struct {
 }
 
 // watchLate returns the watch of a plan, nil when no warm-up goes before.
-func (b *Builder) watchLate(p *plan) (*late, error) {
+func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) (*late, error) {
 	if p.warmup == nil || p.empty {
 		return nil, nil
 	}
 	l := &late{until: p.window.StartNS + int64(lateFor),
 		latency: func(family string) bool { return isLatency(b.o.Catalog, family) }}
 	o := b.o.fold(p.window.StartNS, l.until)
-	o.Quantiles, o.Slice, o.SliceQuantiles = []float64{}, 0, false
+	o.Quantiles, o.Slice, o.SliceQuantiles, o.Resets, o.Tracker = []float64{}, 0, false, normalize.ResetAdjust, tracker
 	var err error
 	l.fold, err = normalize.NewFold(o)
 	return l, err
 }
 
 // add gives a poll to the watch, which may be nil.
-func (l *late) add(s *metric.Snapshot) error {
+func (l *late) add(s *metric.Snapshot, step *continuity.Step) error {
 	if l == nil || s.AtNS() > l.until {
 		return nil
 	}
-	return l.fold.Add(s)
+	return l.fold.AddStep(s, step)
 }
 
 // warning counts the observations of the window came at its beginning, of the

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -111,6 +112,10 @@ type Endpoint struct {
 	NonFinite map[string]int
 	Gaps      []Gap // stretches without a stored poll, the first maxGaps of them
 	GapsN     int   // how many there were
+	// Continuity is what happened to the processes that answered in the window.
+	Continuity continuity.Summary
+	// Eventful is set when something happened to them, in the window or not.
+	Eventful bool
 	// Lives is when the target came and went during the run, nil for one that was there all the time.
 	Lives []metric.TargetEvent
 }

@@ -8,6 +8,8 @@ type Result struct {
 	// Value is the quantity; Shown is what is to be shown to a person: the same, or the nearest value that makes sense.
 	// Both are 0 unless Status.Defined.
 	Value, Shown float64
+	// Low and High bound the quantity where its status is Ambiguous or LowerBound; -Inf and +Inf are no bound.
+	Low, High float64
 	// Numerator and Denominator are what Value is the quotient of; a formula that is no quotient has HasParts unset.
 	Numerator, Denominator float64
 	HasParts               bool
@@ -22,11 +24,12 @@ type amount struct {
 	resets                     int
 	missing, zero, void        bool // no input, a denominator of 0, nothing to tell
 	born, bound, estimate, low bool // low: shown as 0
+	doubt                      doubt
 }
 
 func (a amount) and(b amount, v float64) amount {
 	return amount{v, a.resets + b.resets, a.missing || b.missing, a.zero || b.zero, a.void || b.void, a.born || b.born,
-		a.bound || b.bound, a.estimate || b.estimate, a.low || b.low}
+		a.bound || b.bound, a.estimate || b.estimate, a.low || b.low, a.doubt.plus(b.doubt)}
 }
 
 func (a *amount) undefined() bool { return a.missing || a.zero || a.void }
@@ -39,6 +42,8 @@ func (b *Binding) Eval(s *Interval) (r Result, ok bool) {
 	}
 	a := b.root.result(s, &r)
 	switch {
+	case a.doubt.status == Refused && !a.void:
+		return Result{Status: Refused}, true
 	case a.void:
 		return r, false
 	case b.guards[1] != nil && !b.guards[1].holds(s):
@@ -65,6 +70,7 @@ func (b *Binding) Eval(s *Interval) (r Result, ok bool) {
 		}
 	}
 	r.Resets = a.resets > 0 && r.Status > ResetCorrected
+	a.doubt.settle(&r)
 	return r, true
 }
 
@@ -104,6 +110,12 @@ func quotient(a, b amount) amount {
 		out.zero = true
 	} else {
 		out.v = a.v / b.v
+		out.doubt = combined(a, b, out.v, func(x, y float64) float64 {
+			if y <= 0 {
+				return math.NaN()
+			}
+			return x / y
+		})
 	}
 	return out
 }
@@ -176,7 +188,7 @@ func (b *bound) eval(s *Interval) amount {
 		return quotient(b.parts(s))
 	case opNeg:
 		a := b.args[0].eval(s)
-		a.v = -a.v
+		a.v, a.doubt = -a.v, a.doubt.turned()
 		return a
 	case opOpt:
 		if a := b.args[0].eval(s); !a.undefined() {
@@ -195,9 +207,13 @@ func (b *bound) eval(s *Interval) amount {
 	case opAdd:
 		return x.and(y, x.v+y.v)
 	case opSub:
-		return x.and(y, x.v-y.v)
+		out := x.and(y, x.v-y.v)
+		out.doubt = x.doubt.plus(y.doubt.turned())
+		return out
 	}
-	return x.and(y, x.v*y.v)
+	out := x.and(y, x.v*y.v)
+	out.doubt = combined(x, y, out.v, func(a, b float64) float64 { return a * b })
+	return out
 }
 
 // added is the value of a term: its parts added up, or of a gauge what the rule of its family says.
@@ -219,6 +235,9 @@ func (b *bound) added(s *Interval) (a amount) {
 		} else {
 			a.v += x
 		}
+		if g.Status != OK {
+			a.doubt = a.doubt.plus(b.part.doubt(g, x))
+		}
 		a.bound = a.bound || gauge && (b.part == Max || b.part == Min) && b.rule != AggregateMax && n > 0
 		n++
 		a.resets += g.Resets
@@ -239,6 +258,7 @@ func (b *bound) above() (a amount) {
 			return amount{missing: true}
 		}
 		a.v += most.Count - most.Estimate
+		a.doubt = a.doubt.plus(Over.doubt(g, 0))
 		a.estimate = a.estimate || !most.Exact()
 	}
 	a.missing = len(b.gains) == 0

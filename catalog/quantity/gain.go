@@ -15,6 +15,10 @@ type Gain struct {
 	Labels metric.Labels
 	Source int // the endpoint, where a stretch has gains of several: equal labels do not make one series of them
 	Resets int // restarts that the gain was corrected for
+	// Status is OK, Ambiguous, LowerBound or Refused: whether the increase is known. Low and High bound that of a counter
+	// and the count of a histogram or summary unless it is OK.
+	Status    Status
+	Low, High float64
 
 	// Total is the increase of a counter. Exact is the same as an integer where HasExact is set.
 	Total    float64
@@ -205,6 +209,9 @@ func ParseStatus(name string) (Status, bool) {
 
 // Defined reports whether there is a value.
 func (s Status) Defined() bool { return s < ZeroDenominator }
+
+// Certain reports whether a value may be judged as it is; of the others a gate knows at most a bound.
+func (s Status) Certain() bool { return s < Ambiguous }
 
 // SLOAttainment is how many of a histogram's observations are at most x.
 type SLOAttainment struct {

@@ -285,7 +285,7 @@ func TestT8Reload(t *testing.T) {
 			success, success*1000, success, queueNS)
 	}
 	r := newTritonRun(t, triton.Options{}, summary.Options{}, answer(1000, 10), answer(1100, 20), answer(40, 70),
-		answer(90, 80))
+		answer(60, 74), answer(80, 78), answer(90, 80))
 	for _, m := range r.Metrics {
 		for _, s := range m.Series {
 			if s.Counter == nil {

@@ -415,7 +415,7 @@ func (m *matrix) tidyParquet() {
 		if name := row["metric_name"].String(); name == "e" || name == "utf8.näme" {
 			key += " " + row["labels.key_value.value"].String()
 		}
-		last[key] = row["metric_type"].String() + " " + row["value"].String() + " " + row["delta"].String()
+		last[key] = row["metric_type"].String() + " " + row["value"].String() + " " + row["gain"].String()
 	})
 	want := func(key, typ string, value float64, delta any) {
 		m.t.Helper()

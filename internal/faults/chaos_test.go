@@ -50,9 +50,11 @@ type victim struct {
 	given []gift // in order
 	last  badserver.Answer
 
-	gift  gift // that is being chosen
-	value int  // of the counter
-	exact bool // no answer came too late: all was compared
+	gift     gift // that is being chosen
+	value    int  // of the counter
+	observed int  // by the histogram
+	exact    bool // no answer came too late: all was compared
+	certain  bool // and what the counter gained was not in doubt
 }
 
 // gift is an answer that was chosen: of which kind, the value of the counter in it,
@@ -98,7 +100,8 @@ func (v *victim) rest() string {
 	for i := range 3 + v.rng.IntN(8) {
 		fmt.Fprintf(&b, "g{i=\"%d\"} %v\n", i, v.rng.NormFloat64())
 	}
-	n := v.rng.IntN(1000)
+	v.observed += v.rng.IntN(1000)
+	n := v.observed
 	fmt.Fprintf(&b, "# TYPE h histogram\nh_bucket{le=\"1\"} %d\nh_bucket{le=\"+Inf\"} %d\nh_sum %d\nh_count %d\n", n,
 		2*n, n, 2*n)
 	return b.String()
@@ -107,7 +110,7 @@ func (v *victim) rest() string {
 func (v *victim) good() string {
 	v.value += v.rng.IntN(100)
 	if v.rng.IntN(20) == 0 {
-		v.value = v.rng.IntN(5) // it began anew
+		v.value, v.observed = v.rng.IntN(5), 0 // it began anew
 	}
 	v.gift.value, v.gift.lines = v.value, wholeBody
 	return fmt.Sprintf("# TYPE c_total counter\nc_total %d\n", v.value) + v.rest()
@@ -243,8 +246,11 @@ func TestChaos(t *testing.T) {
 		Now: clock.now}, summary.Options{}, between)
 	n := judge(t, s, victims, rounds)
 	n["restart"], n["clock jump"] = restarts, jumps
-	exact := 0
+	exact, certain := 0, 0
 	for _, v := range victims {
+		if v.certain {
+			certain++
+		}
 		if v.exact {
 			exact++
 		}
@@ -258,6 +264,9 @@ func TestChaos(t *testing.T) {
 	}
 	if total < *chaosFaults {
 		t.Errorf("%d faults, want at least %d", total, *chaosFaults)
+	}
+	if t.Logf("%d of %d targets are certain", certain, exact); certain < exact/4 {
+		t.Errorf("of %d counters %d are certain", exact, certain)
 	}
 	if exact < chaosTargets/2 {
 		t.Errorf("answers came too late at %d of %d targets: give a longer -chaos.timeout", chaosTargets-exact, chaosTargets)
@@ -391,8 +400,11 @@ func (v *victim) total(t *testing.T, s *scene, i int, seen []int) {
 	}
 	for _, x := range s.metric("c").Series {
 		if x.Endpoint == i {
-			if x.Counter.Total != float64(want) {
-				t.Errorf("target %d: total %v, served %d: %v", i, x.Counter.Total, want, seen)
+			if g := &x.Increase; g.Status.Certain() && g.Value != float64(want) || g.Low > float64(want) ||
+				g.High < float64(want) {
+				t.Errorf("target %d: gained %+v, served %d: %v", i, *g, want, seen)
+			} else if g.Status.Certain() {
+				v.certain = true
 			}
 			return
 		}

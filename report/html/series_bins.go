@@ -1,10 +1,6 @@
 package html
 
-import (
-	"math"
-
-	"github.com/scrapestat/scrapestat/metric"
-)
+import "math"
 
 // lane is one slot over time.
 type lane struct {
@@ -24,8 +20,8 @@ type lane struct {
 }
 
 // set enters the value at an instant. Between last, the time of the poll before, and at a counter moved evenly, and a
-// level stood until at. It reports whether a counter fell.
-func (l *lane) set(b *bins, last, at int64, v float64) (fell bool) {
+// level stood until at.
+func (l *lane) set(b *bins, last, at int64, v float64) {
 	l.n++
 	if !l.here {
 		if l.from == 0 {
@@ -37,18 +33,16 @@ func (l *lane) set(b *bins, last, at int64, v float64) (fell bool) {
 		if l.level {
 			l.touch(b.at(at), v)
 		}
-		return false
+		return
 	}
 	if l.level {
 		l.stand(b, at)
 		l.cur = v
 		l.touch(b.at(at), v)
-		return false
+		return
 	}
-	gained, fell := metric.Gained(l.cur, v)
+	l.gain(b, last, at, v-l.cur)
 	l.cur = v
-	l.gain(b, last, at, gained)
-	return fell
 }
 
 // vanish ends the slot: it was last seen in the poll before.

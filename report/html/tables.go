@@ -118,8 +118,19 @@ func (p *page) columns(m *summary.Metric, r *summary.Run) []string {
 	return append(append(head, "mean", "over time", "min", "max", "last"), qs...)
 }
 
-// statistics are the cells of a series.
+// statistics are the cells of a series; the first one of a series that grows has how sure it is.
 func statistics(m *summary.Metric, s *summary.Series, r *summary.Run) []string {
+	cells := statisticsOf(m, s, r)
+	if len(cells) == 0 && !s.Increase.Status.Defined() {
+		cells = []string{""}
+	}
+	if len(cells) > 0 && !s.Increase.Status.Certain() {
+		cells[0] = summary.ShownIncrease(cells[0], &s.Increase, func(v float64) string { return value(v, m.ShownUnit()) })
+	}
+	return cells
+}
+
+func statisticsOf(m *summary.Metric, s *summary.Series, r *summary.Run) []string {
 	u := m.ShownUnit()
 	cell := func(v float64) string { return value(v, u) }
 	switch {

@@ -3,10 +3,13 @@ package html
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 // The bounds of what a timeline holds.
@@ -36,7 +39,7 @@ type TimelineOptions struct {
 // extremes of gauges, gains of buckets, each over stretches of equal length. Memory does not grow with the length of
 // the run: when there are too many stretches, neighbours are joined.
 //
-// It is for pictures only. A counter that falls has restarted from zero; what a series gained between two polls is
+// It is for pictures only. What a series gained between two polls, as package continuity counts it, is
 // spread evenly over the time between them.
 //
 // Its methods are safe for concurrent use.
@@ -90,7 +93,8 @@ func (t *Timeline) track(target int) (*track, error) {
 		t.targets = append(t.targets, nil)
 	}
 	if t.targets[target] == nil {
-		t.targets[target] = &track{bins: bins{origin: t.o.OriginNS, width: t.o.width()},
+		t.targets[target] = &track{tracker: continuity.New(continuity.Options{Places: summary.PlaceLabels()}),
+			bins:     bins{origin: t.o.OriginNS, width: t.o.width()},
 			interval: int64(t.o.Interval), maxLanes: max(t.o.MaxSlots/t.o.Targets, 200)}
 	}
 	return t.targets[target], nil
@@ -116,6 +120,7 @@ type track struct {
 	interval int64
 	maxLanes int
 
+	tracker  *continuity.Tracker
 	dict     metric.Schema
 	lanes    []*lane // by slot; nil for one that is not followed
 	followed int
@@ -154,7 +159,11 @@ func (k *track) add(s *metric.Snapshot) error {
 	if err := k.grow(s); err != nil {
 		return err
 	}
-	k.frame(&s.Delta, at)
+	step, err := k.tracker.Step(s)
+	if err != nil {
+		return fmt.Errorf("add poll %d to timeline: %w", s.Seq, err)
+	}
+	k.frame(step, at)
 	if k.took.n == 0 {
 		k.took.level = true
 	}
@@ -208,13 +217,13 @@ func drawing(t metric.Type, r metric.Role) (level, drawn bool) {
 }
 
 // frame enters the values of a poll.
-func (k *track) frame(f *metric.Delta, at int64) {
+func (k *track) frame(step *continuity.Step, at int64) {
+	f := &step.Delta
 	for slot := range f.Absent(len(k.lanes)) {
 		if l := k.lanes[slot]; l != nil {
 			l.vanish(&k.bins, k.last, at)
 		}
 	}
-	reset := false
 	for i, slot := range f.Slots {
 		l := k.lanes[slot]
 		if l == nil {
@@ -226,12 +235,18 @@ func (k *track) frame(f *metric.Delta, at int64) {
 			l.vanish(&k.bins, k.last, at)
 			continue
 		}
-		fell := l.set(&k.bins, k.last, at, v)
-		reset = reset || fell && (id.Role == metric.RoleValue || id.Role == metric.RoleCount)
+		if _, born := slices.BinarySearch(step.Born, int32(id.Series)); born && !l.here && !l.level {
+			l.set(&k.bins, k.last, k.last, 0)
+		}
+		l.set(&k.bins, k.last, at, v)
 	}
-	if reset && len(k.resets) < maxSpans {
-		k.resets = append(k.resets, at)
+	for _, e := range step.Events {
+		if e.Kind == continuity.Restart && len(k.resets) < maxSpans {
+			k.resets = append(k.resets, max(e.AtNS, k.origin))
+		}
 	}
+	slices.Sort(k.resets)
+	k.resets = slices.Compact(k.resets)
 }
 
 // join makes every stretch twice as long.

@@ -52,7 +52,7 @@ func TestTimelineRates(t *testing.T) {
 	nan := math.NaN()
 	// The last stretch has just begun: nothing is known of it.
 	check(metric.Counter, []float64{0, 10, 30, 30, 40}, 10, 20, 0, 10, nan)
-	check(metric.Counter, []float64{50, 60, 5, 15}, 10, 5, 10, nan)                       // a restart counts from zero
+	check(metric.Counter, []float64{5000, 6000, 5, 15, 25, 35}, 1000, 0, 15, 10, 10, nan) // a restart, sure a body later
 	check(metric.Counter, []float64{0, 10, nan, nan, 40, 50}, 10, nan, nan, nan, 10, nan) // nobody knows when
 	// a level stands until it changes
 	check(metric.Gauge, []float64{1, 3, 3, 7}, 1, 3, 3, 7)

@@ -18,7 +18,7 @@ from interop_common import Report, all_series, label_key, load, series_notes, wi
 FIXED = ["endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
          "value", "sum", "count", "bucket_le", "bucket_count"]
 TIDY = ["series_id", "endpoint_url", "endpoint_name", "metric_name", "metric_type", "unit", "labels", "timestamp_ns", "phase",
-        "in_window", "component", "above", "le", "le_text", "quantile", "value", "value_uint64", "delta", "sample_ms"]
+        "in_window", "component", "above", "le", "le_text", "quantile", "value", "value_uint64", "gain", "process", "sample_ms"]
 
 
 def with_pandas(path, columns):
@@ -149,7 +149,7 @@ def check_tidy(report, document, rows):
         if r["in_window"]:
             found.setdefault(key, []).append(r)
         else:
-            report.check(r["delta"] is None, *key, "delta outside the window")
+            report.check(r["gain"] is None, *key, "delta outside the window")
     ends = windows(document)
     notes = series_notes(document)
     clamp = document["scrapestat"]["options"]["counter_resets"] == "clamp"
@@ -160,8 +160,8 @@ def check_tidy(report, document, rows):
             continue
         samples = found[key]
         report.check(all(ends[key[0]][0] <= r["timestamp_ns"] <= ends[key[0]][1] for r in samples), *key, "in_window")
-        gained = [r for r in samples if r["delta"] is not None]
-        final = {(r["component"], r["le_text"]): r["delta"] for r in gained}
+        gained = [r for r in samples if r["gain"] is not None]
+        final = {(r["component"], r["le_text"]): r["gain"] for r in gained}
         if key[2] in ("gauge", "unknown"):
             percentiles(report, stats, [r["value"] for r in samples if math.isfinite(r["value"])], key)
         elif key[2] == "counter":
@@ -174,7 +174,7 @@ def check_tidy(report, document, rows):
             changed = any(w["code"] == "buckets_changed" for w in note.get("warnings", []))
             if changed and clamp:
                 report.note("histogram whose buckets changed: AIPerf's arithmetic freezes the first ones")
-            native = {(r["above"], r["le"]): r["delta"] for r in gained if r["component"] == "native_bucket"}
+            native = {(r["above"], r["le"]): r["gain"] for r in gained if r["component"] == "native_bucket"}
             if native:
                 below = {le: sum(d for (_, upper), d in native.items() if upper <= float(le)) for le in series["buckets"]}
                 report.check(len(below) > 3, *key, "has buckets", below)
@@ -204,7 +204,7 @@ def check_other(report, key, series, samples):
     of = {r["component"]: r for r in last}
     if key[2] == "summary":
         for part in ("count", "sum"):
-            report.close(of[part]["delta"], series["stats"][part], *key, part)
+            report.close(of[part]["gain"], series["stats"][part], *key, part)
         quantiles = {r["quantile"]: r["value"] for r in last if r["component"] == "quantile"}
         said = {float(q): v for q, v in series.get("server_quantiles", {}).items()}
         report.check(quantiles.keys() == said.keys(), *key, "quantiles", quantiles, said)

@@ -1,0 +1,169 @@
+package export
+
+import (
+	"math"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// maxEvents is how many events of an endpoint are listed; the others are counted.
+const maxEvents = 1000
+
+// asAIPerf is the series as AIPerf's part of a file has it.
+func asAIPerf(s *summary.Series) *summary.Series {
+	if s.AIPerf == nil {
+		return s
+	}
+	out := *s
+	out.Series = *s.AIPerf
+	return &out
+}
+
+// increaseOf is nil where the series is certain and AIPerf's part has the same numbers.
+func increaseOf(m *summary.Metric, s *summary.Series) *jsonIncrease {
+	i := &s.Increase
+	if i.Status == continuity.OK && s.AIPerf == nil || s.Gauge != nil {
+		return nil
+	}
+	x := &jsonIncrease{Status: i.Status.String(), Restarts: i.Restarts}
+	if i.Status == continuity.Refused {
+		x.Type = m.Type.String()
+		return x
+	}
+	x.Value, x.Low, x.High = float(i.Value), float(i.Low), float(i.High)
+	if h := s.Histogram; h != nil {
+		x.Sum, x.Buckets = float(h.Sum).when(!h.NoSum), bucketsOf(h.Buckets)
+	}
+	return x
+}
+
+// continuityOf is nil where nothing happened.
+func continuityOf(c *continuity.Summary) *jsonContinuity {
+	if c.Status == continuity.OK && len(c.Events)+c.Lost == 0 {
+		return nil
+	}
+	n := min(len(c.Events), maxEvents)
+	return &jsonContinuity{Status: c.Status.String(), Processes: c.Processes, Restarts: c.Restarts, Held: c.HeldBodies,
+		Dips: c.Dips, Lost: c.Lost + len(c.Events) - n,
+		Events: listOf(c.Events[:n], func(e *continuity.Event) jsonEvent {
+			return jsonEvent{e.AtNS, e.Kind.String(), int(e.Process), e.Text}
+		})}
+}
+
+func (c *jsonContinuity) read() (out continuity.Summary) {
+	if c == nil {
+		return continuity.Summary{Processes: 1}
+	}
+	status, ok := continuity.ParseStatus(c.Status)
+	if !ok {
+		status = continuity.Refused
+	}
+	return continuity.Summary{Status: status, Processes: c.Processes, Restarts: c.Restarts, HeldBodies: c.Held,
+		Dips: c.Dips}
+}
+
+// boundsOfStatus are the bounds of a value that is not certain, NaN of any other.
+func boundsOfStatus(s catalog.Status, low, high float64) (float64, float64) {
+	if s.Certain() || !s.Defined() {
+		return math.NaN(), math.NaN()
+	}
+	return low, high
+}
+
+// statusWord is the word of a status in derived rows.
+func statusWord(i *continuity.Increase) string {
+	switch i.Status {
+	case continuity.Corrected:
+		return catalog.ResetCorrected.String()
+	case continuity.Born:
+		return catalog.BornInWindow.String()
+	}
+	return i.Status.String()
+}
+
+// increase gives a series of an export its increase; the statistics read so far are AIPerf's then.
+func (rd *reader) increase(s *summary.Series, note *jsonNote) {
+	gained := 0.0
+	switch {
+	case s.Counter != nil:
+		gained = s.Counter.Total
+	case s.Histogram != nil:
+		gained = float64(s.Histogram.Count)
+	case s.Summary != nil:
+		gained = float64(s.Summary.Count)
+	default:
+		return
+	}
+	s.Increase = continuity.Certain(gained)
+	if note == nil || note.Increase == nil {
+		return
+	}
+	x := note.Increase
+	s.Increase = x.read()
+	if s.Increase.Value == gained || !s.Increase.Status.Defined() {
+		return
+	}
+	aiperf := s.Series
+	s.AIPerf = &aiperf
+	span := float64(rd.run.Window.EndNS-rd.run.Window.StartNS) / 1e9
+	if c := s.Counter; c != nil {
+		ours := *c
+		ours.Defined, ours.Total, ours.Rate = true, s.Increase.Value, s.Increase.Value/span
+		s.Counter = &ours
+	}
+	if h := s.Histogram; h != nil {
+		ours := *h
+		ours.Count, ours.CountRate = int64(s.Increase.Value), s.Increase.Value/span
+		if x.Sum.given() {
+			ours.Sum = x.Sum.float()
+			ours.SumRate, ours.Avg = ours.Sum/span, ours.Sum/s.Increase.Value
+		}
+		if len(x.Buckets.read) > 0 {
+			ours.Buckets = x.Buckets.read
+			ours.Bounds = boundsOf(ours.Buckets)
+		}
+		s.Histogram = &ours
+	}
+}
+
+// read is refused where the status is of a newer program.
+func (x *jsonIncrease) read() continuity.Increase {
+	status, ok := continuity.ParseStatus(x.Status)
+	if !ok {
+		status = continuity.Refused
+	}
+	return continuity.Increase{Value: x.Value.or(math.NaN()), Low: x.Low.or(0), High: x.High.or(math.Inf(1)),
+		Status:   status,
+		Restarts: x.Restarts}
+}
+
+// refused adds the series that AIPerf's part leaves out.
+func (rd *reader) refused() {
+	if rd.doc.Extras == nil {
+		return
+	}
+	for n := range rd.doc.Extras.Series.all() {
+		if n.Increase == nil || n.Increase.Status != continuity.Refused.String() {
+			continue
+		}
+		typ, _ := metric.ParseType(n.Increase.Type)
+		s := summary.Series{Endpoint: n.Endpoint, Labels: n.Labels.Labels,
+			Series: normalize.Series{Samples: n.Samples, Increase: n.Increase.read()}}
+		rd.add(n.Metric, typ, s)
+	}
+}
+
+// add adds a series to its metric, made where there is none.
+func (rd *reader) add(name string, typ metric.Type, s summary.Series) {
+	for i := range rd.run.Metrics {
+		if m := &rd.run.Metrics[i]; m.Name == name && m.Type == typ {
+			m.Series = append(m.Series, s)
+			return
+		}
+	}
+	rd.run.Metrics = append(rd.run.Metrics, summary.Metric{Name: name, Type: typ, Series: []summary.Series{s}})
+}

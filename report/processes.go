@@ -1,0 +1,45 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/scrapestat/scrapestat/continuity"
+)
+
+// processes tells who answered, where that was not one process without an event.
+func (t *pageBuilder) processes() {
+	tab := newTable("processes", "processes", words("target", "TARGET"), number("processes", "ANSWERED BY"),
+		number("restarts", "RESTARTS"), number("older_bodies", "OLDER BODIES"), number("dips", "DIPS"),
+		words("numbers", "NUMBERS"), hidden("status"))
+	plain := true
+	for i := range t.run.Endpoints {
+		e := &t.run.Endpoints[i]
+		if c := &e.Continuity; e.Ledger.StoredPolls() > 0 {
+			plain = plain && c.Processes == 1 && c.Restarts+c.HeldBodies+c.Dips == 0
+			answered := tally(c.Processes)
+			if c.Processes == 0 {
+				answered.Text = "several"
+			}
+			tab.row(str(e.Shown()), answered, tally(c.Restarts), tally(c.HeldBodies), tally(c.Dips),
+				only(numbersOf(c)), raw(c.Status.String()))
+		}
+	}
+	if !plain {
+		t.add(tab)
+	}
+}
+
+// numbersOf is what the events of a target mean for its numbers.
+func numbersOf(c *continuity.Summary) string {
+	switch c.Status {
+	case continuity.Refused:
+		return "refused: values of several processes"
+	case continuity.LowerBound:
+		return fmt.Sprintf("lower bounds: %d processes", c.Processes)
+	case continuity.Ambiguous:
+		return "ambiguous: two readings"
+	case continuity.Corrected:
+		return "corrected for restarts"
+	}
+	return "certain"
+}
