@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
 // waiting is how many tests run at a time: they mostly wait for processes and clocks.
-const waiting = "8"
+const waiting = "6"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", waiting); err != nil { // -parallel comes later and wins
