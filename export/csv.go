@@ -142,10 +142,17 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 		rows[i].arrange(columns)
 	}
 	slices.SortStableFunc(rows, compareRows)
+	labels := map[string]bool{}
+	for _, c := range columns {
+		labels[c] = true
+	}
+	names := labelNames(labels, csvFixed(typ)...)
 	stats, last := columnsOf(typ)
 	s.texts("Endpoint", "Type", "Metric", "Unit")
 	s.texts(stats...)
-	s.texts(columns...)
+	for _, c := range columns {
+		s.text(names[c])
+	}
 	s.texts("Description")
 	if last != "" {
 		s.text(last)

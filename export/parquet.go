@@ -83,7 +83,7 @@ func orderByArrival(r *summary.Run, sources []*column.Source) {
 	slices.SortStableFunc(sources, func(a, b *column.Source) int { return cmp.Compare(first(a), first(b)) })
 }
 
-// aiperfFixed are the columns that no label may take: labels of these names are dropped, as AIPerf does.
+// aiperfFixed are the columns that no label may take: AIPerf drops labels of these names.
 var aiperfFixed = []string{"endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
 	"value", "sum", "count", "bucket_le", "bucket_count"}
 
@@ -103,6 +103,7 @@ type aiperfLayout struct {
 	run     *summary.Run
 	columns []parquetwriter.Column
 	labels  map[string]int            // column of a label
+	names   map[string]string         // name of that column
 	metrics []map[int]*summary.Metric // by endpoint, then series
 
 	value, sum, count, le, bucket int // columns
@@ -127,15 +128,13 @@ func newAIPerfLayout(r *summary.Run) *aiperfLayout {
 			}
 		}
 	}
-	for _, fixed := range aiperfFixed {
-		delete(names, fixed)
-	}
-	l.arrange(names)
+	l.names = labelNames(names, aiperfFixed...)
+	l.arrange()
 	return l
 }
 
 // arrange lays out the columns: fixed, labels by name, values.
-func (l *aiperfLayout) arrange(names map[string]bool) {
+func (l *aiperfLayout) arrange() {
 	add := func(c parquetwriter.Column) int {
 		l.columns = append(l.columns, c)
 		return len(l.columns) - 1
@@ -145,8 +144,10 @@ func (l *aiperfLayout) arrange(names map[string]bool) {
 	}
 	l.columns[aiperfURL].Bounds, l.columns[aiperfName].Bounds = true, true
 	add(parquetwriter.Whole("timestamp_ns"))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		l.labels[name] = add(parquetwriter.Text(name))
+	for _, name := range slices.SortedFunc(maps.Keys(l.names), func(a, b string) int {
+		return cmp.Compare(l.names[a], l.names[b])
+	}) {
+		l.labels[name] = add(parquetwriter.Text(l.names[name]))
 	}
 	l.value = add(parquetwriter.Double("value"))
 	l.sum = add(parquetwriter.Double("sum"))

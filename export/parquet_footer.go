@@ -25,7 +25,7 @@ func aiperfFooter(r *summary.Run, l *aiperfLayout) map[string]string {
 		urls = append(urls, e.URL)
 	}
 	slices.Sort(urls)
-	labels := slices.Sorted(maps.Keys(l.labels))
+	labels := slices.Sorted(maps.Values(l.names))
 	series, types := countSeries(r)
 	return map[string]string{
 		"aiperf.schema_version":             "1.0",
@@ -53,6 +53,7 @@ func aiperfFooter(r *summary.Run, l *aiperfLayout) map[string]string {
 			"cross-file queries.",
 		"scrapestat.layout": LayoutAIPerf,
 		"scrapestat.run":    runFacts(r),
+		"scrapestat.labels": jsonText(renamed(l.names)), // by column
 	}
 }
 

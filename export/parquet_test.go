@@ -39,14 +39,14 @@ func TestParquetCase63(t *testing.T) {
 	_, rows := readTable(t, data)
 	var got []float64
 	for _, row := range rows {
-		got = append(got, row[7].Double())
+		got = append(got, row[9].Double())
 	}
 	if want := []float64{50, 150, 300}; !slices.Equal(got, want) {
 		t.Errorf("values %v, want %v", got, want)
 	}
 	f, _ := readTable(t, data)
-	want := []string{"endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns", "method",
-		"value", "sum", "count", "bucket_le", "bucket_count"}
+	want := []string{"endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
+		"label_bucket_le", "label_value", "method", "value", "sum", "count", "bucket_le", "bucket_count"}
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
@@ -143,8 +143,7 @@ func TestParquetHostileLabels(t *testing.T) {
 			if !slices.Contains(texts, v) {
 				t.Errorf("%s layout: no cell is %.40q", layout, v)
 			}
-			// A label that is named as a fixed column has no place in AIPerf's layout.
-			want := v != "" && len(v) < 100 && (layout == "tidy" || v != "endpoint_url")
+			want := v != "" && len(v) < 100
 			if got := slices.Contains(texts, "name "+v); got != want {
 				t.Errorf("%s layout: label %.40q is there: %v", layout, v, got)
 			}

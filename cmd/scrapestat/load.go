@@ -31,6 +31,7 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 			}
 		}
 	}
+	result.Warnings = append(result.Warnings, export.LabelNotes(result, a.formats, eo)...)
 	watched, b := watch(say, "writing "+out, runs, samples)
 	files, err := export.Write(ctx, out, a.formats, result, toExport(watched), eo)
 	b.done()
