@@ -76,7 +76,7 @@ type pageBuilder struct {
 }
 
 func (t *pageBuilder) build() {
-	t.packs = catalog.Packs()
+	t.packs = t.run.Options.Catalog.Packs()
 	t.targets()
 	t.lives()
 	t.losses()

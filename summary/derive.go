@@ -111,7 +111,7 @@ func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derive
 	out := slices.DeleteFunc(deriveAll(c, sources, endpoint),
 		func(d Derived) bool { return d.Pack == catalog.OmniPack || d.Pack == catalog.VLLMPack })
 	out = slices.Concat(out, own(omni, catalog.OmniPack), own(plain, catalog.VLLMPack))
-	packs := catalog.Packs()
+	packs := c.Packs()
 	slices.SortStableFunc(out, func(a, b Derived) int { return packIndex(packs, a.Pack) - packIndex(packs, b.Pack) })
 	return out
 }

@@ -22,7 +22,7 @@ type FleetResult struct {
 // fleet fills Fleet: the endpoints of each engine together, then the groups that Options.By asks for.
 func (r *Run) fleet(sources []source) {
 	all := FleetResult{}
-	packs := catalog.Packs()
+	packs := r.Options.Catalog.Packs()
 	for _, crowd := range crowds(r.Options.Catalog, packs, sources) {
 		var got []Derived
 		if len(crowd.sources) == 1 { // it is what that endpoint has
@@ -160,7 +160,7 @@ func (r *Run) tellsWhere(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(catalog.Packs(), func(p catalog.Pack) bool {
+	return slices.ContainsFunc(r.Options.Catalog.Packs(), func(p catalog.Pack) bool {
 		return slices.Contains(p.Scope, name) || slices.Contains(p.Split, name)
 	})
 }

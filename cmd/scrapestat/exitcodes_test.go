@@ -25,7 +25,7 @@ var exitMeanings = []struct {
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
-		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected"},
+		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected, `catalog check` a mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
 		"something had no data"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
@@ -57,6 +57,10 @@ var exitsOf = []struct {
 	{"import", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},
 	{"simulate", []int{exitFailed, exitUsage}},
 	{"doctor", []int{exitUsage, exitBad, exitNothing}},
+	{"catalog list", []int{exitUsage}},
+	{"catalog show", []int{exitUsage}},
+	{"catalog check", []int{exitUsage, exitBad}},
+	{"catalog unknown", []int{exitUsage, exitBad}},
 	{"demo", []int{exitUsage}},
 	{"version", []int{exitUsage}},
 }

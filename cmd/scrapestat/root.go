@@ -54,6 +54,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newImportCmd(std),
 		newSimulateCmd(std),
 		newDoctorCmd(std),
+		newCatalogCmd(std),
 		newDemoCmd(std),
 		newVersionCmd(std),
 	)

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/internal/texttab"
+)
+
+const catalogLong = `What is known of servers: the packs in the program, and files in their form. See docs/derived.md.`
+
+// newCatalogCmd is the group of the commands about what is known of servers.
+func newCatalogCmd(std stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "catalog COMMAND ...",
+		Short: "List, show and check what is known of servers",
+		Long:  catalogLong,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q of catalog", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCatalogListCmd(std), newCatalogShowCmd(std), newCatalogCheckCmd(std), newCatalogUnknownCmd(std))
+	return cmd
+}
+
+// withCatalogs adds the flag of more files, and runs with all packs.
+func withCatalogs(cmd *cobra.Command, run func(c *catalog.Catalog, args []string) error) *cobra.Command {
+	a := analysisFlags{stderr: cmd.ErrOrStderr}
+	cmd.Flags().StringArrayVar(&a.catalogs, "catalog", nil, "YAML `file` of more packs; repeatable")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := a.readCatalogs(); err != nil {
+			return err
+		}
+		c := a.catalog
+		if c == nil {
+			var err error
+			if c, err = catalog.New(); err != nil {
+				return err
+			}
+		}
+		return run(c, args)
+	}
+	return cmd
+}
+
+func newCatalogListCmd(std stdio) *cobra.Command {
+	return withCatalogs(&cobra.Command{
+		Use:     "list [flags]",
+		Short:   "List the packs with the numbers of their families and quantities",
+		Example: "  scrapestat catalog list",
+		Args:    cobra.NoArgs,
+	}, func(c *catalog.Catalog, _ []string) error {
+		families := map[string]int{}
+		for _, f := range c.Families() {
+			families[f.Engine]++
+		}
+		fmt.Fprintf(std.out, "%-16s %9s %11s  %s\n", "PACK", "FAMILIES", "QUANTITIES", "SERVER")
+		for _, p := range c.Packs() {
+			fmt.Fprintf(std.out, "%-16s %9d %11d  %s\n", p.Name, families[p.Name], len(p.Rules), p.Title)
+			families[p.Name] = 0 // of its other sides
+		}
+		return nil
+	})
+}
+
+func newCatalogShowCmd(std stdio) *cobra.Command {
+	families := false
+	cmd := withCatalogs(&cobra.Command{
+		Use:     "show PACK[.QUANTITY] [flags]",
+		Short:   "Show what follows from the families of a server, and how it is made",
+		Example: "  scrapestat catalog show vllm.error_ratio\n  scrapestat catalog show sglang --families",
+		Args:    atLeast(1, "PACK, for example vllm"),
+	}, func(c *catalog.Catalog, args []string) error {
+		for _, arg := range args {
+			name, quantity, _ := strings.Cut(arg, ".")
+			if n := showPack(std.out, c, name, quantity, families); n == 0 {
+				return usagef("nothing is known of %q (see scrapestat catalog list)", arg)
+			}
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&families, "families", false, "the families too")
+	return cmd
+}
+
+// showPack prints the quantities of that name, all without one, and returns how many there were.
+func showPack(w io.Writer, c *catalog.Catalog, name, quantity string, families bool) int {
+	n := 0
+	for _, f := range c.Families() {
+		if families && f.Engine == name {
+			n++
+			fmt.Fprintf(w, "%s  %s%s\n  %s\n", f.Name, f.Type, word(", ", f.Unit), f.Meaning)
+		}
+	}
+	for _, p := range c.Packs() {
+		for i := range p.Rules {
+			r := &p.Rules[i]
+			if p.Name != name || quantity != "" && r.Name != quantity {
+				continue
+			}
+			n++
+			line := r.Name + "  " + r.Category.String() + word(", ", r.Unit)
+			if r.Better != catalog.Neutral {
+				line += ", " + r.Better.String() + " is better"
+			}
+			fmt.Fprintf(w, "%s%s\n  %s\n  = %s\n", line, word(", canonical ", r.Canonical), r.Help, r.Text)
+		}
+	}
+	return n
+}
+
+// word is a text with what comes before it, "" for none.
+func word(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+func newCatalogCheckCmd(std stdio) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE... [flags]",
+		Short: "Check files of packs, and tell each mistake with its place",
+		Long: `Reads files of packs beside those in the program, and tells each mistake with line
+and column. Ends with 3 when there is one.`,
+		Example: "  scrapestat catalog check my.yaml",
+		Args:    atLeast(1, "FILE, a pack in YAML"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			problems := 0
+			for _, path := range args {
+				f, err := os.Open(path)
+				if err != nil {
+					return usagef("%w", err)
+				}
+				found, err := catalog.CheckFile(path, f)
+				f.Close()
+				if err != nil {
+					return err
+				}
+				for _, p := range found {
+					fmt.Fprintln(std.out, texttab.Escape(p.Error()))
+				}
+				problems += len(found)
+			}
+			fmt.Fprintf(std.out, "%d files, %d mistakes\n", len(args), problems)
+			if problems > 0 {
+				return &codeError{exitBad, nil}
+			}
+			return nil
+		},
+	}
+}
+
+func newCatalogUnknownCmd(std stdio) *cobra.Command {
+	fail := false
+	cmd := withCatalogs(&cobra.Command{
+		Use:   "unknown FILE... [flags]",
+		Short: "List the families of tables or scraped bodies that no pack knows",
+		Long: `Reads names of families: of "# TYPE" lines of a scraped body, or of tables with the name in
+the first column, or in the second after a version. Prints those that no pack knows.`,
+		Example: "  scrapestat catalog unknown body.prom vllm.tsv --fail",
+		Args:    atLeast(1, "FILE"),
+	}, func(c *catalog.Catalog, args []string) error {
+		known, unknown := 0, []string{}
+		for _, path := range args {
+			names, err := namesIn(path)
+			if err != nil {
+				return usagef("%w", err)
+			}
+			for _, name := range names {
+				if _, ok := c.Family(name); ok {
+					known++
+				} else if !slices.Contains(unknown, name) {
+					unknown = append(unknown, name)
+				}
+			}
+		}
+		for _, name := range unknown {
+			fmt.Fprintln(std.out, texttab.Escape(name))
+		}
+		fmt.Fprintf(std.err, "families: %d known, %d unknown\n", known, len(unknown))
+		if fail && len(unknown) > 0 {
+			return &codeError{exitBad, nil}
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&fail, "fail", false, "end with 3 when there is one")
+	return cmd
+}
+
+// namesIn returns the names of families in a file.
+func namesIn(path string) (out []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		name := ""
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, _, _ = strings.Cut(rest, " ")
+		} else if fields := strings.Split(line, "\t"); len(fields) > 1 && !strings.HasPrefix(line, "#") {
+			if name = fields[0]; name == "" || name[0] >= '0' && name[0] <= '9' {
+				name = fields[1]
+			}
+		}
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out, lines.Err()
+}
