@@ -40,6 +40,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K5", func(t *testing.T) { t.Parallel(); forgottenDashes(t) })
 	t.Run("K7", func(t *testing.T) { t.Parallel(); keepsOldRun(t) })
 	t.Run("K9", func(t *testing.T) { t.Parallel(); trueCauses(t) })
+	t.Run("K17", func(t *testing.T) { t.Parallel(); chattyLibrary(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
 	t.Run("K20", func(t *testing.T) { t.Parallel(); endlessImports(t) })
 	t.Run("K21", func(t *testing.T) { t.Parallel(); refusesLargest(t) })
@@ -444,5 +445,54 @@ func trueCauses(t *testing.T) {
 	cmd = exec.Command("sh", "-c", "ulimit -v 4000000; exec scrapestat show "+filepath.Join(dir, "gone"))
 	if text, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("limited memory: %v: %s", err, text)
+	}
+}
+
+// chattyLibrary polls a server that sends more than it announces, of which Go's HTTP
+// client tells the standard logger: that is counted in the run, and said unless --quiet.
+func chattyLibrary(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				request := make([]byte, 4096)
+				for {
+					if _, err := c.Read(request); err != nil {
+						return
+					}
+					if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\nand more")); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	for _, quiet := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "run")
+		cmd := exec.Command("scrapestat", append([]string{"collect", ln.Addr().String(), "-o", dir, "--formats", "json",
+			fmt.Sprint("--quiet=", quiet)}, quickRun...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(out), "\nUnsolicited") ||
+			strings.Contains(string(out), "Go's HTTP library") == quiet || quiet && len(out) > 0 {
+			t.Errorf("quiet %v: %v\n%s", quiet, err, out)
+		}
+		r, err := rundb.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(r.Warnings())
+		if !strings.Contains(text, "library_log") || !strings.Contains(text, "Unsolicited") {
+			t.Errorf("quiet %v: it is not in the run: %s", quiet, text)
+		}
+		r.Close()
 	}
 }

@@ -7,10 +7,13 @@ package main
 
 import (
 	"context"
+	"log"
 	"os"
 )
 
 func main() {
+	log.SetFlags(0)
+	log.SetOutput(new(libraryLog))
 	os.Exit(withinMemory(func() int {
 		return run(context.Background(), os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
 	}, os.Stderr))

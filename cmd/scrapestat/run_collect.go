@@ -54,6 +54,7 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	if err := view.holdOutput(child, o.out); err != nil {
 		return err
 	}
+	s.AtEnd(libraryWarnings)
 	if addr := s.ProxyAddr(); addr != nil {
 		c.say.logf("proxy on http://%s", addr)
 	}

@@ -27,7 +27,7 @@ var hardening = [...]string{
 	14: "cmd/scrapestat/hardening_leaks_test.go TestHardeningLeaks",
 	15: "discover/trust_test.go TestHardeningTrust",
 	16: "report/formats_test.go TestHardening",
-	17: "",
+	17: "cmd/scrapestat/hardening_test.go TestHardening",
 	18: "cmd/scrapestat/hardening_linear_test.go TestHardeningFamilies",
 	19: "rundb/hardening_test.go TestHardening",
 	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
