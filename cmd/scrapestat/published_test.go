@@ -199,7 +199,7 @@ func (p published) vllm() {
 	c.want("vllm", "request_rate", 0.041)
 	c.want("vllm", "decode_batch_mean", 32103.0/4038)
 	c.want("vllm", "http_overhead_mean", 0.0957558/41)
-	for _, name := range []string{"inference", "decode", "requests", "step_tokens"} {
+	for _, name := range []string{"inference", "decode", "first_tokens", "step_tokens"} {
 		d := c.find("vllm", "self_check_"+name)
 		if d == nil || d.Status != catalog.OK || len(d.Flags) > 0 || math.Abs(d.Value) > 1e-9 {
 			p.t.Errorf("vllm: self_check_%s is %+v", name, d)
