@@ -167,6 +167,14 @@ func (s *Snapshot) AtNS() int64 {
 	return s.SentNS
 }
 
+// Lose sets the drops of a poll whose Lines do not count them yet. It is Partial when lines were lost.
+func (s *Snapshot) Lose(drops []Drop) {
+	s.Drops = drops
+	if s.Lines += s.Dropped(); s.Lost() > 0 {
+		s.Outcome = Partial
+	}
+}
+
 // Lost returns the number of lines that were to be stored and were not.
 func (s *Snapshot) Lost() int {
 	n := 0

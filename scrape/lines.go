@@ -188,15 +188,10 @@ func nameEnd(b []byte) int {
 
 // quoted reads the quoted string at the start of b; n is 0 when it does not end.
 func quoted(b []byte) (text string, n int) {
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return unescaper.Replace(string(b[1:i])), i + 1
-		}
+	if n = quotedLen(b); n > 0 {
+		text = unescaper.Replace(string(b[1 : n-1]))
 	}
-	return "", 0
+	return text, n
 }
 
 var (
@@ -234,7 +229,7 @@ func seriesEnd(b []byte) int {
 		case '}':
 			return j + 1
 		case '"':
-			_, n := quotedLen(b[j:])
+			n := quotedLen(b[j:])
 			if n == 0 {
 				return -1
 			}
@@ -245,14 +240,14 @@ func seriesEnd(b []byte) int {
 }
 
 // quotedLen is quoted without the text.
-func quotedLen(b []byte) (closed bool, n int) {
+func quotedLen(b []byte) (n int) {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
 			i++
 		case '"':
-			return true, i + 1
+			return i + 1
 		}
 	}
-	return false, 0
+	return 0
 }

@@ -70,7 +70,7 @@ func isJSONObject(b []byte) bool {
 	if len(b) == 0 || b[0] != '"' {
 		return false
 	}
-	_, n := quotedLen(b)
+	n := quotedLen(b)
 	if n == 0 {
 		return false
 	}

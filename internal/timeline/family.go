@@ -177,7 +177,7 @@ func (t *Timeline) place(s *Series) {
 		labels = append(labels, l)
 	}
 	if cut != "" {
-		bound, ok := parseBound(slot.Text)
+		bound, ok := ParseBound(slot.Text)
 		if slot.Bound = bound; !ok {
 			s.reason = "bad_bound"
 		}
@@ -200,8 +200,8 @@ func (t *Timeline) place(s *Series) {
 	}
 }
 
-// parseBound reads a bucket bound or quantile; 1, 1.0 and 1e0 are one bound.
-func parseBound(text string) (float64, bool) {
+// ParseBound reads a bucket bound or quantile; 1, 1.0 and 1e0 are one bound.
+func ParseBound(text string) (float64, bool) {
 	if strings.ContainsAny(text, "xXpP_") {
 		return 0, false
 	}

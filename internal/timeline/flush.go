@@ -210,11 +210,6 @@ func (t *Timeline) fill(g *target, s *metric.Snapshot, samples []sample) {
 		t.stats.Stored++
 	}
 	g.gatherer.Finish(s)
-	for _, d := range g.drops {
-		s.Lines += d.Lines
-		if d.Reason != metric.DropFiltered {
-			s.Outcome = metric.Partial
-		}
-	}
-	s.Drops, g.drops = g.drops, nil
+	s.Lose(g.drops)
+	g.drops = nil
 }

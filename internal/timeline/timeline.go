@@ -105,18 +105,13 @@ func New(o Options, sink Sink) *Timeline {
 	if o.TargetLabels == nil {
 		o.TargetLabels = []string{"job", "instance"}
 	}
-	orDefault := func(p *int, n int) {
-		if *p <= 0 {
-			*p = n
-		}
-	}
 	l := &o.Limits
-	orDefault(&l.Samples, 50_000_000)
-	orDefault(&l.Series, 1_000_000)
-	orDefault(&l.Targets, 10_000)
-	orDefault(&l.Labels, 128)
-	orDefault(&l.NameLength, 1024)
-	orDefault(&l.ValueLength, 16<<10)
+	l.Samples = cmp.Or(max(l.Samples, 0), 50_000_000)
+	l.Series = cmp.Or(max(l.Series, 0), 1_000_000)
+	l.Targets = cmp.Or(max(l.Targets, 0), 10_000)
+	l.Labels = cmp.Or(max(l.Labels, 0), 128)
+	l.NameLength = cmp.Or(max(l.NameLength, 0), 1024)
+	l.ValueLength = cmp.Or(max(l.ValueLength, 0), 16<<10)
 	l.Memory = cmp.Or(max(l.Memory, 0), 1<<30)
 	return &Timeline{o: o, sink: sink, memory: metric.NewMemory(l.Memory),
 		meta: map[string]Meta{}, names: map[string]bool{}, guessed: map[string]bool{},
@@ -138,12 +133,8 @@ func (t *Timeline) DescribeMore(name string, m Meta) {
 	if m.Type == metric.Unknown {
 		m.Type = old.Type
 	}
-	if m.Help == "" {
-		m.Help = old.Help
-	}
-	if m.Unit == "" {
-		m.Unit = old.Unit
-	}
+	m.Help = cmp.Or(m.Help, old.Help)
+	m.Unit = cmp.Or(m.Unit, old.Unit)
 	delete(t.meta, name)
 	t.Describe(name, m)
 }

@@ -3,6 +3,7 @@ package aiperf
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,19 +117,14 @@ type series struct {
 // Import reads a JSONL file to its end and gives its polls to sink. When reading breaks off, what was read is given to
 // sink all the same and the error says where it broke.
 func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (Stats, error) {
-	orDefault := func(p *int, n int) {
-		if *p <= 0 {
-			*p = n
-		}
-	}
 	l := &o.Limits
-	orDefault(&l.Line, 64<<20)
-	orDefault(&l.Endpoints, 10_000)
-	orDefault(&l.Series, 1_000_000)
-	orDefault(&l.Labels, 128)
-	orDefault(&l.NameLength, 1024)
-	orDefault(&l.ValueLength, 16<<10)
-	orDefault(&l.Buckets, 5000)
+	l.Line = cmp.Or(max(l.Line, 0), 64<<20)
+	l.Endpoints = cmp.Or(max(l.Endpoints, 0), 10_000)
+	l.Series = cmp.Or(max(l.Series, 0), 1_000_000)
+	l.Labels = cmp.Or(max(l.Labels, 0), 128)
+	l.NameLength = cmp.Or(max(l.NameLength, 0), 1024)
+	l.ValueLength = cmp.Or(max(l.ValueLength, 0), 16<<10)
+	l.Buckets = cmp.Or(max(l.Buckets, 0), 5000)
 	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{},
 		tagged: map[string]span{}, bounds: map[string]bound{}}
 	readErr := i.read(ctx, r)

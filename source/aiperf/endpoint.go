@@ -1,9 +1,8 @@
 package aiperf
 
 import (
-	"math"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,10 +57,7 @@ const maxBounds = 100_000
 func (i *reader) bound(text string) bound {
 	b, ok := i.bounds[text]
 	if !ok {
-		if !strings.ContainsAny(text, "xXpP_") {
-			v, err := strconv.ParseFloat(text, 64)
-			b = bound{v + 0, err == nil && !math.IsNaN(v)}
-		}
+		b.value, b.ok = timeline.ParseBound(text)
 		if len(i.bounds) < maxBounds {
 			i.bounds[strings.Clone(text)] = b
 		}
@@ -94,13 +90,8 @@ func (i *reader) emitFirst(e *endpoint) error {
 	e.lastNS = rec.AtNS
 	i.fill(e, rec)
 	e.gatherer.Finish(&s)
-	for _, d := range e.drops {
-		s.Lines += d.Lines
-		if d.Reason != metric.DropFiltered {
-			s.Outcome = metric.Partial
-		}
-	}
-	s.Drops, e.drops = e.drops, nil
+	s.Lose(e.drops)
+	e.drops = nil
 	if i.stats.Polls++; i.stats.Polls == 1 {
 		i.stats.FirstNS, i.stats.LastNS = rec.AtNS, rec.AtNS
 	}
@@ -216,13 +207,7 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 		texts = append(texts, text)
 	}
 	slices.SortFunc(texts, func(a, b string) int {
-		if u, v := i.bound(a).value, i.bound(b).value; u != v {
-			if u < v {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(i.bound(a).value, i.bound(b).value), strings.Compare(a, b))
 	})
 	for _, text := range texts {
 		set(metric.SampleID{Role: metric.RoleBucket, Bound: i.bound(text).value, Text: text}, x.Buckets[text])

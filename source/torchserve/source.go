@@ -1,6 +1,7 @@
 package torchserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func (o *Options) wants(name string) bool {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.MaxSeries == 0 {
-		o.MaxSeries = 100_000
-	}
+	o.MaxSeries = cmp.Or(o.MaxSeries, 100_000)
 	for name, bounds := range o.Buckets {
 		for i, b := range bounds {
 			if b != b || b-b != 0 || i > 0 && b <= bounds[i-1] {
@@ -204,12 +203,8 @@ func (r *reader) take(file int, text []byte) {
 // timeOf is when a line was written: by itself, else as the line before it in its file, else now.
 func (r *reader) timeOf(file int, l *Line) int64 {
 	at := l.AtNS(&r.zones[file])
-	if at == 0 {
-		at = r.last[file]
-	}
-	if at == 0 {
-		at = r.nowNS
-	}
+	at = cmp.Or(at, r.last[file])
+	at = cmp.Or(at, r.nowNS)
 	r.last[file] = at
 	return at
 }
@@ -224,19 +219,17 @@ func (r *reader) finish(snap *metric.Snapshot, last bool) {
 		r.table.warn("bad_line", "", fmt.Sprintf("%d lines could not be read; %s", r.bad, r.firstBad))
 	}
 	r.table.finish(snap, last)
-	snap.Lines += r.bad + r.table.refused + r.filtered
-	if r.filtered > 0 {
-		snap.Drops = append(snap.Drops, metric.Drop{Reason: metric.DropFiltered, Lines: r.filtered})
+	var drops []metric.Drop
+	for _, d := range []metric.Drop{{Reason: metric.DropFiltered, Lines: r.filtered},
+		{Reason: "bad_line", Lines: r.bad, First: r.firstBad},
+		{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"}} {
+		if d.Lines > 0 {
+			drops = append(drops, d)
+		}
 	}
+	snap.Lose(drops)
 	if r.bad > 0 {
-		snap.Outcome = metric.Partial
 		snap.Err = r.firstBad
-		snap.Drops = append(snap.Drops, metric.Drop{Reason: "bad_line", Lines: r.bad, First: r.firstBad})
-	}
-	if r.table.refused > 0 {
-		snap.Outcome = metric.Partial
-		snap.Drops = append(snap.Drops,
-			metric.Drop{Reason: "series_limit", Lines: r.table.refused, First: "raise --max-series"})
 	}
 }
 

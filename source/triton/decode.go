@@ -114,10 +114,9 @@ func (d *Decoder) finish(s *metric.Snapshot, l *losses) {
 	if d.filtered > 0 {
 		l.drops = append(l.drops, metric.Drop{Reason: metric.DropFiltered, Lines: d.filtered})
 	}
-	s.Drops = l.drops
-	s.Lines = d.values + l.total()
+	s.Lines = d.values
+	s.Lose(l.drops)
 	if lost := s.Lost(); lost > 0 {
-		s.Outcome = metric.Partial
 		first := l.drops[0]
 		s.Err = metric.Clean(fmt.Sprintf("%d of %d values were not stored; %s: %s", lost, s.Lines, first.Reason,
 			first.First), maxText)

@@ -36,7 +36,7 @@ const (
 	startCapacity = 16 << 10
 )
 
-func newHTTP(a *address, o Options, limit int64) (*httpAPI, error) {
+func newHTTP(a *address, o Options, limit int64) *httpAPI {
 	h := &httpAPI{address: *a, header: http.Header{}, secrets: censor(o.Header, a), options: &o, limit: limit}
 	rt := o.RoundTripper
 	if rt == nil {
@@ -58,7 +58,7 @@ func newHTTP(a *address, o Options, limit int64) (*httpAPI, error) {
 	for k, v := range o.Header {
 		h.header[http.CanonicalHeaderKey(k)] = v
 	}
-	return h, nil
+	return h
 }
 
 func (h *httpAPI) close() error {

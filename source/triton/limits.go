@@ -57,11 +57,3 @@ type losses struct{ drops []metric.Drop }
 func (l *losses) add(reason string, n int, first string) {
 	l.drops = metric.AddDrop(l.drops, reason, n, func() string { return metric.Clean(first, 200) })
 }
-
-func (l *losses) total() int {
-	n := 0
-	for _, d := range l.drops {
-		n += d.Lines
-	}
-	return n
-}

@@ -1,6 +1,7 @@
 package triton
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,16 +64,13 @@ func New(address string, o Options) (*Source, error) {
 		return nil, fmt.Errorf("make Triton source: %w", err)
 	}
 	s := &Source{decoder: d, steps: newCompositions(o.Ensembles)}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
+	o.Version = cmp.Or(o.Version, "dev")
 	if a.grpc {
-		s.transport, err = newGRPC(&a, o, d.limits.Body)
+		if s.transport, err = newGRPC(&a, o, d.limits.Body); err != nil {
+			return nil, fmt.Errorf("make Triton source: %w", err)
+		}
 	} else {
-		s.transport, err = newHTTP(&a, o, d.limits.Body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make Triton source: %w", err)
+		s.transport = newHTTP(&a, o, d.limits.Body)
 	}
 	return s, nil
 }
