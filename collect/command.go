@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func NewCommand(argv []string, o CommandOptions) (*Command, error) {
 	if !o.Terminal {
 		ownProcessGroup(cmd)
 	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	return &Command{Cmd: cmd, done: make(chan struct{}), grace: o.Grace}, nil
 }
 

@@ -102,9 +102,7 @@ type shard struct {
 // fails with [rundb.ErrEventWriter] when somebody else does so already. The caller must Close the Recorder.
 func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder, error) {
 	o.Source = cmp.Or(o.Source, "recorder")
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 256 << 20
-	}
+	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), 256<<20)
 	w, err := rundb.OpenEvents(ctx, dir, rundb.EventWriterOptions{Source: o.Source, Create: o.Create})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -112,9 +113,7 @@ func countList(list []Count) string {
 			break
 		}
 		name := c.Name
-		if name == "" {
-			name = "(not told)"
-		}
+		name = cmp.Or(name, "(not told)")
 		parts = append(parts, fmt.Sprintf("%s %d", name, c.N))
 	}
 	if len(parts) == 0 {

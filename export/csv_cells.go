@@ -93,9 +93,7 @@ func labelColumns(rows []row) []string {
 				names = append(names, name)
 				group[name] = name
 			}
-			if first == "" {
-				first = name
-			}
+			first = cmp.Or(first, name)
 			a, b := find(first), find(name)
 			group[max(a, b)] = min(a, b) // the smallest label stands for the group
 		}

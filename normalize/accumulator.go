@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -101,9 +102,7 @@ func NewFold(o Options) (*Accumulator, error) {
 			return nil, fmt.Errorf("make fold: quantile %v is not between 0 and 1", q)
 		}
 	}
-	if o.Estimator == "" {
-		o.Estimator = histest.Polynomial
-	}
+	o.Estimator = cmp.Or(o.Estimator, histest.Polynomial)
 	if _, err := histest.New(o.Estimator, []float64{1}); err != nil {
 		return nil, fmt.Errorf("make fold: %w", err)
 	}

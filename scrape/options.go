@@ -209,8 +209,6 @@ func (o Options) validate() error {
 
 // timeoutFor is the deadline of a whole poll at an interval.
 func timeoutFor(timeout, interval time.Duration) time.Duration {
-	if timeout == 0 {
-		timeout = max(defaultTimeout, interval)
-	}
+	timeout = cmp.Or(timeout, max(defaultTimeout, interval))
 	return min(timeout, maxTimeout)
 }

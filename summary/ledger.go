@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -46,9 +47,7 @@ func (l *ledger) add(s *metric.Snapshot) error {
 		return err
 	}
 	p := poll{at: s.AtNS(), took: int64(s.Duration), late: -1, outcome: s.Outcome, repeat: s.Duplicate}
-	if p.at == 0 {
-		p.at = s.DueNS // it was never sent
-	}
+	p.at = cmp.Or(p.at, s.DueNS) // it was never sent
 	if s.SentNS != 0 && s.DueNS != 0 {
 		p.late = max(0, s.SentNS-s.DueNS)
 	}

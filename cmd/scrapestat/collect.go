@@ -201,9 +201,7 @@ func (o *collectOptions) validate() error {
 	if o.interval < time.Millisecond || o.interval > 5*time.Minute {
 		return usagef("--interval %v is outside 1ms to 5m", o.interval)
 	}
-	if o.timeout == 0 {
-		o.timeout = min(max(5*time.Second, o.interval), time.Minute)
-	}
+	o.timeout = cmp.Or(o.timeout, min(max(5*time.Second, o.interval), time.Minute))
 	if o.timeout < 0 || o.timeout > time.Minute {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}

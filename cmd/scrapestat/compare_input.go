@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,9 +152,7 @@ func noiseSlice(meta rundb.Meta, marks []metric.Mark) time.Duration {
 		end = max(end, m.AtNS)
 	}
 	least := 2 * meta.Interval
-	if least <= 0 {
-		least = time.Second // of an import, whose interval nobody knows
-	}
+	least = cmp.Or(max(least, 0), time.Second) // of an import, whose interval nobody knows
 	slice := max(least, time.Duration(end-start)/100)
 	return slice.Round(time.Millisecond)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -30,9 +31,7 @@ func newDemoCmd(std stdio) *cobra.Command {
 		Example: "  scrapestat demo",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if out == "" {
-				out = filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now())))
-			}
+			out = cmp.Or(out, filepath.Join("runs", "demo-"+filepath.Base(defaultRunDir(time.Now()))))
 			if requests {
 				return demoRequests(cmd.Context(), out, duration, std)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,9 +148,7 @@ type imported struct {
 // runImport makes the run directory and has load fill it.
 func runImport(ctx context.Context, o importOptions, std stdio, load func(context.Context, *importSink) (imported,
 	error)) error {
-	if o.out == "" {
-		o.out = defaultRunDir(time.Now())
-	}
+	o.out = cmp.Or(o.out, defaultRunDir(time.Now()))
 	unlock, err := makeRunDir(o.out, o.force)
 	if err != nil {
 		return err
@@ -275,12 +274,8 @@ func (s *importSink) finish(got imported) error {
 // marks are the phases of the run: those of the source unless flags ask for others.
 func (s *importSink) marks(got imported) ([]metric.Mark, error) {
 	start, end := got.startNS, got.endNS
-	if start == 0 {
-		start = got.firstNS
-	}
-	if end == 0 {
-		end = got.lastNS
-	}
+	start = cmp.Or(start, got.firstNS)
+	end = cmp.Or(end, got.lastNS)
 	own, err := s.o.parseMarks(start)
 	if err != nil {
 		return nil, err

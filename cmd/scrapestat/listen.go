@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,7 @@ func listenAddress(text string) (string, error) {
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return "", usagef("--listen %q: %q is no port", text, port)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, "127.0.0.1")
 	return net.JoinHostPort(host, port), nil
 }
 

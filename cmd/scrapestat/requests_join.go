@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -87,9 +88,7 @@ func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read requests of %s: %w", o.run, err)
 	}
-	if o.slice == 0 {
-		o.slice = db.Meta().Slice
-	}
+	o.slice = cmp.Or(o.slice, db.Meta().Slice)
 	result, err := summary.Build(ctx, []summary.Recording{db},
 		join.BuildOptions(summary.Options{Slice: o.slice, Window: o.ref}))
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,7 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	if err != nil {
 		return err
 	}
-	if o.out == "" {
-		o.out = defaultRunDir(time.Now())
-	}
+	o.out = cmp.Or(o.out, defaultRunDir(time.Now()))
 	defer o.remoteWrite.close()
 	surviveReaders()
 	signals := make(chan os.Signal, 2)

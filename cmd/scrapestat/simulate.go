@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,9 +204,7 @@ func (o *omniFlags) apply(profile string, to *simulate.Options) error {
 			"vllm-omni, not of %s", profile)
 	}
 	name := o.pipeline
-	if name == "" {
-		name = "speech"
-	}
+	name = cmp.Or(name, "speech")
 	plan, err := simulate.NamedPlan(name, to.Engines)
 	if err != nil {
 		return usagef("--pipeline: %w", err)

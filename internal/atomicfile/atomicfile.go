@@ -12,6 +12,7 @@
 package atomicfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,13 +35,9 @@ type Writer struct {
 // Create starts the file path with the given permissions, whatever the umask; 0 is [DefaultPerm]. The directory must
 // exist. A file that is there already stays as it is until Commit.
 func Create(path string, perm fs.FileMode) (*Writer, error) {
-	if perm == 0 {
-		perm = DefaultPerm
-	}
+	perm = cmp.Or(perm, DefaultPerm)
 	dir, name := filepath.Split(path)
-	if dir == "" {
-		dir = "." // an empty one would be the system's temporary directory
-	}
+	dir = cmp.Or(dir, ".") // an empty one would be the system's temporary directory
 	if name == "" || name == "." || name == ".." {
 		return nil, fmt.Errorf("create %q: not the name of a file", path)
 	}

@@ -3,6 +3,7 @@ package badserver
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/tls"
 	"errors"
@@ -44,12 +45,8 @@ type Server struct {
 
 // Start starts a server. The caller must Close it.
 func Start(o Options) (*Server, error) {
-	if o.Network == "" {
-		o.Network = "tcp"
-	}
-	if o.Address == "" {
-		o.Address = "127.0.0.1:0"
-	}
+	o.Network = cmp.Or(o.Network, "tcp")
+	o.Address = cmp.Or(o.Address, "127.0.0.1:0")
 	s := &Server{o: o, done: make(chan struct{}), conns: map[net.Conn]bool{}}
 	if err := s.Up(); err != nil {
 		return nil, err
@@ -69,9 +66,7 @@ func (s *Server) Up() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Addr == "" {
-		s.Addr = ln.Addr().String()
-	}
+	s.Addr = cmp.Or(s.Addr, ln.Addr().String())
 	s.ln = ln
 	if s.o.TLS != nil {
 		ln = tls.NewListener(ln, s.o.TLS)

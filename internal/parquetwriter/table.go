@@ -1,6 +1,7 @@
 package parquetwriter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -105,15 +106,9 @@ func (t *Table) read(ctx context.Context, rounds chan<- tableRound) {
 }
 
 func (t *Table) defaults() {
-	if t.Budget == 0 {
-		t.Budget = tableBudget
-	}
-	if t.GroupRows == 0 {
-		t.GroupRows = tableGroupRows
-	}
-	if t.Workers == 0 {
-		t.Workers = min(runtime.GOMAXPROCS(0), tableWorkers)
-	}
+	t.Budget = cmp.Or(t.Budget, tableBudget)
+	t.GroupRows = cmp.Or(t.GroupRows, tableGroupRows)
+	t.Workers = cmp.Or(t.Workers, min(runtime.GOMAXPROCS(0), tableWorkers))
 }
 
 // gather collects stripes of the sources that are left until the budget is used.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -69,9 +70,7 @@ func New(name string, o Options) (*Server, error) {
 		return nil, fmt.Errorf("simulate %q: unknown profile, have %s", name, strings.Join(Profiles(), ", "))
 	}
 	p := profiles()[i]
-	if o.Model == "" {
-		o.Model = p.model
-	}
+	o.Model = cmp.Or(o.Model, p.model)
 	if o.FlagsOff && p.flag == "" {
 		return nil, fmt.Errorf("simulate %q: FlagsOff: the engine has no flag without which it shows less", name)
 	}

@@ -12,6 +12,7 @@
 package sourcetest
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -70,12 +71,8 @@ type state struct {
 
 // New returns a recorder that reports to t.
 func New(t testing.TB, l Limits) *Recorder {
-	if l.Slots == 0 {
-		l.Slots = 1_000_000
-	}
-	if l.Text == 0 {
-		l.Text = 4096
-	}
+	l.Slots = cmp.Or(l.Slots, 1_000_000)
+	l.Text = cmp.Or(l.Text, 4096)
 	return &Recorder{t: t, l: l}
 }
 

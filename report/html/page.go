@@ -73,9 +73,7 @@ func Write(w io.Writer, ins []Input, o Options) error {
 	if len(ins) == 0 {
 		return fmt.Errorf("write report: no run given")
 	}
-	if o.MaxSeriesBytes <= 0 {
-		o.MaxSeriesBytes = defaultSeriesBytes
-	}
+	o.MaxSeriesBytes = cmp.Or(max(o.MaxSeriesBytes, 0), defaultSeriesBytes)
 	p, err := newPage(ins, o)
 	if err != nil {
 		return err

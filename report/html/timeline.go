@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -52,12 +53,8 @@ type Timeline struct {
 
 // NewTimeline returns an empty timeline.
 func NewTimeline(o TimelineOptions) *Timeline {
-	if o.Interval <= 0 {
-		o.Interval = 333 * time.Millisecond
-	}
-	if o.MaxSlots <= 0 {
-		o.MaxSlots = defaultSlots
-	}
+	o.Interval = cmp.Or(max(o.Interval, 0), 333*time.Millisecond)
+	o.MaxSlots = cmp.Or(max(o.MaxSlots, 0), defaultSlots)
 	o.Targets = max(o.Targets, 1)
 	return &Timeline{o: o}
 }

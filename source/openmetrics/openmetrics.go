@@ -3,6 +3,7 @@ package openmetrics
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,7 @@ type Stats struct {
 // Import reads a dump to its end and gives its polls to sink. When reading breaks off, what was read is given to sink
 // all the same and the error says where it broke.
 func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (Stats, error) {
-	if o.LineLength <= 0 {
-		o.LineLength = 1 << 20
-	}
+	o.LineLength = cmp.Or(max(o.LineLength, 0), 1<<20)
 	i := &reader{o: o, t: timeline.New(timeline.Options{Source: "openmetrics", TargetLabels: o.TargetLabels,
 		Address: o.Address,
 		Step:    o.Step, Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)}

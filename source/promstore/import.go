@@ -1,6 +1,7 @@
 package promstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,15 +99,9 @@ func newImporter(o ImportOptions, sink timeline.Sink) (*importer, error) {
 	if o.Match == nil {
 		o.Match = []string{allSeries}
 	}
-	if o.SliceSamples <= 0 {
-		o.SliceSamples = 500_000
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Minute
-	}
-	if o.Via == "" {
-		o.Via = ViaAuto
-	}
+	o.SliceSamples = cmp.Or(max(o.SliceSamples, 0), 500_000)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 2*time.Minute)
+	o.Via = cmp.Or(o.Via, ViaAuto)
 	if o.Via != ViaAuto && o.Via != ViaQuery && o.Via != ViaRemoteRead {
 		return nil, fmt.Errorf("unknown way %q (known: auto, query, remote-read)", o.Via)
 	}

@@ -1,6 +1,7 @@
 package promstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,24 +97,14 @@ func NewWriter(o WriterOptions) (*RemoteWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("remote write: %w", err)
 	}
-	if o.Version == "" {
-		o.Version = WriteAuto
-	}
+	o.Version = cmp.Or(o.Version, WriteAuto)
 	if o.Version != WriteAuto && o.Version != WriteV1 && o.Version != WriteV2 {
 		return nil, fmt.Errorf("remote write: unknown version %q (known: auto, 1, 2)", o.Version)
 	}
-	if o.QueueSamples <= 0 {
-		o.QueueSamples = 2_000_000
-	}
-	if o.BatchSamples <= 0 {
-		o.BatchSamples = 5000
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Second
-	}
-	if o.Retries <= 0 {
-		o.Retries = 3
-	}
+	o.QueueSamples = cmp.Or(max(o.QueueSamples, 0), 2_000_000)
+	o.BatchSamples = cmp.Or(max(o.BatchSamples, 0), 5000)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 5*time.Second)
+	o.Retries = cmp.Or(max(o.Retries, 0), 3)
 	next := c.http.Transport
 	if next == nil {
 		next = http.DefaultTransport
