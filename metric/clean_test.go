@@ -1,6 +1,9 @@
 package metric_test
 
 import (
+	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"unicode"
@@ -23,6 +26,17 @@ func TestClean(t *testing.T) {
 	check("größer", 6, "gr…")
 	check(strings.Repeat("x", 30), 10, "xxxxxxx…")
 	check("long", 2, "…")
+}
+
+// TestWithoutURL: what net/http says of an address is taken off, also inside another error.
+func TestWithoutURL(t *testing.T) {
+	why := errors.New("connection refused")
+	fetch := &url.Error{Op: "Get", URL: "http://u:secret@h", Err: why}
+	for _, err := range []error{why, fetch, fmt.Errorf("poll: %w", fetch)} {
+		if got := metric.WithoutURL(err); got != why {
+			t.Errorf("%v: got %v", err, got)
+		}
+	}
 }
 
 // FuzzClean: whatever it is given, what comes out can be printed and is short.

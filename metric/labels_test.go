@@ -15,6 +15,15 @@ import (
 
 type label = metric.Label
 
+// TestJoin: of a name that both sets have the value of the second counts.
+func TestJoin(t *testing.T) {
+	a := metric.NewLabels(label{Name: "x", Value: "1"}, label{Name: "y", Value: "2"})
+	b := metric.NewLabels(label{Name: "y", Value: "3"}, label{Name: "z", Value: "4"})
+	if got := a.Join(b).String(); got != `{x="1",y="3",z="4"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
 // collect returns the pairs of a set in its order.
 func collect(l metric.Labels) []label {
 	var pairs []label

@@ -1,8 +1,11 @@
 package metric_test
 
 import (
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -110,5 +113,28 @@ func TestWarnf(t *testing.T) {
 	want := metric.Warning{Code: "gap", Text: "3 of 4"}
 	if got := metric.Warnf("gap", "%d of %d", 3, 4); got != want {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAddDrop: each reason has one entry, with its first case.
+func TestAddDrop(t *testing.T) {
+	var drops []metric.Drop
+	for i, reason := range []string{"parse", "series_limit", "parse"} {
+		drops = metric.AddDrop(drops, reason, i+1, func() string { return fmt.Sprint("case ", i) })
+	}
+	want := []metric.Drop{{Reason: "parse", Lines: 4, First: "case 0"}, {Reason: "series_limit", Lines: 2,
+		First: "case 1"}}
+	if !slices.Equal(drops, want) {
+		t.Errorf("got %v, want %v", drops, want)
+	}
+}
+
+// TestMarkValidate: a name is one that every output can show.
+func TestMarkValidate(t *testing.T) {
+	for name, good := range map[string]bool{"concurrency-64": true, "größer": true, "": false, "a\nb": false,
+		"\xff": false, strings.Repeat("n", 201): false} {
+		if err := (metric.Mark{Name: name}).Validate(); (err == nil) != good {
+			t.Errorf("%.20q: %v", name, err)
+		}
 	}
 }
