@@ -25,7 +25,8 @@ var exitMeanings = []struct {
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
-		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected, `catalog check` a mistake"},
+		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected, `catalog check` a " +
+		"mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
 		"something had no data"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
@@ -125,7 +126,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for name, is := range known {
-		if is && name != "scrapestat" && name != "requests" && !strings.HasPrefix(name, "completion") &&
+		if is && name != "scrapestat" && name != "requests" && name != "catalog" &&
+			!strings.HasPrefix(name, "completion") &&
 			!strings.HasPrefix(name, "import ") {
 			t.Errorf("the manual has no exit codes of %q", name)
 		}
@@ -164,7 +166,7 @@ func exitConstants(t *testing.T) (codes []int) {
 	return codes
 }
 
-var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:requests )?[a-z]+)`)
+var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:(?:requests|catalog) )?[a-z]+)`)
 
 // scriptExits finds the codes that scripts demand: by command and code the script.
 func scriptExits(t *testing.T) map[string]map[int]string {
