@@ -129,10 +129,16 @@ func newAccumulator(o Options) *Accumulator {
 // Span is the window of an [Accumulator].
 type Span struct {
 	StartNS, EndNS int64 // as in Options
+	// LastNS is where not 0 the time up to which polls count in place of EndNS: what is published late, or before it
+	// so that no poll is in two windows.
+	LastNS int64
 	// SnapStart and SnapEnd let what is gained be counted from, and up to, the poll nearest to the edge, also when that
 	// is beyond it: where nobody polled at the edge itself. Without them that holds for a poll that was made because of
 	// a mark there.
 	SnapStart, SnapEnd bool
+	// Parts are the stretches of a window with gaps, ascending, as start and end: gauges stand within them alone, and
+	// what is gained between them is for the caller to know that there is none. None is all of the window.
+	Parts [][2]int64
 }
 
 // Begin sets the window of an accumulator whose Options.StartNS was far in the future, while its polls lie before it.
@@ -192,8 +198,8 @@ func (f *Accumulator) take(s *metric.Snapshot, step *continuity.Step) error {
 			f.open(n)
 		}
 	}
-	if f.window.to == never && f.o.EndNS != 0 && at > f.o.EndNS {
-		if !f.snaps(f.o.EndNS, f.span.SnapEnd, s) {
+	if last := cmp.Or(f.span.LastNS, f.o.EndNS); f.window.to == never && last != 0 && at > last {
+		if !f.snaps(last, f.span.SnapEnd, s) {
 			f.close(n)
 		}
 	}

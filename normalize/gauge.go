@@ -134,12 +134,9 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) floa
 	var sum, total float64
 	shift, low, high := plain.Min*scaled, plain.Min, plain.Max
 	add := func(value float64, from, to int64) {
-		if from = max(from, v.from); v.until > 0 {
-			to = min(to, v.until)
-		}
-		if to > from {
-			sum += (value*scaled - shift) * seconds(to-from)
-			total += seconds(to - from)
+		if stood := v.stood(from, to); stood > 0 {
+			sum += (value*scaled - shift) * stood
+			total += stood
 			low, high = min(low, value), max(high, value)
 		}
 	}
@@ -160,6 +157,21 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) floa
 		return plain.Avg
 	}
 	return min(max(finite((shift+sum/total)/scaled), low), high)
+}
+
+// stood returns how many seconds of a stretch of time lie within the window.
+func (v *view) stood(from, to int64) float64 {
+	if from = max(from, v.from); v.until > 0 {
+		to = min(to, v.until)
+	}
+	if v.parts == nil {
+		return seconds(max(0, to-from))
+	}
+	sum := int64(0)
+	for _, p := range v.parts {
+		sum += max(0, min(to, p[1])-max(from, p[0]))
+	}
+	return seconds(sum)
 }
 
 // gaugeSlices summarises the samples of each slice [start, end). The last slice of the grid includes its end,

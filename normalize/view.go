@@ -13,6 +13,7 @@ type view struct {
 	times  []int64
 	from   int64 // the window in time, in which gauges stand; until 0 is up to the last poll
 	until  int64
+	parts  [][2]int64 // in which they stand alone; nil for all of it
 	sliced bool
 	grid   []Slice
 	first  []int32 // by slice, and one more: the first poll at or after its start
@@ -30,7 +31,8 @@ type scratch struct {
 // view settles where the window ends: polls after endNS that showed nothing new
 // are left out, as AIPerf does with a duplicate final scrape.
 func (f *Accumulator) view(endNS int64) (*view, int64) {
-	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0, from: f.o.StartNS, until: endNS}
+	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0, from: f.o.StartNS, until: endNS,
+		parts: f.span.Parts}
 	v.polls.to = min(v.polls.to, int32(len(f.times)))
 	if v.polls.from > v.polls.to {
 		v.polls = span{0, 0} // nothing yet

@@ -48,7 +48,6 @@ type target struct {
 	tracker    *continuity.Tracker
 	eventful   bool                   // a poll was not taken as it is
 	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
-	mainLast   int64                  // polls after it are not for main: it is closed
 	warmLast   int64
 	late       *late // nil without a warm-up
 	opened     bool
@@ -292,7 +291,7 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		if t.main, err = normalize.NewFold(o); err != nil {
 			return err
 		}
-		t.mainLast, t.warmLast = notEnded, notEnded
+		t.warmLast = notEnded
 	}
 	if p == nil {
 		return nil // it is not known yet where the window begins
@@ -309,11 +308,13 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		return err
 	}
 	span := normalize.Span{StartNS: p.window.StartNS, SnapStart: p.resolved.Start.Kind == window.Snapped}
-	if !p.open && !live {
-		span.EndNS, t.mainLast, span.SnapEnd = p.window.EndNS, p.last, p.resolved.End.Kind == window.Snapped
+	if len(p.resolved.Parts) > 1 {
+		for _, part := range p.resolved.Parts {
+			span.Parts = append(span.Parts, [2]int64{part.StartNS, part.EndNS})
+		}
 	}
-	if span.SnapEnd {
-		t.mainLast = notEnded // the poll after the end may be the nearest one
+	if !p.open && !live {
+		span.EndNS, span.LastNS, span.SnapEnd = p.window.EndNS, p.last, p.resolved.End.Kind == window.Snapped
 	}
 	t.main.Begin(span)
 	return nil
@@ -332,7 +333,7 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	// AIPerf's estimator learns up to the end of the recording, ours does not.
 	learn := b.o.Resets == normalize.ResetClamp
 	t.eventful = t.eventful || step != nil && (!step.Plain(s) || len(step.Born) > 0 || step.Process > 0)
-	if t.main != nil && (learn || s.AtNS() <= t.mainLast) {
+	if t.main != nil {
 		if err := t.main.AddStep(s, step); err != nil {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}

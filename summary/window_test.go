@@ -150,3 +150,54 @@ func TestLittlesLaw(t *testing.T) {
 		}
 	}
 }
+
+// A window of segments has neither the time between them nor the levels that stood then.
+func TestSegmentsLeaveOutGaps(t *testing.T) {
+	a, b := newServed(1, 15), newServed(2, 15)
+	for i := range b.from {
+		a.from, a.to = append(a.from, b.from[i]+40), append(a.to, b.to[i]+40)
+	}
+	run := recordedLoad(a, 2, .05)
+	of := func(selector string) (seconds, rate, level, latency float64) {
+		r := build(t, summary.Options{Window: part(selector)}, run)
+		seconds, _, _ = r.Window.Resolved.Bounds()
+		for i := range r.Metrics {
+			switch s := r.Metrics[i].Series[0]; r.Metrics[i].Name {
+			case "vllm:num_requests_running":
+				level = s.Gauge.TimeAvg
+			case "vllm:e2e_request_latency_seconds":
+				latency = s.Histogram.Avg
+			}
+		}
+		return seconds, rateOf(t, r, 0), level, latency
+	}
+	whole, _, diluted, _ := of("traffic")
+	seconds, rate, level, latency := of("segments")
+	if whole-seconds < 20 || math.Abs(rate-8) > 1.5 || math.Abs(level/(rate*latency)-1) > .05 || diluted > .7*level {
+		t.Errorf("segments: %v of %v s, %v requests/s, level %v (%v with the gap), latency %v", seconds, whole, rate, level,
+			diluted, latency)
+	}
+	first, one, _, _ := of("segment/1")
+	if second, two, _, _ := of("segment/2"); math.Abs(first+second-seconds) > .01 ||
+		math.Abs(one*first+two*second-rate*seconds) > 1e-6 {
+		t.Errorf("%v + %v s with %v + %v requests, together %v s with %v", first, second, one*first, two*second, seconds,
+			rate*seconds)
+	}
+}
+
+// What is gained about a mark belongs to one of two phases: all targets are polled at it.
+func TestPhasesPartGains(t *testing.T) {
+	f := newFake("http://a/metrics").Mark(.5, "low").Mark(4.5, "high").Mark(9, "end")
+	for _, at := range []float64{0, .51, 1, 2, 3, 4, 4.51, 5, 6, 7, 8, 9} {
+		if s := f.Scrape(0, at, fmt.Sprintf("# TYPE c counter\nc %v\n", 100*at)); at == .51 || at == 4.51 {
+			s.Kind = metric.Boundary
+		}
+	}
+	var totals []float64
+	for _, phase := range []string{"low", "high"} {
+		totals = append(totals, build(t, summary.Options{Window: named(phase)}, f).Metrics[0].Series[0].Counter.Total)
+	}
+	if math.Abs(totals[0]-400) > 1e-9 || math.Abs(totals[1]-449) > 1e-9 {
+		t.Errorf("low and high gained %v", totals)
+	}
+}
