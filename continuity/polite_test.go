@@ -2,9 +2,11 @@ package continuity_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
@@ -124,4 +126,37 @@ func BenchmarkStep(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(changed), "ns/changed")
+}
+
+// A polite poll costs what changed and not what is there: 20 changes among 20,000 counters cost about what they cost
+// among 40. Both are measured in one run.
+func TestCostOfChanges(t *testing.T) {
+	fastest := func(counters int) time.Duration {
+		x := newTarget(t)
+		for i := range counters {
+			x.set(fmt.Sprintf("c%d_total", i), "counter", 1000)
+		}
+		x.poll(1.79e9, metric.OK)
+		s := &metric.Snapshot{SentNS: start}
+		best := time.Hour
+		for n := range 3000 {
+			s.SentNS += 1e9
+			s.Delta = metric.Delta{Slots: s.Delta.Slots[:0], Bits: s.Delta.Bits[:0]}
+			for i := range 20 {
+				s.Delta.Slots = append(s.Delta.Slots, uint32(i))
+				s.Delta.Bits = append(s.Delta.Bits, math.Float64bits(1001+float64(n)))
+			}
+			begin := time.Now()
+			if _, err := x.tracker.Step(s); err != nil {
+				t.Fatal(err)
+			}
+			best = min(best, time.Since(begin))
+		}
+		return best
+	}
+	few, many := fastest(40), fastest(20000)
+	t.Logf("%v among 40, %v among 20,000", few, many)
+	if many > 10*few {
+		t.Errorf("%v among 20,000 counters, %v among 40", many, few)
+	}
 }

@@ -371,7 +371,7 @@ func (s *Series) doubts() []metric.Warning {
 	warn := func(code, format string, args ...any) {
 		out = append(out, metric.Warnf(code, format, args...))
 	}
-	if s.Resets > 0 {
+	if s.Resets > 0 && s.Increase.Status.Defined() {
 		warn("counter_reset", "%d resets inside the window: counted from zero after each", s.Resets)
 	}
 	if s.Gaps > 0 {

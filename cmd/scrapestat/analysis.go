@@ -88,7 +88,8 @@ func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 
 // registerStrict adds --strict for commands that read recorded runs.
 func (a *analysisFlags) registerStrict(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.strict, "strict", false, "end with exit code 4 when any data was lost, or cannot be read")
+	cmd.Flags().BoolVar(&a.strict, "strict", false, "end with exit code 4 when any data was lost, cannot be read, or is "+
+		"not certain")
 }
 
 // verdict is what --strict says of what was read: nothing may have been lost.
@@ -112,6 +113,9 @@ func (a *analysisFlags) verdict(runs ...*summary.Run) error {
 		if damaged || len(lost) > 0 {
 			return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed or cannot be read, %d lines "+
 				"dropped%s (--strict)", lost[false], lost[true], map[bool]string{true: ", the recording is damaged"}[damaged])}
+		}
+		if text := r.Uncertain(); text != "" {
+			return &codeError{exitIncomplete, fmt.Errorf("data uncertain: %s (--strict)", text)}
 		}
 	}
 	return nil
