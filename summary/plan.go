@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -99,9 +98,4 @@ func firstMark(marks []metric.Mark, names ...string) (at int64, ok bool) {
 		}
 	}
 	return at, ok
-}
-
-// offsetOf is an instant from a base on, for people.
-func offsetOf(base, at int64) time.Duration {
-	return max(0, time.Duration(at-base)).Round(time.Millisecond)
 }

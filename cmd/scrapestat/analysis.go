@@ -197,15 +197,3 @@ func (a *analysisFlags) options() summary.Options {
 func (a *analysisFlags) exportOptions() export.Options {
 	return export.Options{AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw}
 }
-
-// parseOffset reads a position in the run: a duration from its start.
-func parseOffset(flag, s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, usagef("--%s: %w", flag, err)
-	}
-	if d < 0 {
-		return 0, usagef("--%s %v is negative", flag, d)
-	}
-	return d, nil
-}

@@ -204,7 +204,7 @@ func (sc *scene) record(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := bodies.Close(); err != nil {
