@@ -51,7 +51,7 @@ func nativeHistograms(t *testing.T) {
 	check("schema", 6, 0, one, native(t, histogram, coarse, 3))
 	wide := func(h *dto.Histogram) { h.ZeroThreshold = new(0.5) }
 	check("zero bucket", 6, 0, one, native(t, histogram, wide, 3))
-	check("reset", 3, 1, three, one)
+	check("reset", 3, 1, three, one, one)
 	stale := func(h *dto.Histogram) { h.SampleSum = new(math.Float64frombits(0x7ff0000000000002)) }
 	s := timed(t, time.Second, summary.Options{}, one, native(t, histogram, stale, 2), three)
 	if x := s.metric("h").Series[0]; x.Histogram.Count != 6 {

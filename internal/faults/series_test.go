@@ -78,18 +78,24 @@ func TestCatalogueSeries(t *testing.T) {
 	t.Run("S01 reset", func(t *testing.T) {
 		reset := counts(1000, 1100, 40, 90)
 		timed(t, time.Second, so, reset...).total("c", 190, 1)
-		timed(t, time.Second, summary.Options{Resets: normalize.ResetClamp}, reset...).total("c", 0, 1)
+		s := timed(t, time.Second, summary.Options{Resets: normalize.ResetClamp}, reset...)
+		s.total("c", 190, 1)
+		if a := s.metric("c").Series[0].AIPerf; a == nil || a.Counter.Total != 0 {
+			t.Errorf("clamp: AIPerf's arithmetic gives %+v, want a total of 0", a)
+		}
 		timed(t, time.Second, so, counts(10, 1, 5, 2, 8, 3, 4, 1, 1, 0)...).total("c", 1+4+2+6+3+1+1, 5)
 	})
 	t.Run("S02 single sample", func(t *testing.T) {
 		s := timed(t, time.Second, so, "b 1\n", "# TYPE c_total counter\nc_total 9\nb 2\n", "b 3\n")
+		s.total("c", 9, 0) // it was born
+		s = timed(t, time.Second, so, "b 0\n!\n", "!", "# TYPE c_total counter\nc_total 9\nb 2\n", "b 3\n")
 		c := s.metric("c").Series[0]
 		if c.Counter.Defined || len(c.Warnings) == 0 && len(s.run.Endpoints[0].Warnings) == 0 {
 			t.Errorf("got %+v, warnings %v; want no total and why", c.Counter, c.Warnings)
 		}
 	})
 	t.Run("S03 late counter", func(t *testing.T) {
-		timed(t, time.Second, so, append([]string{"b 1\n", "b 1\n"}, counts(50, 60, 75)...)...).total("c", 25, 0)
+		timed(t, time.Second, so, append([]string{"b 1\n", "b 1\n"}, counts(50, 60, 75)...)...).total("c", 75, 0)
 	})
 	t.Run("S04 vanishes", vanishes)
 	t.Run("S05 odd histograms", oddHistograms)
@@ -158,7 +164,7 @@ func vanishes(t *testing.T) {
 	}
 	s := timed(t, time.Second, summary.Options{}, with(10), with(10), with(10), "b 1\n", "b 1\n", with(20), with(20))
 	g := s.metric("g").Series[0]
-	if g.Gauge.N != 4 || g.Gauge.TimeAvg != 15 {
+	if g.Gauge.N != 4 || g.Gauge.TimeAvg != 14 { // 10 for 1.5 s of the window, 20 for 1 s
 		t.Errorf("got %+v", g.Gauge)
 	}
 	s.total("c", 10, 0)
