@@ -224,6 +224,12 @@ func (r *resolver) byTraffic() {
 			Text: "requests were in flight before the load began: they count too"})
 	}
 	end = r.clip(end)
+	if end.AtNS <= start.AtNS {
+		r.warnings = append(r.warnings, metric.Warning{Code: "traffic_short", Text: "all requests came between two polls, so " +
+			"nothing tells how long they took: the numbers are of the whole run, or of COMMAND; poll more often (--interval)"})
+		r.whole(Command, mark(c.StartNS), mark(c.EndNS))
+		return
+	}
 	if end.Kind == Snapped {
 		r.w.LastNS = end.AtNS
 	} else if n := len(t.Segments); n > 0 {

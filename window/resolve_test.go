@@ -185,3 +185,13 @@ func TestSecondsBetween(t *testing.T) {
 		t.Errorf("from a mark on: %v s", got)
 	}
 }
+
+// Requests that all came between two polls took a time that nobody knows: the window is COMMAND, and that is told.
+func TestShortTraffic(t *testing.T) {
+	r := recorded()
+	r.Traffic.Segments = []traffic.Segment{seg(60, 60, 20)}
+	w, warnings, err := window.Resolve(r, window.Ref{})
+	if err != nil || w.Rule != window.Command || len(warnings) != 1 || warnings[0].Code != "traffic_short" {
+		t.Errorf("%v: %s, %v", err, show(&w), warnings)
+	}
+}
