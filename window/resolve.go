@@ -225,8 +225,9 @@ func (r *resolver) byTraffic() {
 	}
 	end = r.clip(end)
 	if end.AtNS <= start.AtNS {
-		r.warnings = append(r.warnings, metric.Warning{Code: "traffic_short", Text: "all requests came between two polls, so " +
-			"nothing tells how long they took: the numbers are of the whole run, or of COMMAND; poll more often (--interval)"})
+		r.warnings = append(r.warnings, metric.Warning{Code: "traffic_short", Text: "all requests came between two polls, " +
+			"so nothing tells how long they took: the numbers are of the whole run, or of COMMAND; poll more often " +
+			"(--interval)"})
 		r.whole(Command, mark(c.StartNS), mark(c.EndNS))
 		return
 	}
