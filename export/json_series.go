@@ -105,7 +105,7 @@ func (d *document) series(s *summary.Series) jsonSeries {
 // other are those of another type.
 func (d *document) other(s *summary.Series) jsonSeries {
 	x := jsonSeries{URL: d.run.Endpoints[s.Endpoint].URL, Labels: labels{s.Labels}, Samples: integer(s.Samples)}
-	switch s = asAIPerf(s); {
+	switch {
 	case s.Summary != nil:
 		x.Stats, x.Quantiles, x.Slices = summaryStats(s.Summary)
 	case s.Info != nil:
