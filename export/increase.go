@@ -87,15 +87,8 @@ func statusWord(i *continuity.Increase) string {
 
 // increase gives a series of an export its increase; the statistics read so far are AIPerf's then.
 func (rd *reader) increase(s *summary.Series, note *jsonNote) {
-	gained := 0.0
-	switch {
-	case s.Counter != nil:
-		gained = s.Counter.Total
-	case s.Histogram != nil:
-		gained = float64(s.Histogram.Count)
-	case s.Summary != nil:
-		gained = float64(s.Summary.Count)
-	default:
+	gained, ok := s.Gained()
+	if !ok {
 		return
 	}
 	s.Increase = continuity.Certain(gained)

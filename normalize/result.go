@@ -56,6 +56,20 @@ type Series struct {
 	Warnings        []metric.Warning
 }
 
+// Gained returns what its statistics have as the gain: the total of a counter, the count of a histogram or summary. ok
+// is false where there is none.
+func (s *Series) Gained() (gain float64, ok bool) {
+	switch {
+	case s.Counter != nil:
+		return s.Counter.Total, true
+	case s.Histogram != nil:
+		return float64(s.Histogram.Count), true
+	case s.Summary != nil:
+		return float64(s.Summary.Count), true
+	}
+	return 0, false
+}
+
 // Slice is one timeslice of the window: [StartNS, EndNS).
 type Slice struct {
 	StartNS, EndNS int64

@@ -287,15 +287,8 @@ func (f *Accumulator) counted(index int, v *view, ready []estimated, unborn bool
 
 // judge gives a series that grows its increase. A refused one keeps no number.
 func (f *Accumulator) judge(s *Series) {
-	var gained float64
-	switch {
-	case s.Counter != nil:
-		gained = s.Counter.Total
-	case s.Histogram != nil:
-		gained = float64(s.Histogram.Count)
-	case s.Summary != nil:
-		gained = float64(s.Summary.Count)
-	default:
+	gained, ok := s.Gained()
+	if !ok {
 		return
 	}
 	from := s.RefNS
