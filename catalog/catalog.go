@@ -133,6 +133,9 @@ func (c *Catalog) joined() *pack.Set {
 // Family returns the family of a name or alias, with or without "_total". The result is only to be read.
 func (c *Catalog) Family(name string) (*Family, bool) { return c.joined().Family(name) }
 
+// Known reports whether a pack has a family of that name, or a pattern of names that need no meaning.
+func (c *Catalog) Known(name string) bool { return c.joined().Known(name) }
+
 // Families returns all families, sorted by engine and name. They are only to be read.
 func (c *Catalog) Families() []*Family { return c.joined().Families() }
 
@@ -142,7 +145,7 @@ func (c *Catalog) Labels(f *Family, l metric.Labels) metric.Labels { return c.jo
 // Levels returns Family.Above of the family of that name, nil when it has none.
 func (c *Catalog) Levels(family string) []float64 {
 	f, ok := c.Family(family)
-	if !ok || len(f.Above) == 0 || f.Scales[family] != 0 {
+	if !ok || len(f.Above) == 0 || f.Scales[f.As(family)] != 0 {
 		return nil
 	}
 	return f.Above

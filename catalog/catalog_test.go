@@ -69,8 +69,8 @@ func TestUserTable(t *testing.T) {
 	if f, _ := c.Family("vllm:num_requests_running"); f.Meaning != "Mine." || f.Better != catalog.HigherBetter {
 		t.Errorf("not replaced: %+v", f)
 	}
-	if _, ok := c.Family("ray_vllm:num_requests_running"); ok {
-		t.Error("the replaced family is still there under its alias")
+	if f, _ := c.Family("ray_vllm_num_requests_running"); f == nil || f.Meaning != "Mine." {
+		t.Errorf("not replaced as Ray spells it: %+v", f)
 	}
 	if in := c.Inputs(); in.PeakTFLOPS != 989 || in.SLO["ttft_s"] != 0.5 {
 		t.Errorf("inputs: %+v", in)
@@ -104,6 +104,10 @@ func TestBadTables(t *testing.T) {
 	check(one("name: 'a b', meaning: M."), "no name of a family")
 	check(one("name: a, meaning: M., aliases: ['vllm:num_requests_waiting']"),
 		"belongs to vllm:num_requests_waiting of vllm")
+	check(one("name: a, meaning: M., aliases: ['sglang_num_running_reqs']"),
+		"name sglang_num_running_reqs belongs to sglang:num_running_reqs of sglang")
+	check(one("name: /a(/, meaning: M."), `family "/a(/": error parsing regexp`)
+	check(one("name: /a.*/, unit: seconds"), "of a pattern only the meaning is told")
 	check(one("name: a, meaning: M., scales: {b: 2}"), "factor of an alias")
 	check(one("name: a, meaning: M., implied: {b: {c: d}}"), "no alias")
 	check("inputs: {slo: {ttft: 1}}", "slo ttft")

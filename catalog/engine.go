@@ -52,11 +52,11 @@ func (c *Catalog) Engines(d *metric.Schema) []Engine {
 	for _, p := range c.Servers() {
 		r := &p.Recognise
 		theirs := slices.ContainsFunc(out, func(e Engine) bool { return e.ID == r.Unless })
-		if theirs || !recognised(d, r) {
+		if theirs || !c.recognised(d, r) {
 			continue
 		}
 		e := Engine{ID: p.Name, Name: cmp.Or(r.Name, p.Title), Refresh: r.Every, Refreshed: r.Of, Host: r.Host}
-		e.Version, e.VersionFrom = version(d, r)
+		e.Version, e.VersionFrom = c.version(d, r)
 		out = append(out, e)
 	}
 	return out
@@ -64,10 +64,10 @@ func (c *Catalog) Engines(d *metric.Schema) []Engine {
 
 // recognised reports whether a body has the families of a server; or what an older one, or one that has had no request
 // yet, has instead.
-func recognised(d *metric.Schema, r *pack.Recognise) bool {
+func (c *Catalog) recognised(d *metric.Schema, r *pack.Recognise) bool {
 	for i := range d.Families {
 		f := &d.Families[i]
-		if pack.MatchAny(r.Families, f.Name) || r.Help != "" && strings.HasPrefix(f.Help, r.Help) {
+		if c.of(r, f.Name) || r.Help != "" && strings.HasPrefix(f.Help, r.Help) {
 			return true
 		}
 	}
@@ -81,12 +81,18 @@ func recognised(d *metric.Schema, r *pack.Recognise) bool {
 	return false
 }
 
+// of reports whether a family is one by which a server is recognised, in any spelling of its name.
+func (c *Catalog) of(r *pack.Recognise, name string) bool {
+	f, known := c.Family(name)
+	return pack.MatchAny(r.Families, name) || known && pack.MatchAny(r.Families, f.As(name))
+}
+
 // version looks for a version in the labels that may have it: the one that the pack names, and the label version of a
 // build or version information of the engine.
-func version(d *metric.Schema, r *pack.Recognise) (v, from string) {
+func (c *Catalog) version(d *metric.Schema, r *pack.Recognise) (v, from string) {
 	for i := range d.Series {
 		f, l := d.FamilyOf(i), d.Series[i].Labels
-		if !pack.MatchAny(r.Families, f.Name) {
+		if !c.of(r, f.Name) {
 			continue
 		}
 		names := []string{"version", "engine_version", "build_version"}

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -15,6 +14,7 @@ func (p *Plan) everything() *View {
 	c := p.catalog
 	v := &View{catalog: c, byName: map[string][]*Gain{}}
 	seen := map[spelt]spelling{}
+	newest := p.generations()
 	for i := range p.gains {
 		g := &p.gains[i]
 		f, ok := c.Family(g.Family)
@@ -22,13 +22,17 @@ func (p *Plan) everything() *View {
 			v.byName[g.Family] = append(v.byName[g.Family], g)
 			continue
 		}
-		rank := rankOf(f, g.Family)
-		if g = p.newest(f, g); repeats(f, g.Labels) {
+		as := f.As(g.Family)
+		rank := rankOf(f, as)
+		if best, ok := newest[generation{f, g.Source}]; ok && rank > best && f.Implied[as] == nil {
+			continue
+		}
+		if g = p.newest(f, as, g); repeats(f, g.Labels) {
 			continue
 		}
 		key := spelt{f, g.Labels, g.Source}
 		if before, twice := seen[key]; twice && before.rank != rank {
-			// A server that shows hidden metrics has the old name beside the new one.
+			// A name that says a part of it, beside one that has the part by a label.
 			if rank < before.rank {
 				v.byName[f.Name][before.at] = g
 				seen[key] = spelling{rank, before.at}
@@ -57,20 +61,42 @@ type spelt struct {
 // spelling is where a series was put, and how new its name is: 0 is the newest.
 type spelling struct{ rank, at int }
 
-func rankOf(f *Family, name string) int {
-	if i := slices.Index(f.Aliases, strings.TrimSuffix(name, "_total")); i >= 0 {
-		return i + 1
+func rankOf(f *Family, as string) int { return slices.Index(f.Aliases, as) + 1 }
+
+// generation is a family of one endpoint.
+type generation struct {
+	family *Family
+	source int
+}
+
+// generations finds the newest name that each endpoint has of a family. A server that shows older names too shows the
+// same under them, if with fewer labels: they are never added up. Names of parts are of no generation.
+func (p *Plan) generations() map[generation]int {
+	out := map[generation]int{}
+	for i := range p.gains {
+		f, ok := p.catalog.Family(p.gains[i].Family)
+		if !ok {
+			continue
+		}
+		as := f.As(p.gains[i].Family)
+		if f.Implied[as] != nil {
+			continue
+		}
+		key := generation{f, p.gains[i].Source}
+		if best, ok := out[key]; !ok || rankOf(f, as) < best {
+			out[key] = rankOf(f, as)
+		}
 	}
-	return max(0, slices.Index(f.Aliases, name)+1)
+	return out
 }
 
 // newest returns a gain as the newest generation of its server would show it; the given one where it is of that.
-func (p *Plan) newest(f *Family, g *Gain) *Gain {
+func (p *Plan) newest(f *Family, as string, g *Gain) *Gain {
 	labels := p.catalog.Labels(f, g.Labels)
-	if implied := f.Implied[g.Family]; len(implied) > 0 {
+	if implied := f.Implied[as]; len(implied) > 0 {
 		labels = join(metric.NewLabels(implied...), labels)
 	}
-	return p.rename(g, labels, f.Scales[g.Family])
+	return p.rename(g, labels, f.Scales[as])
 }
 
 // repeats reports whether another rank tells the same.

@@ -28,7 +28,7 @@ func (c *comparer) family(name string) facts {
 		return facts{}
 	}
 	return facts{family: f, engine: f.Engine, better: f.Better, meaning: f.Meaning, unit: f.Unit, rule: f.Aggregate,
-		scale: f.Scales[name], canonical: f.Canonical, headline: f.Canonical != ""}
+		scale: f.Scales[f.As(name)], canonical: f.Canonical, headline: f.Canonical != ""}
 }
 
 func rule(d *summary.Derived) facts {
@@ -59,7 +59,7 @@ func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
 		return rename(l)
 	}
 	l = rename(c.o.Catalog.Labels(f.family, l).Without(f.family.Volatile...))
-	if implied := f.family.Implied[name]; len(implied) > 0 {
+	if implied := f.family.Implied[f.family.As(name)]; len(implied) > 0 {
 		l = metric.NewLabels(implied...).Join(l)
 	}
 	return l

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,6 +97,7 @@ type Family struct {
 type familyIn struct {
 	Name      string                       `yaml:"name"`
 	Type      string                       `yaml:"type"`
+	Same      []string                     `yaml:"same"` // aliases too
 	Aliases   []string                     `yaml:"aliases"`
 	Scales    map[string]float64           `yaml:"scales"`
 	Implied   map[string]map[string]string `yaml:"implied"`
@@ -117,6 +119,27 @@ type familyIn struct {
 // moves are the words for when values move.
 func moves() []string { return []string{"", "arrival", "step", "token", "finish", "poll", "start"} }
 
+// Pattern is names of families that need no meaning yet: they are known, and nothing is made of them.
+type Pattern struct {
+	Engine, Text, Meaning string
+	re                    *regexp.Regexp
+}
+
+// pattern makes one of an entry whose name is a regular expression between slashes.
+func (in *familyIn) pattern(p *Pack) error {
+	only := familyIn{Name: in.Name, Meaning: in.Meaning}
+	if !reflect.DeepEqual(*in, only) {
+		return errors.New("of a pattern only the meaning is told")
+	}
+	text := in.Name[1 : len(in.Name)-1]
+	re, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return err
+	}
+	p.Patterns = append(p.Patterns, Pattern{p.Name, text, in.Meaning, re})
+	return nil
+}
+
 var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -125,7 +148,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (in *familyIn) family(p *Pack) (*Family, error) {
 	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
 		Identity: union(p.Identity, in.Identity), Volatile: union(p.Volatile, in.Volatile), Moves: in.Moves, home: p.Name,
-		Traffic: in.Traffic, Kinds: in.Kinds, stem: in.Name}
+		Traffic: in.Traffic, Kinds: in.Kinds, stem: strings.TrimPrefix(in.Name, "=")}
 	if in.Name == "" || in.Meaning == "" {
 		return nil, errors.New("needs a name and a meaning")
 	}
@@ -178,6 +201,7 @@ func (in *familyIn) names(p *Pack, f *Family) error {
 	if len(prefixes) == 0 {
 		prefixes = []string{""}
 	}
+	in.Aliases = slices.Concat(in.Same, in.Aliases)
 	for alias, scale := range in.Scales {
 		if !slices.Contains(in.Aliases, alias) || !finite(scale) || scale <= 0 {
 			return fmt.Errorf("scales: %v of %q, which must be a positive factor of an alias", scale, alias)
@@ -189,13 +213,20 @@ func (in *familyIn) names(p *Pack, f *Family) error {
 		}
 	}
 	for _, stem := range append([]string{in.Name}, in.Aliases...) {
+		whole, bare := strings.CutPrefix(stem, "=") // as it is
 		for _, prefix := range prefixes {
 			name := prefix + stem
+			if bare {
+				name = whole
+			}
 			if !familyName.MatchString(name) {
 				return fmt.Errorf("%q is no name of a family", name)
 			}
 			if f.Name == "" {
 				f.Name = name
+				continue
+			}
+			if bare && name == f.Name || slices.Contains(f.Aliases, name) {
 				continue
 			}
 			f.Aliases = append(f.Aliases, name)

@@ -50,6 +50,7 @@ type Pack struct {
 	Implausible float64
 	Inputs      Inputs
 	Families    []*Family
+	Patterns    []Pattern
 	Quantities  []*Quantity
 	Server
 
@@ -321,6 +322,12 @@ func (rd *reader) inputs(n *yaml.Node, in Inputs) {
 func (rd *reader) family(n *yaml.Node) {
 	var in familyIn
 	if !rd.decode(n, &in, "a family") {
+		return
+	}
+	if end := len(in.Name) - 1; end > 1 && in.Name[0] == '/' && in.Name[end] == '/' {
+		if err := in.pattern(rd.pack); err != nil {
+			rd.fail(position{n.Line, n.Column}, "family %q: %v", in.Name, err)
+		}
 		return
 	}
 	f, err := in.family(rd.pack)

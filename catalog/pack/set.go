@@ -18,11 +18,15 @@ type Set struct {
 	packs    []*Pack
 	families []*Family // sorted by engine, then name
 	byName   map[string]*Family
+	patterns []Pattern
 	stems    map[[2]string]*Family  // by engine and name without prefix
 	relabel  map[string][][2]string // by engine
 	inputs   Inputs
 	problems []Problem
 }
+
+// wrapper begins the names of families that Ray passes on for another server.
+const wrapper = "ray_"
 
 // Join puts packs together. A family or quantity of a later pack replaces that of its name in an earlier one of the
 // same name. The set is usable only without problems.
@@ -55,6 +59,7 @@ func (s *Set) add(p *Pack) {
 	for _, from := range slices.Sorted(maps.Keys(p.Relabel)) {
 		s.relabel[p.Name] = append(slices.Clip(s.relabel[p.Name]), [2]string{from, p.Relabel[from]})
 	}
+	s.patterns = append(s.patterns, p.Patterns...)
 	for i, f := range p.Families {
 		if old := s.byName[f.Name]; old != nil {
 			if old.Name != f.Name || slices.Contains(p.Families[:i], old) {
@@ -95,14 +100,16 @@ func (p *Pack) take(later *Pack) {
 	}
 }
 
-// enter makes a family known under all its names.
+// enter makes a family known under all its names, as they are and as a collector writes them that allows no colons.
 func (s *Set) enter(f *Family) error {
-	for _, n := range append([]string{f.Name}, f.Aliases...) {
-		if old := s.byName[n]; old != nil {
-			return fmt.Errorf("name %s belongs to %s of %s", n, old.Name, old.Engine)
-		}
-		if s.byName[n] = f; len(s.byName) > 10*maxFamilies {
-			return fmt.Errorf("more than %d names", 10*maxFamilies)
+	for _, as := range append([]string{f.Name}, f.Aliases...) {
+		for _, n := range []string{as, sanitised(as)} {
+			if old := s.byName[n]; old != nil && old != f {
+				return fmt.Errorf("name %s belongs to %s of %s", n, old.Name, old.Engine)
+			}
+			if s.byName[n] = f; len(s.byName) > 20*maxFamilies {
+				return fmt.Errorf("more than %d names", 20*maxFamilies)
+			}
 		}
 	}
 	s.families = append(s.families, f)
@@ -110,9 +117,7 @@ func (s *Set) enter(f *Family) error {
 }
 
 func (s *Set) drop(f *Family) {
-	for _, n := range append([]string{f.Name}, f.Aliases...) {
-		delete(s.byName, n)
-	}
+	maps.DeleteFunc(s.byName, func(_ string, g *Family) bool { return g == f })
 	s.families = slices.DeleteFunc(s.families, func(g *Family) bool { return g == f })
 }
 
@@ -150,20 +155,58 @@ func (s *Set) Families() []*Family {
 	return s.families
 }
 
-// Family returns the family of a name or alias, with or without "_total". The result is only to be read.
+// Family returns the family of a name or alias, in any spelling of it. The result is only to be read.
 func (s *Set) Family(name string) (*Family, bool) {
 	if s == nil {
 		return nil, false
 	}
-	if f := s.byName[name]; f != nil {
-		return f, true
-	}
-	if short, ok := strings.CutSuffix(name, "_total"); ok {
-		if f := s.byName[short]; f != nil {
+	for _, n := range spellings(name) {
+		if f := s.byName[n]; f != nil {
 			return f, true
 		}
 	}
 	return nil, false
+}
+
+// spellings are what a name in a recording may be to a pack: a counter has lost its "_total", and a program that passes
+// families on has put its own prefix before it.
+func spellings(name string) [4]string {
+	plain := strings.TrimPrefix(name, wrapper)
+	return [4]string{name, strings.TrimSuffix(name, "_total"), plain, strings.TrimSuffix(plain, "_total")}
+}
+
+// sanitised is a name as a collector writes it that allows no colons.
+func sanitised(name string) string { return strings.ReplaceAll(name, ":", "_") }
+
+// As returns the name or alias of the family that a spelling stands for, "" for none.
+func (f *Family) As(name string) string {
+	for _, n := range spellings(name) {
+		if n == f.Name || n == sanitised(f.Name) {
+			return f.Name
+		}
+		for _, as := range f.Aliases {
+			if n == as || n == sanitised(as) {
+				return as
+			}
+		}
+	}
+	return ""
+}
+
+// Known reports whether a pack has a family of that name, or a pattern for it.
+func (s *Set) Known(name string) bool {
+	if _, ok := s.Family(name); ok || s == nil {
+		return ok
+	}
+	return slices.ContainsFunc(s.patterns, func(p Pattern) bool { return p.re.MatchString(name) })
+}
+
+// Patterns returns the names that are known without a meaning, in the order of the packs.
+func (s *Set) Patterns() []Pattern {
+	if s == nil {
+		return nil
+	}
+	return s.patterns
 }
 
 // Labels returns the labels of a series of a family with the names that the newest generation has.

@@ -168,7 +168,8 @@ func newCatalogUnknownCmd(std stdio) *cobra.Command {
 		Use:   "unknown FILE... [flags]",
 		Short: "List the families of tables or scraped bodies that no pack knows",
 		Long: `Reads names of families: of "# TYPE" lines of a scraped body, or of tables with the name in
-the first column, or in the second after a version. Prints those that no pack knows.`,
+the first column, or in the second under a head "# columns: version, name, ...". Prints those
+that no pack knows.`,
 		Example: "  scrapestat catalog unknown body.prom vllm.tsv --fail",
 		Args:    atLeast(1, "FILE"),
 	}, func(c *catalog.Catalog, args []string) error {
@@ -179,7 +180,7 @@ the first column, or in the second after a version. Prints those that no pack kn
 				return usagef("%w", err)
 			}
 			for _, name := range names {
-				if _, ok := c.Family(name); ok {
+				if c.Known(name) {
 					known++
 				} else if !slices.Contains(unknown, name) {
 					unknown = append(unknown, name)
@@ -208,15 +209,16 @@ func namesIn(path string) (out []string, err error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
+	column := 0
 	for lines.Scan() {
 		line := lines.Text()
 		name := ""
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			name, _, _ = strings.Cut(rest, " ")
-		} else if fields := strings.Split(line, "\t"); len(fields) > 1 && !strings.HasPrefix(line, "#") {
-			if name = fields[0]; name == "" || name[0] >= '0' && name[0] <= '9' {
-				name = fields[1]
-			}
+		} else if strings.HasPrefix(line, "# columns: version") {
+			column = 1
+		} else if fields := strings.Split(line, "\t"); len(fields) > max(1, column) && !strings.HasPrefix(line, "#") {
+			name = fields[column]
 		}
 		if name != "" && !slices.Contains(out, name) {
 			out = append(out, name)

@@ -82,7 +82,7 @@ func (e *engine) add(name string, f *catalog.Family, known *pack.Clients) {
 		if unit == 0 {
 			unit = 1 // a duration that tells no unit is in seconds
 		}
-		if unit *= cmp.Or(f.Scales[name], 1); to.unit == 0 || to.unit == unit {
+		if unit *= cmp.Or(f.Scales[f.As(name)], 1); to.unit == 0 || to.unit == unit {
 			to.families, to.unit, to.count = append(to.families, name), unit, known.Count
 		}
 	}

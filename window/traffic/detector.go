@@ -152,7 +152,7 @@ func scaleOf(f *catalog.Family, name string) float64 {
 	case f.Unit == "nanoseconds":
 		scale = 1e-9
 	}
-	if by, ok := f.Scales[name]; ok {
+	if by, ok := f.Scales[f.As(name)]; ok {
 		scale *= by
 	}
 	return scale
