@@ -123,7 +123,7 @@ func (p *polls) record(dir, killed string) (samples int, err error) {
 			err = w.Flush(context.Background())
 		}
 		if err == nil && i == runTargets-1 {
-			err = w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: endNS})
+			err = w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: endNS, Kind: metric.MarkOwn})
 		}
 		if err != nil {
 			return 0, err
@@ -136,7 +136,7 @@ func (p *polls) record(dir, killed string) (samples int, err error) {
 			return 0, err
 		}
 	}
-	return samples, w.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: endNS})
+	return samples, w.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: endNS, Kind: metric.MarkOwn})
 }
 
 // sizeOf returns the bytes of the files in dir.

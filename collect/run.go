@@ -217,7 +217,7 @@ func (s *Session) drainMessages() {
 
 // mark starts a phase from within the run.
 func (s *Session) mark(name string, atNS int64) {
-	m := metric.Mark{Name: name, AtNS: atNS}
+	m := metric.Mark{Name: name, AtNS: atNS, Kind: metric.MarkOwn}
 	s.enter(m)
 	s.note(s.db.Mark(m))
 	s.analysis.mark(m)

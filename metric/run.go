@@ -35,10 +35,13 @@ type TargetEvent struct {
 type Mark struct {
 	Name string
 	AtNS int64
-	// Kind is "" for a mark that a user set, MarkOwn for one of the collector, and of phases that a load generator
-	// told PhaseWarmup or PhaseProfiling: whether it measured.
+	// Kind is "" for a mark that a user set, MarkOwn for one of the collector, MarkPolled for one of it at which it
+	// polled all targets, and of phases that a load generator told PhaseWarmup or PhaseProfiling: whether it measured.
 	Kind string
 }
+
+// Own reports whether the collector set the mark by itself.
+func (m Mark) Own() bool { return m.Kind == MarkOwn || m.Kind == MarkPolled }
 
 // Validate refuses names that no output could show.
 func (m Mark) Validate() error {
@@ -54,7 +57,8 @@ const (
 	PhaseProfiling = "profiling"
 	PhaseCooldown  = "cooldown"
 	MarkEnd        = "end"
-	MarkOwn        = "own" // a kind
+	MarkOwn        = "own"    // a kind
+	MarkPolled     = "polled" // a kind
 )
 
 // Warning tells the user about data that is doubtful. Bad data is not an error

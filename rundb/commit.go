@@ -137,7 +137,7 @@ func (w *Writer) end(c *conn) {
 	err := w.commitHeld(c)
 	for began, held := time.Now(), len(w.held); ; {
 		if err == nil && w.err == nil {
-			err = c.tidy()
+			err = c.tidy(w.foundTraffic())
 		}
 		if len(w.held) < held {
 			began, held = time.Now(), len(w.held)
@@ -283,7 +283,7 @@ func (c *conn) insert(b *batch) error {
 		do(c.exemplar, "exemplar", id, x.SeenNS, x.AtNS, x.Value, labels)
 	}
 	for _, m := range b.marks {
-		do(c.mark, "mark", m.AtNS, m.Name, true)
+		do(c.mark, "mark", m.AtNS, m.Name, true, m.Kind)
 	}
 	for _, x := range b.warnings {
 		do(c.warning, "warning", x.Code, x.Text)

@@ -92,7 +92,7 @@ func (c *conn) connect(ctx context.Context) (err error) {
 
 // describe writes the schema and what the recording is.
 func (c *conn) describe(m Meta) error {
-	m.EndNS, m.Polls = 0, nil
+	m.EndNS, m.Polls, m.Traffic = 0, nil, ""
 	rows, err := metaRows(m)
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func (c *conn) exec(query string, args ...any) error {
 }
 
 // tidy turns the file into a single one in rollback mode, readable from a read-only
-// directory; that is left out while others read it.
-func (c *conn) tidy() error {
+// directory; that is left out while others read it. traffic is for meta.
+func (c *conn) tidy(traffic string) error {
 	if err := c.inPlace(); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *conn) tidy() error {
 	if err != nil {
 		return err
 	}
-	for k, v := range map[string]string{"end_ns": fmt.Sprint(time.Now().UnixNano()), "polls": polls} {
+	for k, v := range map[string]string{"end_ns": fmt.Sprint(time.Now().UnixNano()), "polls": polls, "traffic": traffic} {
 		if err := c.exec(replaceMeta, summed("meta", k, v)...); err != nil {
 			return err
 		}

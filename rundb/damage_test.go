@@ -138,7 +138,7 @@ func TestNotARecording(t *testing.T) {
 	refuse(dir, "not a file")
 	dir, _ = recorded(t)
 	alter(t, dir, "PRAGMA user_version = 7")
-	refuse(dir, "newer scrapestat (schema 7, this program reads up to 4): update scrapestat")
+	refuse(dir, "newer scrapestat (schema 7, this program reads up to 5): update scrapestat")
 	if err := rundb.AddMark(dir, metric.Mark{Name: "x"}); err == nil ||
 		!strings.Contains(err.Error(), "newer scrapestat") {
 		t.Errorf("mark in a newer recording: got %v", err)
@@ -152,7 +152,7 @@ func TestCreate(t *testing.T) {
 	meta := rundb.Meta{ID: "id", Version: "1.2", Command: []string{"scrapestat", "collect", "<&>"},
 		Tags: map[string]string{"gpu": "H100"}, OriginNS: 1_790_000_000_123_456_789,
 		Interval: 333 * time.Millisecond, Timeout: 5 * time.Second, Warmup: 1, Cooldown: 2, Settle: 3, Slice: 4,
-		Host: "h", Limits: map[string]int64{"body": 1 << 40}}
+		Host: "h", Limits: map[string]int64{"body": 1 << 40}, Window: "command"}
 	w, err := rundb.Create(dir, meta, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)

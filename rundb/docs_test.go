@@ -147,6 +147,8 @@ func documentedValues(t *testing.T, db *sql.DB, table string) []string {
 	switch table {
 	case "requests":
 		return []string{"ok", "failed", "in_flight"}
+	case "mark":
+		return []string{"polled", "warmup", "profiling"}
 	case "series":
 		return []string{"le", "quantile"}
 	case "meta":

@@ -25,7 +25,7 @@ func TestHalfDone(t *testing.T) {
 	// Without room for the pages it changes, SQLite writes them before the end.
 	for _, statement := range []string{"PRAGMA cache_size = 1", "BEGIN IMMEDIATE", "DELETE FROM block",
 		"UPDATE target SET name = 'half done'", "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i " +
-			"< 20000) INSERT INTO mark SELECT i, i, " +
+			"< 20000) INSERT INTO mark (id, at_ns, name, own, crc) SELECT i, i, " +
 			"'half done', 0, 0 FROM n"} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)

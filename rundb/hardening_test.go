@@ -78,7 +78,7 @@ func strangeFiles(t *testing.T) {
 		{"stored", "CREATE TABLE other (a, b GENERATED ALWAYS AS (a) STORED)", "column b of table other is generated"},
 		{"trigger", "CREATE TRIGGER t AFTER INSERT ON mark BEGIN DELETE FROM block; END", "it has a trigger, t"},
 		{"virtual", "DROP TABLE life; CREATE VIRTUAL TABLE life USING fts5(target, at_ns)", "life is a virtual table"},
-		{"marks", many + "INSERT INTO mark SELECT i, i, 'm', 0, 0 FROM n", "table mark has more rows"},
+		{"marks", many + "INSERT INTO mark SELECT i, i, 'm', 0, '', 0 FROM n", "table mark has more rows"},
 		{"targets", "PRAGMA user_version = 3; ALTER TABLE target DROP COLUMN crc; ALTER TABLE meta DROP COLUMN crc; " + many +
 			"INSERT INTO target SELECT i, '', 'http://a', '' FROM n", "table target has more rows"},
 	} {

@@ -21,15 +21,28 @@ func AddMark(dir string, m metric.Mark) error {
 	}
 	var version int
 	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-	if row := summed("mark", m.AtNS, m.Name, false); err == nil && version < sumsVersion {
+	switch row := summed("mark", m.AtNS, m.Name, false, ""); {
+	case err != nil:
+	case version < sumsVersion:
 		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, ?)", row[:3]...)
-	} else if err == nil {
+	case version < kindVersion:
+		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own, crc) VALUES (?, ?, ?, ?)",
+			summed("mark", row[:3]...)...)
+	default:
 		_, err = db.ExecContext(ctx, insertInto("mark"), row...)
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("add mark to %s: %w (%s)", filepath.Join(dir, FileName), err, remedy(err))
 	}
 	return nil
+}
+
+// oldKind is the kind of a mark of before version 5: the recorder also set marks of other names, which it was told to.
+func oldKind(name string, own bool) string {
+	if own && (name == metric.PhaseWarmup || name == metric.PhaseProfiling || name == metric.MarkEnd) {
+		return metric.MarkOwn
+	}
+	return ""
 }
 
 // foreignMarks reports the marks that other processes set since the last call.

@@ -25,6 +25,12 @@ type Meta struct {
 	BootID string
 	BootNS int64
 
+	// Window is the part of the run that is analysed by default, as a selector; "" leaves that to the analysis.
+	Window string
+	// Traffic is when the targets had requests, as package traffic writes it; "" where the recorder did not find out.
+	// Create ignores it, see Writer.SetTraffic.
+	Traffic string
+
 	// EndNS is when the writer was closed; 0 in a recording that is still being
 	// written or was killed. Create ignores it and Polls.
 	EndNS int64
@@ -39,6 +45,7 @@ func metaFields(m *Meta) map[string]any {
 		"interval_ns": &m.Interval, "timeout_ns": &m.Timeout, "warmup_ns": &m.Warmup, "cooldown_ns": &m.Cooldown,
 		"settle_ns": &m.Settle, "slice_ns": &m.Slice, "host": &m.Host, "limits": &m.Limits, "end_ns": &m.EndNS,
 		"boot_id": &m.BootID, "boot_ns": &m.BootNS, "polls": &m.Polls,
+		"window": &m.Window, "traffic": &m.Traffic,
 	}
 }
 

@@ -137,6 +137,10 @@ func (x *repair) row(values []any, number int64) error {
 
 func (x *repair) insert(how, name string, row []any) error {
 	t, _ := tableOf(name)
+	if name == "mark" && len(row) == 3 { // of version 4
+		text, _ := row[1].(string)
+		row = append(row[:3:3], oldKind(text, row[2] == any(int64(1))))
+	}
 	if strings.HasPrefix(t.kinds, "+") {
 		if text := string(appendRow(nil, name, row)); x.auto[text] {
 			return nil

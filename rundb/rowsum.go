@@ -17,6 +17,9 @@ import (
 // last column, crc, of each table in sumTables.
 const sumsVersion = 4
 
+// kindVersion is the first version whose marks have a kind.
+const kindVersion = 5
+
 // sumTable is a table whose rows have a checksum, of these columns in this order. A kind is a letter for each: k
 // the key that is the row's number in SQLite, i an integer, f a number, t a text, b a BLOB, a a text or a BLOB, o a
 // text or NULL. Tables without k whose name begins with "+" have a number that SQLite makes.
@@ -38,9 +41,10 @@ func sumTables() []sumTable {
 		{"exemplar", "id, seen_ns, at_ns, value, labels", "kiifa"},
 		{"target_labels", "target, labels", "ka"},
 		{"life", "target, at_ns, gone, reason", "+iiit"},
-		{"mark", "at_ns, name, own", "+iti"},
+		{"mark", "at_ns, name, own, kind", "+itit"},
 		{"warning", "code, text", "+tt"},
 		{"dictionary", "data", "+b"},
+		{"mark", "at_ns, name, own", "+iti"}, // of version 4
 		// Without checksums:
 		{"slot", "series, role, bound, text, integer", ""}, // of version 1
 		{"events", "id, sample_uuid, event_type, timestamp_ns, conversation_id, turn, data", ""},
@@ -136,6 +140,9 @@ const (
 func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []any,
 	next func(scan func(...any) error) error) error {
 	t, _ := tableOf(table)
+	if table == "mark" && r.version < kindVersion {
+		t.columns = "at_ns, name, own"
+	}
 	crc := ""
 	if r.version >= sumsVersion {
 		crc = ", crc"

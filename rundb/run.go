@@ -213,11 +213,15 @@ func (r *Run) loadMarks(ctx context.Context, tx *sql.Tx) error {
 	return r.each(ctx, tx, "mark", "ORDER BY at_ns, id", nil, func(scan func(...any) error) error {
 		var m metric.Mark
 		var own bool
-		if err := scan(&m.AtNS, &m.Name, &own); err != nil {
+		to := []any{&m.AtNS, &m.Name, &own, &m.Kind}
+		if r.version < kindVersion {
+			to = to[:3]
+		}
+		if err := scan(to...); err != nil {
 			return err
 		}
-		if own && (m.Name == metric.PhaseWarmup || m.Name == metric.PhaseProfiling || m.Name == metric.MarkEnd) {
-			m.Kind = metric.MarkOwn // where the recorder itself set one of another name it was told to
+		if r.version < kindVersion {
+			m.Kind = oldKind(m.Name, own)
 		}
 		r.marks = append(r.marks, m)
 		return nil

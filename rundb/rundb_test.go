@@ -120,3 +120,52 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("warnings: %v", x)
 	}
 }
+
+// TestVersion4 reads a recording whose marks have no kind: those that the recorder set by itself are told by their
+// names. Marks can be added to it, and repairing it gives the marks their kinds.
+func TestVersion4(t *testing.T) {
+	dir, _ := recorded(t)
+	alter(t, dir, "ALTER TABLE mark DROP COLUMN kind; DELETE FROM mark; PRAGMA user_version = 4")
+	for _, row := range []string{"(1, 'profiling', 1)", "(2, 'profiling', 0)", "(3, 'high', 1)"} {
+		alter(t, dir, "INSERT INTO mark (at_ns, name, own) VALUES "+row)
+	}
+	if err := rundb.AddMark(dir, metric.Mark{AtNS: 4, Name: "low"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []metric.Mark{{AtNS: 1, Name: "profiling", Kind: metric.MarkOwn}, {AtNS: 2, Name: "profiling"},
+		{AtNS: 3, Name: "high"}, {AtNS: 4, Name: "low"}}
+	if got := open(t, dir).Marks(); !slices.Equal(got, want) {
+		t.Errorf("marks of version 4: %+v", got)
+	}
+	to := t.TempDir()
+	if _, err := rundb.Repair(t.Context(), dir, to); err != nil {
+		t.Fatal(err)
+	}
+	if got := open(t, to).Marks(); !slices.Equal(got, want) {
+		t.Errorf("repaired: %+v", got)
+	}
+}
+
+// Marks keep their kind, and what was found of the traffic is in the recording once it is closed.
+func TestMarkKinds(t *testing.T) {
+	dir := t.TempDir()
+	w := create(t, dir, 1, rundb.WriterOptions{})
+	want := []metric.Mark{{AtNS: 1, Name: "profiling", Kind: metric.MarkOwn}, {AtNS: 2, Name: "profiling",
+		Kind: metric.MarkPolled}, {AtNS: 3, Name: "rewarm", Kind: metric.PhaseWarmup}, {AtNS: 4, Name: "profiling"}}
+	for _, m := range want {
+		if err := w.Mark(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.SetTraffic(`{"version":1}`)
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, dir)
+	if got := r.Marks(); !slices.Equal(got, want) {
+		t.Errorf("marks: %+v", got)
+	}
+	if got := r.Meta().Traffic; got != `{"version":1}` {
+		t.Errorf("traffic: %q", got)
+	}
+}

@@ -20,7 +20,7 @@ import (
 const FileName = "run.db"
 
 // SchemaVersion is the version of the schema this package writes. It reads this one and all before it.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // applicationID marks the file for file(1): "sst1".
 const applicationID = 0x73737431
@@ -64,7 +64,7 @@ CREATE TABLE target_labels (target INTEGER PRIMARY KEY, labels ANY NOT NULL, crc
 CREATE TABLE life (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, at_ns INTEGER NOT NULL,
   gone INTEGER NOT NULL, reason TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL,
-  crc INTEGER NOT NULL DEFAULT 0) STRICT;
+  kind TEXT NOT NULL DEFAULT '', crc INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE VIEW named_series AS

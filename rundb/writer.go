@@ -68,6 +68,7 @@ type Writer struct {
 	lost    int   // polls that were dropped
 	proven  bool  // something was committed
 	closed  bool
+	traffic string        // for meta
 	abort   chan struct{} // closed when Close has no time left
 	err     error         // the write error that ended the recording
 	fault   error         // of the last write, which is tried again; nil when it worked
@@ -190,6 +191,23 @@ func (w *Writer) Mark(m metric.Mark) error {
 // Warn records a warning about the run as a whole.
 func (w *Writer) Warn(x metric.Warning) error {
 	return w.queue(func(b *batch) error { b.warnings = append(b.warnings, x); return nil })
+}
+
+// SetTraffic sets Meta.Traffic of what is recorded, which Close writes; "" where polls were lost.
+func (w *Writer) SetTraffic(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traffic = text
+}
+
+// foundTraffic is what SetTraffic set, if all polls are in the recording.
+func (w *Writer) foundTraffic() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lost > 0 {
+		return ""
+	}
+	return w.traffic
 }
 
 // queue adds to the pending batch.

@@ -156,7 +156,7 @@ func (b *Builder) planNow(endNS int64) (plan, error) {
 	}
 	marks, warm := make([]metric.Mark, 0, len(b.marks)), false
 	for _, m := range b.marks {
-		own := m.Kind == metric.MarkOwn
+		own := m.Own()
 		warm = warm || own && m.Name == metric.PhaseWarmup
 		if !own || !warm || m.Name != metric.PhaseProfiling {
 			marks = append(marks, m)

@@ -81,7 +81,7 @@ func needsTraffic(run window.Run, o *Options) bool {
 	switch what {
 	case window.Default:
 		told := run.Told || run.All || slices.ContainsFunc(run.Marks, func(m metric.Mark) bool {
-			return m.Name == metric.PhaseProfiling && m.Kind != metric.MarkOwn
+			return m.Name == metric.PhaseProfiling && !m.Own()
 		})
 		return !told
 	case window.Command, window.Phase:

@@ -142,7 +142,7 @@ func (r *resolver) byDefault() {
 	case r.run.All:
 		r.told(Recording)
 	case r.run.Told || slices.ContainsFunc(r.marks, func(m metric.Mark) bool {
-		return m.Name == metric.PhaseProfiling && m.Kind != metric.MarkOwn || m.Kind == metric.PhaseProfiling
+		return m.Name == metric.PhaseProfiling && !m.Own() || m.Kind == metric.PhaseProfiling
 	}):
 		r.told(LoadGenerator)
 	default:
@@ -194,7 +194,7 @@ func (r *resolver) markedCooldown() {
 // user returns the first mark of a name that is not the collector's own, or any where marks are the load generator's.
 func (r *resolver) user(name string) (int64, bool) {
 	for _, m := range r.marks {
-		if m.Name == name && (r.run.Told || r.run.All || m.Kind != metric.MarkOwn) {
+		if m.Name == name && (r.run.Told || r.run.All || !m.Own()) {
 			return m.AtNS, true
 		}
 	}
@@ -392,7 +392,7 @@ func (r *resolver) startEdge(at int64) Edge {
 	if r.warmup == r.run.Warmup {
 		near := max(int64(time.Second), 2*int64(r.run.Interval))
 		for _, m := range r.marks {
-			if m.Kind == metric.MarkOwn && m.Name == metric.PhaseProfiling && m.AtNS > at-near && m.AtNS < at+near {
+			if m.Kind == metric.MarkPolled && m.Name == metric.PhaseProfiling && m.AtNS > at-near && m.AtNS < at+near {
 				return mark(m.AtNS)
 			}
 		}

@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 			""},
 		{"the collector's own mark is polled at", with(func(r *window.Run) {
 			r.Warmup = 15 * time.Second
-			r.Marks = append(r.Marks, metric.Mark{Name: "profiling", AtNS: 75*s + s/2, Kind: "own"})
+			r.Marks = append(r.Marks, metric.Mark{Name: "profiling", AtNS: 75*s + s/2, Kind: metric.MarkPolled})
 		}), "", "traffic 75.5-190 mark traffic 114.5 (114.4..114.7)", ""},
 		{"command", warm, "command,warmup=0s", "command 10-200 mark mark 190 (190..190)", ""},
 		{"command less the warm-up", warm, "command", "command 25-200 snapped mark 175 (175..175)", ""},

@@ -168,7 +168,7 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 
 func mark(t *testing.T, w *rundb.Writer, name string, at int64) {
 	t.Helper()
-	if err := w.Mark(metric.Mark{Name: name, AtNS: at}); err != nil {
+	if err := w.Mark(metric.Mark{Name: name, AtNS: at, Kind: metric.MarkOwn}); err != nil {
 		t.Fatal(err)
 	}
 }

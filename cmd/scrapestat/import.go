@@ -285,10 +285,11 @@ func (s *importSink) marks(got imported) ([]metric.Mark, error) {
 	}
 	var out []metric.Mark
 	if s.o.warmup > 0 {
-		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: start})
+		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: start, Kind: metric.MarkOwn})
 	}
-	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: start + int64(s.o.warmup)})
-	return append(append(out, metric.Mark{Name: metric.MarkEnd, AtNS: end}), own...), nil
+	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: start + int64(s.o.warmup),
+		Kind: metric.MarkOwn})
+	return append(append(out, metric.Mark{Name: metric.MarkEnd, AtNS: end, Kind: metric.MarkOwn}), own...), nil
 }
 
 // note adds a warning of n things, unless there are none.

@@ -153,8 +153,8 @@ func (r *requestsRun) discard() error {
 func (r *requestsRun) close(got *collect.ClientStats) error {
 	var err error
 	if got.FirstNS != 0 {
-		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.FirstNS}),
-			r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.LastNS}))
+		err = errors.Join(r.db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: got.FirstNS, Kind: metric.MarkOwn}),
+			r.db.Mark(metric.Mark{Name: metric.MarkEnd, AtNS: got.LastNS, Kind: metric.MarkOwn}))
 	}
 	for _, w := range got.Warnings() {
 		err = errors.Join(err, r.db.Warn(w))

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/testkit"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
@@ -191,7 +190,7 @@ func TestWindowAfterKill(t *testing.T) {
 	if _, err := db.AddTarget(from.Targets()[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: from.Marks()[0].AtNS}); err != nil {
+	if err := db.Mark(from.Marks()[0]); err != nil {
 		t.Fatal(err)
 	}
 	for s, err := range from.Snapshots(t.Context(), 0) {

@@ -112,7 +112,8 @@ func recordDay(t *testing.T, length, interval time.Duration) *simulatedDay {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: o.Origin.UnixNano()}); err != nil {
+		began := metric.Mark{Name: metric.PhaseProfiling, AtNS: o.Origin.UnixNano(), Kind: metric.MarkOwn}
+		if err := w.Mark(began); err != nil {
 			t.Fatal(err)
 		}
 		c, err := scrape.New(targets, o, w)

@@ -101,7 +101,7 @@ func collect(t *testing.T, targets []scrape.Target, n int, o scrape.Options, bet
 		defer close(stop)
 		<-c.Ready()
 		// Before the first poll, which is what is counted from: one behind it would have the next poll stand for its edge.
-		marked <- w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: origin.UnixNano()})
+		marked <- w.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: origin.UnixNano(), Kind: metric.MarkOwn})
 		for i := 1; i < n-1; i++ {
 			if between != nil {
 				between(i)

@@ -52,7 +52,7 @@ func timed(t *testing.T, step time.Duration, so summary.Options, bodies ...strin
 	}
 	end := epoch + int64(len(bodies)-1)*int64(step)
 	for name, at := range map[string]int64{metric.PhaseProfiling: epoch + int64(step)/2, metric.MarkEnd: end} {
-		if err := w.Mark(metric.Mark{Name: name, AtNS: at}); err != nil {
+		if err := w.Mark(metric.Mark{Name: name, AtNS: at, Kind: metric.MarkOwn}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -198,9 +198,9 @@ func (sc *scene) record(t *testing.T, dir string) {
 	for _, h := range sc.hosts {
 		sc.scrape(t, w, h, out)
 	}
-	for _, m := range []metric.Mark{{Name: metric.PhaseWarmup, AtNS: origin},
-		{Name: metric.PhaseProfiling, AtNS: origin + int64(sc.warmup)},
-		{Name: metric.MarkEnd, AtNS: origin + int64(sc.length)}} {
+	for _, m := range []metric.Mark{{Name: metric.PhaseWarmup, AtNS: origin, Kind: metric.MarkOwn},
+		{Name: metric.PhaseProfiling, AtNS: origin + int64(sc.warmup), Kind: metric.MarkOwn},
+		{Name: metric.MarkEnd, AtNS: origin + int64(sc.length), Kind: metric.MarkOwn}} {
 		if err := w.Mark(m); err != nil {
 			t.Fatal(err)
 		}

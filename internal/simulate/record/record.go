@@ -119,10 +119,10 @@ func (r *Run) marks() []metric.Mark {
 	at := func(offset time.Duration) int64 { return r.o.Start.Add(offset).UnixNano() }
 	var out []metric.Mark
 	if r.o.Warmup > 0 {
-		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: at(0)})
+		out = append(out, metric.Mark{Name: metric.PhaseWarmup, AtNS: at(0), Kind: metric.MarkOwn})
 	}
-	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: at(r.o.Warmup)},
-		metric.Mark{Name: metric.MarkEnd, AtNS: at(r.o.Warmup + r.o.Duration)})
+	out = append(out, metric.Mark{Name: metric.PhaseProfiling, AtNS: at(r.o.Warmup), Kind: metric.MarkOwn},
+		metric.Mark{Name: metric.MarkEnd, AtNS: at(r.o.Warmup + r.o.Duration), Kind: metric.MarkOwn})
 	return append(out, r.o.Marks...)
 }
 
