@@ -70,12 +70,6 @@ func (d Derived) after(counters Amount) Derived {
 	return d
 }
 
-// note takes over what happened to other counters.
-func (a *Amount) note(resets int, born bool) {
-	a.Resets += resets
-	a.Born = a.Born || born
-}
-
 // kvTokens needs the number and size of the blocks, which are labels.
 func kvTokens(v *View) []Derived {
 	usage, configs := v.Amount(Term{Family: vllmKV, Part: Mean}), v.Series(vllmConfig)

@@ -44,7 +44,6 @@ type evidence struct {
 	dt       float64 // since the last accepted body, seconds
 	complete bool
 	start    float64 // NaN when unknown
-	same     int     // 1 the same process by its times, -1 another one, 0 unknown
 
 	known, weighed  int // units of the process; of them in the body and above 0 before
 	fell, freshFell int

@@ -1,7 +1,6 @@
 package rundb
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -12,9 +11,6 @@ type HostClock struct {
 	MonoNS int64  // of the monotonic clock
 	UnixNS int64  // of the wall clock
 }
-
-// errBootClock is why a machine does not tell its boot.
-var errBootClock = errors.New("the time since boot is only known on Linux")
 
 // maxMarkAhead is by how much the wall clock of another machine may be ahead of the last poll of a run that is
 // being recorded, besides an interval and the time that a poll may take.

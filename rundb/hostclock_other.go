@@ -2,7 +2,13 @@
 
 package rundb
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// errBootClock is why a machine does not tell its boot.
+var errBootClock = errors.New("the time since boot is only known on Linux")
 
 // ReadHostClock reads the clocks of this machine. UnixNS is told also with an error.
 func ReadHostClock() (HostClock, error) {
