@@ -240,7 +240,8 @@ func concurrency(r Ready, e *Evidence) []Outcome {
 	for _, name := range names {
 		for _, i := range metrics(e.Run, name) {
 			for j := range e.Run.Metrics[i].Series {
-				if g := e.Run.Metrics[i].Series[j].Gauge; g != nil && g.N > 0 {
+				s := &e.Run.Metrics[i].Series[j]
+				if g := s.Gauge; g != nil && g.N > 0 && !e.Run.Repeats(s) {
 					peak, most, mean, n = peak+g.Max, max(most, g.Max), mean+g.TimeAvg, n+1
 				}
 			}

@@ -147,6 +147,9 @@ func (c *comparer) gather(s *stock) {
 		h.groups = map[place]*group{}
 		for i := range h.entry {
 			e := &h.entry[i]
+			if c.o.By != nil && !slices.Contains(c.o.By, summary.ByEndpoint) && e.series != nil && s.in.Run.Repeats(e.series) {
+				continue // the row has it of another address
+			}
 			at := c.placeOf(h, e)
 			g := h.groups[at]
 			if g == nil {

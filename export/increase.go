@@ -42,16 +42,30 @@ func increaseOf(m *summary.Metric, s *summary.Series) *jsonIncrease {
 }
 
 // continuityOf is nil where nothing happened.
-func continuityOf(c *continuity.Summary) *jsonContinuity {
-	if c.Status == continuity.OK && len(c.Events)+c.Lost == 0 {
+func continuityOf(e *summary.Endpoint) *jsonContinuity {
+	c := &e.Continuity
+	if c.Status == continuity.OK && len(c.Events)+c.Lost+e.SameAs == 0 {
 		return nil
 	}
 	n := min(len(c.Events), maxEvents)
-	return &jsonContinuity{Status: c.Status.String(), Processes: c.Processes, Restarts: c.Restarts, Held: c.HeldBodies,
+	out := &jsonContinuity{Status: c.Status.String(), Processes: c.Processes, Restarts: c.Restarts, Held: c.HeldBodies,
 		Dips: c.Dips, Lost: c.Lost + len(c.Events) - n,
 		Events: listOf(c.Events[:n], func(e *continuity.Event) jsonEvent {
 			return jsonEvent{e.AtNS, e.Kind.String(), int(e.Process), e.Text}
 		})}
+	if e.SameAs > 0 {
+		first := e.SameAs - 1
+		out.SameAs = &first
+	}
+	return out
+}
+
+// sameAs is the field of [summary.Endpoint], where it is one of the endpoints before.
+func (c *jsonContinuity) sameAs(endpoint int) int {
+	if c == nil || c.SameAs == nil || *c.SameAs < 0 || *c.SameAs >= endpoint {
+		return 0
+	}
+	return *c.SameAs + 1
 }
 
 func (c *jsonContinuity) read() (out continuity.Summary) {

@@ -82,7 +82,7 @@ func endpoint(e *summary.Endpoint) jsonEndpoint {
 		Dropped: listOf(l.Dropped, func(x *metric.Drop) jsonDrop { return jsonDrop{x.Reason, x.Lines, x.First} }),
 		Late: jsonLateness{float(float64(l.Late.Mean) / 1e6), float(float64(l.Late.P99) / 1e6),
 			float(float64(l.Late.Max) / 1e6)},
-		Continuity: continuityOf(&e.Continuity), Fetches: fetchesOf(e.InWindow), Warmup: fetchesOf(e.InWarmup),
+		Continuity: continuityOf(e), Fetches: fetchesOf(e.InWindow), Warmup: fetchesOf(e.InWarmup),
 		GapsN: e.GapsN, Warnings: warnings(e.Warnings)}
 	if e.GapsN != 0 {
 		x.Gaps = listOf(e.Gaps, func(g *summary.Gap) jsonGap { return jsonGap{g.StartNS, g.EndNS, g.Polls} })

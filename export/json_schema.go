@@ -363,6 +363,7 @@ type jsonContinuity struct {
 	Restarts  int             `json:"restarts"`
 	Held      int             `json:"older_bodies"`
 	Dips      int             `json:"dips"`
+	SameAs    *int            `json:"same_as,omitzero"` // index of the endpoint that is the same server
 	Events    list[jsonEvent] `json:"events" layout:"lines"`
 	Lost      int             `json:"events_left_out,omitzero"`
 }

@@ -159,7 +159,7 @@ func (rd *reader) readEndpoints() {
 			i := len(rd.run.Endpoints)
 			rd.run.Endpoints = append(rd.run.Endpoints, summary.Endpoint{
 				Target: metric.Target{Name: x.Name, URL: x.URL, Source: x.Source, Labels: x.Labels.Labels}, Declared: x.Declared,
-				Continuity: x.Continuity.read()})
+				Continuity: x.Continuity.read(), SameAs: x.Continuity.sameAs(i)})
 			if _, have := rd.endpoints[x.URL]; !have {
 				rd.endpoints[x.URL] = i
 			}

@@ -51,7 +51,8 @@ func (d *digester) family(m *summary.Metric, kind string) *family {
 	}
 	for i := range m.Series {
 		s := &m.Series[i]
-		if d.target != all && s.Endpoint != d.target || ok && !whole(known, d.run.Options.Catalog, s.Labels) {
+		other := d.target != all && s.Endpoint != d.target || d.target == all && d.run.Repeats(s)
+		if other || ok && !whole(known, d.run.Options.Catalog, s.Labels) {
 			continue
 		}
 		t.add(&s.Series)

@@ -69,7 +69,8 @@ func (t *pageBuilder) inRun() []*engine {
 			}
 		}
 		for _, d := range t.run.Derived {
-			if of(d.Pack) && !slices.Contains(e.endpoints, d.Endpoint) && e.knows(&d) {
+			if of(d.Pack) && !slices.Contains(e.endpoints, d.Endpoint) && e.knows(&d) &&
+				t.run.Endpoints[d.Endpoint].SameAs == 0 {
 				e.endpoints = append(e.endpoints, d.Endpoint)
 			}
 		}

@@ -25,6 +25,7 @@ type targetResult struct {
 	endpoint   Endpoint
 	main, warm *normalize.Result  // nil when there was no such window
 	exemplars  map[int][]Exemplar // by series
+	trace      *trace             // nil of a lone target
 }
 
 // result closes the account of a target.
@@ -68,7 +69,7 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 		e.Warnings = append(e.Warnings, *w)
 	}
 	e.Declared = l.declared()
-	r.exemplars = l.exemplarsOf()
+	r.exemplars, r.trace = l.exemplarsOf(), t.trace.copy()
 	e.Gaps, e.GapsN = l.gaps()
 	return r
 }
@@ -106,6 +107,7 @@ func assemble(ctx context.Context, pieces []piece, o *Options) (*Run, error) {
 	}
 	var mains, warms []*normalize.Result
 	var exemplars []map[int][]Exemplar
+	var traces []*trace
 	for i := range pieces {
 		p := &pieces[i]
 		for name, value := range p.meta.Tags {
@@ -120,12 +122,12 @@ func assemble(ctx context.Context, pieces []piece, o *Options) (*Run, error) {
 			r.Window.EndNS = max(r.Window.EndNS, t.endpoint.EndNS)
 			r.Endpoints = append(r.Endpoints, t.endpoint)
 			mains, warms = append(mains, t.main), append(warms, t.warm)
-			exemplars = append(exemplars, t.exemplars)
+			exemplars, traces = append(exemplars, t.exemplars), append(traces, t.trace)
 		}
 	}
 	var sources []source
 	for _, step := range []func(){
-		r.warnTwins,
+		r.warnTwins, func() { r.findSame(traces, mains) },
 		func() { r.Metrics = r.merge(ctx, mains, exemplars) },
 		func() { r.Warmup = r.merge(ctx, warms, nil) },
 		r.warnConflicts, r.warnProcesses, r.hintOmni,

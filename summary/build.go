@@ -47,6 +47,7 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 			return nil, fmt.Errorf("build result: %w", err)
 		}
 		b.marks = rec.Marks()
+		b.several.Store(len(b.targets)+len(recs) > 2)
 		builders[i] = b
 		if err := b.survey(ctx, rec); err != nil {
 			return nil, fmt.Errorf("build result of run %q: %w", b.meta.ID, err)

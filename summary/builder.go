@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -29,6 +30,7 @@ type Builder struct {
 	meta rundb.Meta
 	o    Options
 
+	several atomic.Bool // there are other targets, of which one may be the same server
 	mu      sync.Mutex
 	targets []*target // only appended to
 	marks   []metric.Mark
@@ -46,6 +48,7 @@ type target struct {
 
 	found      *traffic.Detector // of a live run
 	tracker    *continuity.Tracker
+	trace      *trace                 // nil of a lone target
 	eventful   bool                   // a poll was not taken as it is
 	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
 	warmLast   int64
@@ -82,6 +85,7 @@ func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 	for _, t := range targets {
 		b.targets = append(b.targets, newTarget(t))
 	}
+	b.several.Store(len(targets) > 1)
 	return b, nil
 }
 
@@ -127,6 +131,7 @@ func (b *Builder) AddTarget(t metric.Target) int {
 	came := newTarget(t)
 	came.found = traffic.NewDetector(b.o.Catalog)
 	b.targets = append(b.targets, came)
+	b.several.Store(len(b.targets) > 1)
 	return len(b.targets) - 1
 }
 
@@ -330,6 +335,10 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("%s: poll %d: %w", t.URL, s.Seq, err)
 	}
+	if t.trace == nil && b.several.Load() {
+		t.trace = &trace{}
+	}
+	t.trace.add(s, step, t.tracker)
 	// AIPerf's estimator learns up to the end of the recording, ours does not.
 	learn := b.o.Resets == normalize.ResetClamp
 	t.eventful = t.eventful || step != nil && (!step.Plain(s) || len(step.Born) > 0 || step.Process > 0)

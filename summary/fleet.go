@@ -21,6 +21,7 @@ type FleetResult struct {
 
 // fleet fills Fleet: the endpoints of each engine together, then the groups that Options.By asks for.
 func (r *Run) fleet(sources []source) {
+	sources = slices.DeleteFunc(slices.Clone(sources), func(s source) bool { return r.Endpoints[s.endpoint].SameAs > 0 })
 	all := FleetResult{}
 	packs := r.Options.Catalog.Packs()
 	for _, crowd := range crowds(r.Options.Catalog, packs, sources) {

@@ -98,7 +98,9 @@ func (r *Run) groups(m *Metric, by []string) []*group {
 			at[labels] = g
 			out = append(out, g)
 		}
-		if twice[i] { // the whole may be in another group, and this one empty
+		first := r.Endpoints[s.Endpoint].SameAs
+		if twice[i] || first > 0 && r.kept(first-1, s.Labels, by) == labels {
+			// the whole may be in another group, and this one empty
 			g.leftOut++
 			continue
 		}

@@ -116,6 +116,9 @@ type Endpoint struct {
 	Continuity continuity.Summary
 	// Eventful is set when something happened to them, in the window or not.
 	Eventful bool
+	// SameAs is the endpoint that is the same server under another address, from 1; 0 for none. Where endpoints are
+	// taken together that one counts and this one does not.
+	SameAs int
 	// Lives is when the target came and went during the run, nil for one that was there all the time.
 	Lives []metric.TargetEvent
 }

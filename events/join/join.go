@@ -213,7 +213,11 @@ func (j *joiner) series(families ...string) []summary.Series {
 	var out []summary.Series
 	for _, family := range families {
 		if i := j.metric(family); i >= 0 {
-			out = append(out, j.run.Metrics[i].Series...)
+			for _, s := range j.run.Metrics[i].Series {
+				if !j.run.Repeats(&s) {
+					out = append(out, s)
+				}
+			}
 		}
 	}
 	return out

@@ -227,6 +227,7 @@ func (f *familyRow) summarise(m *summary.Metric, r *summary.Run) {
 	for i := range m.Series {
 		s := &m.Series[i]
 		switch {
+		case r.Repeats(s): // it is in the sums already
 		case s.Counter != nil && s.Counter.Defined:
 			total, rate, some = total+s.Counter.Total, rate+s.Counter.Rate, true
 		case s.Histogram != nil:
