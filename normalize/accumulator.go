@@ -50,7 +50,7 @@ type Accumulator struct {
 	// aiperf has AIPerf's arithmetic on raw values beside ours, under ResetClamp alone.
 	aiperf *Accumulator
 
-	dict    metric.Schema
+	dict    *metric.Schema // of the tracker
 	slots   []slot
 	bits    []uint64 // by slot, as last seen
 	holders []holder // by series
@@ -107,19 +107,19 @@ func NewFold(o Options) (*Accumulator, error) {
 		return nil, fmt.Errorf("make fold: %w", err)
 	}
 	o.Quantiles = slices.Clone(o.Quantiles)
+	if o.Tracker == nil {
+		o.Tracker = continuity.New(continuity.Options{})
+	}
 	f := newAccumulator(o)
 	if o.Resets == ResetClamp {
 		f.aiperf = newAccumulator(o)
 		f.o.Resets = ResetAdjust
 	}
-	if f.o.Tracker == nil {
-		f.o.Tracker = continuity.New(continuity.Options{})
-	}
 	return f, nil
 }
 
 func newAccumulator(o Options) *Accumulator {
-	f := &Accumulator{o: o, window: span{never, never}, changed: -1}
+	f := &Accumulator{o: o, dict: o.Tracker.Schema(), window: span{never, never}, changed: -1}
 	if o.Slice > 0 {
 		f.width = max(1, int64(o.Slice.Seconds()*1e9)) // AIPerf's float product: 1.001 s is 1000999999 ns
 	}
@@ -173,7 +173,7 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 	return f.AddStep(s, step)
 }
 
-// AddStep is Add with what Options.Tracker made of the poll.
+// AddStep is Add with what Options.Tracker made of the poll, which it checked. A nil step takes it as it was sent.
 func (f *Accumulator) AddStep(s *metric.Snapshot, step *continuity.Step) error {
 	if f.aiperf != nil {
 		if err := f.aiperf.take(s, nil); err != nil {
@@ -185,7 +185,8 @@ func (f *Accumulator) AddStep(s *metric.Snapshot, step *continuity.Step) error {
 
 // take takes the next poll as what it is taken for; nil is as it was sent.
 func (f *Accumulator) take(s *metric.Snapshot, step *continuity.Step) error {
-	if err := f.accept(s); err != nil {
+	f.grow()
+	if err := f.inTime(s); err != nil {
 		return fmt.Errorf("add poll %d of target %d: %w", s.Seq, s.Target, err)
 	}
 	if !s.Outcome.Stored() {
@@ -242,15 +243,6 @@ func (f *Accumulator) bear(born []int32, n int32) {
 			f.natives[h.index].birth(f, n)
 		}
 	}
-}
-
-// accept takes over what is new in the dictionary and refuses samples that do not fit it or go back in time.
-func (f *Accumulator) accept(s *metric.Snapshot) error {
-	if err := f.dict.Extend(s); err != nil {
-		return err
-	}
-	f.grow(&s.DictDelta)
-	return f.inTime(s)
 }
 
 // inTime refuses a poll with samples that goes back in time.

@@ -53,17 +53,21 @@ type holder struct {
 }
 
 // grow gives each new slot to the state of its series. What first appears after the window has no part in it.
-func (f *Accumulator) grow(g *metric.DictDelta) {
-	if g.Empty() {
+func (f *Accumulator) grow() {
+	known := len(f.slots)
+	if known == len(f.dict.Slots) && len(f.holders) == len(f.dict.Series) {
 		return
 	}
-	f.holders = append(f.holders, make([]holder, len(g.Series))...)
-	f.findNatives(g)
-	for i := range g.Slots {
-		f.slots = append(f.slots, slot{integer: g.Slots[i].Integer})
+	f.holders = append(f.holders, make([]holder, len(f.dict.Series)-len(f.holders))...)
+	added := f.dict.Slots[known:]
+	f.findNatives(added)
+	for i := range added {
+		f.slots = append(f.slots, slot{integer: added[i].Integer})
 		f.bits = append(f.bits, 0)
+	}
+	for i := range added {
 		if f.window.to == never {
-			f.assign(int32(len(f.slots)-1), &g.Slots[i])
+			f.assign(int32(known+i), &added[i])
 		}
 	}
 	for _, h := range f.stale {
@@ -110,9 +114,9 @@ func (f *Accumulator) assign(id int32, s *metric.SampleID) {
 
 // findNatives notes which series are native histograms: those that have a native
 // bucket when they first appear, as each has one for zero.
-func (f *Accumulator) findNatives(g *metric.DictDelta) {
-	for i := range g.Slots {
-		if s := &g.Slots[i]; s.Role == metric.RoleNative && f.holders[s.Series].kind == kindNone {
+func (f *Accumulator) findNatives(added []metric.SampleID) {
+	for i := range added {
+		if s := &added[i]; s.Role == metric.RoleNative && f.holders[s.Series].kind == kindNone {
 			if f.native == nil {
 				f.native = map[int32]bool{}
 			}

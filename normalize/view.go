@@ -150,8 +150,9 @@ func clamped(aiperf, ours *Result) *Result {
 }
 
 func (f *Accumulator) result(endNS int64, each Each) *Result {
+	f.grow() // the tracker may know more
 	v, end := f.view(endNS)
-	dict := f.dict
+	dict := *f.dict
 	out := &Result{StartNS: f.o.StartNS, EndNS: end, Dict: &dict}
 	if v.polls.from < v.polls.to {
 		if out.LastNS = v.times[v.polls.to-1]; v.polls.from > 0 {
