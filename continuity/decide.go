@@ -22,9 +22,7 @@ func (t *Tracker) decide(s *metric.Snapshot) {
 	for i, id := range s.Delta.Slots {
 		t.body[id], t.slots[id].live = s.Delta.Bits[i], true
 	}
-	for id := range t.slots {
-		t.class[id] = t.slots[id].class()
-	}
+	t.classified = false
 	t.look(e)
 	switch {
 	case t.cur == nil:

@@ -35,7 +35,15 @@ func (p *path) begin() {
 	}
 }
 
-// add appends a body in which some unit gained, and returns its row, which is that of the one before.
+// keep appends what a process last showed to its path, as some unit gained.
+func (t *Tracker) keep(p *process) {
+	row := p.path.add()
+	for i, u := range p.path.units {
+		row[i] = t.lastOf(p, int(u))
+	}
+}
+
+// add appends a row.
 func (p *path) add() []float64 {
 	p.begin()
 	if p.bodies == pathBodies {
@@ -46,7 +54,6 @@ func (p *path) add() []float64 {
 		copy(p.rows[half/2*pathUnits:], p.rows[half*pathUnits:])
 		p.bodies = half/2 + half
 	}
-	copy(p.row(p.bodies), p.row(p.bodies-1))
 	p.bodies++
 	return p.row(p.bodies - 1)
 }

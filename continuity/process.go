@@ -76,6 +76,11 @@ func (p *process) leaps(u int, gain, dt float64) bool {
 	return gain > 8*float64(p.units[u].pace2)*dt+20
 }
 
+// knows reports whether a gain would change nothing of the record.
+func (r *record) knows(rate float64, poll uint32) bool {
+	return r.gains >= 4 && float32(rate) <= r.pace2 && poll-r.noted < 4
+}
+
 // gained notes what a unit gained in dt seconds, from its value before.
 func (r *record) gained(gain, perSecond, before float64, poll uint32) {
 	if rate := float32(gain * perSecond); rate > r.pace {
@@ -299,10 +304,7 @@ func (t *Tracker) take(p *process, e *evidence) {
 	p.whole = p.whole || e.complete
 	p.at, p.bodies, t.older = e.at, p.bodies+1, 0
 	if e.gained {
-		row := p.path.add()
-		for i, u := range p.path.units {
-			row[i] = t.lastOf(p, int(u))
-		}
+		t.keep(p)
 	}
 	if p.tentative && (p.bodies >= young || p.bodies == 2 && p.all) {
 		t.book(p)

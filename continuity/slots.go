@@ -20,8 +20,9 @@ const (
 	slotIdentity
 
 	// As the class of a slot only:
-	slotInteger // a key or a bucket of 64-bit integers
-	slotAbsent  // not in the body
+	slotAbsent     // not in the body
+	slotInteger    // a bucket of 64-bit integers
+	slotIntegerKey // a key of them
 )
 
 // slot is small because every changed value goes through it.
@@ -81,7 +82,8 @@ func (t *Tracker) grow(g *metric.DictDelta) {
 	}
 	t.body = stretch(t.body, len(t.slots))
 	t.undo = stretch(t.undo, len(t.slots))
-	t.class = stretch(t.class, len(t.slots))
+	t.news = stretch(t.news, len(t.slots))
+	t.class, t.ends, t.classified = stretch(t.class, len(t.slots)), stretch(t.ends, len(t.slots)), false
 	t.sight = stretch(t.sight, len(t.units))
 	if t.off != nil {
 		t.off, t.out = stretch(t.off, len(t.slots)), stretch(t.out, len(t.slots))
@@ -162,7 +164,9 @@ func (s *slot) class() slotKind {
 	switch {
 	case !s.live:
 		return slotAbsent
-	case s.integer && (s.kind == slotKey || s.kind == slotBucket):
+	case s.integer && s.kind == slotKey:
+		return slotIntegerKey
+	case s.integer && s.kind == slotBucket:
 		return slotInteger
 	case s.integer && s.cumulative():
 		return slotNone

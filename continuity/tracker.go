@@ -2,7 +2,6 @@ package continuity
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -28,12 +27,15 @@ type Tracker struct {
 	dated  []int32 // units that have a slot for their creation time
 	places map[metric.Label]bool
 
-	class  []slotKind // by slot: what a change of it needs
-	body   []uint64   // by slot: as the last stored poll showed it
-	spare  []uint64
-	undo   []uint64 // by position in the delta: what the body had before
-	rising []int32  // slots of keys that rose in the present poll
-	sight  []sight  // by unit
+	class []slotKind // by slot: what a change of it needs
+	ends  []uint32   // by slot: the last of the buckets that follow it without a gap, or itself
+	// classified is set while class and ends fit the body.
+	classified bool
+	body       []uint64 // by slot: as the last stored poll showed it
+	spare      []uint64
+	undo       []uint64 // by position in the delta: what the body had before
+	news       []int32  // of rise
+	sight      []sight  // by unit
 	// off and out are nil until something happened; then an adjusted slot is out, the offset of the present process
 	// and what it shows.
 	off, out []uint64
@@ -91,11 +93,14 @@ func (t *Tracker) Step(s *metric.Snapshot) (*Step, error) {
 	if stored && t.polls > 0 && at < t.at {
 		return nil, fmt.Errorf("time %d ns is before the previous poll at %d ns", at, t.at)
 	}
-	if err := t.dict.Extend(s); err != nil {
-		return nil, err
-	}
-	if !s.DictDelta.Empty() {
-		t.grow(&s.DictDelta)
+	polite := stored && t.polite(s)
+	if !polite {
+		if err := t.dict.Extend(s); err != nil {
+			return nil, err
+		}
+		if !s.DictDelta.Empty() {
+			t.grow(&s.DictDelta)
+		}
 	}
 	if !stored {
 		return nil, nil
@@ -107,7 +112,9 @@ func (t *Tracker) Step(s *metric.Snapshot) (*Step, error) {
 	t.at = at
 	t.step = Step{Delta: s.Delta, Born: t.step.Born[:0]}
 	events := len(t.log.events)
-	if !t.polite(s) {
+	if polite {
+		t.emitChanged(&s.Delta)
+	} else {
 		t.decide(s)
 	}
 	t.step.Process, t.step.Tentative = t.cur.id, t.cur.tentative
@@ -119,108 +126,159 @@ func (t *Tracker) Step(s *metric.Snapshot) (*Step, error) {
 const infinite = 0x7ff << 52
 
 // polite takes a poll in one pass over its changed slots if it can only be an increase: the same set of slots by the
-// same process, which is settled, and nothing fell or leapt. Otherwise it changes nothing.
+// same process, which is settled, and nothing fell or leapt. Otherwise, as for a poll that does not fit the
+// dictionary, it changes nothing.
 func (t *Tracker) polite(s *metric.Snapshot) bool {
 	p, d := t.cur, &s.Delta
 	if p == nil || p.last != nil || p.tentative || d.Full || !s.DictDelta.Empty() || t.resync {
 		return false
 	}
 	dt := since(s.AtNS(), p.at)
-	if !(dt > 1e-9) {
+	if !(dt > 1e-9) || len(d.Slots) > len(t.body) || len(d.Bits) != len(d.Slots) {
 		return false
 	}
-	good, times := t.pass(d, dt)
-	if good && times {
+	rose := rise{news: t.news[:0]}
+	n := t.pass(d, 1/dt, &rose)
+	good := n == len(d.Slots) && !t.another(d, &rose, dt)
+	if good && rose.times {
 		e := evidence{at: s.AtNS()}
 		e.start, e.aged = t.startOf(&e)
 		t.same = t.sameTimes(p, &e)
 		good = t.same == 1 || t.same == 0 && (e.aged || len(t.starting) >= maxStarts)
 	}
 	if !good {
-		for i, id := range d.Slots {
+		for i, id := range d.Slots[:n] {
 			t.body[id] = t.undo[i]
 		}
 		return false
 	}
-	t.rise(d, dt)
+	t.enter(d, &rose, 1/dt)
 	p.at, p.bodies = s.AtNS(), p.bodies+1
-	t.emitChanged(d)
 	return true
 }
 
-// pass takes over the changed slots; good reports whether none fell and not too many leapt, times whether a start or
-// creation time changed.
-func (t *Tracker) pass(d *metric.Delta, dt float64) (good, times bool) {
-	p := t.cur
-	class, body, undo, bits, rising := t.class, t.body, t.undo[:len(d.Slots)], d.Bits[:len(d.Slots)], t.rising[:0]
-	good = true
-	far, large := 0, 0
-	for i, id := range d.Slots {
-		now, before := bits[i], body[id]
-		body[id], undo[i] = now, before
-		more := 0.0
-		switch class[id] {
-		case slotBucket, slotKey: // the bits of floats from 0 on are in their order
-			if before > now || now >= infinite {
-				good = false
-			}
-			if class[id] == slotBucket {
-				continue
-			}
-			more = math.Float64frombits(now) - math.Float64frombits(before)
-		case slotNone:
-			continue
-		case slotSum, slotNative: // these may fall
-			if now&infinite == infinite {
-				good = false
-			}
-			continue
-		case slotIdentity:
-			times = true
-			continue
-		case slotInteger:
-			if more = float64(now - before); now < before {
-				more = -1
-			}
-		case slotAbsent:
-			more = -1
-		}
-		if !(more >= 0 && more <= math.MaxFloat64) {
-			good = false
-		} else if sl := &t.slots[id]; more > 0 && sl.kind == slotKey {
-			rising = append(rising, int32(i))
-			if more > 8*float64(p.units[sl.unit].pace2)*dt+20 {
-				far++
-				v := sl.value(before)
-				large += count(v >= 100 && more > 0.5*v)
-			}
-		}
-	}
-	t.rising = rising
-	another := len(t.processes) > 1 && far >= 2 && 2*far >= len(rising) || large >= few && 5*large >= 4*t.large
-	return good && !another, times
+// rise is what rose in a poll.
+type rise struct {
+	times bool // a start or creation time changed
+	units int
+	large int     // units that came to 100
+	news  []int32 // positions in the delta of the keys whose gains their records do not have yet
 }
 
-// rise notes what the rising units gained.
-func (t *Tracker) rise(d *metric.Delta, dt float64) {
-	if len(t.rising) == 0 {
+// pass takes over the changed slots up to the first that fell, is not finite or is not in the body, and returns how
+// many those are.
+func (t *Tracker) pass(d *metric.Delta, perSecond float64, r *rise) (n int) {
+	t.classify()
+	ids, bits, undo, units, poll := d.Slots, d.Bits, t.undo[:len(d.Slots)], t.cur.units, t.polls+1
+	for n < len(ids) {
+		id := ids[n]
+		if int(id) >= len(t.body) || n > 0 && id <= ids[n-1] {
+			return n // the delta is damaged
+		}
+		c := t.class[id]
+		if c == slotBucket {
+			k := swap(ids[n:], bits[n:], undo[n:], t.body, t.ends[id])
+			if n += k; k == 0 {
+				return n
+			}
+			continue
+		}
+		now, before := bits[n], t.body[id]
+		switch c {
+		case slotNone:
+		case slotIdentity:
+			r.times = true
+		case slotNative, slotSum:
+			if now&infinite == infinite {
+				return n
+			}
+		default:
+			if now < before || c == slotAbsent || c == slotKey && now >= infinite {
+				return n
+			}
+			if c == slotInteger {
+				break
+			}
+			sl := &t.slots[id]
+			v, was := sl.value(now), sl.value(before)
+			if !(v > was) {
+				break
+			}
+			if r.units++; was < 100 && v >= 100 {
+				r.large++
+			}
+			if !units[sl.unit].knows((v-was)*perSecond, poll) {
+				r.news = append(r.news, int32(n))
+			}
+		}
+		t.body[id], undo[n] = now, before
+		n++
+	}
+	return n
+}
+
+// swap takes over floats from 0 on, whose bits are in their order, up to the first slot behind end, or that fell or is
+// not finite, and returns how many those are. Inlined it would run out of registers.
+//
+//go:noinline
+func swap(ids []uint32, bits, undo, body []uint64, end uint32) int {
+	bits, undo = bits[:len(ids)], undo[:len(ids)]
+	last := int64(-1)
+	for i, id := range ids {
+		if id > end || int64(id) <= last || int(id) >= len(body) {
+			return i
+		}
+		last = int64(id)
+		now, before := bits[i], body[id]
+		if before > now || now >= infinite {
+			return i
+		}
+		body[id], undo[i] = now, before
+	}
+	return len(ids)
+}
+
+// classify finds what a change of each slot needs, and where runs of buckets end.
+func (t *Tracker) classify() {
+	if t.classified {
 		return
 	}
-	p, perSecond := t.cur, 1/dt
-	row := p.path.add()
-	for _, i := range t.rising {
+	t.classified = true
+	for id := len(t.slots) - 1; id >= 0; id-- {
+		c := t.slots[id].class()
+		if t.class[id], t.ends[id] = c, uint32(id); c == slotBucket && id+1 < len(t.slots) && t.class[id+1] == c {
+			t.ends[id] = t.ends[id+1]
+		}
+	}
+}
+
+// another reports whether so many units leapt that the body may be that of another process.
+func (t *Tracker) another(d *metric.Delta, r *rise, dt float64) bool {
+	far, large := 0, 0
+	for _, i := range r.news {
+		sl := &t.slots[d.Slots[i]]
+		before := sl.value(t.undo[i])
+		more := sl.value(d.Bits[i]) - before
+		if t.cur.leaps(int(sl.unit), more, dt) {
+			far++
+			large += count(before >= 100 && more > 0.5*before)
+		}
+	}
+	return len(t.processes) > 1 && far >= 2 && 2*far >= r.units || large >= few && 5*large >= 4*t.large
+}
+
+// enter takes over what rose.
+func (t *Tracker) enter(d *metric.Delta, r *rise, perSecond float64) {
+	p := t.cur
+	for _, i := range r.news {
 		sl := &t.slots[d.Slots[i]]
 		v, before := sl.value(d.Bits[i]), sl.value(t.undo[i])
-		p.units[sl.unit].gained(v-before, perSecond, before, t.polls)
-		if p.path.column[sl.unit] == 0 {
-			p.path.note(sl.unit, before)
-		}
-		if c := p.path.column[sl.unit]; c > 0 {
-			row[c-1] = v
-		}
-		if before < 100 && v >= 100 {
-			t.large++
-		}
+		p.units[sl.unit].gained(v-before, perSecond, before, t.polls+1)
+		p.path.note(sl.unit, before)
+	}
+	t.large += r.large
+	if r.units > 0 {
+		t.keep(p)
 	}
 }
 

@@ -141,15 +141,9 @@ func (f *Accumulator) setHistogram(fr *metric.Delta, i int, n int32) int {
 	values := fr.Bits[i:][:len(ids)]
 	owner := slots[ids[0]].owner
 	h := &f.histograms[owner]
-	cur, moved := h.cur, uint64(0)
-	k := 0
-	for ; k < len(ids); k++ {
+	k, moved := setPlain(h.cur, slots, ids, values, owner)
+	for k < len(ids) {
 		s, bits := &slots[ids[k]], values[k]
-		if s.plain && s.owner == owner && isFinite(bits) { // only histograms have plain slots
-			moved |= math.Float64bits(cur[s.pos]) ^ bits
-			cur[s.pos] = math.Float64frombits(bits)
-			continue
-		}
 		if s.kind != kindHistogram || s.owner != owner {
 			break
 		}
@@ -158,12 +152,30 @@ func (f *Accumulator) setHistogram(fr *metric.Delta, i int, n int32) int {
 			h.set(s, f.bits[id], bits)
 			f.bits[id] = bits
 		}
+		more, differ := setPlain(h.cur, slots, ids[k+1:], values[k+1:], owner)
+		k, moved = k+1+more, moved|differ
 	}
 	if moved != 0 {
 		f.changed = n
 		f.queue(h, owner)
 	}
 	return i + k - 1
+}
+
+// setPlain takes over the first slots of ids as long as they are plain ones of a histogram and their values finite. It
+// returns how many those are, and bits that are 0 when no value differs.
+func setPlain(cur []float64, slots []slot, ids []uint32, values []uint64, owner int32) (k int, moved uint64) {
+	values = values[:len(ids)]
+	for k, id := range ids {
+		s, bits := &slots[id], values[k]
+		if !s.plain || s.owner != owner || !isFinite(bits) { // only histograms have plain slots
+			return k, moved
+		}
+		at := &cur[s.pos]
+		moved |= math.Float64bits(*at) ^ bits
+		*at = math.Float64frombits(bits)
+	}
+	return len(ids), moved
 }
 
 // set takes over a slot that may appear or be no number. old are its bits before;
