@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -97,6 +98,39 @@ func BenchmarkFold(b *testing.B) {
 	run("linear", normalize.Options{StartNS: int64(10 * time.Second), Estimator: "linear"})
 	run("slices", normalize.Options{StartNS: int64(10 * time.Second), Slice: time.Second})
 	run("clamp", normalize.Options{StartNS: int64(10 * time.Second), Resets: normalize.ResetClamp})
+}
+
+// BenchmarkFoldAdjusted and BenchmarkFoldAsSent are the same polite polls with and without the decisions of a tracker,
+// which .ci/ratios compares.
+func BenchmarkFoldAdjusted(b *testing.B) {
+	benchmarkPolls(b, func(_ *continuity.Tracker, f *normalize.Accumulator, p *metric.Snapshot) error { return f.Add(p) })
+}
+
+func BenchmarkFoldAsSent(b *testing.B) {
+	benchmarkPolls(b, func(t *continuity.Tracker, f *normalize.Accumulator, p *metric.Snapshot) error {
+		if !p.DictDelta.Empty() { // a poll that is not stored only teaches the dictionary
+			if _, err := t.Step(&metric.Snapshot{Outcome: metric.Timeout, DictDelta: p.DictDelta}); err != nil {
+				return err
+			}
+		}
+		return f.AddStep(p, nil)
+	})
+}
+
+func benchmarkPolls(b *testing.B, add func(*continuity.Tracker, *normalize.Accumulator, *metric.Snapshot) error) {
+	polls := engine(600)
+	for b.Loop() {
+		tracker := continuity.New(continuity.Options{})
+		f, err := normalize.NewFold(normalize.Options{StartNS: int64(10 * time.Second), Tracker: tracker})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range polls {
+			if err := add(tracker, f, p); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }
 
 // BenchmarkResult makes the result of one target.
