@@ -42,6 +42,9 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 		if i < len(o.Windows) {
 			own.Window = o.Windows[i]
 		}
+		if i > 0 {
+			own.Slice = builders[0].o.Slice
+		}
 		b, err := newBuilder(rec.Meta(), rec.Targets(), own)
 		if err != nil {
 			return nil, fmt.Errorf("build result: %w", err)
@@ -117,9 +120,11 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 // when the last poll was.
 func (b *Builder) survey(ctx context.Context, rec Recording) error {
 	run := knownOf(&b.meta, b.marks, b.meta.OriginNS, nil)
-	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended || needsTraffic(run, &b.o) {
+	untimed := b.o.Slice == NoiseSlices && b.meta.Interval <= 0
+	var polls []pollTimes
+	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended || untimed || needsTraffic(run, &b.o) {
 		detectors := make([]*traffic.Detector, len(b.targets))
-		last := make([]int64, len(b.targets)+1)
+		polls = make([]pollTimes, len(b.targets))
 		if err := parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
 			detectors[i] = traffic.NewDetector(b.o.Catalog)
 			for s, err := range rec.Snapshots(ctx, i) {
@@ -129,17 +134,22 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 				if err != nil {
 					return fmt.Errorf("read polls of %s: %w", b.targets[i].URL, err)
 				}
-				last[i] = max(last[i], s.AtNS())
+				polls[i].add(s, untimed)
 			}
 			return ctx.Err()
 		}); err != nil {
 			return err
 		}
-		found := traffic.Find(detectors)
-		run = knownOf(&b.meta, b.marks, max(b.meta.OriginNS, slices.Max(last)), &found)
+		found, end := traffic.Find(detectors), b.meta.OriginNS
+		for i := range polls {
+			end = max(end, polls[i].last)
+		}
+		run = knownOf(&b.meta, b.marks, end, &found)
 	}
 	var err error
-	b.plan, err = planRun(run, &b.o)
+	if b.plan, err = planRun(run, &b.o); err == nil && b.o.Slice == NoiseSlices {
+		b.o.Slice = b.plan.noiseSlice(&b.meta, polls)
+	}
 	return err
 }
 

@@ -67,6 +67,9 @@ func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 	if o.Window.What != window.Default {
 		return nil, errors.New("make live result: another window can only be chosen once the run is recorded")
 	}
+	if o.Slice == NoiseSlices {
+		return nil, errors.New("make live result: the slices of noise are known once the run is recorded")
+	}
 	b, err := newBuilder(meta, targets, o)
 	if err == nil {
 		for _, t := range b.targets {
@@ -115,7 +118,11 @@ func (o Options) check() (Options, error) {
 			return o, err
 		}
 	}
-	_, err := normalize.NewFold(o.fold(0, 0))
+	probe := o.fold(0, 0)
+	if o.Slice == NoiseSlices {
+		probe.Slice = 0
+	}
+	_, err := normalize.NewFold(probe)
 	return o, err
 }
 

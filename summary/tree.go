@@ -212,7 +212,7 @@ type Options struct {
 	Window window.Ref // the part of the run; the zero value is what package window finds
 	// Windows are those of the recordings, where they are not all Window; nil otherwise.
 	Windows        []window.Ref
-	Slice          time.Duration // 0: no slices
+	Slice          time.Duration // 0: no slices; NoiseSlices: as wide as those of NoiseSlice
 	Resets         normalize.ResetMode
 	Estimator      string    // "" is polynomial
 	Quantiles      []float64 // nil: AIPerf's nine

@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/export"
-	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
@@ -118,9 +116,7 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	}
 	defer closeAll()
 	meta := runs[0].Meta()
-	if so.Slice == 0 {
-		so.Slice = noiseSlice(meta, runs[0].Marks())
-	}
+	so.Slice = cmp.Or(so.Slice, summary.NoiseSlices)
 	if so.Quantiles == nil {
 		so.Quantiles = []float64{0.5, 0.9, 0.95, 0.99}
 	}
@@ -138,23 +134,6 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
 		Interval: meta.Interval.Seconds(),
 		Settings: settingsOf(a.path, meta)}, nil
-}
-
-// noiseSlice is the width of the slices from which the noise within a run is
-// estimated: a hundredth of the run, at least two intervals.
-func noiseSlice(meta rundb.Meta, marks []metric.Mark) time.Duration {
-	end := meta.EndNS
-	start := meta.OriginNS
-	for _, m := range marks {
-		if m.Name == metric.PhaseProfiling {
-			start = m.AtNS
-		}
-		end = max(end, m.AtNS)
-	}
-	least := 2 * meta.Interval
-	least = cmp.Or(max(least, 0), time.Second) // of an import, whose interval nobody knows
-	slice := max(least, time.Duration(end-start)/100)
-	return slice.Round(time.Millisecond)
 }
 
 // settingsOf are the facts of a run that may explain a difference: its command and what its manifest says.

@@ -9,6 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report/html"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 // livePage is the report of a run while it is recorded.
@@ -37,7 +38,7 @@ func (o *collectOptions) liveSlice() time.Duration {
 	if o.duration == 0 {
 		return 30 * time.Second
 	}
-	return reportSlice(o.duration + o.warmup)
+	return summary.NoiseSlice(o.duration+o.warmup, o.interval)
 }
 
 // begin binds the page to its run, before the first poll.

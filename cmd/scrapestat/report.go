@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,7 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	if o.out == "" {
 		o.out = filepath.Join(runDir(sides[0].path), reportName)
 	}
-	if err := o.setSlice(ctx, sides, &so); err != nil {
-		return err
-	}
+	so.Slice = cmp.Or(so.Slice, summary.NoiseSlices)
 	ho := html.Options{Title: o.title, Generated: time.Now()}
 	var ins []html.Input
 	var compared []compare.Input
@@ -155,26 +154,6 @@ func runDir(path string) string {
 	return path
 }
 
-// setSlice chooses slices that suit the longest run, unless the user did.
-func (o *reportOptions) setSlice(ctx context.Context, sides []sideArg, so *summary.Options) error {
-	if o.analysis.sliceFlag.Changed {
-		return nil
-	}
-	for _, a := range sides {
-		runs, closeAll, err := openRuns([]string{a.path})
-		if err != nil {
-			return fmt.Errorf("run %s: %w", a.path, err)
-		}
-		end, err := endOf(ctx, runs[0])
-		so.Slice = max(so.Slice, reportSlice(time.Duration(end-runs[0].Meta().OriginNS)))
-		closeAll()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // reportInput reads a run once, for its result and for its pictures.
 func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in html.Input, ci compare.Input,
 	err error) {
@@ -237,14 +216,4 @@ func endOf(ctx context.Context, run *rundb.Run) (int64, error) {
 		}
 	}
 	return max(end, meta.OriginNS), nil
-}
-
-// reportSlice is the width of slices for a run of that length: about a hundred, of a round number of seconds.
-func reportSlice(length time.Duration) time.Duration {
-	for _, d := range []time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600} {
-		if length <= 100*d*time.Second {
-			return d * time.Second
-		}
-	}
-	return (length / 100).Round(time.Hour) + time.Hour
 }

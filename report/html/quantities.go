@@ -188,9 +188,12 @@ func (p *page) derived() {
 // overview draws the quantities at the top over their slices.
 func (p *page) overview(g *gallery) {
 	charts := map[string]*chart{}
+	width := time.Duration(0) // of runs of about one length slices are about as wide: they are drawn together
+	for _, in := range p.ins {
+		width = max(width, in.Run.Options.Slice)
+	}
 	for run, in := range p.ins {
-		width := in.Run.Options.Slice
-		if width <= 0 {
+		if in.Run.Options.Slice <= 0 {
 			continue
 		}
 		at := g.gridOf(grid{Start: float64(in.Run.Window.StartNS-zeroOf(in)) / 1e9, Width: width.Seconds(),
@@ -220,18 +223,21 @@ func (p *page) overview(g *gallery) {
 func (p *page) mostSlices(width time.Duration) int {
 	n := 1
 	for _, in := range p.ins {
-		if w := in.Run.Window; in.Run.Options.Slice == width {
-			n = max(n, int((w.EndNS-w.StartNS+int64(width)-1)/int64(width)))
-		}
+		w := in.Run.Window
+		n = max(n, int((w.EndNS-w.StartNS+int64(width)-1)/int64(width)))
 	}
 	return min(n, 5000)
 }
 
 func sliceLine(run int, r *summary.Run, d *summary.Derived, width time.Duration, n int) line {
 	l := line{run: run, target: d.Endpoint, label: seriesLabel(endpointLabel(r, d.Endpoint), labelText(d)), avg: blank(n)}
+	in := make([]int, n) // slices that begin in a column, which shows their mean
 	for _, s := range d.Slices {
 		if j := int((s.StartNS - r.Window.StartNS) / int64(width)); s.Status.Defined() && !s.Partial && j >= 0 && j < n {
-			l.avg[j] = float32(s.Shown)
+			if in[j]++; in[j] == 1 {
+				l.avg[j] = 0
+			}
+			l.avg[j] += (float32(s.Shown) - l.avg[j]) / float32(in[j])
 		}
 	}
 	return l
