@@ -292,7 +292,10 @@ func (c *comparison) rate(what, key string, theirTotal, theirRate, ourTotal, our
 		c.add(what, rule, key, theirRate, ourRate, 0)
 		return
 	}
-	allowed := 2 * c.gap.Seconds() / (float64(c.to-c.from)/1e9 - 2*c.gap.Seconds())
+	allowed := math.Inf(1) // polls that far apart tell nothing
+	if rest := float64(c.to-c.from)/1e9 - 2*c.gap.Seconds(); rest > 0 {
+		allowed = 2 * c.gap.Seconds() / rest
+	}
 	c.add(what, rule, key, theirRate, ourRate*theirTotal/ourTotal, allowed*theirRate)
 }
 

@@ -23,7 +23,6 @@ import (
 // beside is a run of AIPerf with its own collection of server metrics, which was
 // the command of a collection of ours at the same endpoint.
 type beside struct {
-	lastUpdate bool
 	scrapestat string // the binary
 	dir        string // has the folders run and aiperf
 	requests   int
@@ -42,9 +41,7 @@ func TestAIPerfBeside(t *testing.T) {
 		metrics: server.URL + "/metrics"}
 	b.bench(t, interpreter, server.URL)
 	theirs := readExport(t, filepath.Join(b.dir, "aiperf", "server_metrics_export.json"))
-	if b.lastUpdate { // see scene.lastUpdate: AIPerf's part has another end until windows have section 7
-		t.Run("side by side", func(t *testing.T) { b.sideBySide(t, theirs) })
-	}
+	t.Run("side by side", func(t *testing.T) { b.sideBySide(t, theirs) })
 	t.Run("same polls", func(t *testing.T) { b.samePolls(t, theirs) })
 	t.Run("requests", b.clients)
 }
@@ -129,10 +126,8 @@ func (b *beside) window(t *testing.T, theirs *exported) (from, to int64) {
 // sideBySide compares AIPerf's file with ours over the same window.
 func (b *beside) sideBySide(t *testing.T, theirs *exported) {
 	from, to := b.window(t, theirs)
-	whole := readExport(t, filepath.Join(b.dir, "run", "server_metrics_export.json"))
-	start := whole.Own.Phases[0].StartNS
-	ours := b.export(t, "run", "cut", "--from", time.Duration(from-start).String(), "--to",
-		time.Duration(to-start).String())
+	instant := func(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+	ours := b.export(t, "run", "cut", "--from", instant(from), "--to", instant(to))
 	c := newComparison(t, b, theirs, ours, from, to)
 	c.families()
 	for _, name := range slices.Sorted(maps.Keys(theirs.Metrics)) {

@@ -25,14 +25,13 @@ const origin = 1_700_000_000_123_456_789
 
 // scene is a recording that is made of bodies.
 type scene struct {
-	name       string
-	slice      time.Duration
-	warmup     time.Duration
-	length     time.Duration // of the load, warm-up included
-	resets     bool          // so that the two modes differ
-	lastUpdate bool          // the statistics end with the last update, so that AIPerf's own arithmetic can be laid beside
-	foreign    bool          // AIPerf's collector refuses bodies with an info, and protobuf
-	hosts      []host
+	name    string
+	slice   time.Duration
+	warmup  time.Duration
+	length  time.Duration // of the load, warm-up included
+	resets  bool          // so that the two modes differ
+	foreign bool          // AIPerf's collector refuses bodies with an info, and protobuf
+	hosts   []host
 }
 
 // host is one endpoint of a scene. body returns what it answers at a time after
