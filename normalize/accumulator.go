@@ -47,8 +47,10 @@ func AIPerfQuantiles() []float64 {
 type Accumulator struct {
 	o     Options
 	width int64 // of a slice; 0 for none
-	// aiperf has AIPerf's arithmetic on raw values beside ours, under ResetClamp alone.
+	// aiperf has AIPerf's arithmetic beside ours: on raw values under ResetClamp, and as Span.Whole says.
 	aiperf *Accumulator
+	whole  bool    // Span.Whole, where that makes a difference
+	pauses *pauses // nil for none
 
 	dict    *metric.Schema // of the tracker
 	slots   []slot
@@ -136,9 +138,12 @@ type Span struct {
 	// is beyond it: where nobody polled at the edge itself. Without them that holds for a poll that was made because of
 	// a mark there.
 	SnapStart, SnapEnd bool
-	// Parts are the stretches of a window with gaps, ascending, as start and end: gauges stand within them alone, and
-	// what is gained between them is for the caller to know that there is none. None is all of the window.
+	// Parts are the stretches of a window with gaps, ascending, as start and end: gauges stand within them alone. None is
+	// all of the window. What is gained between them counts, unless Pause is set.
 	Parts [][2]int64
+	Pause bool
+	// Whole gives series Series.AIPerf where the window has pauses or snaps, as AIPerf's have none and do not.
+	Whole bool
 }
 
 // Begin sets the window of an accumulator whose Options.StartNS was far in the future, while its polls lie before it.
@@ -147,7 +152,17 @@ func (f *Accumulator) Begin(s Span) {
 		s.StartNS = max(s.StartNS, f.times[n-1]+1)
 	}
 	f.o.StartNS, f.o.EndNS, f.span = s.StartNS, s.EndNS, s
+	if s.Pause {
+		f.pauses = pausesOf(s.Parts)
+	}
+	f.whole = s.Whole && (s.SnapStart || s.SnapEnd || f.pauses != nil)
+	if f.whole && f.aiperf == nil && len(f.times) == 0 {
+		f.aiperf = newAccumulator(f.o)
+	}
 	if f.aiperf != nil {
+		if s.Pause = false; f.whole {
+			s.SnapStart, s.SnapEnd = false, false
+		}
 		f.aiperf.Begin(s)
 	}
 }
@@ -176,7 +191,11 @@ func (f *Accumulator) Add(s *metric.Snapshot) error {
 // AddStep is Add with what Options.Tracker made of the poll, which it checked. A nil step takes it as it was sent.
 func (f *Accumulator) AddStep(s *metric.Snapshot, step *continuity.Step) error {
 	if f.aiperf != nil {
-		if err := f.aiperf.take(s, nil); err != nil {
+		seen := step
+		if f.aiperf.o.Resets == ResetClamp {
+			seen = nil
+		}
+		if err := f.aiperf.take(s, seen); err != nil {
 			return err
 		}
 	}
@@ -211,14 +230,20 @@ func (f *Accumulator) take(s *metric.Snapshot, step *continuity.Step) error {
 	if f.width > 0 && f.window.has(n) {
 		f.bound = int32(min(boundariesBefore(f.o.StartNS, f.width, at), maxSlices))
 	}
-	if step == nil || step.Plain(s) {
-		f.apply(&s.Delta, n, false)
-	} else {
-		f.apply(&step.Delta, n, true)
+	delta, adjusted := &s.Delta, step != nil && !step.Plain(s)
+	if adjusted {
+		delta = &step.Delta
+	}
+	if f.pauses != nil {
+		f.pauses.enter(at)
+		delta = f.pauses.hold(f, delta)
+	}
+	f.apply(delta, n, adjusted)
+	if adjusted {
 		f.setRaw(&s.Delta, n)
 	}
 	f.step(n)
-	if step != nil && n >= f.window.from {
+	if step != nil && n >= f.window.from && (f.pauses == nil || !f.pauses.in) {
 		f.bear(step.Born, n)
 	}
 	if len(s.Observations) > 0 && f.window.has(n) {

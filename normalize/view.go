@@ -113,7 +113,35 @@ func (f *Accumulator) ResultEach(endNS int64, each Each) *Result {
 	if f.aiperf == nil {
 		return out
 	}
-	return clamped(f.aiperf.result(endNS, each), out)
+	aiperf := f.aiperf.result(endNS, each)
+	if f.whole {
+		return beside(aiperf, out, f.pauses == nil && f.aiperf.o.Resets == ResetAdjust)
+	}
+	return clamped(aiperf, out)
+}
+
+// beside is our result with that of AIPerf's arithmetic at each series; with alike a series has the same numbers where
+// both are counted from and up to the same polls.
+func beside(aiperf, ours *Result, alike bool) *Result {
+	at := 0
+	for i := range ours.Series {
+		s := &ours.Series[i]
+		for at < len(aiperf.Series) && aiperf.Series[at].Index < s.Index {
+			at++
+		}
+		if at == len(aiperf.Series) || aiperf.Series[at].Index != s.Index || s.Increase.Status == continuity.Refused {
+			s.AIPerf = nil
+			continue
+		}
+		their := &aiperf.Series[at]
+		if alike && their.RefNS == s.RefNS && their.FirstNS == s.FirstNS && their.LastNS == s.LastNS {
+			continue
+		}
+		if s.AIPerf = their; their.AIPerf != nil {
+			s.AIPerf = their.AIPerf
+		}
+	}
+	return ours
 }
 
 // clamped is the result of AIPerf's arithmetic with ours where it differs: a series with an event, or that was born,

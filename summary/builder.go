@@ -313,23 +313,29 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		t.warm = nil
 	} else {
 		t.warmLast = w.EndNS - 1
-		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS})
+		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS, Parts: pairs(p.resolved.Warmups), Pause: true})
 	}
 	if t.late, err = b.watchLate(p, t.tracker); err != nil || p.empty {
 		t.main = nil
 		return err
 	}
-	span := normalize.Span{StartNS: p.window.StartNS, SnapStart: p.resolved.Start.Kind == window.Snapped}
-	if len(p.resolved.Parts) > 1 {
-		for _, part := range p.resolved.Parts {
-			span.Parts = append(span.Parts, [2]int64{part.StartNS, part.EndNS})
-		}
-	}
+	span := normalize.Span{StartNS: p.window.StartNS, SnapStart: p.resolved.Start.Kind == window.Snapped,
+		Parts: pairs(p.resolved.Parts), Pause: p.resolved.Told, Whole: b.o.AIPerf && !live}
 	if !p.open && !live {
 		span.EndNS, span.LastNS, span.SnapEnd = p.window.EndNS, p.last, p.resolved.End.Kind == window.Snapped
 	}
 	t.main.Begin(span)
 	return nil
+}
+
+// pairs are the parts of a window that has several.
+func pairs(parts []window.Stretch) (out [][2]int64) {
+	for _, p := range parts {
+		if len(parts) > 1 {
+			out = append(out, [2]int64{p.StartNS, p.EndNS})
+		}
+	}
+	return out
 }
 
 // feed gives a poll to the folds.

@@ -217,6 +217,8 @@ type Options struct {
 	Estimator      string    // "" is polynomial
 	Quantiles      []float64 // nil: AIPerf's nine
 	SliceQuantiles bool
+	// AIPerf gives a recorded run's series normalize.Series.AIPerf also where the window snaps or pauses, for exports.
+	AIPerf bool
 	// By asks for aggregates: names of the labels by which series are kept apart, [ByEndpoint] among them for
 	// the endpoint. Empty takes all series of a metric together, nil makes no aggregates.
 	By []string

@@ -24,6 +24,9 @@ func phasesOf(marks []metric.Mark, end int64) []PhaseSpan {
 	return out
 }
 
+// own reports whether the collector set the mark by itself.
+func (p *PhaseSpan) own() bool { return metric.Mark{Kind: p.Kind}.Own() }
+
 // number counts the phases of each name.
 func number(phases []PhaseSpan) {
 	n := map[string]int{}
@@ -40,7 +43,7 @@ func (r *resolver) byPhase() error {
 	name := r.ref.Phase
 	var found []PhaseSpan
 	for _, p := range r.w.Phases {
-		if p.Name == name && p.Kind != metric.MarkOwn {
+		if p.Name == name && !p.own() {
 			found = append(found, p)
 		}
 	}
@@ -126,11 +129,12 @@ func (r *resolver) listPhases() {
 		}
 		return
 	}
-	out := slices.DeleteFunc(w.Phases, func(p PhaseSpan) bool {
-		return p.Kind == metric.MarkOwn || p.Kind == "" && isOwnName(p.Name)
+	others := slices.DeleteFunc(w.Phases, func(p PhaseSpan) bool {
+		return p.own() || p.Kind == "" && isOwnName(p.Name)
 	})
+	var out []PhaseSpan
 	add := func(name string, s *Stretch) {
-		if s != nil && s.StartNS < s.EndNS {
+		if s != nil && s.StartNS < s.EndNS && !w.Told {
 			out = append(out, PhaseSpan{Name: name, Stretch: *s})
 		}
 	}
@@ -139,6 +143,7 @@ func (r *resolver) listPhases() {
 		add(metric.PhaseProfiling, &w.Parts[0])
 	}
 	add(metric.PhaseCooldown, w.Cooldown)
+	out = append(out, others...) // of those that begin together the one within the other comes last
 	slices.SortStableFunc(out, func(a, b PhaseSpan) int { return cmp.Compare(a.StartNS, b.StartNS) })
 	number(out)
 	w.Phases = out

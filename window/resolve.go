@@ -153,21 +153,14 @@ func (r *resolver) byDefault() {
 
 // told takes the phases as marks give them.
 func (r *resolver) told(rule Rule) {
-	var parts []Stretch
-	for _, p := range r.w.Phases {
-		if p.Kind == metric.PhaseProfiling {
-			if n := len(parts); n > 0 && parts[n-1].EndNS == p.StartNS {
-				parts[n-1].EndNS = p.EndNS
-			} else {
-				parts = append(parts, p.Stretch)
-			}
-		}
-	}
-	if len(parts) > 0 {
+	if parts := joined(r.w.Phases, metric.PhaseProfiling); len(parts) > 0 {
 		last := parts[len(parts)-1].EndNS
 		r.plain()
 		r.whole(rule, mark(parts[0].StartNS), mark(last))
-		r.w.Parts = parts
+		r.w.Parts, r.w.Told = parts, true
+		if r.w.Warmups = joined(r.w.Phases, metric.PhaseWarmup); len(r.w.Warmups) > 0 {
+			r.w.Warmup = &Stretch{r.w.Warmups[0].StartNS, r.w.Warmups[len(r.w.Warmups)-1].EndNS}
+		}
 		if last < r.w.Command.EndNS {
 			r.w.LastNS = last - 1 // a warm-up follows
 		}
@@ -180,6 +173,18 @@ func (r *resolver) told(rule Rule) {
 		r.warmup = 0
 	}
 	r.markedCooldown()
+}
+
+// joined returns the stretches of the phases of a kind; those that follow each other are one.
+func joined(phases []PhaseSpan, kind string) (out []Stretch) {
+	for _, p := range phases {
+		if n := len(out); p.Kind == kind && n > 0 && out[n-1].EndNS == p.StartNS {
+			out[n-1].EndNS = p.EndNS
+		} else if p.Kind == kind {
+			out = append(out, p.Stretch)
+		}
+	}
+	return out
 }
 
 // markedCooldown ends the window at a mark "cooldown".
@@ -358,7 +363,7 @@ func (r *resolver) trim() {
 	length := Stretch{w.Start.AtNS, w.End.AtNS}.Seconds()
 	if r.warmup > 0 {
 		at := w.Start.AtNS + int64(r.warmup)
-		w.Warmup = &Stretch{r.load, min(at, w.End.AtNS)}
+		w.Warmup, w.Warmups = &Stretch{r.load, min(at, w.End.AtNS)}, nil
 		r.cutStart(r.startEdge(at))
 	} else if w.Start.AtNS > r.load {
 		w.Warmup = &Stretch{r.load, w.Start.AtNS}

@@ -71,6 +71,10 @@ type Window struct {
 
 	// Warmup is what was left out between the start of the load and the window, nil for nothing; Cooldown after it.
 	Warmup, Cooldown *Stretch
+	// Warmups are the stretches that a load generator told to be warm-up where these are several, Warmup from the first
+	// to the last of them; Told is set where Parts and Warmup are what it told.
+	Warmups []Stretch
+	Told    bool
 
 	Phases    []PhaseSpan
 	Command   Stretch // from the base of the load, COMMAND's start, to its end

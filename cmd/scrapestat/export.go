@@ -60,6 +60,7 @@ func newExportCmd(std stdio) *cobra.Command {
 
 func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	so := o.analysis.options()
+	so.AIPerf = true
 	var err error
 	if o.runs, err = o.window.runs(o.runs, &so); err != nil {
 		return err

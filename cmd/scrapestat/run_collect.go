@@ -176,7 +176,9 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 // printed summary, and decides the exit code.
 func finish(ctx context.Context, o collectOptions, run *collect.Run, runErr error, child *collect.Command,
 	say *progress, std stdio) error {
-	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, o.analysis.options(), o.out, say)
+	so := o.analysis.options()
+	so.AIPerf = true
+	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, so, o.out, say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}
 	}

@@ -56,9 +56,8 @@ type Stats struct {
 	LastNS   int64
 	Lines    int64
 	Reversed int64 // lines that came after a later one of their endpoint; they are sorted in
-	// Marks are the phases by the lines themselves, which newer releases tag with
-	// the phase they were scraped in: AIPerf's statistics are of the lines so tagged.
-	// Empty when no line of the profiling has a tag.
+	// Marks are the phases by the lines themselves, which newer releases tag with the phase they were scraped in: AIPerf's
+	// statistics are of the lines so tagged. Their Kind says which were measured. Empty when no line of one has a tag.
 	Marks []metric.Mark
 }
 
@@ -72,8 +71,8 @@ type record struct {
 	TookNS  int64    `json:"endpoint_latency_ns"`
 	SentNS  int64    `json:"request_sent_ns"`
 	FirstNS int64    `json:"first_byte_ns"`
-	Phase   string   `json:"benchmark_phase"`
 	Metrics families `json:"metrics"`
+	tag
 }
 
 // families are the metrics of a line in the order of the file, which is the order in which the server showed them.
@@ -126,7 +125,7 @@ func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (St
 	l.ValueLength = cmp.Or(max(l.ValueLength, 0), 16<<10)
 	l.Buckets = cmp.Or(max(l.Buckets, 0), 5000)
 	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{},
-		tagged: map[string]span{}, bounds: map[string]bound{}}
+		bounds: map[string]bound{}}
 	readErr := i.read(ctx, r)
 	err := i.drain(ctx)
 	i.stats.Targets, i.stats.Untyped = len(i.order), len(i.untyped)
@@ -142,7 +141,7 @@ type reader struct {
 	endpoints map[string]*endpoint
 	order     []*endpoint
 	untyped   map[string]bool
-	tagged    map[string]span // phases by the tags of lines
+	tagged    []span // phases by the tags of lines, as they came
 	bounds    map[string]bound
 }
 
@@ -199,7 +198,7 @@ func (i *reader) line(text []byte) error {
 		i.refuse("endpoint_limit", text)
 		return nil
 	}
-	i.tag(rec)
+	i.noteTag(rec)
 	at, _ := slices.BinarySearchFunc(e.waiting, rec.AtNS+1,
 		func(r *record, ns int64) int { return int(min(max(r.AtNS-ns, -1), 1)) })
 	if at < len(e.waiting) {

@@ -202,7 +202,7 @@ func TestTags(t *testing.T) {
 	check(`null "warmup" "warmup" null "profiling" "profiling" null`, "warmup=2 profiling=5 end=6")
 	check(`null "profiling" "profiling"`, "profiling=2 end=3")
 	check(`"profiling"`, "profiling=1 end=1")
-	check(`"profiling" "warmup" "profiling"`, "profiling=1 end=3")
+	check(`"profiling" "warmup" "profiling"`, "profiling=1 warmup=2 profiling=3 end=3")
 	check(`"warmup" null`, "")
 	check(`null "cooldown" 7`, "")
 }
