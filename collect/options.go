@@ -6,12 +6,14 @@ import (
 	"maps"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // Options is what is recorded. Targets or Discoverers suffice.
@@ -24,9 +26,14 @@ type Options struct {
 	Scrape      scrape.Options // Origin, OnAddress, Dynamic and Version are set by Open
 
 	Duration time.Duration // of profiling, warm-up not counted; 0 has no end
-	Warmup   time.Duration // recorded, excluded from statistics
-	Cooldown time.Duration // the same at the end
-	Settle   time.Duration // to go on after the load, for late observations
+	// WaitTraffic is how long to wait for a first request before Duration begins.
+	WaitTraffic time.Duration
+	// Warmup is recorded and excluded from statistics: it counts from the first request, or from the start where
+	// nothing tells of requests. Cooldown is the same at the end.
+	Warmup, Cooldown time.Duration
+	Settle           time.Duration    // to go on after the load, for late observations
+	Window           window.Ref       // that the recording is analysed with by default
+	Catalog          *catalog.Catalog // that tells which families are of requests; nil is that of this program
 
 	Command      *Command                // the load; nil for none
 	Client       ClientOptions           // what the clients saw
@@ -123,7 +130,7 @@ func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
 	m := rundb.Meta{ID: rundb.NewID(), Version: o.Version, Tags: o.Tags, OriginNS: origin.UnixNano(),
 		Interval: o.Scrape.Interval,
 		Timeout:  o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
-		Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
+		Window: o.Window.String(), Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
 	if c, err := rundb.ReadHostClock(); err == nil {
 		m.BootID, m.BootNS = c.BootID, c.MonoNS-int64(time.Since(origin))
 	}

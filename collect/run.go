@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ func (s *Session) Run(ctx context.Context) (*Run, error) {
 	run := &Run{Dir: s.dir}
 	s.stopOutputs(ctx, run)
 	s.checkClock()
-	err := errors.Join(runErr, s.failed, s.db.Close(ctx))
+	found, err := s.load.text()
+	s.db.SetTraffic(found)
+	err = errors.Join(runErr, s.failed, err, s.db.Close(ctx))
 	run.Ended, run.Totals, run.Manifest = time.Now(), s.rec.totals(), s.manifest
 	run.Totals.Unwritten += int64(s.db.Lost())
 	s.ended = true
@@ -146,23 +149,22 @@ func (s *Session) begin(ctx context.Context, startNS int64) error {
 
 // watch waits for what ends the run and sets the marks on the way. That is the user,
 // the end of the command, or the duration; a recording or a target that fails is not.
-// The warm-up counts from startNS.
 func (s *Session) watch(ctx context.Context, startNS int64) {
-	warm := timerIf(s.o.Warmup)
-	var enough <-chan time.Time
-	if s.o.Warmup == 0 {
-		enough = timerIf(s.o.Duration)
-	}
+	plan := &schedule{o: &s.o, s: s, baseNS: startNS}
+	plan.update(startNS)
+	again := time.NewTicker(time.Second) // a probe is only told from the load once there are more requests
+	defer again.Stop()
 	tick := time.NewTicker(s.o.ProgressEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-warm:
-			// The planned instant, not that of the timer, so that the same
-			// recording analysed with another warm-up cuts at the same place.
-			s.mark(metric.PhaseProfiling, startNS+int64(s.o.Warmup))
-			enough = timerIf(s.o.Duration)
-		case <-enough:
+		case <-s.load.began:
+			plan.update(s.Now())
+		case <-again.C:
+			plan.update(s.Now())
+		case <-plan.warm:
+			s.warmedUp(ctx, plan)
+		case <-plan.enough:
 			s.mark(metric.MarkEnd, s.Now())
 			return
 		case <-s.o.Command.Done():
@@ -185,7 +187,7 @@ func (s *Session) watch(ctx context.Context, startNS int64) {
 			s.o.Events.Message(text)
 		case <-tick.C:
 			s.checkClock()
-			s.o.Events.Progress(s.phase, s.rec.totals())
+			s.o.Events.Progress(cmp.Or(s.Waiting(), s.phase), s.rec.totals())
 		}
 	}
 }
@@ -217,7 +219,10 @@ func (s *Session) drainMessages() {
 
 // mark starts a phase from within the run.
 func (s *Session) mark(name string, atNS int64) {
-	m := metric.Mark{Name: name, AtNS: atNS, Kind: metric.MarkOwn}
+	s.set(metric.Mark{Name: name, AtNS: atNS, Kind: metric.MarkOwn})
+}
+
+func (s *Session) set(m metric.Mark) {
 	s.enter(m)
 	s.note(s.db.Mark(m))
 	s.analysis.mark(m)
@@ -286,12 +291,4 @@ func (s *Session) stopClient(ctx context.Context, run *Run) []metric.Warning {
 			err.Error()})
 	}
 	return notes
-}
-
-// timerIf returns a channel that fires after d, or never when d is 0.
-func timerIf(d time.Duration) <-chan time.Time {
-	if d <= 0 {
-		return nil
-	}
-	return time.After(d)
 }

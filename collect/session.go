@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
@@ -25,10 +26,13 @@ type Session struct {
 	rec       *recorder
 	collector *scrape.Collector
 	found     *followed
-	analysis  *liveAnalysis // nil without Options.Analysis
-	tee       *remoteWriteTee
-	client    atomic.Pointer[ClientRecorder]
-	manifest  rundb.Manifest // as of the start
+	load      *loadWatch
+	// Of the load, on the axis of the run: since when the first request is waited for, when the run ends; 0 for not.
+	waitsNS, endsNS atomic.Int64
+	analysis        *liveAnalysis // nil without Options.Analysis
+	tee             *remoteWriteTee
+	client          atomic.Pointer[ClientRecorder]
+	manifest        rundb.Manifest // as of the start
 
 	marks    chan metric.Mark // set from outside
 	marked   markLimit        // of those that MarkAt sets
@@ -60,6 +64,11 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	if s.o.Catalog == nil {
+		if s.o.Catalog, err = catalog.New(); err != nil {
+			return nil, err
+		}
+	}
 	if s.home, err = rundb.MakeDir(dir, o.Replace); err != nil {
 		return nil, err
 	}
@@ -108,6 +117,8 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		s.o.Events.TargetAdded(n, t)
 	}
 	s.rec = newRecorder(newOwnRequests(s.db, s.o.SubtractSelf), s.notify)
+	s.load = newLoadWatch(s.o.Catalog)
+	s.rec.observers = append(s.rec.observers, s.load)
 	if s.analysis != nil {
 		s.rec.observers = append(s.rec.observers, s.analysis)
 	}

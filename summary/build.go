@@ -119,10 +119,13 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 // survey chooses the window, for which all polls are looked at where it depends on when there were requests, or on
 // when the last poll was.
 func (b *Builder) survey(ctx context.Context, rec Recording) error {
-	run := knownOf(&b.meta, b.marks, b.meta.OriginNS, nil)
+	run := b.knownOf(b.marks, b.meta.OriginNS, nil)
 	untimed := b.o.Slice == NoiseSlices && b.meta.Interval <= 0
 	var polls []pollTimes
-	if _, ended := firstMark(b.marks, metric.MarkEnd); !ended || untimed || needsTraffic(run, &b.o) {
+	_, ended := firstMark(b.marks, metric.MarkEnd)
+	if found, ok := traffic.Decode(b.meta.Traffic, b.o.Catalog); ok && ended && !untimed {
+		run = b.knownOf(b.marks, max(b.meta.OriginNS, found.LastNS), &found)
+	} else if !ended || untimed || needsTraffic(run, &b.o) {
 		detectors := make([]*traffic.Detector, len(b.targets))
 		polls = make([]pollTimes, len(b.targets))
 		if err := parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
@@ -144,7 +147,7 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 		for i := range polls {
 			end = max(end, polls[i].last)
 		}
-		run = knownOf(&b.meta, b.marks, end, &found)
+		run = b.knownOf(b.marks, end, &found)
 	}
 	var err error
 	if b.plan, err = planRun(run, &b.o); err == nil && b.o.Slice == NoiseSlices {

@@ -32,7 +32,8 @@ type Builder struct {
 
 	several atomic.Bool // there are other targets, of which one may be the same server
 	mu      sync.Mutex
-	targets []*target // only appended to
+	asked   window.Ref // the default of the recording
+	targets []*target  // only appended to
 	marks   []metric.Mark
 	started bool // plan.window.StartNS is settled and the folds may run
 	plan    plan
@@ -85,6 +86,11 @@ func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 		return nil, err
 	}
 	b := &Builder{meta: meta, o: o, cut: notEnded}
+	if meta.Window != "" {
+		if b.asked, err = window.Parse(meta.Window); err != nil {
+			return nil, fmt.Errorf("window of the recording: %w", err)
+		}
+	}
 	for _, t := range targets {
 		b.targets = append(b.targets, newTarget(t))
 	}
@@ -174,7 +180,7 @@ func (b *Builder) planNow(endNS int64) (plan, error) {
 			marks = append(marks, m)
 		}
 	}
-	return planRun(knownOf(&b.meta, marks, max(endNS, b.meta.OriginNS), &found), &b.o)
+	return planRun(b.knownOf(marks, max(endNS, b.meta.OriginNS), &found), &b.o)
 }
 
 // based reports whether the load has begun, which a mark tells. The caller holds the lock.
@@ -191,7 +197,7 @@ func (b *Builder) settle(now bool) {
 	}
 	_, ended := firstMark(b.marks, metric.MarkEnd)
 	seen := slices.ContainsFunc(b.targets, func(t *target) bool { return t.found.Seen() })
-	if !now && !ended && (!b.based() || needsTraffic(knownOf(&b.meta, b.marks, 0, nil), &b.o) && !seen) {
+	if !now && !ended && (!b.based() || needsTraffic(b.knownOf(b.marks, 0, nil), &b.o) && !seen) {
 		return
 	}
 	p, err := b.planNow(notEnded / 2)

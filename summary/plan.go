@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/window"
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
@@ -33,9 +32,10 @@ type plan struct {
 }
 
 // knownOf is what a recording tells about itself and its load; endNS is where one ends that has no mark for it.
-func knownOf(meta *rundb.Meta, marks []metric.Mark, endNS int64, found *traffic.Traffic) window.Run {
+func (b *Builder) knownOf(marks []metric.Mark, endNS int64, found *traffic.Traffic) window.Run {
+	meta := &b.meta
 	run := window.Run{Marks: marks, OriginNS: meta.OriginNS, EndNS: endNS, Interval: meta.Interval, Warmup: meta.Warmup,
-		Cooldown: meta.Cooldown}
+		Cooldown: meta.Cooldown, Window: b.asked}
 	c := meta.Command
 	run.All = len(c) > 2 && c[1] == "import" && !strings.HasPrefix(c[2], "aiperf")
 	run.Told = len(c) > 1 && (c[1] == "simulate" || c[1] == "import") && !run.All

@@ -9,13 +9,15 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// phasesOf lists the phases that marks make, in time order, each up to the next mark or end.
+// phasesOf lists the phases that marks make, in time order, each up to the next mark or end. The collector's own marks
+// do not end those of others.
 func phasesOf(marks []metric.Mark, end int64) []PhaseSpan {
 	var out []PhaseSpan
 	for i, m := range marks {
 		to := end
-		if i+1 < len(marks) {
-			to = min(to, marks[i+1].AtNS)
+		ends := func(next metric.Mark) bool { return m.Own() || !next.Own() || next.Name == metric.MarkEnd }
+		if n := slices.IndexFunc(marks[i+1:], ends); n >= 0 {
+			to = min(to, marks[i+1+n].AtNS)
 		}
 		if m.Name != metric.MarkEnd && m.AtNS < to {
 			out = append(out, PhaseSpan{Name: m.Name, Kind: m.Kind, Stretch: Stretch{m.AtNS, to}})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 const collectLong = `Polls every TARGET until --duration passes, COMMAND exits, or a signal arrives;
@@ -61,6 +62,8 @@ type collectOptions struct {
 	require       string        // requireAll, requireAny or requireNone
 	requireGiven  bool          // on the command line
 	wait          time.Duration // for targets that do not answer yet
+	waitTraffic   time.Duration // for a first request
+	window        string
 
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.RemoteWriter // of remoteWrite, opened by validate; nil without
@@ -116,8 +119,11 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
 	f.DurationVar(&o.duration, "duration", 0,
 		"stop after this much profiling, warm-up not counted (default: until COMMAND exits or a signal)")
-	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the run: recorded, excluded from statistics")
+	f.DurationVar(&o.waitTraffic, "wait-traffic", 0, "how long to wait for a first request before --duration begins")
+	f.DurationVar(&o.warmup, "warmup", 0, "recorded from the first request on, excluded from statistics")
 	f.DurationVar(&o.cooldown, "cooldown", 0, "the last part before the end: recorded, excluded from statistics")
+	f.StringVar(&o.window, "window", "", "the `part` that is analysed, also later: traffic, segments, command or "+
+		"recording (default the load generator's phases, else traffic)")
 	f.DurationVar(&o.settle, "settle", 2*time.Second,
 		"keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
 	f.StringVar(&o.store, "store-command", storeRedacted,
@@ -206,8 +212,11 @@ func (o *collectOptions) validate() error {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}
 	if err := notNegative(map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown,
-		"settle": o.settle}); err != nil {
+		"settle": o.settle, "wait-traffic": o.waitTraffic}); err != nil {
 		return err
+	}
+	if o.waitTraffic > 0 && o.duration == 0 {
+		return usagef("--wait-traffic %v: there is no --duration that could begin with the first request", o.waitTraffic)
 	}
 	if o.duration > 0 && o.cooldown >= o.duration {
 		return usagef("--cooldown %v leaves nothing of --duration %v", o.cooldown, o.duration)
@@ -247,6 +256,10 @@ func (o *collectOptions) validate() error {
 
 // validateWords refuses values of flags that are none of their words.
 func (o *collectOptions) validateWords() error {
+	if o.window != "" && !slices.Contains([]window.What{window.Traffic, window.Segments, window.Command,
+		window.Recording}, window.What(o.window)) {
+		return usagef("--window %q: want traffic, segments, command or recording", o.window)
+	}
 	if o.store != storeFull && o.store != storeRedacted && o.store != storeNone {
 		return usagef("--store-command %q: want full, redacted or none", o.store)
 	}

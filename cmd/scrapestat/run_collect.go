@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // runCollect records one run, writes its exports and prints its summary.
@@ -81,6 +82,7 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 		Targets: t.given, Discoverers: t.discoverers, Refresh: o.access.refresh, Warnings: t.warnings,
 		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
+		WaitTraffic: o.waitTraffic, Window: window.Ref{What: window.What(o.window)}, Catalog: o.analysis.catalog,
 		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
 		Replace: replaced(o.force), MaxBytes: o.maxRecording,
 		MaxPending: o.maxPending, Tags: redactedTags(o.store, o.tags), Version: toolVersion(),
@@ -127,7 +129,7 @@ func (c *console) TargetAdded(_ int, t metric.Target) {
 	c.view.addTarget(t)
 }
 func (c *console) TargetGone(n int, gone bool)             { c.view.gone(n, gone) }
-func (c *console) PhaseBegun(m metric.Mark)                { c.view.observe(m.Name, m.AtNS) }
+func (c *console) PhaseBegun(m metric.Mark)                { c.view.observe(m.Name) }
 func (c *console) Warning(w metric.Warning)                { c.say.logf("warning: %s", w.Text) }
 func (c *console) Message(text string)                     { c.say.logf("%s", text) }
 func (c *console) Progress(phase string, t collect.Totals) { c.say.line(phase, t) }

@@ -77,6 +77,8 @@ func (o *collectOptions) settings() map[string]any {
 		"timeout":           o.timeout.String(),
 		"duration":          o.duration.String(),
 		"warmup":            o.warmup.String(),
+		"wait-traffic":      o.waitTraffic.String(),
+		"window":            o.window,
 		"cooldown":          o.cooldown.String(),
 		"settle":            o.settle.String(),
 		"slice-duration":    o.analysis.slice.String(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,11 +51,9 @@ type screen struct {
 	err     *os.File
 	session *collect.Session
 	until   string // what ends a run that has no planned end
-	length  time.Duration
 	press   func() // called at each q
 
 	phase  atomic.Pointer[string]
-	start  atomic.Int64 // of the load, on the run's axis; 0 before
 	ending atomic.Bool
 
 	mu       sync.Mutex
@@ -71,11 +70,8 @@ const maxNews = 200
 
 // newScreen prepares the view that o wants.
 func newScreen(o *collectOptions, std stdio) *screen {
-	v := &screen{board: live.NewBoard(nil), until: "until q or a signal", length: o.duration}
+	v := &screen{board: live.NewBoard(nil), until: "until q or a signal"}
 	v.err, _ = std.err.(*os.File) // a terminal is one
-	if o.duration > 0 {
-		v.length += o.warmup
-	}
 	if len(o.command) > 0 {
 		v.until = "until the command ends"
 	}
@@ -173,16 +169,13 @@ func (v *screen) say(text string) {
 	}
 }
 
-// observe tells the view of a phase; atNS is its start.
-func (v *screen) observe(phase string, atNS int64) {
+// observe tells the view of a phase.
+func (v *screen) observe(phase string) {
 	if v == nil {
 		return
 	}
 	v.phase.Store(&phase)
-	switch phase {
-	case metric.PhaseWarmup, metric.PhaseProfiling:
-		v.start.CompareAndSwap(0, atNS)
-	case metric.MarkEnd:
+	if phase == metric.MarkEnd {
 		v.ending.Store(true)
 	}
 }
@@ -206,17 +199,11 @@ func (v *screen) gone(target int, gone bool) {
 
 // status is what the view shows of the run.
 func (v *screen) status() live.Status {
-	out := live.Status{Run: v.run, Elapsed: time.Since(v.session.Origin()), Remaining: -1, Until: v.until,
-		Ending: v.ending.Load(), Behind: v.session.Behind()}
+	out := live.Status{Run: v.run, Elapsed: time.Since(v.session.Origin()), Until: v.until,
+		Remaining: v.session.Remaining(),
+		Ending:    v.ending.Load(), Behind: v.session.Behind()}
 	if p := v.phase.Load(); p != nil {
-		out.Phase = *p
-	}
-	if v.length > 0 {
-		begun := v.session.Origin()
-		if start := v.start.Load(); start > 0 {
-			begun = time.Unix(0, start)
-		}
-		out.Remaining = max(0, v.length-time.Since(begun))
+		out.Phase = cmp.Or(v.session.Waiting(), *p)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

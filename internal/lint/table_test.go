@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"summary": {"metric", "continuity", "normalize", "histest", "units", "catalog", "events", "rundb", "window",
 		"window/traffic"},
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
-		"summary"},
+		"summary", "catalog", "window", "window/traffic"},
 	"export": {"summary", "normalize", "histest", "catalog", "metric", "continuity", "internal/atomicfile",
 		"internal/column", "internal/parquetwriter", "internal/texttab"},
 	"check": {"summary", "continuity", "catalog", "normalize", "events", "events/join", "units", "metric",

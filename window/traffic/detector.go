@@ -161,6 +161,17 @@ func scaleOf(f *catalog.Family, name string) float64 {
 // Seen reports whether the target had traffic so far; guesses by name alone do not count.
 func (d *Detector) Seen() bool { return d.sure.open || len(d.sure.closed) > 0 }
 
+// Stretches is how many stretches of active polls the target had, by any evidence: it changes when another begins.
+func (d *Detector) Stretches() int {
+	n := len(d.sure.closed) + len(d.guess.closed)
+	for _, t := range []*track{&d.sure, &d.guess} {
+		if t.open {
+			n++
+		}
+	}
+	return n
+}
+
 // role is what a family means to the count of requests.
 type role uint8
 
