@@ -152,14 +152,14 @@ func (w *Writer) end(c *conn) {
 		}
 		err = w.commitHeld(c)
 	}
-	polls := 0
+	polls, counted := 0, 0
 	for _, b := range w.held {
-		polls += b.polls - b.lost
+		polls, counted = polls+b.polls, counted+b.lost
 	}
 	err = errors.Join(err, c.release())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost += polls
+	w.lost += polls - counted
 	if err != nil && w.err == nil {
 		then := "what was committed before is kept"
 		if polls > 0 {

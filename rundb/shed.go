@@ -37,7 +37,8 @@ func (w *Writer) shed() {
 		if waits <= w.o.MaxPending {
 			return
 		}
-		if b.whole && b.lost == 0 {
+		if b.whole && !b.stripped {
+			b.stripped = true
 			waits -= b.bytes
 			w.lost += b.strip(w.written)
 			waits += b.bytes
@@ -45,18 +46,18 @@ func (w *Writer) shed() {
 	}
 }
 
-// strip drops all of its polls but when they were, with the outcome Unwritten, and
-// returns their number. It keeps blocks of which the file has polls already, those up
-// to the batch of that number, as it would lose these otherwise; and dictionaries, as
-// later polls need them.
+// strip drops all of its polls but when they were and what came of them, which of those with samples is Unwritten,
+// and returns their number. It keeps blocks of which the file has polls already, those up to the batch of that
+// number, as it would lose these otherwise; and dictionaries, as later polls need them.
 func (b *batch) strip(committed int64) int {
 	kept := map[int]int{} // by target: the end of such a block
 	for _, g := range b.seal {
+		stored := g.stored
 		if g.tail <= committed || !g.strip() {
 			kept[g.target] = g.first + g.polls
 			continue
 		}
-		b.lost += g.polls
+		b.lost += stored
 	}
 	stripped := func(target, poll int) bool { return poll >= kept[target] }
 	byKey := func(k int64) bool { return stripped(int(k>>32), int(k&maxPoll)) }
@@ -76,7 +77,7 @@ func (b *batch) strip(committed int64) int {
 	return b.lost
 }
 
-// strip makes a segment one of polls that were not written.
+// strip makes a segment one of polls without samples.
 func (g *segment) strip() bool {
 	c := &cursor{sections: g.sections}
 	var from, to pollState
@@ -88,8 +89,9 @@ func (g *segment) strip() bool {
 		}
 		if s.Outcome.Stored() {
 			c.uvarint(&c.head) // its entries
+			s.Outcome = metric.Unwritten
 		}
-		s.Outcome, s.Duplicate = metric.Unwritten, false
+		s.Duplicate = false
 		head = to.appendPoll(head, &s, 0)
 	}
 	g.sections, g.stored = sections{head: slices.Clip(head)}, 0

@@ -84,8 +84,9 @@ type Writer struct {
 // batch is what one transaction writes.
 type batch struct {
 	number       int64
-	polls, lost  int  // that it brings; that were dropped of them
+	polls, lost  int  // that it brings; whose samples were dropped of them
 	whole        bool // nothing is added any more, and no open segment has polls of it
+	stripped     bool // has no samples any more, but those of blocks that the file has a part of
 	tail         []byte
 	seal         []*segment
 	growth       []targetGrowth

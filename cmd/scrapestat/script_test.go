@@ -20,10 +20,10 @@ import (
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
 // waiting is how many tests run at a time: they mostly wait for processes and clocks.
-const waiting = "6"
+const waiting = 6
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", waiting); err != nil { // -parallel comes later and wins
+	if err := flag.Set("test.parallel", strconv.Itoa(waiting)); err != nil { // -parallel comes later and wins
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM,
