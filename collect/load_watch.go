@@ -7,6 +7,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
@@ -17,7 +18,7 @@ type loadWatch struct {
 	began   chan struct{} // has one when another stretch of requests began
 
 	mu        sync.Mutex
-	detectors []*traffic.Detector // by target
+	observers []*summary.Observer // by target
 	failed    bool                // a poll was not understood
 }
 
@@ -29,10 +30,10 @@ func newLoadWatch(c *catalog.Catalog) *loadWatch {
 func (w *loadWatch) Record(s *metric.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.detectors) <= s.Target {
-		w.detectors = append(w.detectors, traffic.NewDetector(w.catalog))
+	for len(w.observers) <= s.Target {
+		w.observers = append(w.observers, summary.NewObserver(w.catalog))
 	}
-	d := w.detectors[s.Target]
+	d := w.observers[s.Target]
 	before := d.Stretches()
 	w.failed = d.Add(s) != nil || w.failed
 	if d.Stretches() != before {
@@ -47,7 +48,7 @@ func (w *loadWatch) Record(s *metric.Snapshot) {
 func (w *loadWatch) found() traffic.Traffic {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return traffic.Find(w.detectors)
+	return summary.FindTraffic(w.observers)
 }
 
 // text is what there was, for the recording.

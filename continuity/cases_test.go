@@ -185,20 +185,33 @@ func TestCases(t *testing.T) {
 		}
 	})
 	t.Run("an age instead of a start time", func(t *testing.T) {
-		x := newTarget(t)
-		for i := range 20 {
-			age, v := 500+float64(i), float64(1000+10*i)
-			if i >= 10 {
-				age, v = float64(i)-9.5, float64(1300*(i-9))
+		for _, ages := range []struct {
+			name  string
+			other float64 // age of what else the body tells of; 0 for none
+			want  continuity.Status
+		}{{"one", 0, continuity.Corrected}, {"of two workers, which need not be of the counters", 9000, continuity.OK}} {
+			x := newTarget(t)
+			for i := range 20 {
+				age, v := 500+float64(i), float64(1000+1000*i)
+				if i >= 10 {
+					age, v = float64(i)-9.5, float64(2000*(i-4))
+				}
+				for _, u := range []string{"a_total", "b_total", "c_total"} {
+					x.set(u, "counter", v)
+				}
+				x.set(`uptime_seconds{worker="a"}`, "gauge", age)
+				if ages.other > 0 {
+					x.set(`uptime_seconds{worker="b"}`, "gauge", ages.other+float64(i))
+				}
+				x.poll(1.79e9+float64(i), metric.OK)
 			}
-			for _, u := range []string{"a_total", "b_total", "c_total"} {
-				x.set(u, "counter", v)
+			want := 9000.0 + 30000
+			if ages.want == continuity.OK {
+				want = 29000
 			}
-			x.set("uptime_seconds", "gauge", age)
-			x.poll(1.79e9+float64(i), metric.OK)
-		}
-		if i, _ := x.increase("a_total"); i.Status != continuity.Corrected || i.Value != 90+13000 {
-			t.Errorf("%+v %+v", i, x.target())
+			if i, _ := x.increase("a_total"); i.Status != ages.want || i.Value != want {
+				t.Errorf("%s: %+v %+v", ages.name, i, x.target())
+			}
 		}
 	})
 }

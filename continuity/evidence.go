@@ -88,16 +88,22 @@ func (t *Tracker) look(e *evidence) {
 	}
 }
 
-// startOf is when the process began by the one series that has it, or by its age.
+// startOf is when the process began by the one series that has it, or by its age, where all that show one agree.
 func (t *Tracker) startOf(e *evidence) (begun float64, aged bool) {
-	begun = math.NaN()
-	n := 0
+	begun, young := math.NaN(), math.NaN()
+	n, agree := 0, true
 	for _, s := range t.starts {
-		if sl := &t.slots[s.slot]; sl.live && !s.age {
-			begun, aged, n = sl.value(t.body[s.slot]), false, n+1
-		} else if sl.live && n == 0 {
-			begun, aged = seconds(e.at)-sl.value(t.body[s.slot]), true
+		sl := &t.slots[s.slot]
+		switch v := sl.value(t.body[s.slot]); {
+		case sl.live && s.age:
+			agree = agree && !(math.Abs(seconds(e.at)-v-young) > nearTime)
+			young = seconds(e.at) - v
+		case sl.live:
+			begun, n = v, n+1
 		}
+	}
+	if n == 0 && agree {
+		begun, aged = young, !math.IsNaN(young)
 	}
 	if n > 1 || math.IsInf(begun, 0) {
 		begun = math.NaN()

@@ -3,7 +3,6 @@ package continuity
 import (
 	"hash/fnv"
 	"math"
-	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -133,15 +132,16 @@ func (t *Tracker) assign(id int32) {
 		return
 	}
 	u := t.unitOf[s.Series]
-	name := t.dict.FamilyOf(s.Series).Name
-	age := slices.Contains(t.o.Uptimes, name)
+	if u < 0 {
+		name := t.dict.FamilyOf(s.Series).Name
+		age := t.o.Uptime != nil && t.o.Uptime(name)
+		if s.Role == metric.RoleValue && (age || name == "process_start_time_seconds") {
+			sl.kind = slotIdentity
+			t.starts = append(t.starts, start{id, age})
+		}
+		return
+	}
 	switch {
-	case s.Role == metric.RoleValue && u < 0 && (age || name == "process_start_time_seconds"):
-		sl.kind = slotIdentity
-		t.starts = append(t.starts, start{id, age})
-		return
-	case u < 0:
-		return
 	case id == t.units[u].key:
 		sl.kind = slotKey
 	case s.Role == metric.RoleBucket, s.Role == metric.RoleCount:

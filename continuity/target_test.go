@@ -37,7 +37,8 @@ type slot struct {
 
 func newTarget(t testing.TB) *target {
 	return &target{t: t, series: map[string]int{}, kinds: map[string]string{},
-		tracker: continuity.New(continuity.Options{Places: []string{"gpu", "engine"}, Uptimes: []string{"uptime_seconds"}})}
+		tracker: continuity.New(continuity.Options{Places: []string{"gpu", "engine"},
+			Uptime: func(name string) bool { return name == "uptime_seconds" }})}
 }
 
 // set gives one line of the next body.

@@ -12,8 +12,8 @@ type Options struct {
 	// Places are the labels whose values name a replica or a device. What a new place shows first has run elsewhere
 	// before and is not counted from zero. The usual ones (uuid, device, instance, pod, hostname) need not be given.
 	Places []string
-	// Uptimes are the families of gauges that hold the age of the process in seconds.
-	Uptimes []string
+	// Uptime reports whether a family of gauges holds the age of the process in seconds; nil is none.
+	Uptime func(family string) bool
 }
 
 // Tracker follows one target through its polls. It has one owner and is not safe for concurrent use.

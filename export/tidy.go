@@ -67,7 +67,7 @@ func newTidyTable(ctx context.Context, r *summary.Run, recs []Recording) (*parqu
 			var a *adjustment
 			if r.Endpoints[len(l.adjustments)].Eventful {
 				var err error
-				if a, err = adjust(ctx, rec, target); err != nil {
+				if a, err = adjust(ctx, summary.Continuity(r.Options.Catalog), rec, target); err != nil {
 					return nil, err
 				}
 			}

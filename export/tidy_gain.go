@@ -9,7 +9,6 @@ import (
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/internal/column"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/summary"
 )
 
 // adjustment is what package continuity adds to the values of a target of which something happened, by poll. Of any
@@ -37,9 +36,9 @@ func at(list []addition, poll int32) uint64 {
 
 // adjust reads a target of a recording; nil where nothing happened. It follows both what was recorded and what it
 // becomes, and notes where the difference changes.
-func adjust(ctx context.Context, rec Recording, target int) (*adjustment, error) {
+func adjust(ctx context.Context, o continuity.Options, rec Recording, target int) (*adjustment, error) {
 	a := &adjustment{added: map[int32][]addition{}, held: map[int32]bool{}, born: map[int32]int32{}}
-	t := continuity.New(continuity.Options{Places: summary.PlaceLabels()})
+	t := continuity.New(o)
 	var schema metric.Schema
 	var raw, adjusted []uint64
 	poll, process := int32(-1), int32(0)

@@ -126,13 +126,13 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 	if found, ok := traffic.Decode(b.meta.Traffic, b.o.Catalog); ok && ended && !untimed {
 		run = b.knownOf(b.marks, max(b.meta.OriginNS, found.LastNS), &found)
 	} else if !ended || untimed || needsTraffic(run, &b.o) {
-		detectors := make([]*traffic.Detector, len(b.targets))
+		observers := make([]*Observer, len(b.targets))
 		polls = make([]pollTimes, len(b.targets))
 		if err := parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
-			detectors[i] = traffic.NewDetector(b.o.Catalog)
+			observers[i] = NewObserver(b.o.Catalog)
 			for s, err := range rec.Snapshots(ctx, i) {
 				if err == nil {
-					err = detectors[i].Add(s)
+					err = observers[i].Add(s)
 				}
 				if err != nil {
 					return fmt.Errorf("read polls of %s: %w", b.targets[i].URL, err)
@@ -143,7 +143,7 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 		}); err != nil {
 			return err
 		}
-		found, end := traffic.Find(detectors), b.meta.OriginNS
+		found, end := FindTraffic(observers), b.meta.OriginNS
 		for i := range polls {
 			end = max(end, polls[i].last)
 		}

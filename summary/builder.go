@@ -47,7 +47,7 @@ type target struct {
 	mu     sync.Mutex
 	ledger ledger
 
-	found      *traffic.Detector // of a live run
+	found      *Observer // of a live run
 	tracker    *continuity.Tracker
 	trace      *trace                 // nil of a lone target
 	eventful   bool                   // a poll was not taken as it is
@@ -74,7 +74,7 @@ func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 	b, err := newBuilder(meta, targets, o)
 	if err == nil {
 		for _, t := range b.targets {
-			t.found = traffic.NewDetector(b.o.Catalog)
+			t.found = NewObserver(b.o.Catalog)
 		}
 	}
 	return b, err
@@ -92,14 +92,14 @@ func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 		}
 	}
 	for _, t := range targets {
-		b.targets = append(b.targets, newTarget(t))
+		b.targets = append(b.targets, newTarget(t, b.o.Catalog))
 	}
 	b.several.Store(len(targets) > 1)
 	return b, nil
 }
 
-func newTarget(t metric.Target) *target {
-	return &target{Target: t, tracker: continuity.New(continuity.Options{Places: PlaceLabels()})}
+func newTarget(t metric.Target, c *catalog.Catalog) *target {
+	return &target{Target: t, tracker: continuity.New(Continuity(c))}
 }
 
 // check fills in the defaults and refuses what makes no sense.
@@ -141,8 +141,8 @@ func (o *Options) fold(start, end int64) normalize.Options {
 func (b *Builder) AddTarget(t metric.Target) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	came := newTarget(t)
-	came.found = traffic.NewDetector(b.o.Catalog)
+	came := newTarget(t, b.o.Catalog)
+	came.found = NewObserver(b.o.Catalog)
 	b.targets = append(b.targets, came)
 	b.several.Store(len(b.targets) > 1)
 	return len(b.targets) - 1
@@ -164,11 +164,11 @@ func (b *Builder) Mark(m metric.Mark) {
 // planNow is the window if the run ended at an instant. The collector's own mark after a warm-up is left out: the
 // warm-up counts from the first request, as the polls told it when it came. The caller holds the lock.
 func (b *Builder) planNow(endNS int64) (plan, error) {
-	detectors := make([]*traffic.Detector, len(b.targets))
+	observers := make([]*Observer, len(b.targets))
 	for i, t := range b.targets {
-		detectors[i] = t.found
+		observers[i] = t.found
 	}
-	found := traffic.Find(detectors)
+	found := FindTraffic(observers)
 	if b.pin != nil && len(found.Segments) > 0 {
 		found.Segments[0].Start = *b.pin
 	}

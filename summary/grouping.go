@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -52,6 +53,14 @@ func PlaceLabels() []string {
 	return slices.DeleteFunc(catalog.ReplicaLabels(), func(name string) bool {
 		return slices.ContainsFunc(wholes[:], func(l metric.Label) bool { return l.Name == name })
 	})
+}
+
+// Continuity are the options of the trackers of a run whose servers c knows.
+func Continuity(c *catalog.Catalog) continuity.Options {
+	return continuity.Options{Places: PlaceLabels(), Uptime: func(name string) bool {
+		f, ok := c.Family(name)
+		return ok && f.Moves == "age"
+	}}
 }
 
 // group is the series that agree in their labels.

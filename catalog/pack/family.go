@@ -71,8 +71,8 @@ type Family struct {
 	Type    metric.Type // that the family is, whatever the server declares; Unknown when it is to be believed
 	Better  Direction
 	// Moves is when its values move: "arrival", "step", "token", "finish" (of a request), "poll" (of the server itself),
-	// "start" (constant) or "" when it is each event. Staleness is how old a value can be because the server renews it at
-	// intervals; 0 for none.
+	// "start" (constant), "age" (of the process: with the time) or "" when it is each event. Staleness is how old a value
+	// can be because the server renews it at intervals; 0 for none.
 	Moves     string
 	Staleness time.Duration
 	Aggregate quantity.Aggregate
@@ -117,7 +117,9 @@ type familyIn struct {
 }
 
 // moves are the words for when values move.
-func moves() []string { return []string{"", "arrival", "step", "token", "finish", "poll", "start"} }
+func moves() []string {
+	return []string{"", "arrival", "step", "token", "finish", "poll", "start", "age"}
+}
 
 // Pattern is names of families that need no meaning yet: they are known, and nothing is made of them.
 type Pattern struct {

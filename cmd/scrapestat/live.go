@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report/html"
@@ -18,6 +19,7 @@ type livePage struct {
 	interval time.Duration
 	session  *collect.Session
 	timeline *html.Timeline
+	catalog  *catalog.Catalog
 
 	mu    sync.Mutex // one page is made at a time
 	page  []byte
@@ -29,7 +31,7 @@ func (o *collectOptions) newLivePage() *livePage {
 	if o.listen == "" {
 		return nil
 	}
-	return &livePage{name: o.out, interval: o.interval}
+	return &livePage{name: o.out, interval: o.interval, catalog: o.analysis.catalog}
 }
 
 // liveSlice is the width of the slices of a live page without --slice-duration. A
@@ -45,7 +47,7 @@ func (o *collectOptions) liveSlice() time.Duration {
 func (p *livePage) begin(s *collect.Session) {
 	p.session = s
 	p.timeline = html.NewTimeline(html.TimelineOptions{OriginNS: s.Origin().UnixNano(), Interval: p.interval,
-		Targets: max(len(s.Manifest().Targets), 4)})
+		Targets: max(len(s.Manifest().Targets), 4), Continuity: summary.Continuity(p.catalog)})
 }
 
 // add draws a poll.

@@ -169,7 +169,7 @@ func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in
 		return in, ci, err
 	}
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval,
-		Targets: len(run.Targets())})
+		Targets: len(run.Targets()), Continuity: summary.Continuity(so.Catalog)})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
 	so.Window = a.ref
 	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)

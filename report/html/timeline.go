@@ -10,7 +10,6 @@ import (
 
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
-	"github.com/scrapestat/scrapestat/summary"
 )
 
 // The bounds of what a timeline holds.
@@ -34,6 +33,8 @@ type TimelineOptions struct {
 	MaxSlots int
 	// Targets is how many targets share MaxSlots; 0 is 1.
 	Targets int
+	// Continuity are the options of the trackers, as package summary has them.
+	Continuity continuity.Options
 }
 
 // Timeline is what the series of a run looked like over time, coarse enough to be drawn: rates of counters, means and
@@ -90,7 +91,7 @@ func (t *Timeline) track(target int) (*track, error) {
 		t.targets = append(t.targets, nil)
 	}
 	if t.targets[target] == nil {
-		t.targets[target] = &track{tracker: continuity.New(continuity.Options{Places: summary.PlaceLabels()}),
+		t.targets[target] = &track{tracker: continuity.New(t.o.Continuity),
 			bins:     bins{origin: t.o.OriginNS, width: t.o.width()},
 			interval: int64(t.o.Interval), maxLanes: max(t.o.MaxSlots/t.o.Targets, 200)}
 	}

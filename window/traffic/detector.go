@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
@@ -29,6 +30,7 @@ type entry struct {
 	tier   Tier
 	level  bool // a number of present requests
 	rested bool // of a level: it was 0 at some poll, so that it means something above 0
+	seen   bool
 	sum    bool // of durations: no evidence, but how long requests took
 	whole  bool // of its family's series, this is one of those that are not part of others
 }
@@ -38,8 +40,9 @@ func NewDetector(c *catalog.Catalog) *Detector {
 	return &Detector{catalog: c, sure: newTrack(Known, HTTP), guess: newTrack(HTTP, Generic)}
 }
 
-// Add takes the next poll of the target. It keeps nothing of s. One that does not fit is refused.
-func (d *Detector) Add(s *metric.Snapshot) error {
+// Add takes the next poll of the target, with what continuity made of it: its Delta is adjusted, so what counts never
+// falls, and the series in born, ascending, count from zero. It keeps nothing of s. One that does not fit is refused.
+func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 	if err := d.schema.Extend(s); err != nil {
 		return fmt.Errorf("look for traffic in poll %d of target %d: %w", s.Seq, s.Target, err)
 	}
@@ -62,7 +65,16 @@ func (d *Detector) Add(s *metric.Snapshot) error {
 			continue
 		}
 		v := d.schema.Slots[slot].Float(s.Delta.Bits[k])
-		if e := &d.entries[i]; v != e.value && v-v == 0 { // finite
+		if v-v != 0 {
+			continue // not finite
+		}
+		e := &d.entries[i]
+		if !e.seen && !e.level {
+			if _, zero := slices.BinarySearch(born, int32(d.schema.Slots[slot].Series)); !zero {
+				e.value = v // the reference
+			}
+		}
+		if e.seen = true; v != e.value {
 			d.set(e, v)
 		}
 	}
@@ -85,12 +97,9 @@ func (d *Detector) set(e *entry, v float64) {
 		e.rested = e.rested || v == 0
 		return
 	}
-	if d.polls == 0 {
-		return // the reference
-	}
 	gain := v - old
-	if gain < 0 {
-		gain = v // it began anew, which is activity
+	if gain <= 0 {
+		return // only sums fall
 	}
 	if e.tier != Generic {
 		d.sure.counted(e, gain)

@@ -4,7 +4,7 @@
 // of a run:
 //
 //	for s := range snapshots {
-//		err = detector.Add(s)
+//		err = detector.Add(s, born) // as package continuity adjusts it
 //	}
 //	load := traffic.Find([]*traffic.Detector{detector})
 //

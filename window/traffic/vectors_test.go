@@ -63,7 +63,7 @@ func own(t testing.TB) *catalog.Catalog {
 
 func add(t testing.TB, d *traffic.Detector, s *metric.Snapshot) {
 	t.Helper()
-	if err := d.Add(s); err != nil {
+	if err := d.Add(s, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -210,11 +210,19 @@ func TestSegments(t *testing.T) {
 func recorded(t *testing.T, name string) traffic.Traffic {
 	t.Helper()
 	var ds []*traffic.Detector
+	known := map[int]int{} // series of each target
 	if err := fakerun.Polls(testkit.Path(t, "runs/"+name), func(i int, s *metric.Snapshot) error {
 		if i == len(ds) {
 			ds = append(ds, traffic.NewDetector(own(t)))
 		}
-		return ds[i].Add(s)
+		var born []int32 // these servers only work: what is new later counts from zero
+		for n := range s.DictDelta.Series {
+			if series := known[i] + n; known[i] > 0 {
+				born = append(born, int32(series))
+			}
+		}
+		known[i] += len(s.DictDelta.Series)
+		return ds[i].Add(s, born)
 	}); err != nil {
 		t.Fatal(err)
 	}
