@@ -167,6 +167,33 @@ func (f *Accumulator) Begin(s Span) {
 	}
 }
 
+// Opened reports whether the window has begun.
+func (f *Accumulator) Opened() bool { return f.window.from != never }
+
+// Cut makes all that the histograms of some families gained so far belong to what goes before the window.
+func (f *Accumulator) Cut(families []int) {
+	for i := range f.histograms {
+		if h := &f.histograms[i]; slices.Contains(families, f.dict.Series[h.series].Family) {
+			h.cut(f)
+		}
+	}
+}
+
+// Late adds gains by slot that came after the window and belong to it.
+func (f *Accumulator) Late(gains map[int32]float64) {
+	for i := range f.histograms {
+		h := &f.histograms[i]
+		for p, id := range h.ids {
+			if g := gains[id]; g != 0 && h.seen {
+				if h.end == nil {
+					h.end = slices.Clone(h.prev)
+				}
+				h.end[p] += g
+			}
+		}
+	}
+}
+
 // snaps reports whether a poll beyond an edge, the first one, stands for it, being nearer than the one before.
 func (f *Accumulator) snaps(edge int64, any bool, s *metric.Snapshot) bool {
 	n, at := len(f.times), s.AtNS()

@@ -32,6 +32,7 @@ type histogram struct {
 	ref          []float64 // what gains are counted from
 	bornBound    int32     // boundaries before it are before the birth
 	first        []float64 // sample of one that was born inside the window and so is counted from zero; else nil
+	moved        bool      // first is the reference, of which what is published late was taken off
 	end          []float64 // prev when the window closed
 	common       []bool    // by position: in every sample since the reference
 
@@ -282,7 +283,7 @@ func (h *histogram) freezeClamp(f *Accumulator) {
 // open begins the window at poll n.
 func (h *histogram) open(f *Accumulator, n int32) {
 	h.track.open(n)
-	h.segments, h.first = 1, nil
+	h.segments, h.first, h.moved = 1, nil, false
 	if h.seen {
 		h.freeze(f)
 	}
@@ -398,10 +399,24 @@ func (h *histogram) birth(f *Accumulator, n int32) {
 	h.bornBound = f.bound
 }
 
-// unborn is the histogram as AIPerf counts it, from its first sample.
+// cut makes what was gained up to now belong to what goes before the window.
+func (h *histogram) cut(f *Accumulator) {
+	if h.ref == nil {
+		return
+	}
+	if h.first == nil {
+		h.first, h.moved = h.ref, true
+	}
+	h.ref, h.bornBound = slices.Clone(h.prev), f.bound
+	h.makeEstimator(f)
+}
+
+// unborn is the histogram as AIPerf counts it: from its first sample, and from the last one before the window.
 func (h *histogram) unborn() *histogram {
 	u := *h
-	u.ref, u.track.ref = h.first, -1
+	if u.ref = h.first; !h.moved {
+		u.track.ref = -1
+	}
 	return &u
 }
 

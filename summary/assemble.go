@@ -65,7 +65,8 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	if w := continuityWarning(&e.Continuity); w != nil {
 		e.Warnings = append(e.Warnings, *w)
 	}
-	if w := t.late.warning(r.main, each); w != nil {
+	e.Late = t.late.result(r.main)
+	if w := lateWarning(e.Late); w != nil {
 		e.Warnings = append(e.Warnings, *w)
 	}
 	e.Declared = l.declared()

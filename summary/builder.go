@@ -321,9 +321,9 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		t.warmLast = w.EndNS - 1
 		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS, Parts: pairs(p.resolved.Warmups), Pause: true})
 	}
-	if t.late, err = b.watchLate(p, t.tracker); err != nil || p.empty {
+	if t.late = b.watchLate(p, t.tracker); p.empty {
 		t.main = nil
-		return err
+		return nil
 	}
 	span := normalize.Span{StartNS: p.window.StartNS, SnapStart: p.resolved.Start.Kind == window.Snapped,
 		Parts: pairs(p.resolved.Parts), Pause: p.resolved.Told, Whole: b.o.AIPerf && !live}
@@ -366,8 +366,12 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 			return fmt.Errorf("%s: %w", t.URL, err)
 		}
 	}
-	if err := t.late.add(s, step); err != nil {
-		return fmt.Errorf("%s: %w", t.URL, err)
+	if cut := t.late.add(s, step, t.main != nil && t.main.Opened()); len(cut) > 0 {
+		gains := t.late.gains(cut)
+		t.main.Cut(cut)
+		if t.warm != nil {
+			t.warm.Late(gains)
+		}
 	}
 	if t.warm != nil && (learn || s.AtNS() <= t.warmLast) {
 		if err := t.warm.AddStep(s, step); err != nil {

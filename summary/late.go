@@ -1,70 +1,385 @@
 package summary
 
 import (
-	"fmt"
-	"time"
+	"cmp"
+	"math"
+	"slices"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/units"
 )
 
-// lateFor is how long after the end of a request a server may publish what it observed of it.
-const lateFor = 3 * time.Second
+// Late is what of the observations of a family that a window counts may be of what went before it, published late.
+type Late struct {
+	Family          string
+	AtLeast, AtMost int64 // that are of what went before
+	// Moved are those of which that is proven, all that came up to CutNS: they count for what went before.
+	Moved int64
+	CutNS int64
+	Exact bool // no others are
+	Of    int64
+}
 
-// late watches the first moments of a window that follows a warm-up: what a server
-// shows then may be of requests of the warm-up, and nothing in its metrics tells.
+// late watches what durations gain after the start of a window that follows something else, or after the end of a phase
+// that something else follows. It moves what is proven to be published late (design document windows.md, section 5).
 type late struct {
-	fold  *normalize.Accumulator
-	until int64 // polls after it are not for the fold
-	// latency reports whether a family has an observation for each request or token.
-	latency func(family string) bool
+	catalog   *catalog.Catalog
+	tracker   *continuity.Tracker
+	edgeNS    int64
+	snapped   bool // nobody polled at the edge
+	settle    float64
+	slots     []lateSlot
+	now, last []float64 // by slot
+	base      []float64 // by slot: at the edge, or where the family was cut
+	families  []*lateFamily
+
+	began      bool
+	lastNS     int64 // the last stored poll
+	inFlight   float64
+	levels     bool // something tells how many requests are in flight
+	drained    bool
+	boundaryNS int64
+	polls      int
+	// Requests that ended since the first poll: up to the present one, the one before, and that of the edge.
+	finished, finishedLast, finishedEdge float64
 }
 
-// watchLate returns the watch of a plan, nil when no warm-up goes before.
-func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) (*late, error) {
-	if p.warmup == nil || p.empty {
-		return nil, nil
+// lateSlot is what a slot is to the watch.
+type lateSlot struct {
+	family       int // into families, -1 for none
+	below        int32
+	lower, upper float64 // seconds
+	count, sum   bool
+	level, ends  bool // how many requests are in flight, and ended
+}
+
+// lateFamily is a family of durations.
+type lateFamily struct {
+	lateCount
+	tokens           bool    // it has an observation of each token, not of each request
+	whole            bool    // its durations are those of requests from their begin to their end
+	counted, earlier float64 // observations since the first poll, up to the present poll and to the one before
+	ahead            bool    // more observations than finished requests were seen
+	owed             int64   // requests that ended by the edge and were not observed by then; -1 for not known
+	n, proven, maybe float64 // of the present poll
+}
+
+// lateCount counts what of the observations after an edge is of what went before it.
+type lateCount struct {
+	Late
+	impure bool // something came after the edge that is not proven late
+}
+
+// witness is what others tell of requests that ended by the edge and are not observed yet: how many those are at most,
+// and whether a request that began after it may have been observed by the present poll.
+type witness struct {
+	owed  int64
+	fresh bool
+}
+
+// poll takes the n observations of a poll, of which so many took longer than the time since the edge, so that they
+// began before it, and so many can have ended before it, if they were published in time. Only where nothing was in
+// flight at the edge anything moves. It reports whether all of them did.
+func (c *lateCount) poll(atNS int64, n, proven, maybe float64, drained bool, w *witness) bool {
+	c.AtLeast, c.AtMost = c.AtLeast+int64(proven), c.AtMost+int64(maybe)
+	if !drained || c.impure || n == 0 {
+		return false
 	}
-	l := &late{until: p.window.StartNS + int64(lateFor),
-		latency: func(family string) bool { return isLatency(b.o.Catalog, family) }}
-	o := b.o.fold(p.window.StartNS, l.until)
-	o.Quantiles, o.Slice, o.SliceQuantiles, o.Resets, o.Tracker = []float64{}, 0, false, normalize.ResetAdjust, tracker
-	var err error
-	l.fold, err = normalize.NewFold(o)
-	return l, err
+	if w != nil && c.Moved+int64(n) <= w.owed && !w.fresh || w == nil && proven == n {
+		c.CutNS, c.Moved = atNS, c.Moved+int64(n)
+		return true
+	}
+	c.impure = true
+	return false
 }
 
-// add gives a poll to the watch, which may be nil.
-func (l *late) add(s *metric.Snapshot, step *continuity.Step) error {
-	if l == nil || s.AtNS() > l.until {
+// sum closes the account; owed is below 0 where nobody knows.
+func (c *lateCount) sum(drained bool, owed int64) Late {
+	l := c.Late
+	if owed >= 0 {
+		l.AtMost = min(l.AtMost, owed)
+		if drained {
+			l.AtLeast = max(l.AtLeast, owed)
+		}
+	}
+	l.AtMost = max(l.AtMost, l.AtLeast)
+	l.Exact = l.AtLeast == l.AtMost && l.AtMost == l.Moved
+	return l
+}
+
+// shares returns how many of the observations that a bucket gained began before the edge for sure, and how many can
+// have ended before it: it holds durations between lower and upper, and was polled so many seconds after the edge, the
+// poll before it at before.
+func shares(gained, lower, upper, at, before, settle float64) (proven, maybe float64) {
+	if lower >= at {
+		proven = gained
+	}
+	if before-settle-upper < 0 {
+		maybe = gained
+	}
+	return proven, maybe
+}
+
+// watchLate returns the watch of a plan, nil when nothing goes before the window and nothing follows it.
+func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) *late {
+	w := &p.resolved
+	l := &late{catalog: b.o.Catalog, tracker: tracker, settle: b.meta.Settle.Seconds(), edgeNS: w.Start.AtNS,
+		snapped: w.Start.Kind == "snapped"}
+	switch {
+	case p.empty || len(w.Parts) != 1:
+		return nil
+	case p.warmup != nil, w.Phase != "" && w.Rule == "phase" && w.Start.AtNS > w.Command.StartNS:
+		return l
+	}
+	return nil
+}
+
+// grow learns what new slots are.
+func (l *late) grow() {
+	schema := l.tracker.Schema()
+	for slot := len(l.slots); slot < len(schema.Slots); slot++ {
+		id := &schema.Slots[slot]
+		index := schema.Series[id.Series].Family
+		fam := &schema.Families[index]
+		f, known := l.catalog.Family(fam.Name)
+		x := lateSlot{family: -1, below: -1}
+		switch {
+		case known && (f.Canonical == "running" || f.Canonical == "waiting"):
+			x.level = whole(f, schema.Series[id.Series].Labels)
+		case known && f.Canonical == "success" && id.Role == metric.RoleValue:
+			x.ends = true
+		case fam.Type == metric.Histogram && (id.Role == metric.RoleBucket || id.Role == metric.RoleCount ||
+			id.Role == metric.RoleSum):
+			l.addFamily(&x, index, fam, f)
+			x.count, x.sum = id.Role == metric.RoleCount, id.Role == metric.RoleSum
+			x.upper *= id.Bound
+		}
+		l.slots, l.now, l.last = append(l.slots, x), append(l.now, 0), append(l.last, 0)
+		if x.family >= 0 && id.Role == metric.RoleBucket {
+			l.chain(schema, id.Series)
+		}
+	}
+}
+
+// addFamily makes a slot one of a family of durations, if it is.
+func (l *late) addFamily(x *lateSlot, index int, fam *metric.Family, f *catalog.Family) {
+	if !isLatency(l.catalog, fam.Name) {
+		return
+	}
+	unit := cmp.Or(f.Unit, units.InferExtended(fam.Name, fam.Help, fam.Unit))
+	scale := map[string]float64{"seconds": 1, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}[unit]
+	if by, ok := f.Scales[fam.Name]; ok {
+		scale *= by
+	}
+	if scale == 0 {
+		return
+	}
+	for len(l.families) <= index {
+		l.families = append(l.families, nil)
+	}
+	if l.families[index] == nil {
+		l.families[index] = &lateFamily{tokens: f.Moves == "token", whole: f.Canonical == "e2e_s",
+			owed: -1}
+		l.families[index].Family, l.families[index].CutNS = fam.Name, l.boundaryNS
+	}
+	x.family, x.upper = index, scale
+}
+
+// whole reports whether a series is not part of another one.
+func whole(f *catalog.Family, labels metric.Labels) bool {
+	return !slices.ContainsFunc(f.Only, func(want metric.Label) bool {
+		v, _ := labels.Get(want.Name)
+		return v != want.Value
+	})
+}
+
+// chain sets for the buckets of a series which one is below.
+func (l *late) chain(schema *metric.Schema, series int) {
+	var ids []int32
+	for _, id := range schema.SlotsOf(series) {
+		if int(id) < len(l.slots) && schema.Slots[id].Role == metric.RoleBucket {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int32) int {
+		return int(math.Copysign(1, l.slots[a].upper-l.slots[b].upper))
+	})
+	for i, id := range ids {
+		if l.slots[id].below = -1; i > 0 {
+			l.slots[id].below, l.slots[id].lower = ids[i-1], l.slots[ids[i-1]].upper
+		}
+	}
+}
+
+// add takes a poll after the fold did: opened is set when it lies beyond the edge. It returns the families whose gains
+// since the edge are now proven to be late. l may be nil.
+func (l *late) add(s *metric.Snapshot, step *continuity.Step, opened bool) (cut []int) {
+	if l == nil || !s.Outcome.Stored() || step != nil && step.Held {
 		return nil
 	}
-	return l.fold.AddStep(s, step)
+	l.grow()
+	frame := &s.Delta
+	if step != nil && !step.Plain(s) {
+		frame = &step.Delta
+	}
+	schema := l.tracker.Schema()
+	for k, slot := range frame.Slots {
+		x := &l.slots[slot]
+		if x.family < 0 && !x.level && !x.ends {
+			continue
+		}
+		v := schema.Slots[slot].Float(frame.Bits[k])
+		gain := v - l.now[slot]
+		l.now[slot] = v
+		switch {
+		case x.level:
+			l.levels = true
+			l.inFlight += gain
+		case l.polls == 0:
+		case x.ends:
+			l.finished += gain
+		case x.count:
+			l.families[x.family].counted += gain
+		}
+	}
+	at := s.AtNS()
+	if opened {
+		if !l.began {
+			l.begin()
+		}
+		cut = l.judge(at)
+	} else {
+		l.drained = l.levels && l.inFlight == 0
+	}
+	for _, f := range l.families {
+		if f != nil {
+			f.ahead, f.earlier = f.ahead || f.counted > l.finished, f.counted
+		}
+	}
+	copy(l.last, l.now)
+	l.lastNS, l.polls, l.finishedLast = at, l.polls+1, l.finished
+	return cut
 }
 
-// warning counts the observations of the window came at its beginning, of the
-// family of which that was the largest share; nil when there were none.
-func (l *late) warning(main *normalize.Result, each normalize.Each) *metric.Warning {
-	if l == nil || main == nil {
+// begin takes the last poll as that of the edge.
+func (l *late) begin() {
+	l.began, l.boundaryNS, l.finishedEdge = true, l.edgeNS, l.finishedLast
+	if l.snapped {
+		l.boundaryNS = l.lastNS
+	}
+	l.base = slices.Clone(l.last)
+	for _, f := range l.families {
+		if f != nil {
+			f.CutNS, f.owed = l.boundaryNS, -1
+			if n := int64(l.finishedEdge - f.earlier); n > 0 && !f.ahead { // else both may be published late
+				f.owed = n
+			}
+		}
+	}
+}
+
+// judge takes the gains of a poll beyond the edge.
+func (l *late) judge(atNS int64) (cut []int) {
+	at, before := float64(atNS-l.boundaryNS)/1e9, max(0, float64(l.lastNS-l.boundaryNS)/1e9)
+	for _, f := range l.families {
+		if f != nil {
+			f.n, f.proven, f.maybe = 0, 0, 0
+		}
+	}
+	for slot := range l.slots {
+		x := &l.slots[slot]
+		gained := l.now[slot] - l.last[slot]
+		if x.family < 0 || x.count || x.sum || gained == 0 {
+			continue
+		}
+		if x.below >= 0 {
+			gained -= l.now[x.below] - l.last[x.below]
+		}
+		proven, maybe := shares(gained, x.lower, x.upper, at, before, l.settle)
+		f := l.families[x.family]
+		f.n, f.proven, f.maybe = f.n+gained, f.proven+proven, f.maybe+maybe
+	}
+	ends := false
+	for i, f := range l.families {
+		if f == nil || f.tokens {
+			continue
+		}
+		var w *witness
+		if f.owed > 0 && !f.ahead {
+			w = &witness{f.owed, l.finished > l.finishedEdge}
+		}
+		if f.poll(atNS, f.n, f.proven, f.maybe, l.drained, w) {
+			cut, ends = append(cut, i), ends || f.whole
+		}
+	}
+	for i, f := range l.families { // of the tokens of the requests that ended
+		if f != nil && f.tokens {
+			f.AtLeast, f.AtMost = f.AtLeast+int64(f.proven), f.AtMost+int64(f.maybe)
+			if ends && !f.impure && f.n > 0 {
+				f.CutNS, f.Moved = atNS, f.Moved+int64(f.n)
+				cut = append(cut, i)
+			}
+			f.impure = f.impure || !ends && f.n > 0
+		}
+	}
+	return cut
+}
+
+// gains returns what the slots of some families gained since the edge, or since they were cut before.
+func (l *late) gains(cut []int) map[int32]float64 {
+	out := map[int32]float64{}
+	schema := l.tracker.Schema()
+	l.base = append(l.base, make([]float64, len(l.now)-len(l.base))...)
+	for slot := range schema.Slots {
+		if slices.Contains(cut, schema.Series[schema.Slots[slot].Series].Family) {
+			out[int32(slot)], l.base[slot] = l.now[slot]-l.base[slot], l.now[slot]
+		}
+	}
+	return out
+}
+
+// result returns what may be late of the observations of each family; nil is none.
+func (l *late) result(main *normalize.Result) (out []Late) {
+	if l == nil || main == nil || !l.began {
 		return nil
 	}
 	all := observations(main)
-	family, few, of := "", int64(0), int64(1)
-	for name, n := range observations(l.fold.ResultEach(l.until, each)) {
-		// As shares, without dividing: n/all > few/of.
-		if more, as := float64(n)*float64(of), float64(few)*float64(all[name]); l.latency(name) && n > 0 &&
-			(more > as || more == as && name < family) {
-			family, few, of = name, n, max(all[name], 1)
+	for _, f := range l.families {
+		if f == nil {
+			continue
+		}
+		owed := int64(-1)
+		if f.owed >= 0 && !f.ahead && f.counted == l.finished { // else they do not count the same requests
+			owed = f.owed
+		}
+		x := f.sum(l.drained, owed)
+		x.Of = all[x.Family] + x.Moved
+		if x.AtMost = min(x.AtMost, x.Of); x.AtMost > 0 {
+			out = append(out, x)
 		}
 	}
-	if family == "" {
+	return out
+}
+
+// lateWarning names the family of which the largest share may be of what went before; nil when all is exact.
+func lateWarning(all []Late) *metric.Warning {
+	var most *Late
+	for i := range all {
+		// As shares, without dividing: a/b > c/d.
+		x := &all[i]
+		if !x.Exact && (most == nil || float64(x.AtMost)*float64(most.Of) > float64(most.AtMost)*float64(x.Of)) {
+			most = x
+		}
+	}
+	if most == nil {
 		return nil
 	}
-	return &metric.Warning{Code: "late_observations", Text: fmt.Sprintf(
-		"%d of %d observations of %s (%.1f %%) came in the first %v after the warm-up: as many may be of requests of the "+
-			"warm-up, unless the load paused for %v before",
-		few, of, family, 100*float64(few)/float64(of), lateFor, lateFor)}
+	w := metric.Warnf("late_observations", "%d to %d of %d observations of %s may be of what went before the window",
+		most.AtLeast, most.AtMost, most.Of, most.Family)
+	return &w
 }
 
 // observations adds up the counts of the histograms of each family.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
@@ -40,11 +41,13 @@ func lateRun(rng *rand.Rand, pause, start float64) *fakeRun {
 	}
 	slices.Sort(at)
 	f := newFake("http://a/metrics").Mark(0, "warmup").Mark(cut, "profiling").Mark(cut+length, "end")
+	f.Info.Settle = 3 * time.Second
 	for t := -0.1; t < cut+length+4; t += 0.333 {
 		n, _ := slices.BinarySearch(at, t)
 		f.Scrape(0, t, fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds "+
-			"histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
-			"vllm:e2e_request_latency_seconds_sum %d\nvllm:e2e_request_latency_seconds_count %d\n", n, n, n))
+			"histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"1\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_sum %d\nvllm:e2e_request_latency_seconds_count %d\n", n, n, n, n))
 	}
 	return f
 }
@@ -86,4 +89,76 @@ func TestLateObservations(t *testing.T) {
 		"(aiperf#1435) around the end of a warm-up: %d exact, %d told of by the warning late_observations, 0 wrong in "+
 		"silence; with a pause of 3 s all exact", exact, wrong),
 		"go test ./summary -run TestLateObservations -v")
+}
+
+// lateServer is a vLLM server whose level is 0, as nothing is in flight, at the end of a warm-up of 50 requests, and
+// which publishes what took one of them 4 s after that.
+func lateServer(finished bool) *fakeRun {
+	const cut = 14.0
+	f := newFake("http://a/metrics").Mark(0, "warmup").Mark(cut, "profiling").Mark(34, "end")
+	f.Info.Settle = 2 * time.Second
+	for at := -0.1; at < 38; at += 0.333 {
+		short, long, done := 0, 0, 0
+		for i := range 130 { // 50 up to 10 s, 80 from 20 s on
+			end := .2 * float64(i+1)
+			if i >= 50 {
+				end = 20 + .15*float64(i-49)
+			}
+			switch {
+			case end > at:
+			case i == 49 && at < cut+.4: // published late
+				done++
+			case i == 49:
+				long, done = long+1, done+1
+			default:
+				short, done = short+1, done+1
+			}
+		}
+		running := 0
+		if at > 18.5 && at < 32 || at > 0 && at < 10 {
+			running = 1
+		}
+		if !finished {
+			done = short + long
+		}
+		f.Scrape(0, at, fmt.Sprintf("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running %d\n"+
+			"# TYPE vllm:request_success counter\nvllm:request_success %d\n# TYPE vllm:e2e_request_latency_seconds "+
+			"histogram\nvllm:e2e_request_latency_seconds_bucket{le=\"0.25\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_bucket{le=\"1\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_bucket{le=\"2.5\"} %d\n"+
+			"vllm:e2e_request_latency_seconds_bucket{le=\"+Inf\"} %d\nvllm:e2e_request_latency_seconds_sum %v\n"+
+			"vllm:e2e_request_latency_seconds_count %d\n", running, done, short, short, short+long, short+long,
+			.2*float64(short)+2*float64(long), short+long))
+	}
+	return f
+}
+
+// What is proven to be published late belongs to the warm-up, in our numbers; AIPerf's has it where it was published.
+func TestLateMoves(t *testing.T) {
+	for _, finished := range []bool{false, true} {
+		r := build(t, summary.Options{}, lateServer(finished))
+		var h *summary.Series
+		for i := range r.Metrics {
+			if r.Metrics[i].Name == "vllm:e2e_request_latency_seconds" {
+				h = &r.Metrics[i].Series[0]
+			}
+		}
+		n := h.Histogram.Buckets[2].Count
+		if n != 80 || h.Histogram.Count != 80 || h.AIPerf == nil || h.AIPerf.Histogram.Count != 81 {
+			t.Errorf("finished %v: %d observations, AIPerf's %+v, want 80 and 81", finished, h.Histogram.Count, h.AIPerf)
+		}
+		var warm int64
+		for i := range r.Warmup {
+			if r.Warmup[i].Name == "vllm:e2e_request_latency_seconds" {
+				warm = r.Warmup[i].Series[0].Histogram.Count
+			}
+		}
+		if warm != 50 {
+			t.Errorf("finished %v: %d observations of the warm-up, want 50", finished, warm)
+		}
+		late := r.Endpoints[0].Late
+		if len(late) != 1 || late[0].Moved != 1 || late[0].Of != 81 || !late[0].Exact {
+			t.Errorf("finished %v: %+v", finished, late)
+		}
+	}
 }

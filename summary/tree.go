@@ -104,7 +104,9 @@ type Endpoint struct {
 	StartNS, EndNS int64
 	// Seconds is what the rates of this endpoint divide by: the length of the window; at edges at which nobody polled,
 	// from the nearest poll.
-	Seconds  float64
+	Seconds float64
+	// Late is what may be published late, by family: nothing goes before the window, or all is exact, where it is empty.
+	Late     []Late
 	Warnings []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
