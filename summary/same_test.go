@@ -1,8 +1,12 @@
 package summary_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,4 +146,55 @@ func TestSameServerOfGroups(t *testing.T) {
 	if r.Endpoints[1].SameAs != 1 || len(r.Aggregates) != 2*12 {
 		t.Errorf("same as %d, %d aggregates, want one of each address", r.Endpoints[1].SameAs, len(r.Aggregates))
 	}
+}
+
+// TestSameServerVector is the case of the vectors that has a second target: four polls of each address.
+func TestSameServerVector(t *testing.T) {
+	type rows map[string]struct {
+		Type   string
+		Values []float64
+	}
+	var all struct {
+		Cases []struct {
+			ID     string
+			T      []float64
+			Series json.RawMessage
+			Second struct {
+				Offset float64
+				Series rows
+			}
+		}
+	}
+	data, err := os.ReadFile("../testdata/vectors/continuity.json")
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all.Cases {
+		if c.ID != "same-server-twice" {
+			continue
+		}
+		var first rows
+		if err := json.Unmarshal(c.Series, &first); err != nil {
+			t.Fatal(err)
+		}
+		f := newFake("http://a", "http://b")
+		for i, at := range c.T {
+			for target, of := range []rows{first, c.Second.Series} {
+				body := ""
+				for _, name := range slices.Sorted(maps.Keys(of)) {
+					body += fmt.Sprintf("# TYPE %s %s\n%[1]s %[3]f\n", name, of[name].Type, of[name].Values[i])
+				}
+				f.Scrape(target, at-float64(origin/second)+float64(target)*c.Second.Offset, body)
+			}
+		}
+		r := build(t, summary.Options{By: []string{}}, f)
+		if r.Endpoints[1].SameAs != 1 || r.Aggregates[0].Counter.Total != 30 {
+			t.Errorf("same as %d, total %v, want 30 of endpoint 1", r.Endpoints[1].SameAs, r.Aggregates[0].Counter)
+		}
+		return
+	}
+	t.Error("no case same-server-twice")
 }
