@@ -25,7 +25,7 @@ func allocated() uint64 {
 // endsAtOnce cancels the analysis of a large recording, and the writing of its exports,
 // at many points: little of the work is done after that.
 func endsAtOnce(t *testing.T) {
-	const points = 20
+	const points = 8
 	dir := declaring(t, 10_000, true)
 	a := analysisFlags{formats: []string{"json", "csv", "jsonl", "parquet"}}
 	work := func(ctx context.Context) error {
