@@ -2,7 +2,6 @@ package catalog_test
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -217,10 +216,9 @@ func TestLlamaCPPBodies(t *testing.T) {
 	}
 }
 
-// TestUnknownEngine derives nothing from an engine that no pack describes.
-func TestUnknownEngine(t *testing.T) {
+// Two families that no pack had, from a server that is used by few.
+func TestBentoMLBody(t *testing.T) {
 	d := gained(t, "", "bentoml-load")
-	if i := slices.IndexFunc(d.list, func(d catalog.Derived) bool { return d.Status.Defined() }); i >= 0 {
-		t.Errorf("derived %+v", d.list[i])
-	}
+	d.want("request_rate", "ok", 0.2, "service_name", "S")
+	d.want("e2e_mean", "ok", 4.667344255996795/200)
 }

@@ -88,7 +88,7 @@ func TestCaveats(t *testing.T) {
 	own("output_tok_s", "vllm-omni", "df")
 	own("request_rate", "triton-stats", "o")
 	own("tpot_s", "tgi", "")
-	if got := letters(catalog.AllCaveats()); got != "abcdefghijklmnop" {
+	if got := letters(catalog.AllCaveats()); got != "abcdefghijklmnopqr" {
 		t.Errorf("caveats %q", got)
 	}
 	list := catalog.SortCaveats([]catalog.Caveat{{Letter: "c"}, {Letter: "a"}, {Letter: "c"}})

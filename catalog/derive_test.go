@@ -88,7 +88,7 @@ func TestSpans(t *testing.T) {
 		find(known(t).Derive(s, catalog.Slice), "triton_pa_request_us", "m") != nil {
 		t.Error("perf_analyzer's numbers are those of the window, and only those")
 	}
-	if !known(t).Reads("triton_stats_requests_total") || known(t).Reads("node_load1") {
+	if !known(t).Reads("triton_stats_requests_total") || known(t).Reads("my_app_load1") {
 		t.Error("the packs read families of engines, and no others")
 	}
 }

@@ -60,6 +60,20 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
+// llm-d's endpoint picker shows older names beside newer ones, with fewer labels.
+func TestEndpointPicker(t *testing.T) {
+	const newer = "# TYPE llm_d_epp_request_total counter\n" +
+		"llm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\",fairness_id=\"a\",priority=\"0\"} 20\n" +
+		"llm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\",fairness_id=\"b\",priority=\"0\"} 10\n"
+	const older = "# TYPE inference_objective_request_total counter\n" +
+		"inference_objective_request_total{model_name=\"m\",target_model_name=\"m\",priority=\"0\"} 30\n"
+	for _, text := range []string{newer + older, older, newer} {
+		w := &watch{bodies: []body{{}}, at: []float64{0}}
+		w.see(text, 10)
+		derived{t, known(t).Derive(w.stretch(), catalog.Window)}.want("request_rate", "ok", 3, "model_name", "m")
+	}
+}
+
 // A pattern makes names known, and nothing of them.
 func TestPatterns(t *testing.T) {
 	c, err := catalog.New(strings.NewReader("pack: e\nfamilies: [{name: '/e_internal_.*/', meaning: Internals.}]"))

@@ -373,11 +373,8 @@ func TestRealBodies(t *testing.T) {
 	for _, file := range files {
 		name := filepath.Base(file)
 		engine, _, _ := strings.Cut(name, "-")
-		switch {
-		case strings.HasPrefix(name, "vllm-omni"):
+		if strings.HasPrefix(name, "vllm-omni") {
 			engine = "vllm-omni"
-		case strings.HasPrefix(name, "bentoml"):
-			engine = "" // no pack describes it
 		}
 		r := examine(t, body(string(testkit.Data(t, "bodies/"+name))))
 		got := ""
