@@ -21,6 +21,18 @@ type Memory struct {
 // NewMemory returns a bound in bytes, an estimate of what the process takes.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
+// Charge counts lines of series, with so many bytes of labels, that are there already and of no target in particular.
+// It reports whether all is within the limit. It is safe for concurrent use; nil has no limit.
+func (m *Memory) Charge(lines, text int) bool {
+	if m == nil {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.total += int64(lines)*lineMemory + int64(text)*textMemory
+	return m.total <= m.limit
+}
+
 // MemoryShare is what one target takes. It is safe for concurrent use; nil is not bounded.
 type MemoryShare struct {
 	of   *Memory

@@ -15,6 +15,9 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 		return nil
 	}
 	var add metric.DictDelta
+	if err := w.r.charge(w.target, dictSize{slots: w.dec.size().slots + g.slots}, nil); err != nil {
+		return err
+	}
 	err := w.rows(ctx, "family", w.dec.nFamily, g.families,
 		func(scan func(...any) error) error {
 			var f metric.Family
@@ -48,6 +51,9 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 		return readLabels(labels, &add.Series[len(add.Series)-1].Labels)
 	})
 	if err != nil {
+		return err
+	}
+	if err := w.r.charge(w.target, dictSize{series: series}, add.Series); err != nil {
 		return err
 	}
 	if add.Slots, err = w.slots(ctx, g.slots, series); err != nil {

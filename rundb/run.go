@@ -37,7 +37,9 @@ type Run struct {
 	log      *walDamage   // nil of a sound one
 
 	mu       sync.Mutex
-	lost     map[int]int // by target: polls that reading has not found
+	memory   *metric.Memory
+	charged  map[int]dictSize // by target: of its dictionary
+	lost     map[int]int      // by target: polls that reading has not found
 	warnings []metric.Warning
 }
 
@@ -56,7 +58,8 @@ func Open(dir string) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", mendable(err))
 	}
-	r := &Run{path: filepath.Join(dir, FileName), db: db, log: log, lost: map[int]int{}}
+	r := &Run{path: filepath.Join(dir, FileName), db: db, log: log, lost: map[int]int{},
+		charged: map[int]dictSize{}}
 	if err := r.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open recording %s: %w", r.path, mendable(err)), db.Close())
 	}
@@ -277,6 +280,34 @@ func (r *Run) Lost(target int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost[target]
+}
+
+// ErrMemory is wrapped by the error of Snapshots when series take more than [Run.Bound] allows.
+var ErrMemory = errors.New("its series, and those of what is read with it, take more memory than they may " +
+	"(--max-memory)")
+
+// Bound has the series that are read from now on counted, those of each target once.
+func (r *Run) Bound(m *metric.Memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.memory = m
+}
+
+// charge counts what is read of the dictionary of a target for the first time: up to so many slots, or series, of which
+// the last are added.
+func (r *Run) charge(target int, to dictSize, added []metric.Series) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.charged[target]
+	lines, text := max(0, to.slots-was.slots), 0
+	for i := range min(len(added), max(0, to.series-was.series)) {
+		text += added[len(added)-1-i].Labels.Size()
+	}
+	r.charged[target] = dictSize{series: max(was.series, to.series), slots: max(was.slots, to.slots)}
+	if !r.memory.Charge(lines, text) {
+		return ErrMemory
+	}
+	return nil
 }
 
 // LacksLog reports whether the recording was never closed and has no log: somebody has added to it after its

@@ -42,6 +42,7 @@ type analysisFlags struct {
 	slicePct   bool
 	strict     bool
 	catalogs   []string
+	memory     memoryFlag
 
 	quantiles []float64        // of percentile, set by validate
 	sliceFlag *pflag.Flag      // tells 0 from not given
@@ -139,7 +140,7 @@ func (a *analysisFlags) validate() error {
 			return err
 		}
 	}
-	if err := first(oneOf("estimator", "estimator", a.estimator, estimatorNames...),
+	if err := first(a.memory.validate(), oneOf("estimator", "estimator", a.estimator, estimatorNames...),
 		oneOf("counter-resets", "mode", a.resets, "adjust", "clamp"),
 		oneOf("aiperf-schema", "version", a.schema, "1.0", "1.1"),
 		oneOf("parquet-layout", "layout", a.layout, "aiperf", "tidy"), a.readCatalogs()); err != nil {

@@ -88,6 +88,7 @@ func newCheckCmd(std stdio) *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.memory.register(cmd)
 	o.analysis.registerStrict(cmd)
 	return cmd
 }

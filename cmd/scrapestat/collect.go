@@ -278,6 +278,7 @@ func (o *collectOptions) validateLimits() error {
 		return usagef("--max-redirects %d is negative", o.limits.Redirects)
 	}
 	o.limits.Memory = cmp.Or(o.limits.Memory, defaultMemory())
+	o.analysis.memory.bytes = o.limits.Memory
 	limits := o.limits.ByFlag()
 	limits["max-recording"], limits["max-pending"] = o.maxRecording, int64(o.maxPending)
 	for name, limit := range limits {

@@ -82,6 +82,7 @@ func newCompareCmd(std stdio) *cobra.Command {
 	f.IntVar(&o.rows, "rows", 25, "`number` of rows to list without --all")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.memory.register(cmd)
 	o.analysis.registerBy(cmd)
 	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: " +
 		"1/100 of the window, at least 2 intervals)"

@@ -110,7 +110,7 @@ func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) 
 
 // readRecording analyses a recorded run.
 func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary.Options) (compare.Input, error) {
-	runs, closeAll, err := openRuns([]string{a.path})
+	runs, closeAll, err := openRuns([]string{a.path}, o.analysis.memory)
 	if err != nil {
 		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // The exit codes of every subcommand. Of `collect -- COMMAND` any other code is the command's own.
@@ -87,7 +88,8 @@ func codeOf(err error) int {
 		return command.Code
 	case errors.As(err, &option):
 		return exitUsage
-	case errors.Is(err, syscall.ENOMEM), strings.Contains(err.Error(), "out of memory (7)"): // SQLITE_NOMEM
+	case errors.Is(err, syscall.ENOMEM), errors.Is(err, rundb.ErrMemory),
+		strings.Contains(err.Error(), "out of memory (7)"): // SQLITE_NOMEM
 		return exitMemory
 	}
 	return exitFailed

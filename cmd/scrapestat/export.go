@@ -53,6 +53,7 @@ func newExportCmd(std stdio) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.register(cmd)
+	o.analysis.memory.register(cmd)
 	o.analysis.registerBy(cmd)
 	o.analysis.registerStrict(cmd)
 	return cmd

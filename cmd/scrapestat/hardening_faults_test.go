@@ -355,8 +355,8 @@ func (r *faultyRun) removed() (string, func()) {
 		gone = r.path(rundb.FileName)
 	}
 	for _, companion := range []string{"", "-wal", "-shm"} {
-		if err := os.RemoveAll(gone + companion); err != nil {
-			r.Fatal(err)
+		if !waitUntil(func() bool { return os.RemoveAll(gone+companion) == nil }) { // a file may come meanwhile
+			r.Fatal(gone + companion + " is not removed")
 		}
 	}
 	return "directory removed", func() {}

@@ -43,7 +43,12 @@ func TestHardening(t *testing.T) {
 	t.Run("K17", func(t *testing.T) { t.Parallel(); chattyLibrary(t) })
 	t.Run("K10", func(t *testing.T) { t.Parallel(); emptyWindows(t) })
 	t.Run("K20", func(t *testing.T) { t.Parallel(); endlessImports(t) })
-	t.Run("K21", func(t *testing.T) { t.Parallel(); refusesLargest(t) })
+	t.Run("K21", func(t *testing.T) {
+		t.Parallel()
+		t.Run("recorded", refusesLargest)
+		t.Run("read", readsWithin)
+		t.Run("imported", importsWithin)
+	})
 	t.Run("K24", func(t *testing.T) { t.Parallel(); marksElsewhere(t) })
 }
 
@@ -374,6 +379,54 @@ func refusesLargest(t *testing.T) {
 			t.Errorf("exit %d, want %d; accounts %+v, said %.2000s", got, code, accounts, said.String())
 		}
 	}
+}
+
+// readsWithin has a run read within the memory that it was recorded in, and refused by name with less. Every command
+// that reads or records runs has the flag.
+func readsWithin(t *testing.T) {
+	var body strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&body, "x{id=\"%d\"} 1\n", i)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(body.String())) // who does not read it all is none of its business
+	}))
+	defer srv.Close()
+	dir := filepath.Join(t.TempDir(), "run")
+	const fits, less = "900000", "700000" // a line takes 1536 bytes, and 6 for each byte of its labels
+	try(t, exitDone, "", append([]string{"collect", srv.URL, "-o", dir, "--formats", "json", "--max-memory", "1500000"},
+		quickRun...)...)
+	for _, args := range [][]string{{"show", dir}, {"export", dir, "--formats", "json,parquet"}, {"check", dir, "--assert",
+		"x avg < 5"}, {"report", dir}, {"compare", dir, filepath.Join(dir, "server_metrics_export.json")}} {
+		try(t, exitDone, "", append(args, "--max-memory", fits)...)
+		try(t, exitMemory, "--max-memory", append(args, "--max-memory", less)...)
+	}
+	try(t, exitMemory, "--max-memory", "compare", dir, dir, "--max-memory", fits)
+	for _, c := range allCommands(newRootCmd(discard())) {
+		f := c.Flags()
+		reads := f.Lookup("estimator") != nil || c.Name() == "join" || c.HasParent() && c.Parent().Name() == "import"
+		if reads && f.Lookup("max-memory") == nil {
+			t.Errorf("%s has no --max-memory", c.CommandPath())
+		}
+	}
+}
+
+// importsWithin imports more series than there is memory for: those that do not fit are counted.
+func importsWithin(t *testing.T) {
+	tmp := t.TempDir()
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, `{"endpoint_url":"http://a","timestamp_ns":1000000000,"metrics":{"x%d":[{"value":1}]}}`+"\n", i)
+	}
+	file := filepath.Join(tmp, "in.jsonl")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitDone, "500 samples", "import", "aiperf-jsonl", file, "-o", filepath.Join(tmp, "all"))
+	dir := filepath.Join(tmp, "some")
+	try(t, exitIncomplete, "samples were lost", "import", "aiperf-jsonl", file, "-o", dir, "--strict", "--max-memory",
+		"400000")
+	try(t, exitDone, "memory_limit", "show", dir, "--max-memory", "400000")
 }
 
 // TestCgroupMemory reads the limits of both versions, of the group and of those above.

@@ -38,6 +38,7 @@ type importOptions struct {
 	filterFlags
 	step          time.Duration
 	strict, quiet bool
+	memory        memoryFlag
 }
 
 func newImportCmd(std stdio) *cobra.Command {
@@ -82,13 +83,14 @@ func (o *importOptions) register(cmd *cobra.Command) {
 	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` "+
 		"(default: keep all)")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost")
+	o.memory.register(cmd)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 }
 
 func (o *importOptions) validate() error {
 	_, marks := o.parseMarks(0)
 	return first(notNegative(map[string]time.Duration{"warmup": o.warmup, "cooldown": o.cooldown, "step": o.step,
-		"slice-duration": o.slice}), o.filterFlags.validate(), marks)
+		"slice-duration": o.slice}), o.filterFlags.validate(), o.memory.validate(), marks)
 }
 
 // parseMarks reads --mark; offsets count from startNS.
@@ -235,6 +237,13 @@ func (s *importSink) AddTarget(t metric.Target) (int, error) {
 
 // Record records a poll and notes the lifetime of its target.
 func (s *importSink) Record(p *metric.Snapshot) error {
+	text := 0
+	for _, x := range p.DictDelta.Series {
+		text += x.Labels.Size()
+	}
+	if !s.o.memory.of.Charge(len(p.DictDelta.Slots), text) {
+		return rundb.ErrMemory
+	}
 	t := &s.manifest.Targets[p.Target]
 	t.Polls++
 	if p.Outcome.Stored() {

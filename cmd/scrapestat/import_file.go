@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -72,7 +71,6 @@ type labelFlags struct {
 	target     []string
 	maxSamples int
 	maxSeries  int
-	maxMemory  int64
 }
 
 func (l *labelFlags) register(cmd *cobra.Command) {
@@ -81,14 +79,11 @@ func (l *labelFlags) register(cmd *cobra.Command) {
 		"`labels` that identify a target; they leave the labels of its series")
 	f.IntVar(&l.maxSamples, "max-samples", 50_000_000, "most samples held in memory at a time, 16 bytes each")
 	f.IntVar(&l.maxSeries, "max-series", 1_000_000, "most series of a target; each bucket counts")
-	f.Int64Var(&l.maxMemory, "max-memory", 0, maxMemoryUsage)
 }
 
 func (l *labelFlags) validate() error {
-	l.maxMemory = cmp.Or(l.maxMemory, defaultMemory())
-	if l.maxSamples < 1 || l.maxSeries < 1 || l.maxMemory < 1 {
-		return usagef("--max-samples %d, --max-series %d, --max-memory %d: a limit must be positive", l.maxSamples,
-			l.maxSeries, l.maxMemory)
+	if l.maxSamples < 1 || l.maxSeries < 1 {
+		return usagef("--max-samples %d, --max-series %d: a limit must be positive", l.maxSamples, l.maxSeries)
 	}
 	return nil
 }
@@ -126,7 +121,7 @@ Samples that share a time are one scrape of their target.`,
 				return err
 			}
 			oo := openmetrics.Options{Address: fileTarget(args[0]), TargetLabels: l.target, Step: o.step,
-				Limits: timeline.Limits{Samples: l.maxSamples, Series: l.maxSeries, Memory: l.maxMemory}}
+				Limits: timeline.Limits{Samples: l.maxSamples, Series: l.maxSeries, Memory: o.memory.bytes}}
 			oo.Keep, oo.Drop = o.filters()
 			if at != "" {
 				when, err := parseInstant(at, time.Now())
@@ -174,7 +169,7 @@ unknown and get the statistics of a gauge.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			ao := aiperf.Options{Step: o.step}
+			ao := aiperf.Options{Step: o.step, Limits: aiperf.Limits{Memory: o.memory.bytes}}
 			ao.Keep, ao.Drop = o.filters()
 			if counters != "" {
 				var err error

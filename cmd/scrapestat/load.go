@@ -39,9 +39,11 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 }
 
 // openRuns opens run directories; a path to the run.db inside one works too.
-func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
+func openRuns(dirs []string, m memoryFlag) ([]*rundb.Run, func(), error) {
 	var runs []*rundb.Run
+	restore := limitGC(m.bytes)
 	closeAll := func() {
+		restore()
 		for _, r := range runs {
 			r.Close() // read only: there is nothing to lose
 		}
@@ -57,6 +59,7 @@ func openRuns(dirs []string) ([]*rundb.Run, func(), error) {
 			closeAll()
 			return nil, nil, err
 		}
+		r.Bound(m.of)
 		runs = append(runs, r)
 	}
 	return runs, closeAll, nil
@@ -92,7 +95,7 @@ func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 // otherwise. The caller calls closeAll when err is nil and the recordings are no longer read.
 func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
 	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
-	runs, closeAll, err = openRuns(dirs)
+	runs, closeAll, err = openRuns(dirs, a.memory)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"path"
@@ -8,9 +9,33 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
-// maxMemoryUsage is what --max-memory is.
+// memoryFlag is --max-memory of the commands that read recordings.
+type memoryFlag struct {
+	bytes int64
+	of    *metric.Memory // set by validate
+}
+
+func (m *memoryFlag) register(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&m.bytes, "max-memory", 0, "memory for the series of all that is read, in `bytes`, about: "+
+		"more is refused with exit code 6 (default 1 GiB, or half of the cgroup's limit if that is less)")
+}
+
+func (m *memoryFlag) validate() error {
+	if m.bytes < 0 {
+		return usagef("--max-memory %d: a limit must be positive", m.bytes)
+	}
+	m.bytes = cmp.Or(m.bytes, defaultMemory())
+	m.of = metric.NewMemory(m.bytes)
+	return nil
+}
+
+// maxMemoryUsage is what --max-memory is of those that record.
 const maxMemoryUsage = "memory for the series of all targets together, in `bytes`, about: the target that takes the " +
 	"most is refused new ones first (default 1 GiB, or half of the cgroup's limit if that is less)"
 

@@ -59,6 +59,7 @@ func newReportCmd(std stdio) *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
+	o.analysis.memory.register(cmd)
 	o.analysis.registerStrict(cmd)
 	return cmd
 }
@@ -79,7 +80,8 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	var ins []html.Input
 	var compared []compare.Input
 	for i, a := range sides {
-		in, ci, err := reportInput(ctx, a, so, say.bar(fmt.Sprintf("reading %s (%d of %d)", a.side, i+1, len(sides))))
+		b := say.bar(fmt.Sprintf("reading %s (%d of %d)", a.side, i+1, len(sides)))
+		in, ci, err := reportInput(ctx, a, o.analysis.memory, so, b)
 		if err != nil {
 			return err
 		}
@@ -155,9 +157,9 @@ func runDir(path string) string {
 }
 
 // reportInput reads a run once, for its result and for its pictures.
-func reportInput(ctx context.Context, a sideArg, so summary.Options, b *bar) (in html.Input, ci compare.Input,
-	err error) {
-	runs, closeAll, err := openRuns([]string{a.path})
+func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Options, b *bar) (in html.Input,
+	ci compare.Input, err error) {
+	runs, closeAll, err := openRuns([]string{a.path}, m)
 	if err != nil {
 		return in, ci, fmt.Errorf("run %s: %w", a.path, err)
 	}

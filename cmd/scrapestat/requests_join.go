@@ -29,6 +29,7 @@ type joinOptions struct {
 	json   bool
 	slice  time.Duration
 	window windowFlags
+	memory memoryFlag
 }
 
 func newRequestsJoinCmd(std stdio) *cobra.Command {
@@ -50,12 +51,16 @@ func newRequestsJoinCmd(std stdio) *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
 	o.window.register(cmd)
+	o.memory.register(cmd)
 	return cmd
 }
 
 func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 	if o.slice < 0 {
 		return usagef("--slice-duration wants no negative duration")
+	}
+	if err := o.memory.validate(); err != nil {
+		return err
 	}
 	a, err := o.window.arg(o.run)
 	if err != nil {
@@ -74,7 +79,7 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 
 // joinRun reads the requests of a run and joins them with its metrics.
 func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
-	runs, closeAll, err := openRuns([]string{o.run})
+	runs, closeAll, err := openRuns([]string{o.run}, o.memory)
 	if err != nil {
 		return nil, err
 	}

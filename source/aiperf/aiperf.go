@@ -34,13 +34,14 @@ type Options struct {
 
 // Limits bounds what is accepted. In each field 0 is the default.
 type Limits struct {
-	Line        int // bytes of a line; 64 MiB
-	Endpoints   int // 10,000
-	Series      int // series lines of an endpoint (a bucket counts as one); 1,000,000
-	Labels      int // of one series; 128
-	NameLength  int // bytes of a metric or label name; 1024
-	ValueLength int // bytes of a label value; 16 KiB
-	Buckets     int // of one histogram; 5000
+	Line        int   // bytes of a line; 64 MiB
+	Endpoints   int   // 10,000
+	Series      int   // series lines of an endpoint (a bucket counts as one); 1,000,000
+	Labels      int   // of one series; 128
+	NameLength  int   // bytes of a metric or label name; 1024
+	ValueLength int   // bytes of a label value; 16 KiB
+	Buckets     int   // of one histogram; 5000
+	Memory      int64 // bytes for the series of all endpoints, as they first come; 1 GiB
 }
 
 // Stats is what became of the file.
@@ -124,8 +125,9 @@ func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (St
 	l.NameLength = cmp.Or(max(l.NameLength, 0), 1024)
 	l.ValueLength = cmp.Or(max(l.ValueLength, 0), 16<<10)
 	l.Buckets = cmp.Or(max(l.Buckets, 0), 5000)
+	l.Memory = cmp.Or(max(l.Memory, 0), 1<<30)
 	i := &reader{o: o, sink: sink, endpoints: map[string]*endpoint{}, untyped: map[string]bool{},
-		bounds: map[string]bound{}}
+		bounds: map[string]bound{}, memory: metric.NewMemory(l.Memory)}
 	readErr := i.read(ctx, r)
 	err := i.drain(ctx)
 	i.stats.Targets, i.stats.Untyped = len(i.order), len(i.untyped)
@@ -143,6 +145,7 @@ type reader struct {
 	untyped   map[string]bool
 	tagged    []span // phases by the tags of lines, as they came
 	bounds    map[string]bound
+	memory    *metric.Memory
 }
 
 func (i *reader) read(ctx context.Context, r io.Reader) error {
@@ -229,7 +232,7 @@ func (i *reader) endpoint(rec *record) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{target: target}
+	e := &endpoint{target: target, memory: i.memory.Share()}
 	i.endpoints[strings.Clone(rec.URL)] = e
 	i.order = append(i.order, e)
 	return e, nil

@@ -13,6 +13,7 @@ import (
 // endpoint is one target of the file.
 type endpoint struct {
 	target   int
+	memory   *metric.MemoryShare
 	gatherer metric.SnapshotBuilder
 	series   map[seriesKey]int
 	waiting  []*record // ascending
@@ -28,21 +29,24 @@ type seriesKey struct {
 	labels metric.Labels
 }
 
-// seriesOf returns the index of a series; ok is false when it is new and there is no room for its lines.
-func (e *endpoint) seriesOf(f metric.Family, labels metric.Labels, lines, limit int) (index int, ok bool) {
+// seriesOf returns the index of a series; refused is why there is no room for one that is new.
+func (e *endpoint) seriesOf(f metric.Family, labels metric.Labels, lines, limit int) (index int, refused string) {
 	key := seriesKey{f.Name, f.Type, labels}
-	if index, ok = e.series[key]; ok {
-		return index, true
+	if index, ok := e.series[key]; ok {
+		return index, ""
 	}
 	if len(e.setIn)+lines > limit {
-		return 0, false
+		return 0, "series_limit"
+	}
+	if !e.memory.Take(lines, labels.Size()) {
+		return 0, "memory_limit"
 	}
 	index = e.gatherer.Series(e.gatherer.Family(f.Name, f.Type, f.Help, f.Unit), labels)
 	if e.series == nil {
 		e.series = map[seriesKey]int{}
 	}
 	e.series[key] = index
-	return index, true
+	return index, ""
 }
 
 // bound is the text of a bucket bound and what it means.
@@ -173,9 +177,9 @@ func (i *reader) store(e *endpoint, name string, x *series) {
 	f := i.family(name, x)
 	f.Name, f.Help = name, timeline.Clean(f.Help, 4096)
 	g := &e.gatherer
-	s, ok := e.seriesOf(f, metric.LabelsFromMap(x.Labels), x.lines(), i.o.Limits.Series)
-	if !ok {
-		i.drop(e, "series_limit", name, x.lines())
+	s, refused := e.seriesOf(f, metric.LabelsFromMap(x.Labels), x.lines(), i.o.Limits.Series)
+	if refused != "" {
+		i.drop(e, refused, name, x.lines())
 		return
 	}
 	set := func(slot metric.SampleID, v float64) {
