@@ -176,3 +176,22 @@ func TestWarmup(t *testing.T) {
 	check("ab", warm)
 	check("ab", warm, metric.Mark{Name: metric.PhaseProfiling, AtNS: 1000}) // a clock of its own
 }
+
+// TestOwnTracking: where our recorder told what is tracked, the rate is that of the requests, not of the time since.
+func TestOwnTracking(t *testing.T) {
+	stream := []metric.Event{ev(0, events.StartTracking, "", "")}
+	for i := range 10 {
+		at := int64(60e9 + 1e9*i)
+		stream = append(stream, ev(at, events.SampleIssued, string(rune('a'+i)), ""),
+			ev(at+1e9, events.SampleComplete, string(rune('a'+i)), ""))
+	}
+	for own, want := range map[bool]float64{true: 10. / 10, false: 10. / 70} {
+		r, err := events.Summarise(assemble(t, stream, events.Rules{OwnTracking: own}), events.ReportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.QPS.V; got != want {
+			t.Errorf("own tracking %v: %v requests/s, want %v", own, got, want)
+		}
+	}
+}

@@ -23,6 +23,9 @@ type Rules struct {
 	Tokenizer string
 	// MaxRequests limits memory, about 400 bytes for each; 0 is 5 million.
 	MaxRequests int
+	// OwnTracking is set where our recorder, not the load generator, told what is tracked: a stretch begins with the first
+	// request in it then, as before that the load generator is starting.
+	OwnTracking bool
 	// Marks are those of the run, in order of time. A request whose source names no phase is of the phase that the latest
 	// mark before its issue began.
 	Marks []metric.Mark
@@ -35,6 +38,7 @@ type Block struct {
 	StartNS int64
 	StopNS  int64 // 0 when it never stopped
 	LastNS  int64 // last completion of its requests, 0 when there is none
+	begun   bool  // StartNS is the first issue
 }
 
 // Session is all requests of one run of a load generator.
@@ -351,7 +355,11 @@ func (a *assembly) finish() {
 		if r.Block >= 0 {
 			b := &a.Blocks[r.Block]
 			if r.Tracked = b.StopNS == 0 || r.IssuedNS < b.StopNS; r.Tracked {
-				b.LastNS = max(b.LastNS, r.CompleteNS)
+				if b.LastNS = max(b.LastNS, r.CompleteNS); a.rules.OwnTracking && !b.begun {
+					b.StartNS, b.begun = r.IssuedNS, true
+				} else if a.rules.OwnTracking {
+					b.StartNS = min(b.StartNS, r.IssuedNS)
+				}
 			} else {
 				r.Block = -1
 			}

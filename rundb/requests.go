@@ -123,3 +123,20 @@ func (r *Run) Requests(ctx context.Context) iter.Seq2[*Request, error] {
 		})
 	}
 }
+
+// RequestSpan returns when the first of the requests was issued that were issued from an instant to another one, and
+// when the last of them was answered; ok is false when there are none, or one was not answered.
+func (r *Run) RequestSpan(ctx context.Context, fromNS, toNS int64) (firstNS, lastNS int64, ok bool, err error) {
+	const query = `SELECT coalesce(min(issued_ns), 0), coalesce(max(complete_ns), 0), count(*), count(complete_ns)
+		FROM requests WHERE issued_ns BETWEEN ? AND ?`
+	issued, answered := 0, 0
+	scan := func(rows *sql.Rows) error { return rows.Scan(&firstNS, &lastNS, &issued, &answered) }
+	r.rows(ctx, query, []any{fromNS, toNS}, scan, func(failed error) bool {
+		err = failed
+		return true
+	})
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("read requests of %s: %w", r.path, err)
+	}
+	return firstNS, lastNS, issued > 0 && issued == answered, nil
+}

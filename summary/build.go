@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"runtime"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/window"
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
@@ -63,6 +65,19 @@ func Build(ctx context.Context, recs []Recording, o Options) (*Run, error) {
 		}
 	}
 	return assemble(ctx, pieces, &builders[0].o)
+}
+
+// WindowOf returns the part of a recording that options ask for, without its numbers. Its errors are those of Build.
+func WindowOf(ctx context.Context, rec Recording, o Options) (window.Window, error) {
+	b, err := newBuilder(rec.Meta(), rec.Targets(), o)
+	if err == nil {
+		b.marks = rec.Marks()
+		err = b.survey(ctx, rec)
+	}
+	if err != nil {
+		return window.Window{}, fmt.Errorf("find window: %w", err)
+	}
+	return b.plan.resolved, nil
 }
 
 // read streams all targets of a recording through the folds.
@@ -150,10 +165,41 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 		run = b.knownOf(b.marks, end, &found)
 	}
 	var err error
+	if r, ok := rec.(clients); ok && needsTraffic(run, &b.o) {
+		if run.Load, err = loadOf(ctx, r, &run.Traffic); err != nil {
+			return err
+		}
+	}
 	if b.plan, err = planRun(run, &b.o); err == nil && b.o.Slice == NoiseSlices {
 		b.o.Slice = b.plan.noiseSlice(&b.meta, polls)
 	}
 	return err
+}
+
+// clients is a recording whose clients told of their requests.
+type clients interface {
+	// RequestSpan returns when the first of those was issued that were issued from an instant to another one, and when
+	// the last of them was answered; ok is false when there are none, or one was not answered.
+	RequestSpan(ctx context.Context, fromNS, toNS int64) (firstNS, lastNS int64, ok bool, err error)
+}
+
+// loadOf is when the clients had requests in the traffic, without probes; nil when they told nothing.
+func loadOf(ctx context.Context, rec clients, t *traffic.Traffic) (*window.Stretch, error) {
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	start, ok := t.Start()
+	end, _ := t.End()
+	for _, p := range t.Probes {
+		if p.End.AtNS < start.AtNS {
+			from = start.LowNS - 1e9
+		} else {
+			to = end.HighNS + 1e9
+		}
+	}
+	first, last, known, err := rec.RequestSpan(ctx, from, to)
+	if err != nil || !ok || !known {
+		return nil, err
+	}
+	return &window.Stretch{StartNS: first, EndNS: last}, nil
 }
 
 // parallel calls f for 0 to n-1 on all processors and waits for all of them. The first error cancels the rest and

@@ -1,9 +1,11 @@
 package summary_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,5 +201,38 @@ func TestPhasesPartGains(t *testing.T) {
 	}
 	if math.Abs(totals[0]-400) > 1e-9 || math.Abs(totals[1]-449) > 1e-9 {
 		t.Errorf("low and high gained %v", totals)
+	}
+}
+
+// told is a recording whose clients told of their requests.
+type told struct {
+	*fakeRun
+	first, last int64
+}
+
+func (c told) RequestSpan(context.Context, int64, int64) (first, last int64, ok bool, err error) {
+	return c.first, c.last, true, nil
+}
+
+// What clients told of their requests are the edges, exact ones, unless their clock is another one.
+func TestClientsAreEdges(t *testing.T) {
+	load := newServed(1, 20)
+	run := recordedLoad(load, 2, .333)
+	at := func(s float64) int64 { return fakerun.Origin + int64(s*float64(second)) }
+	for _, shift := range []float64{0, 30} {
+		c := told{run, at(load.from[0] + shift), at(load.ends() + shift)}
+		r, err := summary.Build(t.Context(), []summary.Recording{c}, summary.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := r.Window.Resolved
+		exact := w.Start.Kind == window.Event && w.End.Kind == window.Event && w.Start.AtNS == c.first && w.End.AtNS == c.last
+		warned := slices.ContainsFunc(r.Warnings, func(x metric.Warning) bool { return x.Code == "clock_offset" })
+		if exact != (shift == 0) || warned != (shift != 0) {
+			t.Errorf("shift %v: from %+v to %+v, warnings %v", shift, w.Start, w.End, r.Warnings)
+		}
+		if n := float64(len(load.from)); exact && rateOf(t, r, 0) != n/(float64(c.last-c.first)/1e9) {
+			t.Errorf("%v requests/s", rateOf(t, r, 0))
+		}
 	}
 }

@@ -283,7 +283,7 @@ func (r *resolver) segments(t *traffic.Traffic) {
 // withEvents replaces edges by what clients said, where that is within the bounds of the polls.
 func (r *resolver) withEvents(start, end *Edge) {
 	l := r.run.Load
-	if l == nil {
+	if l == nil || start.Kind != Request || end.Kind != Request { // others had requests before or after it
 		return
 	}
 	const slack = int64(time.Second)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // maxRequests is how many requests are held in memory.
@@ -58,20 +61,36 @@ func (o *requestFlags) rules() events.Rules {
 	return events.Rules{Lenient: o.lenient, Tokenizer: o.tokenizer, MaxRequests: o.maxRequests}
 }
 
-// ofRun reads the session of a run.
-func (o *requestFlags) ofRun(ctx context.Context, dir string) (*events.Session, error) {
+// ofRun reads the session of a run, and the part of it that ref asks for.
+func (o *requestFlags) ofRun(ctx context.Context, dir string, ref window.Ref) (*events.Session, *window.Window, error) {
 	run, err := rundb.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	s, w, err := o.sessionOf(ctx, dir, run, ref)
+	return s, w, errors.Join(err, run.Close())
+}
+
+func (o *requestFlags) sessionOf(ctx context.Context, dir string, run *rundb.Run, ref window.Ref) (s *events.Session,
+	w *window.Window, err error) {
 	if !run.HasEvents() {
-		return nil, errors.Join(fmt.Errorf("%s: the run has no request events (scrapestat requests import or record "+
-			"adds them)", dir), run.Close())
+		return nil, nil, fmt.Errorf("%s: the run has no request events (scrapestat requests import or record adds them)", dir)
 	}
 	rules := o.rules()
 	rules.Marks = run.Marks()
-	s, err := events.Assemble(run.Events(ctx), rules)
-	return s, errors.Join(err, run.Close())
+	stats, err := run.EventStats(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	rules.OwnTracking = !slices.ContainsFunc(stats, func(e rundb.EventStats) bool { return e.Source != "proxy" })
+	if s, err = events.Assemble(run.Events(ctx), rules); err != nil || ref == (window.Ref{}) {
+		return s, nil, err
+	}
+	found, err := summary.WindowOf(ctx, run, summary.Options{Window: ref})
+	if errors.Is(err, window.ErrNoSuch) {
+		err = usagef("%w", err)
+	}
+	return s, &found, err
 }
 
 // ofFile reports a file of another tool: from its requests, or from the statistics of a summary.
@@ -151,15 +170,30 @@ func (o *requestFlags) report(ctx context.Context, path string, std stdio) (*eve
 	if _, err := events.ParseWindow(o.window, 0); err != nil {
 		return nil, nil, usagef("--window: %w", err)
 	}
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		r, err := o.ofFile(ctx, path, ro, std)
-		return r, targets, err
-	}
-	s, err := o.ofRun(ctx, path)
+	arg, err := (&windowFlags{}).arg(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := o.ofSession(s, ro)
+	if info, err := os.Stat(arg.Run); err != nil || !info.IsDir() {
+		r, err := o.ofFile(ctx, path, ro, std)
+		return r, targets, err
+	}
+	s, part, err := o.ofRun(ctx, arg.Run, arg.Ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	if part == nil {
+		r, err := o.ofSession(s, ro)
+		return r, targets, err
+	}
+	switch {
+	case o.window != events.WindowTracked:
+		return nil, nil, usagef("--window %s: %s says already which part", o.window, path)
+	case len(part.Parts) != 1:
+		return nil, nil, fmt.Errorf("%s: the window has %d parts: requests are reported of one", path, len(part.Parts))
+	}
+	ro.Window = events.Window{Name: events.WindowRange, FromNS: part.Start.AtNS, ToNS: part.End.AtNS}
+	r, err := events.Summarise(s, ro)
 	return r, targets, err
 }
 
@@ -173,6 +207,7 @@ time per output token (TPOT), of the requests of a run, or of a file of another
 tool: an events database or events.jsonl of MLPerf's endpoints benchmark, AIPerf's
 profile_export.jsonl, the detailed result of vllm bench serve, guidellm's JSON. Of
 MLPerf's result_summary.json and final_snapshot.json it prints what they have.
+RUN@high/2, RUN@30s..90s and so on take the requests that were issued in that part.
 What the numbers mean: docs/requests.md.`,
 		Example: "  scrapestat requests report run1\n  scrapestat requests report events.jsonl --tokenizer words " +
 			"--window mlperf-legacy --format json\n  scrapestat requests report run1 --target 'ttft<=450ms' --target " +
