@@ -63,6 +63,7 @@ func Examine(ctx context.Context, t metric.Target, p *scrape.Prober, o Options) 
 		e.formats(ctx)
 		e.versions(ctx)
 		e.cost(ctx)
+		e.processes(ctx)
 	}
 	e.skew()
 	e.judge()

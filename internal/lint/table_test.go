@@ -45,7 +45,7 @@ var layers = map[string][]string{
 	"live":                     {"summary", "catalog", "normalize", "units", "metric", "internal/texttab"},
 	"internal/simulate":        {"metric"},
 	"internal/simulate/record": {"internal/simulate", "metric", "scrape", "events", "rundb"},
-	"internal/doctor":          {"metric", "scrape", "catalog", "catalog/pack", "internal/texttab"},
+	"internal/doctor":          {"metric", "continuity", "scrape", "catalog", "catalog/pack", "internal/texttab"},
 	"cmd/scrapestat":           {everything},
 	"internal/atomicfile":      {},
 	"internal/column":          {"metric"},
