@@ -14,6 +14,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 const importLong = `Makes a run directory of what others have recorded. Afterwards export, show and
@@ -21,7 +22,8 @@ the other commands work on it as on a run of collect.
 
 An import that breaks off keeps what was read: the run directory is complete up
 to there, and the exit code is 1; so is one that a signal ends. It is 5 when
-nothing was found, and 4 under --strict when a sample was lost.`
+nothing was found, and 4 under --strict when a sample was lost or what a counter
+gained is not certain.`
 
 // importOptions is what all kinds of import share.
 type importOptions struct {
@@ -82,7 +84,8 @@ func (o *importOptions) register(cmd *cobra.Command) {
 	o.filterFlags.register(f, "import")
 	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` "+
 		"(default: keep all)")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost, or a number is not "+
+		"certain")
 	o.memory.register(cmd)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 }
@@ -174,11 +177,27 @@ func runImport(ctx context.Context, o importOptions, std stdio, load func(contex
 	if err := sink.finish(got); err != nil {
 		return errors.Join(loadErr, err)
 	}
-	return o.verdict(sink.say, got, loadErr)
+	return o.verdict(ctx, sink.say, got, loadErr)
+}
+
+// uncertain fails when not all numbers of an imported run are certain.
+func uncertain(ctx context.Context, dir string) error {
+	db, err := rundb.Open(dir)
+	if err != nil {
+		return err
+	}
+	r, err := summary.Build(ctx, []summary.Recording{db}, summary.Options{})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if text := r.Uncertain(); text != "" {
+		return &codeError{exitIncomplete, fmt.Errorf("data uncertain: %s (--strict)", text)}
+	}
+	return nil
 }
 
 // verdict tells what was imported and decides the exit code.
-func (o *importOptions) verdict(say *progress, got imported, err error) error {
+func (o *importOptions) verdict(ctx context.Context, say *progress, got imported, err error) error {
 	if got.polls > 0 {
 		say.logf("imported %d scrapes (%d failed) of %d targets, %d samples, %s to %s, into %s", got.polls, got.failed,
 			got.targets, got.stored,
@@ -196,6 +215,11 @@ func (o *importOptions) verdict(say *progress, got imported, err error) error {
 		return &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no sample could be stored", o.source)}
 	case o.strict && got.lost > 0:
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d samples were lost (--strict)", got.lost)}
+	}
+	if o.strict {
+		if err := uncertain(ctx, o.out); err != nil {
+			return err
+		}
 	}
 	say.logf("next: scrapestat show %s", o.out)
 	return nil
