@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -27,7 +26,7 @@ func TestHardeningMarks(t *testing.T) {
 				switch err := s.Mark(fmt.Sprint("p", i)); {
 				case err == nil:
 					taken++
-				case errors.Is(err, collect.ErrTooManyMarks):
+				case errors.Is(err, rundb.ErrTooManyMarks):
 					refused++
 				default:
 					t.Error(err)

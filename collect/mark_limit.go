@@ -1,28 +1,18 @@
 package collect
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 )
-
-// The most marks that are taken from outside: each makes every target be polled once
-// more, and a phase that the analysis has to go through.
-const (
-	maxMarks          = 10_000
-	maxMarksPerSecond = 10
-)
-
-// ErrTooManyMarks is wrapped by the error of a mark beyond 10 in a second or 10,000 in a run.
-var ErrTooManyMarks = errors.New("more than 10 marks in a second, or 10,000 in the run")
 
 // markLimit counts the marks of others. It is safe for concurrent use.
 type markLimit struct {
 	mu             sync.Mutex
-	last           [maxMarksPerSecond]int64 // when the last ones were taken
+	last           [rundb.MaxMarksPerSecond]int64 // when the last ones were taken
 	taken, refused int
 	ended          bool
 }
@@ -33,7 +23,7 @@ func (l *markLimit) take(name string, nowNS int64) bool {
 	defer l.mu.Unlock()
 	i := l.taken % len(l.last)
 	early := l.taken >= len(l.last) && nowNS-l.last[i] < int64(time.Second)
-	if ends := name == metric.MarkEnd && !l.ended; !ends && (early || l.taken >= maxMarks) {
+	if ends := name == metric.MarkEnd && !l.ended; !ends && (early || l.taken >= rundb.MaxMarks) {
 		l.refused++
 		return false
 	}
@@ -51,5 +41,5 @@ func (l *markLimit) warnings() []metric.Warning {
 		return nil
 	}
 	return []metric.Warning{{Code: "marks_refused",
-		Text: fmt.Sprintf("%d marks were refused: %v", l.refused, ErrTooManyMarks)}}
+		Text: fmt.Sprintf("%d marks were refused: %v", l.refused, rundb.ErrTooManyMarks)}}
 }

@@ -195,7 +195,7 @@ func (s *Session) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 // Mark starts a phase of that name now; "end" ends the run.
 func (s *Session) Mark(name string) error { return s.MarkAt(name, s.Now()) }
 
-// MarkAt starts a phase at an instant of the recording. Its error wraps ErrTooManyMarks
+// MarkAt starts a phase at an instant of the recording. Its error wraps rundb.ErrTooManyMarks
 // for marks beyond a limit, which are counted.
 func (s *Session) MarkAt(name string, atNS int64) error {
 	m := metric.Mark{Name: name, AtNS: atNS}
@@ -206,7 +206,7 @@ func (s *Session) MarkAt(name string, atNS int64) error {
 		return &OptionError{errors.New("the mark is outside the recording")}
 	}
 	if !s.marked.take(name, s.Now()) {
-		return fmt.Errorf("mark %s: %w", name, ErrTooManyMarks)
+		return fmt.Errorf("mark %s: %w", name, rundb.ErrTooManyMarks)
 	}
 	if err := s.db.Mark(m); err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)

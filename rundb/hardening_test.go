@@ -24,6 +24,40 @@ func TestHardening(t *testing.T) {
 	t.Run("K8", anyDamage)
 	t.Run("K11", lockRace)
 	t.Run("K19", strangeFiles)
+	t.Run("K20", manyMarks)
+}
+
+// manyMarks has other processes set more marks than are taken.
+func manyMarks(t *testing.T) {
+	dir := t.TempDir()
+	w := create(t, dir, 1, rundb.WriterOptions{})
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const second = int64(1e9)
+	check := func(name string, atNS int64, taken bool) {
+		t.Helper()
+		err := rundb.AddMark(dir, metric.Mark{Name: name, AtNS: atNS})
+		if taken && err != nil || !taken && !errors.Is(err, rundb.ErrTooManyMarks) {
+			t.Errorf("mark %s at %d: %v, want taken %v", name, atNS, err, taken)
+		}
+	}
+	for i := range int64(rundb.MaxMarksPerSecond) {
+		check("a", 100*second+i, true)
+	}
+	check("b", 101*second-1, false)
+	check("b", 101*second+rundb.MaxMarksPerSecond, true)
+	for range rundb.MaxMarks {
+		if err := w.Mark(metric.Mark{Name: "c", AtNS: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("d", 200*second, false)
+	check(metric.MarkEnd, 200*second, true)
+	check(metric.MarkEnd, 300*second, false)
 }
 
 // lockRace has many take the lock of one directory and drop it, over and over: never

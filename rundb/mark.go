@@ -10,31 +10,62 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
+// The most marks that are taken from outside: each makes every target be polled once more, and is a phase that the
+// analysis has to go through.
+const (
+	MaxMarks          = 10_000
+	MaxMarksPerSecond = 10
+)
+
+// ErrTooManyMarks is wrapped by the error of a mark beyond [MaxMarksPerSecond] or [MaxMarks] of a run.
+var ErrTooManyMarks = errors.New("more than 10 marks in a second, or 10,000 in the run")
+
 // AddMark sets a mark in the recording in dir from another process than the one that records, which is told
 // through WriterOptions.OnMark. It waits for up to five seconds when the file is locked. A recording that has
-// ended takes marks too: the analysis uses them.
+// ended takes marks too: the analysis uses them. Beyond the limits, of which the first mark that ends the run is free,
+// it fails with [ErrTooManyMarks].
 func AddMark(dir string, m metric.Mark) error {
 	ctx := context.Background()
 	db, err := openExisting(ctx, dir, "rw", "synchronous(NORMAL)")
 	if err != nil {
 		return fmt.Errorf("add mark: %w", err)
 	}
-	var version int
-	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-	switch row := summed("mark", m.AtNS, m.Name, false, ""); {
-	case err != nil:
-	case version < sumsVersion:
-		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, ?)", row[:3]...)
-	case version < kindVersion:
-		_, err = db.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own, crc) VALUES (?, ?, ?, ?)",
-			summed("mark", row[:3]...)...)
-	default:
-		_, err = db.ExecContext(ctx, insertInto("mark"), row...)
+	c, err := db.Conn(ctx)
+	if err == nil {
+		err = errors.Join(inTransaction(ctx, c, func() error { return insertMark(ctx, c, m) }), c.Close())
 	}
-	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("add mark to %s: %w (%s)", filepath.Join(dir, FileName), err, remedy(err))
+	err = errors.Join(err, db.Close())
+	switch path := filepath.Join(dir, FileName); {
+	case errors.Is(err, ErrTooManyMarks):
+		return fmt.Errorf("add mark to %s: %w", path, err)
+	case err != nil:
+		return fmt.Errorf("add mark to %s: %w (%s)", path, err, remedy(err))
 	}
 	return nil
+}
+
+// insertMark adds a mark of another process than the recorder, if there is room.
+func insertMark(ctx context.Context, c *sql.Conn, m metric.Mark) error {
+	var version, all, lately, ends int
+	err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	if err == nil {
+		err = c.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE NOT own AND at_ns > ? AND at_ns <= ?), "+
+			"count(*) FILTER (WHERE name = ?) FROM mark", m.AtNS-1e9, m.AtNS, metric.MarkEnd).Scan(&all, &lately, &ends)
+	}
+	first := m.Name == metric.MarkEnd && ends == 0
+	switch row := summed("mark", m.AtNS, m.Name, false, ""); {
+	case err != nil:
+	case !first && (all >= MaxMarks || lately >= MaxMarksPerSecond):
+		return ErrTooManyMarks
+	case version < sumsVersion:
+		_, err = c.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own) VALUES (?, ?, ?)", row[:3]...)
+	case version < kindVersion:
+		_, err = c.ExecContext(ctx, "INSERT INTO mark (at_ns, name, own, crc) VALUES (?, ?, ?, ?)",
+			summed("mark", row[:3]...)...)
+	default:
+		_, err = c.ExecContext(ctx, insertInto("mark"), row...)
+	}
+	return err
 }
 
 // oldKind is the kind of a mark of before version 5: the recorder also set marks of other names, which it was told to.

@@ -158,7 +158,7 @@ func integrity(t *testing.T, dir string) {
 
 func childMark(dir string) error {
 	for i := range 20 {
-		if err := rundb.AddMark(dir, metric.Mark{Name: "foreign " + strconv.Itoa(i), AtNS: int64(i)}); err != nil {
+		if err := rundb.AddMark(dir, metric.Mark{Name: "foreign " + strconv.Itoa(i), AtNS: int64(i) * 250e6}); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func TestMarks(t *testing.T) {
 			count[m.Name]++
 			n++
 		default:
-			if err := errors.Join(w.Record(l.next()), w.Mark(metric.Mark{Name: "own", AtNS: 1000}),
+			if err := errors.Join(w.Record(l.next()), w.Mark(metric.Mark{Name: "own", AtNS: 10e9}),
 				w.Flush(t.Context())); err != nil {
 				t.Fatal(err)
 			}

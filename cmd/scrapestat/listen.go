@@ -210,7 +210,7 @@ func (l *listener) postMark(w http.ResponseWriter, r *http.Request) {
 	switch err := l.session.MarkAt(name, when); {
 	case errors.As(err, &refused):
 		http.Error(w, err.Error(), http.StatusBadRequest)
-	case errors.Is(err, collect.ErrTooManyMarks):
+	case errors.Is(err, rundb.ErrTooManyMarks):
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case err != nil:
 		http.Error(w, "the recording does not take marks any more", http.StatusServiceUnavailable)

@@ -31,6 +31,7 @@ var hardening = [...]string{
 	18: "cmd/scrapestat/hardening_linear_test.go TestHardeningFamilies",
 	19: "rundb/hardening_test.go TestHardening",
 	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
+		"rundb/hardening_test.go TestHardening, " +
 		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",
 	21: "cmd/scrapestat/hardening_test.go TestHardening, scrape/hardening_memory_test.go TestHardeningMemory",
 	22: "discover/guard_internal_test.go TestHardening",
