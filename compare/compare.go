@@ -31,6 +31,9 @@ type Input struct {
 	Interval float64
 	// Settings are further facts to be told apart, such as those of a manifest.
 	Settings []Setting
+	// Phases are those of the run, each analysed by itself. Where all runs have one of a name, its headline is compared
+	// in place of that of the whole.
+	Phases []Phase
 }
 
 // Setting is a fact about a run that is no measurement. An empty value is the same as none.
@@ -44,6 +47,11 @@ type Options struct {
 	Alpha float64
 	// MinEffect is the least relative change worth a verdict; 0 means 0.02, less than 0 means none.
 	MinEffect float64
+	// Margins are the least changes worth a verdict in the headline, by the name of the row ("ttft_p99"), or of all rows
+	// by ""; nil means those of package headline.
+	Margins map[string]float64
+	// Causes looks for them also where the headline shows no change.
+	Causes bool
 	// By takes series together that differ in other labels only, as that of package summary does; nil does not.
 	By []string
 	// Metric leaves out families and derived quantities under no name that matches.
@@ -105,6 +113,9 @@ func Compare(inputs []Input, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if err := checkRepeats(inputs); err != nil {
+		return nil, err
+	}
 	c := &comparer{o: o, result: &Result{Alpha: o.Alpha, MinEffect: o.MinEffect, By: o.By, Profile: o.Profile}}
 	for i := range inputs {
 		in := &inputs[i]
@@ -130,6 +141,8 @@ func Compare(inputs []Input, o Options) (*Result, error) {
 	rows := c.rows()
 	c.assignVerdicts(rows)
 	c.finish(rows)
+	c.headlines(inputs)
+	c.causes(rows)
 	return c.result, nil
 }
 

@@ -12,19 +12,36 @@ import (
 )
 
 // schemaVersion is that of the JSON document: fields are added, never renamed.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // JSON writes the whole result, with two spaces of indent and a newline at the end. Numbers that do not exist are
 // null. The same result gives the same bytes.
 func JSON(w io.Writer, r *Result) error {
-	doc := jsonDocument{Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect, By: r.By, Profile: r.Profile,
-		Tested: r.Tested, Caveats: r.Caveats, Left: r.Left, Counts: map[string]int{}, Sides: r.Sides,
+	doc := jsonDocument{Name: "scrapestat.compare", Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect,
+		By: r.By, Profile: r.Profile, Tested: r.Tested, Caveats: r.Caveats, Left: r.Left, Headline: []jsonLine{},
+		PhasesLeft: r.PhasesLeft, Counts: map[string]int{}, Sides: r.Sides,
 		Differences: append([]Difference{}, r.Differences...), Rows: make([]jsonRow, len(r.Rows))}
+	for i := range r.Headline {
+		doc.Headline = append(doc.Headline, newJSONLine(r, &r.Headline[i]))
+	}
+	for i := range r.LoadDiffers {
+		d := &r.LoadDiffers[i]
+		doc.Load = append(doc.Load, jsonLoad{newJSONBeside(r, &d.Beside), d.Beyond})
+	}
+	for i := range r.Context {
+		doc.Context = append(doc.Context, newJSONBeside(r, &r.Context[i]))
+	}
+	for i := range r.Causes {
+		x := &r.Causes[i]
+		doc.Causes = append(doc.Causes, jsonCause{x.ID, x.Aliases, r.Sides[x.Side].Name, finite(x.From), finite(x.To), x.Unit,
+			finite(x.Change), finite(x.Explains)})
+	}
+	doc.Counts["moved_up"], doc.Counts["moved_down"] = 0, 0
 	for v := range Verdicts {
 		doc.Counts[strings.ReplaceAll(Verdict(v).String(), " ", "_")] = 0
 	}
 	for i := range r.Rows {
-		doc.Counts[strings.ReplaceAll(r.Rows[i].Verdict().String(), " ", "_")]++
+		doc.Counts[strings.ReplaceAll(r.Rows[i].Word(), " ", "_")]++
 		doc.Rows[i] = newJSONRow(&r.Rows[i], r.Sides)
 	}
 	for _, warning := range r.Warnings {
@@ -39,6 +56,7 @@ func JSON(w io.Writer, r *Result) error {
 }
 
 type jsonDocument struct {
+	Name        string           `json:"schema"`
 	Schema      int              `json:"schema_version"`
 	Alpha       float64          `json:"alpha"`
 	MinEffect   float64          `json:"min_effect"`
@@ -49,9 +67,87 @@ type jsonDocument struct {
 	Counts      map[string]int   `json:"verdicts"`
 	Sides       []Side           `json:"sides"`
 	Differences []Difference     `json:"differences"`
+	Headline    []jsonLine       `json:"headline"`
+	Load        []jsonLoad       `json:"load_differs,omitempty"`
+	Context     []jsonBeside     `json:"context,omitempty"`
+	Causes      []jsonCause      `json:"causes,omitempty"`
+	PhasesLeft  []string         `json:"phases_left,omitempty"`
 	Rows        []jsonRow        `json:"rows"`
 	Warnings    []jsonWarning    `json:"warnings,omitempty"`
 	Caveats     []catalog.Caveat `json:"caveats,omitempty"`
+}
+
+// jsonPlace tells what of a comparison something is.
+type jsonPlace struct {
+	ID     string `json:"id"`
+	Stat   string `json:"stat,omitempty"`
+	Phase  string `json:"phase,omitempty"`
+	Engine string `json:"engine,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Side   string `json:"side"`
+	Unit   string `json:"unit,omitempty"`
+}
+
+type jsonBeside struct {
+	jsonPlace
+	Base  *float64 `json:"base"`
+	Other *float64 `json:"other"`
+}
+
+type jsonLoad struct {
+	jsonBeside
+	Beyond bool `json:"beyond_chance"`
+}
+
+type jsonCause struct {
+	ID       string   `json:"id"`
+	Aliases  []string `json:"aliases,omitempty"`
+	Side     string   `json:"side"`
+	Base     *float64 `json:"base"`
+	Other    *float64 `json:"other"`
+	Unit     string   `json:"unit,omitempty"`
+	Change   *float64 `json:"change"`
+	Explains *float64 `json:"explains_s,omitempty"`
+}
+
+// jsonLine is a row of the headline. Change, low and high are relative to the base, of a share differences.
+type jsonLine struct {
+	jsonBeside
+	Change     *float64    `json:"change"`
+	Low        *float64    `json:"low"`
+	High       *float64    `json:"high"`
+	P50        *[2]float64 `json:"p50,omitempty"` // of the base and the side
+	P          *float64    `json:"p"`
+	PHolm      *float64    `json:"p_holm"`
+	Evidence   string      `json:"evidence"`
+	Err        *float64    `json:"standard_error"`
+	DF         *float64    `json:"df"`
+	Margin     float64     `json:"margin"`
+	Floor      float64     `json:"floor"`
+	Verdict    string      `json:"verdict"`
+	RunsNeeded int         `json:"runs_needed,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
+}
+
+func newJSONBeside(r *Result, b *Beside) jsonBeside {
+	return jsonBeside{jsonPlace{b.ID, b.Stat, b.Phase, b.Engine, b.Model, r.Sides[b.Side].Name, b.Unit}, finite(b.From),
+		finite(b.To)}
+}
+
+func newJSONLine(r *Result, l *Line) jsonLine {
+	out := jsonLine{jsonBeside: newJSONBeside(r, &Beside{l.Row, l.Phase, l.Engine, l.Model, l.Side, l.From, l.To}),
+		Change: finite(l.Change), Low: finite(l.Low), High: finite(l.High), P: finite(l.P), PHolm: finite(l.PHolm),
+		Evidence: string(l.Evidence), Err: finite(l.Err), DF: finite(l.DF), Margin: l.Margin, Floor: l.Floor,
+		Verdict: string(l.Verdict), RunsNeeded: l.RunsNeeded, Reason: l.Reason, Notes: l.Notes}
+	for i := range r.Context {
+		x := &r.Context[i]
+		if x.ID == l.ID && l.Stat == "mean" && x.Stat == "p50" && x.Side == l.Side && x.Phase == l.Phase &&
+			x.Engine == l.Engine && x.Model == l.Model && finite(x.From) != nil && finite(x.To) != nil {
+			out.P50 = &[2]float64{x.From, x.To}
+		}
+	}
+	return out
 }
 
 type jsonWarning struct {
@@ -115,7 +211,7 @@ func finite(v float64) *float64 {
 func newJSONRow(r *Row, sides []Side) jsonRow {
 	out := jsonRow{Kind: r.Kind.String(), Family: r.Family, Names: r.Names, Stat: r.Stat, Labels: r.Labels.Map(),
 		Target: r.Target, Series: r.Series, Unit: r.Unit, Better: r.Better.String(), Headline: r.Headline,
-		Question: r.Question, Meaning: r.Meaning, Verdict: r.Verdict().String(), Notes: r.Notes}
+		Question: r.Question, Meaning: r.Meaning, Verdict: r.Word(), Notes: r.Notes}
 	if r.Kind == FamilyRow {
 		out.Type = r.Type.String()
 	}
@@ -132,7 +228,7 @@ func newJSONRow(r *Row, sides []Side) jsonRow {
 }
 
 func newJSONAgainst(a *Comparison) *jsonAgainst {
-	return &jsonAgainst{Verdict: a.Verdict.String(), Evidence: a.Evidence.String(), Change: finite(a.Change),
+	return &jsonAgainst{Verdict: a.Word(), Evidence: a.Evidence.String(), Change: finite(a.Change),
 		Difference: finite(a.Difference), Low: finite(a.Low), High: finite(a.High), P: finite(a.P), Q: finite(a.Q),
 		Effect: finite(a.Effect), Reason: a.Reason, Distance: a.Distance}
 }
@@ -160,7 +256,7 @@ func CSV(w io.Writer, r *Result) error {
 
 func csvLine(r *Result, row *Row, side int) (cells []texttab.Cell) {
 	a, base, other := &row.Against[side], &row.Cells[0], &row.Cells[side]
-	for _, v := range []any{a.Verdict.String(), row.Kind.String(), row.Family, row.Stat, row.Labels.String(), row.Target,
+	for _, v := range []any{a.Word(), row.Kind.String(), row.Family, row.Stat, row.Labels.String(), row.Target,
 		row.Unit, row.Better.String(), r.Sides[0].Name, r.Sides[side].Name, base.Value, other.Value, a.Change, a.Difference,
 		a.Evidence.String(), a.Low, a.High, a.P, a.Q, a.Effect, int64(len(base.Values)), int64(len(other.Values)), a.Reason,
 		strings.Join(row.Notes, "; ")} {

@@ -14,10 +14,13 @@ import (
 func (c *comparer) assignVerdicts(rows []*draft) {
 	var p []float64
 	for _, d := range rows {
+		if !c.selected(d) {
+			continue
+		}
 		c.cells(d)
 		for side := 1; side < len(c.sides); side++ {
 			c.compareCell(d, side)
-			if v := d.Against[side].P; !math.IsNaN(v) && c.selected(d) {
+			if v := d.Against[side].P; !math.IsNaN(v) {
 				p = append(p, v)
 			}
 		}
@@ -25,9 +28,9 @@ func (c *comparer) assignVerdicts(rows []*draft) {
 	q := adjust(p)
 	c.result.Tested = len(p)
 	for _, d := range rows {
-		for side := 1; side < len(c.sides); side++ {
+		for side := 1; side < len(c.sides) && c.selected(d); side++ {
 			a := &d.Against[side]
-			if !math.IsNaN(a.P) && c.selected(d) {
+			if !math.IsNaN(a.P) {
 				a.Q, q = q[0], q[1:]
 			}
 			c.decide(d, side)

@@ -20,6 +20,7 @@ type facts struct {
 	headline  bool
 	question  catalog.Category
 	canonical string
+	families  []string // that a derived quantity is made of
 }
 
 func (c *comparer) family(name string) facts {
@@ -33,7 +34,7 @@ func (c *comparer) family(name string) facts {
 
 func rule(d *summary.Derived) facts {
 	return facts{engine: d.Pack, better: d.Better, meaning: d.Help, unit: d.Unit, headline: d.Headline,
-		question: d.Category, canonical: d.Canonical}
+		question: d.Category, canonical: d.Canonical, families: d.Families}
 }
 
 // quantity is what the catalog calls a statistic of it.

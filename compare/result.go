@@ -91,6 +91,13 @@ type Result struct {
 	By               []string // nil when series were not taken together
 	Profile          string
 	Sides            []Side // the first is the base
+	// LoadDiffers is what servers were asked for differently, Headline the judged values by phase, engine and side,
+	// Context what is printed beside them, Causes what explains them.
+	LoadDiffers []LoadChange
+	Headline    []Line
+	Context     []Beside
+	Causes      []Cause
+	PhasesLeft  []string // phases that not all runs have
 	// Differences are what is to be known before the rows are read: configuration, versions, windows, in the order of
 	// their kinds.
 	Differences []Difference
@@ -126,6 +133,17 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
+// Word is the verdict as it is told: single runs cannot know how runs vary, so what changed between them has moved.
+func (a *Comparison) Word() string {
+	switch {
+	case a.Evidence != WithinRun || a.Verdict > Changed || a.Verdict == Same:
+		return a.Verdict.String()
+	case a.Difference > 0:
+		return "moved up"
+	}
+	return "moved down"
+}
+
 // Row is one quantity of all sides.
 type Row struct {
 	Kind   Kind
@@ -158,6 +176,16 @@ func (r *Row) Verdict() Verdict {
 		}
 	}
 	return best
+}
+
+// Word is Verdict as it is told, see [Comparison.Word].
+func (r *Row) Word() string {
+	for i := 1; i < len(r.Against); i++ {
+		if r.Against[i].Verdict == r.Verdict() {
+			return r.Against[i].Word()
+		}
+	}
+	return r.Verdict().String()
 }
 
 // Cell is what a side has of a row.

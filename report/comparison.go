@@ -19,7 +19,7 @@ type ComparisonOptions struct {
 	// All also lists rows that are the same, need repeats or cannot be compared, and all of the others; without it they
 	// are counted.
 	All bool
-	// Rows is how many rows are listed without All; 0 means 25.
+	// Rows is how many rows are listed without All; 0 means none beneath a headline, 25 without one.
 	Rows int
 }
 
@@ -33,6 +33,7 @@ type comparison struct {
 	listed   []*compare.Row // shown as lines
 	counts   [compare.Verdicts]int
 	beyond   int // changed rows that are not listed
+	moved    int // changed rows of single runs, in none of counts
 	groups   []reasonGroup
 	byReason map[string]int // index of groups, while rows are added
 }
@@ -47,11 +48,18 @@ type reasonGroup struct {
 
 func newComparison(r *compare.Result, o ComparisonOptions) *comparison {
 	c := &comparison{Result: r, all: o.All, byReason: map[string]int{}}
-	limit := cmp.Or(o.Rows, defaultRows)
+	limit := o.Rows
+	if limit == 0 && len(r.Headline) == 0 {
+		limit = defaultRows
+	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		v := row.Verdict()
-		c.counts[v]++
+		if word := row.Word(); strings.HasPrefix(word, "moved") {
+			c.moved++
+		} else {
+			c.counts[v]++
+		}
 		change := v == compare.Worse || v == compare.Better || v == compare.Changed
 		switch {
 		case v == compare.Incomparable:
@@ -100,7 +108,7 @@ func (c *comparison) title() string {
 
 // terms says by which rules.
 func (c *comparison) terms() string {
-	out := fmt.Sprintf("alpha %s, minimum effect %s", perCent(c.Alpha), perCent(c.MinEffect))
+	out := fmt.Sprintf("alpha %s per comparison, minimum effect of rows %s", perCent(c.Alpha), perCent(c.MinEffect))
 	if c.By != nil {
 		out += ", by " + cmp.Or(strings.Join(c.By, ","), "all series")
 	}
@@ -116,7 +124,11 @@ func (c *comparison) terms() string {
 // totals counts the verdicts.
 func (c *comparison) totals() string {
 	n := c.counts
-	out := fmt.Sprintf("%d worse, %d better, %d changed", n[compare.Worse], n[compare.Better], n[compare.Changed])
+	out := fmt.Sprintf("exploratory rows: %d worse, %d better, %d changed", n[compare.Worse], n[compare.Better],
+		n[compare.Changed])
+	if c.moved > 0 {
+		out += fmt.Sprintf(", %d moved", c.moved)
+	}
 	var hidden []string
 	if c.beyond > 0 {
 		hidden = append(hidden, fmt.Sprintf("%d of these", c.beyond))
@@ -149,7 +161,7 @@ func (c *comparison) header() []string {
 
 // line is the cells of a row, as header names them.
 func (c *comparison) line(row *compare.Row) []string {
-	out := []string{row.Verdict().String(), rowName(row)}
+	out := []string{row.Word(), rowName(row)}
 	for side := range row.Cells {
 		out = append(out, c.cell(row, side))
 	}
@@ -171,7 +183,7 @@ func (c *comparison) cell(row *compare.Row, side int) string {
 	}
 	if side > 0 && len(c.Sides) > 2 {
 		a := &row.Against[side]
-		out += fmt.Sprintf(" (%s, %s)", changeText(a, row), a.Verdict)
+		out += fmt.Sprintf(" (%s, %s)", changeText(a, row), a.Word())
 	}
 	return out
 }
@@ -288,11 +300,13 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 		b.WriteString("\ndiffers besides the measurements\n")
 		_, _ = c.differences(60).WriteTo(&b) // a builder takes everything
 	}
-	fmt.Fprintf(&b, "\n%s\n", c.totals())
+	fmt.Fprintf(&b, "\n%s\n%s\n", headlineText(r, o.All), c.totals())
 	if len(c.listed) > 0 {
-		_, _ = c.table(compare.Verdict.String).WriteTo(&b)
+		_, _ = c.table((*compare.Row).Word).WriteTo(&b)
 	}
-	c.reasonsText(&b)
+	if len(r.Headline) == 0 || o.All || o.Rows > 0 {
+		c.reasonsText(&b)
+	}
 	for _, x := range r.Caveats {
 		fmt.Fprintf(&b, "caveat %s: %s\n", x.Letter, x.Text)
 	}
@@ -306,7 +320,7 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 }
 
 // table has the rows that are listed, with verdicts as verdict writes them.
-func (c *comparison) table(verdict func(compare.Verdict) string) *texttab.Table {
+func (c *comparison) table(verdict func(*compare.Row) string) *texttab.Table {
 	t := &texttab.Table{}
 	t.Header(c.header()...)
 	for i := range c.Sides {
@@ -317,7 +331,7 @@ func (c *comparison) table(verdict func(compare.Verdict) string) *texttab.Table 
 	}
 	for _, row := range c.listed {
 		cells := c.line(row)
-		cells[0] = verdict(row.Verdict())
+		cells[0] = verdict(row)
 		t.Row(cells...)
 	}
 	return t
@@ -326,12 +340,20 @@ func (c *comparison) table(verdict func(compare.Verdict) string) *texttab.Table 
 // differences has what differs besides the measurements, each value in so many columns at most.
 func (c *comparison) differences(width int) *texttab.Table {
 	t := &texttab.Table{}
+	lone := 0
 	for _, d := range c.Differences {
+		if d.Kind == "info" && slices.Contains(d.Values, "") && !c.all {
+			lone++
+			continue
+		}
 		cells := []string{d.Kind, d.Name}
 		for _, v := range d.Values {
 			cells = append(cells, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), width))
 		}
 		t.Row(cells...)
+	}
+	if lone > 0 {
+		t.Row("info", texttab.Count(lone, "label")+" that not all sides have")
 	}
 	return t
 }
@@ -362,7 +384,12 @@ func (c *comparison) namesOf(g reasonGroup) string {
 func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	c := newComparison(r, o)
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n**%s**\n\n", texttab.Markdown(c.title()), texttab.Markdown(c.totals()))
+	fmt.Fprintf(&b, "### %s\n\n", texttab.Markdown(c.title()))
+	if len(r.Headline) > 0 {
+		fmt.Fprintf(&b, "**%s**\n\n", texttab.Markdown(HeadlineCounts(r)))
+		headlineMarkdown(&b, r)
+	}
+	fmt.Fprintf(&b, "%s\n\n", texttab.Markdown(c.totals()))
 	if len(c.listed) > 0 {
 		t := c.table(verdictMark)
 		t.Columns[0].Head = ""
@@ -382,16 +409,17 @@ func ComparisonMarkdown(w io.Writer, r *compare.Result, o ComparisonOptions) err
 }
 
 // verdictMark is the verdict with a sign that is seen from afar.
-func verdictMark(v compare.Verdict) string {
-	switch v {
-	case compare.Worse:
+func verdictMark(row *compare.Row) string {
+	switch word := row.Word(); {
+	case word == "worse":
 		return "🔴 worse"
-	case compare.Better:
+	case word == "better":
 		return "🟢 better"
-	case compare.Changed:
-		return "🟡 changed"
+	case word == "changed", strings.HasPrefix(word, "moved"):
+		return "🟡 " + word
+	default:
+		return word
 	}
-	return v.String()
 }
 
 var comparisonRule = texttab.Rule{Left: " --- ", Right: " --- "}

@@ -27,9 +27,21 @@ func ComparisonHTML(w io.Writer, r *compare.Result) error {
 		page.Differences = append(page.Differences, append([]string{d.Kind, texttab.Escape(d.Name)}, escapeAll(d.Values)...))
 	}
 	for _, row := range c.listed {
-		class := strings.ReplaceAll(row.Verdict().String(), " ", "-")
+		class := strings.ReplaceAll(row.Word(), " ", "-")
 		page.Rows = append(page.Rows, comparisonLine{Class: class, Meaning: texttab.Escape(row.Meaning),
 			Cells: escapeAll(c.line(row))})
+	}
+	load, tables := HeadlineTables(r)
+	page.Load = escapeAll(load)
+	for _, t := range tables {
+		b := headlineView{Title: texttab.Escape(t.Title), Header: escapeAll(t.Heads), Notes: escapeAll(t.Notes)}
+		for i, row := range t.Rows {
+			b.Rows = append(b.Rows, comparisonLine{Class: strings.ReplaceAll(t.Verdicts[i], " ", "-"), Cells: escapeAll(row)})
+		}
+		page.Headline = append(page.Headline, b)
+	}
+	if len(r.Headline) > 0 {
+		page.Counts = HeadlineCounts(r)
 	}
 	for _, x := range r.Caveats {
 		page.Caveats = append(page.Caveats, "caveat "+x.Letter+": "+x.Text)
@@ -51,10 +63,20 @@ func ComparisonHTML(w io.Writer, r *compare.Result) error {
 // comparisonView is what the page shows.
 type comparisonView struct {
 	Title, Terms, Totals string
+	Counts               string
+	Load                 []string
+	Headline             []headlineView
 	Sides, Header        []string
 	Differences          [][]string
 	Rows                 []comparisonLine
 	Reasons, Caveats     []string
+}
+
+// headlineView is a table of the headline.
+type headlineView struct {
+	Title         string
+	Header, Notes []string
+	Rows          []comparisonLine
 }
 
 // comparisonLine is a row of the page.

@@ -247,3 +247,17 @@ func skewOf(series []*Series) *Skew {
 	return &Skew{Replicas: len(order), Ratio: sum[most] / (total / float64(len(order))), Endpoint: most.endpoint,
 		Labels: most.labels}
 }
+
+// Pool is the series of a metric that agree in some labels, without those that would count twice.
+type Pool struct {
+	Labels metric.Labels
+	Series []*Series
+}
+
+// Pools returns the series of a metric of r by some labels, in the order of those.
+func (r *Run) Pools(m *Metric, by []string) (out []Pool) {
+	for _, g := range r.groups(m, by) {
+		out = append(out, Pool{g.labels, g.series})
+	}
+	return out
+}

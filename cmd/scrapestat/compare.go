@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/report"
 )
 
@@ -19,9 +21,10 @@ const compareLong = `Compares runs and says what changed, how sure that is, and 
 compared. The first NAME is the base; runs that share a NAME are repeats of one
 side. A RUN is a run directory or a server_metrics_export.json, AIPerf's or ours.
 
-With repeats a row is tested (Mann-Whitney, corrected for the number of rows);
-six a side are a good start. With one run a side the change carries an interval
-of what varies within the runs, labelled within-run. See docs/compare.md.
+The headline is judged first: throughput, errors, means and p99 of latencies, at
+most one false finding in twenty comparisons. Three runs a side may say worse or
+better; one run a side cannot know how runs vary, and says moved. --fail-on is
+about the headline alone. See docs/compare.md.
 ` + selectorHelp
 
 const compareExample = `  scrapestat compare run1 run2
@@ -41,7 +44,10 @@ type compareOptions struct {
 	profile   string
 	alpha     float64
 	minEffect string
-	failOn    []string
+	margins   []string
+	gate      compare.Gate
+	phases    bool // compare them one by one
+	causes    bool
 	format    string
 	out       string
 	all       bool
@@ -73,13 +79,18 @@ func newCompareCmd(std stdio) *cobra.Command {
 		"compare only what matters first of this `engine`: vllm, vllm-omni, sglang, ...")
 	f.Float64Var(&o.alpha, "alpha", compare.DefaultAlpha,
 		"accepted `share` of false findings, more than 0 and less than 0.5")
-	f.StringVar(&o.minEffect, "min-effect", "2%", "least relative `change` worth a verdict: 2% or 0.02")
-	f.StringSliceVar(&o.failOn, "fail-on", nil,
-		"exit with 3 when a row has one of these `verdicts`: worse, changed, incomparable, needs-repeats")
+	f.StringArrayVar(&o.margins, "margin", nil, "least `change` worth a verdict: 5% of all rows, e2e_p99=10% of one "+
+		"(repeatable)")
+	f.StringVar(&o.minEffect, "min-effect", "", "the same as --margin without a row: 2% or 0.02")
+	f.StringSliceVar(&o.gate.Words, "fail-on", nil, "exit with 3 when the headline has one of these `verdicts`: worse, "+
+		"moved, unclear, or any row any-row:worse; with 4 when there is nothing to judge by")
+	f.BoolVar(&o.gate.AllowLoad, "allow-load-change", false, "let --fail-on judge runs whose load differed")
+	f.BoolVar(&o.phases, "by-phase", true, "compare runs that have the same phases phase by phase")
+	f.BoolVar(&o.causes, "causes", false, "list what moved also where the headline did not")
 	f.StringVar(&o.format, "format", "text", "`format` of the result: "+strings.Join(compareFormats, ", "))
 	f.StringVarP(&o.out, "out", "o", "-", "write the result to this `file`, - is stdout")
 	f.BoolVar(&o.all, "all", false, "also list rows that are the same or need repeats")
-	f.IntVar(&o.rows, "rows", 25, "`number` of rows to list without --all")
+	f.IntVar(&o.rows, "rows", 0, "`number` of rows to list without --all (default none beneath a headline, else 25)")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.memory.register(cmd)
@@ -100,20 +111,52 @@ func (o *compareOptions) options() (compare.Options, error) {
 	if !(o.alpha > 0 && o.alpha < 0.5) {
 		return out, usagef("--alpha %v: want more than 0 and less than 0.5", o.alpha)
 	}
-	effect, err := parseShare(o.minEffect)
-	if err != nil {
-		return out, usagef("--min-effect %s: want a change such as 2%% or 0.02", o.minEffect)
+	out.Causes = o.causes
+	if err := o.setMargins(&out); err != nil {
+		return out, err
 	}
-	if out.MinEffect = effect; effect == 0 {
-		out.MinEffect = -1 // none, where 0 is the default
-	}
+	var err error
 	if out.Metric, err = regexp.Compile(o.metric); err != nil {
 		return out, usagef("--metric: %w", err)
 	}
-	if o.rows < 1 {
-		return out, usagef("--rows %d: want at least 1", o.rows)
+	if o.rows < 0 {
+		return out, usagef("--rows %d: want a number from 0 up", o.rows)
 	}
 	return out, oneOf("format", "format", o.format, compareFormats...)
+}
+
+// setMargins reads --margin and its older name.
+func (o *compareOptions) setMargins(out *compare.Options) error {
+	out.Margins = map[string]float64{}
+	if o.minEffect != "" {
+		o.margins = append([]string{o.minEffect}, o.margins...)
+	}
+	for _, text := range o.margins {
+		row, share, ok := strings.Cut(text, "=")
+		if !ok {
+			row, share = "", text
+		}
+		v, err := parseShare(share)
+		if err != nil {
+			return usagef("--margin %s: want a change such as 2%% or 0.02, or ROW=2%%", text)
+		}
+		if row == "" {
+			if out.MinEffect = v; v == 0 {
+				out.MinEffect = -1 // none, where 0 is the default
+			}
+		} else if !slices.ContainsFunc(headline.Rows(), func(r headline.Row) bool { return r.Name() == row }) {
+			return usagef("--margin %s: no row is called so (known: %s)", text, strings.Join(rowNames(), ", "))
+		}
+		out.Margins[row] = v
+	}
+	return nil
+}
+
+func rowNames() (out []string) {
+	for _, r := range headline.Rows() {
+		out = append(out, r.Name())
+	}
+	return out
 }
 
 // parseShare reads 2% or 0.02, not negative.
@@ -129,28 +172,13 @@ func parseShare(s string) (float64, error) {
 	return v, nil
 }
 
-// failVerdicts are the verdicts of --fail-on.
-func (o *compareOptions) failVerdicts() ([]compare.Verdict, error) {
-	var out []compare.Verdict
-	for _, name := range o.failOn {
-		v, ok := compare.ParseVerdict(name)
-		if !ok {
-			return nil, usagef("--fail-on: unknown verdict %q (known: worse, better, changed, incomparable, needs-repeats)",
-				name)
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
 func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	co, err := o.options()
 	if err != nil {
 		return err
 	}
-	failOn, err := o.failVerdicts()
-	if err != nil {
-		return err
+	if err := o.gate.Check(); err != nil {
+		return usagef("--fail-on: %w", err)
 	}
 	so := o.analysis.options()
 	sides, err := sidesOf(o.runs, &o.window)
@@ -175,7 +203,7 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	if err := o.write(result, std.out); err != nil {
 		return err
 	}
-	return hits(result, failOn)
+	return gateVerdict(o.gate, result)
 }
 
 // write writes the result in the chosen format.
@@ -203,20 +231,13 @@ func (o *compareOptions) render(w io.Writer, r *compare.Result) error {
 	}
 }
 
-// hits reports whether a row has one of the verdicts, by the exit code.
-func hits(r *compare.Result, verdicts []compare.Verdict) error {
-	for _, v := range verdicts {
-		n := 0
-		for i := range r.Rows {
-			for side := 1; side < len(r.Sides); side++ {
-				if r.Rows[i].Against[side].Verdict == v {
-					n++
-				}
-			}
-		}
-		if n > 0 {
-			return &codeError{exitBad, fmt.Errorf("compare: %d rows are %s (--fail-on)", n, v)}
-		}
+// gateVerdict is what the gate says of a comparison, by the exit code: a bad answer wins over none.
+func gateVerdict(g compare.Gate, r *compare.Result) error {
+	switch bad, lacks := g.Judge(r); {
+	case bad != "":
+		return &codeError{exitBad, fmt.Errorf("compare: %s (--fail-on)", bad)}
+	case lacks != "":
+		return &codeError{exitIncomplete, fmt.Errorf("compare: %s", lacks)}
 	}
 	return nil
 }

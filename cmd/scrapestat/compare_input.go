@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
@@ -131,9 +132,35 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	if err := notEmpty(run, a.path, 1); err != nil {
 		return compare.Input{}, err
 	}
-	return compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
+	in := compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
 		Interval: meta.Interval.Seconds(),
-		Settings: settingsOf(a.path, meta)}, nil
+		Settings: settingsOf(a.path, meta)}
+	if o.phases && a.ref == (window.Ref{}) {
+		in.Phases, err = phasesOf(ctx, runs[0], run, a, so)
+	}
+	return in, err
+}
+
+// phasesOf analyses each phase of a run that a load generator named.
+func phasesOf(ctx context.Context, rec summary.Recording, run *summary.Run, a sideArg,
+	so summary.Options) (out []compare.Phase, err error) {
+	for _, ph := range run.Phases {
+		if slices.Contains([]string{metric.PhaseWarmup, metric.PhaseProfiling, metric.PhaseCooldown}, ph.Name) ||
+			ph.Kind == metric.MarkOwn {
+			continue
+		}
+		name := ph.Name
+		so.Window = window.Ref{What: window.Phase, Phase: ph.Name}
+		if ph.Of > 1 {
+			name, so.Window.Instance = fmt.Sprintf("%s/%d", ph.Name, ph.Instance), ph.Instance
+		}
+		r, err := summary.Build(ctx, []summary.Recording{rec}, so)
+		if err != nil {
+			return nil, fmt.Errorf("run %s, phase %s: %w", a.path, name, err)
+		}
+		out = append(out, compare.Phase{Name: name, Input: compare.Input{Side: a.side, Path: a.path, Run: r}})
+	}
+	return out, nil
 }
 
 // settingsOf are the facts of a run that may explain a difference: its command and what its manifest says.

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"github.com/scrapestat/scrapestat/window"
 )
 
-// study makes TestCompareStudy the one of docs/compare.md, with 200 pairs.
-var study = flag.Int("study", 0, "pairs of equal runs in the study of compare; 0 is a small one")
+// study makes TestVerdictStudy the one of docs/compare.md, with 80 runs.
+var study = flag.Int("study", 0, "runs of each engine in the study of compare; 0 is a small one")
 
 // scene is a run in simulated time: a server, polled at an interval, after
 // a warm-up that is no part of it.
@@ -161,16 +160,8 @@ func found(list []*compare.Result) map[string]int {
 	return out
 }
 
-// TestCompareStudy measures how often compare sees a change where there is none, and
-// how often it sees one that is there. The full study, whose table is in
-// docs/compare.md, takes some 20 minutes:
-//
-//	go test ./cmd/scrapestat -run TestCompareStudy -v -timeout 1h -study 200
+// TestCompareStudy measures how often the rows see a change where there is none, and how often they see one.
 func TestCompareStudy(t *testing.T) {
-	if *study > 0 {
-		fullStudy(t, *study)
-		return
-	}
 	const warmup, length = 3 * time.Second, 12 * time.Second
 	base := vllmRuns(t, 10, 100, 0, warmup, length)
 	slow := vllmRuns(t, 5, 900, 0.2, warmup, length)
@@ -196,43 +187,5 @@ func TestCompareStudy(t *testing.T) {
 	}
 	if n := found([]*compare.Result{versus(t, base[:5], slow, "inter_token")})[slowable[0]]; n != 1 {
 		t.Errorf("20 %% slower, five a side: %s is not worse", slowable[0])
-	}
-}
-
-// fullStudy prints the tables of docs/compare.md.
-func fullStudy(t *testing.T, pairs int) {
-	const warmup, length, repeats = 20 * time.Second, 60 * time.Second, 6
-	say := func(format string, args ...any) { // as it comes: it takes long
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	}
-	base := vllmRuns(t, 2*pairs, 1000, 0, warmup, length)
-	var single, groups tally
-	for i := 0; i < len(base); i += 2 {
-		single.add(versus(t, base[i:i+1], base[i+1:i+2], ""))
-	}
-	for i := 0; i+2*repeats <= len(base); i += 2 * repeats {
-		groups.add(versus(t, base[i:i+repeats], base[i+repeats:i+2*repeats], ""))
-	}
-	say("equal, one a side: %v\n  %v", &single, single.by)
-	say("equal, %d a side: %v\n  %v", repeats, &groups, groups.by)
-	if share := single.share(compare.Better, compare.Worse); share > 0.05 {
-		t.Errorf("one a side: %.2f %% of rows are better or worse", 100*share)
-	}
-	if share := groups.share(compare.Better, compare.Worse); share > 0.05 {
-		t.Errorf("%d a side: %.2f %% of rows are better or worse", repeats, 100*share)
-	}
-	for _, slow := range []float64{0.05, 0.10, 0.20} {
-		other := vllmRuns(t, pairs/2, uint64(100000*slow)+50000, slow, warmup, length)
-		var one, many []*compare.Result
-		for i := range other {
-			one = append(one, versus(t, base[i:i+1], other[i:i+1], ""))
-		}
-		for i := 0; i+repeats <= len(other); i += repeats {
-			many = append(many, versus(t, base[i:i+repeats], other[i:i+repeats], ""))
-		}
-		for _, name := range slowable {
-			say("%2.0f %% slower, %s mean worse: one a side %d of %d, %d a side %d of %d", 100*slow, name, found(one)[name],
-				len(one), repeats, found(many)[name], len(many))
-		}
 	}
 }

@@ -124,7 +124,7 @@ func recordSimulated(t *testing.T, dir string, targets []simulatedTarget, lead, 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := rundb.Create(dir, rundb.Meta{ID: "simulated", Version: "0.1.0", OriginNS: start.UnixNano(),
+	w, err := rundb.Create(dir, rundb.Meta{ID: filepath.Base(dir), Version: "0.1.0", OriginNS: start.UnixNano(),
 		Interval: time.Second}, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ var exitMeanings = []struct {
 		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected, `catalog check` a " +
 		"mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
-		"something had no data"},
+		"something had no data; of `compare --fail-on`: nothing to judge by"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
 	{exitMemory, "out of memory, where it is limited (`ulimit -v`)"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
@@ -45,7 +45,7 @@ var exitsOf = []struct {
 	{"export", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"show", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"report", []int{exitFailed, exitUsage, exitIncomplete}},
-	{"compare", []int{exitFailed, exitUsage, exitBad}},
+	{"compare", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"mark", []int{exitFailed, exitUsage}},
 	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},

@@ -19,6 +19,7 @@ import (
 	"github.com/scrapestat/scrapestat/report/html"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 const reportLong = `Writes one HTML file that shows a run, or several beside each other: what matters
@@ -196,7 +197,10 @@ func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Option
 	ci = compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: result,
 		Interval: meta.Interval.Seconds(),
 		Settings: settingsOf(a.path, meta)}
-	return in, ci, nil
+	if a.ref == (window.Ref{}) {
+		ci.Phases, err = phasesOf(ctx, run, result, a, so)
+	}
+	return in, ci, err
 }
 
 // endOf is when a recording ended: by its mark, by when it was closed, or by the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/report"
 )
 
 // maxComparedRows bounds the rows of each verdict.
@@ -20,7 +21,9 @@ type comparison struct {
 	Sides       []string // after the base
 	Chips       []chip
 	Differences []difference
-	Headline    []comparedRow // the quantities at the top, whatever their verdict
+	Load        []string // how it differed
+	Headline    []report.HeadlineTable
+	Counts      string // of its verdicts
 	Groups      []comparedGroup
 	Warnings    []string
 	Note        string
@@ -95,10 +98,8 @@ func compared(r *compare.Result) *comparison {
 	for _, w := range r.Warnings[:min(len(r.Warnings), maxTexts)] {
 		c.Warnings = append(c.Warnings, clip(w.Text, 400))
 	}
-	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Headline && len(c.Headline) < maxComparedRows && row.Verdict() != compare.Incomparable {
-			c.Headline = append(c.Headline, comparedRowOf(r, row))
-		}
+	if c.Load, c.Headline = report.HeadlineTables(r); len(c.Headline) > 0 {
+		c.Counts = report.HeadlineCounts(r)
 	}
 	for _, v := range verdicts {
 		g := comparedGroup{Verdict: v.verdict.String(), Kind: v.kind, Meaning: v.meaning, Open: v.verdict == compare.Worse}
@@ -144,7 +145,7 @@ func comparedRowOf(r *compare.Result, row *compare.Row) comparedRow {
 	}
 	for i := 1; i < len(r.Sides) && i < len(row.Cells) && i < len(row.Against); i++ {
 		a := &row.Against[i]
-		cell := comparedCell{Value: cellText(&row.Cells[i], row.Unit), Verdict: a.Verdict.String(), Kind: kindOf(a.Verdict),
+		cell := comparedCell{Value: cellText(&row.Cells[i], row.Unit), Verdict: a.Word(), Kind: kindOf(a.Verdict),
 			Evidence: evidence(a)}
 		if !math.IsNaN(a.Change) && a.Verdict != compare.Incomparable {
 			cell.Change = signed(a.Change)

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/compare/judge"
+	"github.com/scrapestat/scrapestat/internal/simulate"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// The rows of section 10 of the design document verdicts.md that need no command line; the others are in the script
+// verdicts.
+
+// judged is the headline alone of two sides.
+func judged(t testing.TB, a, b []*summary.Run) *compare.Result {
+	t.Helper()
+	var inputs []compare.Input
+	for side, list := range [][]*summary.Run{a, b} {
+		for _, r := range list {
+			inputs = append(inputs, compare.Input{Side: string("ab"[side]), Path: r.ID, Run: r})
+		}
+	}
+	r, err := compare.Compare(inputs, compare.Options{Metric: regexp.MustCompile("^$")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// studied are n runs of an engine of other seeds each, with a step so much slower.
+func studied(t testing.TB, profile string, n int, seed uint64, slow float64, length time.Duration) []*summary.Run {
+	t.Helper()
+	rate := 8.0
+	if profile == "vllm-omni" {
+		rate = 0.5
+	}
+	var out []*summary.Run
+	for i := range n {
+		s := scene{profile: profile, options: simulate.Options{Seed: seed + uint64(i), Rate: rate, Hardware: slower(slow)},
+			warmup: 10 * time.Second, length: length, interval: time.Second,
+			slices: summary.NoiseSlice(length, time.Second)}
+		out = append(out, s.run(t, fmt.Sprintf("%s-%d-%v", profile, seed+uint64(i), slow)))
+	}
+	return out
+}
+
+// findings counts the lines that are a change, and those of them that say worse or better.
+func findings(r *compare.Result) (all, strong int) {
+	for i := range r.Headline {
+		if l := &r.Headline[i]; l.Found() {
+			all++
+			if l.Verdict == judge.Worse || l.Verdict == judge.Better {
+				strong++
+			}
+		}
+	}
+	return all, strong
+}
+
+func verdictOf(r *compare.Result, row string) judge.Verdict {
+	for i := range r.Headline {
+		if r.Headline[i].Name() == row {
+			return r.Headline[i].Verdict
+		}
+	}
+	return ""
+}
+
+// mirrored holds that the comparison of swapped sides says the opposite, to the last digits.
+func mirrored(t *testing.T, a, b []*summary.Run) {
+	t.Helper()
+	there, back := judged(t, a, b), judged(t, b, a)
+	opposite := map[judge.Verdict]judge.Verdict{judge.Worse: judge.Better, judge.Better: judge.Worse,
+		judge.MovedUp: judge.MovedDown, judge.MovedDown: judge.MovedUp}
+	alike := func(a, b float64) bool {
+		return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*(1+math.Abs(a))
+	}
+	flip := func(v float64) float64 { return 1/(1+v) - 1 }
+	for i := range there.Headline {
+		x, y := &there.Headline[i], &back.Headline[i]
+		want, ok := opposite[x.Verdict]
+		if !ok {
+			want = x.Verdict
+		}
+		if x.Name() != y.Name() || y.Verdict != want || x.Evidence != y.Evidence || !alike(x.PHolm, y.PHolm) {
+			t.Errorf("%s there: %s %v, back %s %s %v", x.Name(), x.Verdict, x.PHolm, y.Name(), y.Verdict, y.PHolm)
+		}
+		if !x.Share && (!alike(flip(x.Low), y.High) || !alike(flip(x.High), y.Low)) {
+			t.Errorf("%s: [%v, %v] there, [%v, %v] back", x.Name(), x.Low, x.High, y.Low, y.High)
+		}
+	}
+}
+
+// TestVerdictStudy is rows 6, 7 and 10: equal runs have few findings and single runs are never worse or better, a step
+// that takes a tenth longer is found, and swapped sides say the opposite. The full study, whose tables are in
+// docs/data/compare.md:
+//
+//	go test ./cmd/scrapestat -run TestVerdictStudy -v -timeout 5h -study 80
+func TestVerdictStudy(t *testing.T) {
+	if *study > 0 {
+		fullStudy(t, *study)
+		return
+	}
+	const length = 60 * time.Second
+	equal := studied(t, "vllm", 6, 100, 0, length)
+	slow := studied(t, "vllm", 3, 900, 0.1, length)
+	found := 0
+	for i := 0; i+1 < len(equal); i += 2 {
+		all, strong := findings(judged(t, equal[i:i+1], equal[i+1:i+2]))
+		if found += all; strong > 0 {
+			t.Errorf("pair %d of single runs is worse or better", i/2)
+		}
+	}
+	if found > 1 {
+		t.Errorf("%d findings in three pairs of equal runs", found)
+	}
+	if all, _ := findings(judged(t, equal[:3], equal[3:])); all > 0 {
+		t.Errorf("%d findings in three equal runs a side", all)
+	}
+	r := judged(t, equal[:3], slow)
+	if v := verdictOf(r, "itl_mean"); v != judge.Worse || len(r.Headline) != 10 {
+		t.Errorf("a step 10 %% longer: itl_mean is %q, %d lines", v, len(r.Headline))
+	}
+	mirrored(t, equal[:3], slow)
+	mirrored(t, equal[:1], slow[:1])
+}
+
+// draws are how many comparisons the study makes of each kind.
+const draws = 400
+
+// fullStudy prints the tables of docs/data/compare.md.
+func fullStudy(t *testing.T, n int) {
+	const length = 120 * time.Second
+	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) } // as it comes
+	draw := rand.New(rand.NewPCG(24, 1))
+	pick := func(list []*summary.Run, k int) []*summary.Run {
+		out := make([]*summary.Run, k)
+		for i, at := range draw.Perm(len(list))[:k] {
+			out[i] = list[at]
+		}
+		return out
+	}
+	var base []*summary.Run
+	total := 0
+	for _, profile := range []string{"vllm", "sglang", "vllm-omni"} {
+		runs := studied(t, profile, n, 20_000, 0, length)
+		if profile == "vllm" {
+			base = runs
+		}
+		for _, k := range []int{1, 3, 5} {
+			with, strong, rows := 0, 0, map[string]int{}
+			for range draws {
+				both := pick(runs, 2*k)
+				r := judged(t, both[:k], both[k:])
+				all, s := findings(r)
+				with, strong = with+min(1, all), strong+min(1, s)
+				for i := range r.Headline {
+					if r.Headline[i].Found() {
+						rows[r.Headline[i].Name()]++
+					}
+				}
+			}
+			say("equal %s, %d a side: %d of %d comparisons with a finding (%.1f %%), %d say worse or better: %v", profile, k,
+				with, draws, 100*float64(with)/draws, strong, rows)
+			if total += with; k == 1 && strong > 0 {
+				t.Errorf("%s: single runs say worse or better", profile)
+			}
+		}
+	}
+	// Three standard errors of a share of 5 % in comparisons drawn from n runs.
+	if most := 0.05 + 3*math.Sqrt(0.05*0.95/float64(n)/4.5); float64(total)/(9*draws) > most {
+		t.Errorf("%d of %d comparisons of equal runs have a finding, more than %.1f %%", total, 9*draws, 100*most)
+	}
+	for _, slow := range []float64{0.05, 0.1, 0.2} {
+		runs := studied(t, "vllm", n/2, 40_000+uint64(1000*slow), slow, length)
+		for _, k := range []int{1, 3, 5} {
+			rows, any := map[string]int{}, 0
+			for range draws {
+				r := judged(t, pick(base, k), pick(runs, k))
+				all, _ := findings(r)
+				any += min(1, all)
+				for _, row := range []string{"itl_mean", "e2e_mean", "ttft_mean"} {
+					if v := verdictOf(r, row); v == judge.Worse || v == judge.MovedUp {
+						rows[row]++
+					}
+				}
+			}
+			say("step %.0f %% longer, %d a side: any %d, itl_mean %d, e2e_mean %d, ttft_mean %d of %d", 100*slow, k, any,
+				rows["itl_mean"], rows["e2e_mean"], rows["ttft_mean"], draws)
+			if slow == 0.1 && (k == 3 && rows["itl_mean"] < draws*38/40 || k == 5 && rows["e2e_mean"] < draws*36/40) {
+				t.Errorf("step 10 %% longer, %d a side: found too seldom", k)
+			}
+		}
+	}
+}
+
+// TestVerdictsAcrossEngines is row 8: engines meet by canonical ids, with the notes of the catalog.
+func TestVerdictsAcrossEngines(t *testing.T) {
+	const length = 60 * time.Second
+	r := judged(t, studied(t, "vllm", 1, 1, 0, length), studied(t, "sglang", 1, 1, 0, length))
+	both := 0
+	for i := range r.Headline {
+		l := &r.Headline[i]
+		if !math.IsNaN(l.From) && !math.IsNaN(l.To) {
+			both++
+		}
+		notes := strings.Join(l.Notes, "")
+		if l.Stat == "p99" && !strings.Contains(notes, "c") || l.Name() == "ttft_p99" && !strings.Contains(notes, "n") {
+			t.Errorf("%s has the notes %q", l.Name(), notes)
+		}
+		if l.Name() == "ttft_p99" && l.Verdict != judge.NotJudged {
+			t.Errorf("ttft_p99 of other buckets is %s", l.Verdict)
+		}
+	}
+	if both < 7 {
+		t.Errorf("%d rows with both values, want 7", both)
+	}
+	if r := judged(t, studied(t, "vllm", 1, 1, 0, length), studied(t, "dynamo", 1, 1, 0, length)); len(r.Headline) < 3 {
+		t.Errorf("vllm against dynamo: %d lines", len(r.Headline))
+	}
+}
