@@ -52,6 +52,8 @@ type Check struct {
 type Result struct {
 	Verdict Verdict
 	Answers []Check // in the order of the demands
+	// Headline is what the JSON form has of the comparison with the baseline; nil for none.
+	Headline any
 }
 
 // Gate is all that is demanded of a run.

@@ -170,6 +170,8 @@ type jsonResult struct {
 	Schema  string       `json:"schema"`
 	Verdict Verdict      `json:"verdict"`
 	Checks  []jsonAnswer `json:"checks"`
+	// Headline is that of compare, of the baseline and the run.
+	Headline any `json:"headline,omitempty"`
 }
 
 type jsonAnswer struct {
@@ -204,7 +206,7 @@ func finite(v float64, is bool) *float64 {
 
 // WriteJSON writes everything, schema "1".
 func (r *Result) WriteJSON(w io.Writer) error {
-	out := jsonResult{Schema: "1", Verdict: r.Verdict, Checks: []jsonAnswer{}}
+	out := jsonResult{Schema: "1", Verdict: r.Verdict, Checks: []jsonAnswer{}, Headline: r.Headline}
 	for i := range r.Answers {
 		a := &r.Answers[i]
 		ja := jsonAnswer{Name: a.Name, Check: a.Text, Verdict: a.Verdict, Operator: a.Op, Outcomes: []jsonOutcome{}}

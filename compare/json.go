@@ -18,12 +18,9 @@ const schemaVersion = 2
 // null. The same result gives the same bytes.
 func JSON(w io.Writer, r *Result) error {
 	doc := jsonDocument{Name: "scrapestat.compare", Schema: schemaVersion, Alpha: r.Alpha, MinEffect: r.MinEffect,
-		By: r.By, Profile: r.Profile, Tested: r.Tested, Caveats: r.Caveats, Left: r.Left, Headline: []jsonLine{},
+		By: r.By, Profile: r.Profile, Tested: r.Tested, Caveats: r.Caveats, Left: r.Left, Headline: headlineJSON(r),
 		PhasesLeft: r.PhasesLeft, Counts: map[string]int{}, Sides: r.Sides,
 		Differences: append([]Difference{}, r.Differences...), Rows: make([]jsonRow, len(r.Rows))}
-	for i := range r.Headline {
-		doc.Headline = append(doc.Headline, newJSONLine(r, &r.Headline[i]))
-	}
 	for i := range r.LoadDiffers {
 		d := &r.LoadDiffers[i]
 		doc.Load = append(doc.Load, jsonLoad{newJSONBeside(r, &d.Beside), d.Beyond})
@@ -53,6 +50,17 @@ func JSON(w io.Writer, r *Result) error {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil
+}
+
+// HeadlineJSON returns the headline in the form that the document of JSON has, for documents of others.
+func HeadlineJSON(r *Result) any { return headlineJSON(r) }
+
+func headlineJSON(r *Result) []jsonLine {
+	out := []jsonLine{}
+	for i := range r.Headline {
+		out = append(out, newJSONLine(r, &r.Headline[i]))
+	}
+	return out
 }
 
 type jsonDocument struct {

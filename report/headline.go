@@ -50,6 +50,17 @@ func headlineText(r *compare.Result, all bool) string {
 	return b.String()
 }
 
+// HeadlineMarkdown writes the same as tables, and no text from runs as markup.
+func HeadlineMarkdown(w io.Writer, r *compare.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n", HeadlineCounts(r))
+	headlineMarkdown(&b, r)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
 // HeadlineTable is a part of a headline for programs that draw it: of a phase, an engine and a side. Texts are not
 // escaped.
 type HeadlineTable struct {

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/check"
+	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -126,7 +128,11 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if err := o.write(&result, std.out); err != nil {
+	compared, err := o.againstBaseline(ctx, so)
+	if err != nil {
+		return fmt.Errorf("baseline: %w", err)
+	}
+	if err := o.write(&result, compared, std.out); err != nil {
 		return err
 	}
 	switch result.Verdict {
@@ -247,12 +253,48 @@ func exportedEvidence(e *check.Evidence, path string) error {
 	return nil
 }
 
-func (o *checkOptions) write(r *check.Result, stdout io.Writer) error {
+// againstBaseline is what compare says of the run and its baseline; nil without one.
+func (o *checkOptions) againstBaseline(ctx context.Context, so summary.Options) (*compare.Result, error) {
+	if o.baseline == "" {
+		return nil, nil
+	}
+	var inputs []compare.Input
+	so.Slice = o.analysis.slice // those of the recording are for exports
+	for side, text := range []string{o.baseline, o.run} {
+		a, err := o.window.arg(text)
+		if err != nil {
+			return nil, err
+		}
+		name := []string{"baseline", "run"}[side]
+		in, err := readInput(ctx, sideArg{name, a.Run, a.Ref}, &compareOptions{phases: true}, so)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return compare.Compare(inputs, compare.Options{Catalog: o.analysis.catalog})
+}
+
+func (o *checkOptions) write(r *check.Result, compared *compare.Result, stdout io.Writer) error {
 	var b bytes.Buffer
+	text, markdown := r.WriteText, r.WriteMarkdown
+	if compared != nil {
+		r.Headline = compare.HeadlineJSON(compared)
+		text = func(w io.Writer) error {
+			err := r.WriteText(w)
+			_, head := io.WriteString(w, "\nagainst the baseline\n")
+			return errors.Join(err, head, report.HeadlineText(w, compared))
+		}
+		markdown = func(w io.Writer) error {
+			err := r.WriteMarkdown(w)
+			_, head := io.WriteString(w, "\nAgainst the baseline: ")
+			return errors.Join(err, head, report.HeadlineMarkdown(w, compared))
+		}
+	}
 	name := filepath.Base(filepath.Clean(o.run))
 	render := map[string]func() error{
-		"text":     func() error { return r.WriteText(&b) },
-		"markdown": func() error { return r.WriteMarkdown(&b) },
+		"text":     func() error { return text(&b) },
+		"markdown": func() error { return markdown(&b) },
 		"json":     func() error { return r.WriteJSON(&b) },
 		"junit":    func() error { return r.WriteJUnit(&b, name) },
 	}

@@ -46,6 +46,7 @@ var exitsOf = []struct {
 	{"show", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"report", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"compare", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
+	{"repeat", []int{exitFailed, exitUsage, exitNothing}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"mark", []int{exitFailed, exitUsage}},
 	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},

@@ -47,6 +47,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newShowCmd(std),
 		newReportCmd(std),
 		newCompareCmd(std),
+		newRepeatCmd(std),
 		newCheckCmd(std),
 		newMarkCmd(std),
 		newRepairCmd(std),

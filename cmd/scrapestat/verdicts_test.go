@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -226,4 +229,68 @@ func TestVerdictsAcrossEngines(t *testing.T) {
 	if r := judged(t, studied(t, "vllm", 1, 1, 0, length), studied(t, "dynamo", 1, 1, 0, length)); len(r.Headline) < 3 {
 		t.Errorf("vllm against dynamo: %d lines", len(r.Headline))
 	}
+}
+
+// pairLine is what the JSON of a comparison says of a row.
+type pairLine struct {
+	ID, Stat, Verdict, Reason string
+	Base, Other, Change       float64
+	Low, High                 float64
+	Err                       float64 `json:"standard_error"`
+	PHolm                     float64 `json:"p_holm"`
+}
+
+// pairLines compares two runs on the command line.
+func pairLines(t *testing.T, args ...string) map[string]pairLine {
+	t.Helper()
+	var out, talk bytes.Buffer
+	args = append([]string{"compare", "--format", "json"}, args...)
+	if code := run(t.Context(), args, stdio{nil, &out, &talk}); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, talk.String())
+	}
+	var doc struct{ Headline []pairLine }
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]pairLine{}
+	for _, l := range doc.Headline {
+		lines[strings.TrimSuffix(l.ID+"_"+l.Stat, "_")] = l
+	}
+	return lines
+}
+
+// TestVerdictsRealPair is row 4, and row 10 of it: two recordings of a real vLLM under two load generators, exported.
+func TestVerdictsRealPair(t *testing.T) {
+	dir := t.TempDir()
+	for _, x := range [][4]string{{"vllm-bench-rate4", "68s", "119s", "before"}, {"aiperf-rate4", "23s", "51s", "after"}} {
+		runOK(t, "export", "../../testdata/runs/"+x[0], "--from", x[1], "--to", x[2], "--slice-duration", "666ms",
+			"--estimator", "linear", "--formats", "json", "-o", filepath.Join(dir, x[3]))
+	}
+	before := "a=" + filepath.Join(dir, "before/server_metrics_export.json")
+	after := "b=" + filepath.Join(dir, "after/server_metrics_export.json")
+	there, back := pairLines(t, before, after), pairLines(t, after, before)
+	within := func(what string, got, want, share float64) {
+		if math.Abs(got-want) > share*math.Abs(want) {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	itl, e2e := there["itl_mean"], there["e2e_mean"]
+	within("itl_mean before", itl.Base, 4.071e-3, 1e-3)
+	within("itl_mean after", itl.Other, 8.152e-3, 1e-3)
+	within("change of itl_mean", itl.Change, 1.002, 0.01)
+	within("standard error of itl_mean", itl.Err, math.Hypot(0.0998, 0.1187), 0.01)
+	within("Holm's p of itl_mean", itl.PHolm, 0.0069*8/7, 0.02) // the errors are one more row than the document had
+	within("change of e2e_mean", e2e.Change, 0.666, 0.02)
+	if itl.Verdict != "moved up" || e2e.Verdict != "within noise" || there["queue_mean"].Verdict != "same" {
+		t.Errorf("itl_mean %s, e2e_mean %s, queue_mean %s", itl.Verdict, e2e.Verdict, there["queue_mean"].Verdict)
+	}
+	for _, name := range []string{"ttft_p99", "e2e_p99"} {
+		if l := there[name]; l.Verdict != "not judged" || l.Reason != "only 2.0 and 1.2 observations above" {
+			t.Errorf("%s: %s, %s", name, l.Verdict, l.Reason)
+		}
+	}
+	if back["itl_mean"].Verdict != "moved down" {
+		t.Errorf("swapped, itl_mean is %s", back["itl_mean"].Verdict)
+	}
+	within("high end of itl_mean, swapped", back["itl_mean"].High, 1/(1+itl.Low)-1, 1e-9)
 }
