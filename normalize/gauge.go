@@ -87,7 +87,8 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	}
 	out := &Gauge{Spread: s.spread(), N: int(t.samples), NonFinite: int(t.drops),
 		First: runs[0].value, Last: runs[len(runs)-1].value}
-	out.TimeAvg = g.timeAverage(runs, v, g.ref, out.Spread)
+	out.TimeAvg, out.StoodNS = g.timeAverage(runs, v, g.ref, out.Spread)
+	out.Watched = v.watched
 	if out.Ref = out.First; t.ref >= 0 {
 		out.Ref = g.ref
 	}
@@ -118,15 +119,16 @@ func (g *gauge) above(v *view, levels []float64) []float64 {
 			}
 		}
 		plain.Avg /= n
-		out = append(out, g.timeAverage(runs, v, ref, plain))
+		share, _ := g.timeAverage(runs, v, ref, plain)
+		out = append(out, share)
 	}
 	return out
 }
 
 // timeAverage weights each sample with the time until the next one, within the window: it begins with ref, the value
 // that stood at its start, if there is one. The last sample stands until the window ends, the last before a gap for no
-// time; without any time the plain mean is all there is.
-func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) float64 {
+// time; without any time the plain mean is all there is. ns is how long they stood altogether.
+func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) (avg float64, ns int64) {
 	scaled := 1.0
 	if max(math.Abs(plain.Min), math.Abs(plain.Max)) > huge {
 		scaled = scale
@@ -134,7 +136,9 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) floa
 	var sum, total float64
 	shift, low, high := plain.Min*scaled, plain.Min, plain.Max
 	add := func(value float64, from, to int64) {
-		if stood := v.stood(from, to); stood > 0 {
+		if stoodNS := v.stood(from, to); stoodNS > 0 {
+			stood := seconds(stoodNS)
+			ns += stoodNS
 			sum += (value*scaled - shift) * stood
 			total += stood
 			low, high = min(low, value), max(high, value)
@@ -154,24 +158,36 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) floa
 		add(r.value, v.times[r.from], until)
 	}
 	if total == 0 {
-		return plain.Avg
+		return plain.Avg, 0
 	}
-	return min(max(finite((shift+sum/total)/scaled), low), high)
+	return min(max(finite((shift+sum/total)/scaled), low), high), ns
 }
 
-// stood returns how many seconds of a stretch of time lie within the window.
-func (v *view) stood(from, to int64) float64 {
+// watch finds out for how long the target was watched.
+func (v *view) watch() {
+	v.watched = &Watched{Polls: int(v.polls.to - v.polls.from)}
+	if v.watched.Polls > 0 {
+		v.watched.FromNS = max(v.times[max(0, v.polls.from-1)], v.from)
+		if v.watched.ToNS = v.times[v.polls.to-1]; v.until > 0 {
+			v.watched.ToNS = v.until
+		}
+		v.watched.NS = v.stood(v.watched.FromNS, v.watched.ToNS)
+	}
+}
+
+// stood returns how many nanoseconds of a stretch of time lie within the window.
+func (v *view) stood(from, to int64) int64 {
 	if from = max(from, v.from); v.until > 0 {
 		to = min(to, v.until)
 	}
 	if v.parts == nil {
-		return seconds(max(0, to-from))
+		return max(0, to-from)
 	}
 	sum := int64(0)
 	for _, p := range v.parts {
 		sum += max(0, min(to, p[1])-max(from, p[0]))
 	}
-	return seconds(sum)
+	return sum
 }
 
 // gaugeSlices summarises the samples of each slice [start, end). The last slice of the grid includes its end,

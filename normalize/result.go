@@ -112,6 +112,8 @@ type Gauge struct {
 	// Quantiles is parallel to Options.Quantiles: numpy's linear interpolation.
 	Quantiles []float64
 	TimeAvg   float64 // mean weighted by the time each sample stood
+	StoodNS   int64   // that time altogether, of that in Watched
+	Watched   *Watched
 	// Above is the share of the time above each of Options.Levels, as TimeAvg counts it.
 	Above []float64
 	First float64
@@ -119,6 +121,13 @@ type Gauge struct {
 	// Ref is the last sample before the window, where a counter is counted from, or First when there is none.
 	Ref    float64
 	Slices []GaugeSlice
+}
+
+// Watched is the time of a window for which a target was watched: a gauge that is in all its polls stands for all of it.
+type Watched struct {
+	FromNS, ToNS int64
+	NS           int64 // from one to the other, without the pauses of the window
+	Polls        int
 }
 
 // GaugeSlice is a gauge within one slice.

@@ -15,10 +15,12 @@ type view struct {
 	until  int64
 	parts  [][2]int64 // in which they stand alone; nil for all of it
 	sliced bool
-	grid   []Slice
-	first  []int32 // by slice, and one more: the first poll at or after its start
-	runs   []run   // scratch, as spare
-	spare  []run
+	// watched is that of the target; gauges share it.
+	watched *Watched
+	grid    []Slice
+	first   []int32 // by slice, and one more: the first poll at or after its start
+	runs    []run   // scratch, as spare
+	spare   []run
 }
 
 // scratch is memory that polls use again and again.
@@ -50,6 +52,7 @@ func (f *Accumulator) view(endNS int64) (*view, int64) {
 	if v.polls.from < v.polls.to {
 		endNS = max(endNS, v.times[v.polls.to-1])
 	}
+	v.watch()
 	return v, max(endNS, f.o.StartNS)
 }
 

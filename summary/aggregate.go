@@ -188,16 +188,12 @@ type GaugeAggregate struct {
 // takeGauges applies the rule of a family of gauges.
 func (a *Aggregate) takeGauges(series []*Series, rule catalog.Aggregate) {
 	var there []*Series
-	var first, last int64
+	var all span
 	for _, s := range series {
-		if s.Gauge == nil || s.Gauge.N == 0 {
-			continue
+		if s.Gauge != nil && s.Gauge.N > 0 {
+			all.watch(s.Gauge)
+			there = append(there, s)
 		}
-		if there == nil || s.FirstNS < first {
-			first = s.FirstNS
-		}
-		last = max(last, s.LastNS)
-		there = append(there, s)
 	}
 	if there == nil {
 		a.Refused = "no series has a sample"
@@ -209,7 +205,7 @@ func (a *Aggregate) takeGauges(series []*Series, rule catalog.Aggregate) {
 	}
 	weight := 0.0
 	for i, s := range there {
-		v, w := s.Gauge, presence(&s.Series, last-first)
+		v, w := s.Gauge, all.share(s.Gauge)
 		switch rule {
 		case catalog.AggregateSum:
 			g.TimeAvg += w * v.TimeAvg
@@ -243,20 +239,6 @@ func (a *Aggregate) takeGauges(series []*Series, rule catalog.Aggregate) {
 		}
 	}
 	a.Gauge = g
-}
-
-// presence is the part of a stretch of time for which a series was there: 1 when
-// what is missing at the ends is no more than two polls of it.
-func presence(s *normalize.Series, stretch int64) float64 {
-	span := s.LastNS - s.FirstNS
-	gap := int64(0)
-	if s.Samples > 1 {
-		gap = span / int64(s.Samples-1)
-	}
-	if stretch <= 0 || span+2*gap >= stretch {
-		return 1
-	}
-	return max(float64(span), 1) / float64(stretch)
 }
 
 // forget drops what only aggregation needs.

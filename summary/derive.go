@@ -145,9 +145,7 @@ func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 			window.EndNS = max(window.EndNS, s.LastNS)
 		}
 	}
-	if len(sources) > 1 {
-		weigh(c, window.Gains, sources)
-	}
+	weigh(c, window.Gains, sources)
 	var out []Derived
 	type key struct {
 		pack, name string
@@ -174,14 +172,12 @@ func deriveAll(c *catalog.Catalog, sources []source, endpoint int) []Derived {
 }
 
 // weigh makes the means of gauges that are to be added up those of all the time that the endpoints were watched
-// for together: a replica that was there for half of it counts half.
+// for together: an engine or a replica that was there for half of it counts half.
 func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
-	all := span{}
+	var all span
 	for i := range sources {
 		for _, s := range sources[i].series {
-			if s.Gauge != nil && s.Gauge.N > 0 {
-				all.see(s.FirstNS, s.LastNS)
-			}
+			all.watch(s.Gauge)
 		}
 	}
 	at := 0
@@ -192,7 +188,7 @@ func weigh(c *catalog.Catalog, gains []catalog.Gain, sources []source) {
 			}
 			if f, known := c.Family(gains[at].Family); known && s.Gauge != nil &&
 				(f.Aggregate == catalog.AggregateSum || f.Aggregate == catalog.AggregateRank0) {
-				gains[at].TimeAvg *= presence(s, all.to-all.from)
+				gains[at].TimeAvg *= all.share(s.Gauge)
 			}
 			at++
 		}
@@ -212,11 +208,29 @@ func secondsOf(sources []source) float64 {
 // span is a stretch of time in nanoseconds; the zero value is none.
 type span struct{ from, to int64 }
 
-func (w *span) see(from, to int64) {
-	if w.from == 0 || from < w.from {
-		w.from = from
+// watch adds the time for which the target of a gauge was watched.
+func (w *span) watch(g *normalize.Gauge) {
+	if g == nil || g.Watched == nil {
+		return
 	}
-	w.to = max(w.to, to)
+	if w.from == 0 || g.Watched.FromNS < w.from {
+		w.from = g.Watched.FromNS
+	}
+	w.to = max(w.to, g.Watched.ToNS)
+}
+
+// share is the part of that time for which a gauge was there. Targets that were watched for all of it but two polls,
+// as each is polled at moments of its own, were watched for all of it.
+func (w *span) share(g *normalize.Gauge) float64 {
+	of := g.Watched
+	if of == nil || of.NS <= 0 {
+		return 1
+	}
+	whole := float64(of.NS)
+	if own, all := of.ToNS-of.FromNS, w.to-w.from; own+2*own/int64(max(1, of.Polls-1)) < all {
+		whole *= float64(all) / float64(own) // the pauses of the window are not watched
+	}
+	return min(1, float64(g.StoodNS)/whole)
 }
 
 // slicesOf returns the slices of the window; none where those of the endpoints do not begin together.
