@@ -254,7 +254,7 @@ func (f *Accumulator) series(index int, v *view, ready []estimated) (s Series, o
 		}
 	}
 	if f.o.Resets == ResetAdjust {
-		f.judge(&s)
+		f.judge(&s, v)
 	}
 	s.Warnings = append(s.Warnings, s.doubts()...)
 	return s, true
@@ -318,7 +318,7 @@ func (f *Accumulator) counted(index int, v *view, ready []estimated, unborn bool
 }
 
 // judge gives a series that grows its increase. A refused one keeps no number.
-func (f *Accumulator) judge(s *Series) {
+func (f *Accumulator) judge(s *Series, v *view) {
 	gained, ok := s.Gained()
 	if !ok {
 		return
@@ -327,7 +327,9 @@ func (f *Accumulator) judge(s *Series) {
 	if !s.HasRef {
 		from-- // how the first sample came counts
 	}
-	s.Increase = f.o.Tracker.Verdict(s.Index, from, s.LastNS).Increase(gained)
+	// What happened after the series was last seen was in the window, too.
+	to := v.times[v.polls.to-1]
+	s.Increase = f.o.Tracker.Verdict(s.Index, from, to).Increase(gained)
 	s.Resets = s.Increase.Restarts
 	if c := s.Counter; c != nil && s.Increase.Value != gained {
 		c.Rate *= s.Increase.Value / gained
