@@ -123,7 +123,8 @@ type Gauge struct {
 	Slices []GaugeSlice
 }
 
-// Watched is the time of a window for which a target was watched: a gauge that is in all its polls stands for all of it.
+// Watched is the time of a window for which a target was watched: a gauge that is in all its polls stands for all of
+// it.
 type Watched struct {
 	FromNS, ToNS int64
 	NS           int64 // from one to the other, without the pauses of the window
