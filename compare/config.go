@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -42,6 +43,8 @@ func (c *comparer) differences() {
 	c.settings()
 	c.keyed("tag", func(i int) map[string]string { return c.stocks[i].in.Run.Tags })
 	c.differ("window", "phase", func(i int) string { return c.stocks[i].in.Run.Window.Phase })
+	c.differ("window", "rule", func(i int) string { return ruleOf(c.stocks[i].in.Run) })
+	c.warnWindows()
 	run := func(i int) *summary.Run { return c.stocks[i].in.Run }
 	info := func(i int) RunInfo { return c.describe(c.stocks[i].in) }
 	c.differ("format", "input", func(i int) string { return info(i).Format })
@@ -169,4 +172,29 @@ func (s *stock) infoSettings(c *comparer) map[string]string {
 		out[key] = strings.Join(set, ", ")
 	}
 	return out
+}
+
+// ruleOf is why the window of a run is what it is; "" of an export, which does not tell.
+func ruleOf(r *summary.Run) string {
+	if r.Window.Resolved == nil {
+		return ""
+	}
+	return string(r.Window.Resolved.Rule)
+}
+
+// warnWindows warns of windows that are not of one kind, or of quite other lengths.
+func (c *comparer) warnWindows() {
+	rules, low, high := map[string]bool{}, math.Inf(1), 0.0
+	for i := range c.stocks {
+		if rule := ruleOf(c.stocks[i].in.Run); rule != "" {
+			rules[rule] = true
+		}
+		seconds := c.describe(c.stocks[i].in).Seconds
+		low, high = min(low, seconds), max(high, seconds)
+	}
+	if len(rules) > 1 || high > 3*low {
+		what := cmp.Or(strings.Join(slices.Sorted(maps.Keys(rules)), " and "), "of exports")
+		c.result.Warnings = append(c.result.Warnings, metric.Warnf("different_windows",
+			"the windows differ: %s, %.4g to %.4g s", what, low, high))
+	}
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
+	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
 // extrasVersion is the version of what is under "scrapestat": fields are added, never renamed.
@@ -20,10 +23,10 @@ func (d *document) extras() *jsonExtras {
 	r := d.run
 	x := &jsonExtras{Schema: extrasVersion, Version: r.Version, RunID: r.ID, Tags: r.Tags, Command: r.Command,
 		Host: r.Host, OriginNS: r.OriginNS,
-		Window: windowOf(&r.Window), WarmupWindow: windowOf(r.WarmupWindow), Limits: r.Limits,
+		Window: d.window(), Late: list[jsonLate](d.late).orNone(), WarmupWindow: windowOf(r.WarmupWindow), Limits: r.Limits,
 		Warnings: warnings(r.Warnings), Units: map[string]string{},
 		Phases: listOf(r.Phases, func(p *summary.Phase) jsonPeriod {
-			return jsonPeriod{Name: p.Name, StartNS: p.StartNS, EndNS: p.EndNS}
+			return jsonPeriod{Name: p.Name, Kind: p.Kind, StartNS: p.StartNS, EndNS: p.EndNS}
 		}),
 		Options: &jsonOptions{Resets: "adjust", Estimator: r.Options.Estimator, SliceNS: int64(r.Options.Slice),
 			Quantiles: r.Options.Quantiles},
@@ -63,6 +66,46 @@ func windowOf(w *summary.Window) *jsonPeriod {
 		return nil
 	}
 	return &jsonPeriod{Phase: w.Phase, StartNS: w.StartNS, EndNS: w.EndNS, PhaseEndNS: integer(w.PhaseEndNS)}
+}
+
+// window is the window of the run with how it was found.
+func (d *document) window() *jsonWindow {
+	x := &jsonWindow{jsonPeriod: *windowOf(&d.run.Window)}
+	w := d.run.Window.Resolved
+	if w == nil {
+		return x
+	}
+	seconds, low, high := w.Bounds()
+	x.Rule, x.Seconds, x.Low, x.High = string(w.Rule), float(seconds), float(low), float(high)
+	x.Parts = listOf(w.Parts, func(p *window.Stretch) jsonPeriod { return jsonPeriod{StartNS: p.StartNS, EndNS: p.EndNS} })
+	x.Start, x.End = d.edge(&w.Start), d.edge(&w.End)
+	x.Command = &jsonPeriod{StartNS: w.Command.StartNS, EndNS: w.Command.EndNS}
+	x.Recording = &jsonPeriod{StartNS: w.Recording.StartNS, EndNS: w.Recording.EndNS}
+	segment := func(s *traffic.Segment) jsonSegment {
+		return jsonSegment{s.Start.AtNS, s.End.AtNS, float(s.Requests)}
+	}
+	x.Segments = listOf(w.Traffic.Segments, segment).orNone()
+	x.Probes = listOf(w.Traffic.Probes, segment).orNone()
+	return x
+}
+
+func (d *document) edge(e *window.Edge) *jsonEdge {
+	x := &jsonEdge{Kind: string(e.Kind), AtNS: e.AtNS, LowNS: e.LowNS, HighNS: e.HighNS, Family: e.Family}
+	if e.Family != "" && e.Target >= 0 && e.Target < len(d.run.Endpoints) {
+		x.Endpoint = cmp.Or(d.run.Endpoints[e.Target].Name, d.run.Endpoints[e.Target].URL)
+	}
+	return x
+}
+
+// late yields what may be published late, by endpoint and family.
+func (d *document) late(yield func(jsonLate) bool) {
+	for i := range d.run.Endpoints {
+		for _, l := range d.run.Endpoints[i].Late {
+			if !yield(jsonLate{i, l.Family, l.AtLeast, l.AtMost, l.Moved, l.CutNS, l.Exact}) {
+				return
+			}
+		}
+	}
 }
 
 func warnings(from []metric.Warning) list[jsonWarning] {

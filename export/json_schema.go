@@ -33,10 +33,52 @@ type jsonPhases struct {
 // jsonPeriod is a window, a phase or a part of one.
 type jsonPeriod struct {
 	Name       string `json:"name,omitzero"`
+	Kind       string `json:"kind,omitzero"` // of a phase that a load generator told
 	Phase      string `json:"phase,omitzero"`
 	StartNS    int64  `json:"start_ns"`
 	EndNS      int64  `json:"end_ns"`
 	PhaseEndNS scalar `json:"phase_end_ns,omitzero"`
+}
+
+// jsonWindow is the window with how it was found; of several recordings it is that of the first.
+type jsonWindow struct {
+	jsonPeriod
+	Rule      string            `json:"rule,omitzero"`
+	Parts     list[jsonPeriod]  `json:"parts,omitzero" layout:"lines"`
+	Seconds   scalar            `json:"seconds,omitzero"`
+	Low       scalar            `json:"seconds_low,omitzero"`
+	High      scalar            `json:"seconds_high,omitzero"`
+	Start     *jsonEdge         `json:"start,omitzero" layout:"line"`
+	End       *jsonEdge         `json:"end,omitzero" layout:"line"`
+	Command   *jsonPeriod       `json:"command,omitzero" layout:"line"`
+	Recording *jsonPeriod       `json:"recording,omitzero" layout:"line"`
+	Segments  list[jsonSegment] `json:"segments,omitzero" layout:"lines"`
+	Probes    list[jsonSegment] `json:"probes,omitzero" layout:"lines"`
+}
+
+type jsonEdge struct {
+	Kind     string `json:"kind"`
+	AtNS     int64  `json:"at_ns"`
+	LowNS    int64  `json:"low_ns"`
+	HighNS   int64  `json:"high_ns"`
+	Endpoint string `json:"endpoint,omitzero"` // that told, as Family
+	Family   string `json:"family,omitzero"`
+}
+
+type jsonSegment struct {
+	StartNS  int64  `json:"start_ns"`
+	EndNS    int64  `json:"end_ns"`
+	Requests scalar `json:"requests"`
+}
+
+type jsonLate struct {
+	Endpoint int    `json:"endpoint"`
+	Family   string `json:"family"`
+	AtLeast  int64  `json:"at_least"`
+	AtMost   int64  `json:"at_most"`
+	Moved    int64  `json:"moved"`
+	CutNS    int64  `json:"cut_ns,omitzero"`
+	Exact    bool   `json:"exact"`
 }
 
 type jsonFetches struct {
@@ -62,7 +104,7 @@ type jsonMetric struct {
 }
 
 type jsonSeries struct {
-	URL         string               `json:"endpoint_url"`
+	URL         string               `json:"endpoint_url,omitzero"` // but in files of phases, which tell it once
 	Labels      labels               `json:"labels,omitzero"`
 	Samples     scalar               `json:"samples,omitzero"` // of types that AIPerf does not know
 	Native      bool                 `json:"native,omitzero"`
@@ -108,7 +150,8 @@ type jsonExtras struct {
 	Command         []string           `json:"command" layout:"line"`
 	Host            string             `json:"host,omitzero"`
 	OriginNS        int64              `json:"origin_ns"`
-	Window          *jsonPeriod        `json:"window,omitzero" layout:"line"`
+	Window          *jsonWindow        `json:"window,omitzero"`
+	Late            list[jsonLate]     `json:"late,omitzero" layout:"lines"`
 	WarmupWindow    *jsonPeriod        `json:"warmup_window,omitzero" layout:"line"`
 	Phases          list[jsonPeriod]   `json:"phases" layout:"lines"`
 	Options         *jsonOptions       `json:"options"`

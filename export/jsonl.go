@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sort"
 	"strconv"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -16,7 +17,7 @@ import (
 // keep are written: finite ones, of counters, gauges, histograms and unknown families whose name does not end in _info;
 // of native histograms the populated buckets, as a classic histogram of these would have them. Summaries, infos, state
 // sets and gauge histograms, which AIPerf does not know, follow under the key "scrapestat". A poll without any gives no
-// line.
+// line. A line has the phase that its poll was in, see [Phases].
 //
 // It reads the recordings as a stream and holds one poll per endpoint.
 func JSONL(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o Options) error {
@@ -29,9 +30,10 @@ func JSONL(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o
 	}
 	defer m.stop()
 	var buf []byte
+	tags := tagsOf(r)
 	for s := m.next(); s != nil; s = m.next() {
 		if !s.poll.Duplicate {
-			buf = s.appendLine(buf)
+			buf = s.appendLine(buf, tags)
 		}
 		if len(buf) > flushSize {
 			if _, err := w.Write(buf); err != nil {
@@ -128,7 +130,7 @@ func (m *merger) advance(s *stream) {
 }
 
 // appendLine appends the line of the present poll, nothing when it has no samples.
-func (s *stream) appendLine(b []byte) []byte {
+func (s *stream) appendLine(b []byte, tags []phaseTag) []byte {
 	start := len(b)
 	b = append(b, `{"endpoint_url":`...)
 	b = appendString(b, s.url)
@@ -146,6 +148,7 @@ func (s *stream) appendLine(b []byte) []byte {
 		b = append(b, `,"first_byte_ns":`...)
 		b = strconv.AppendInt(b, s.poll.FirstByteNS, 10)
 	}
+	b = append(b, tagAt(tags, s.poll.AtNS())...)
 	others := len(b)
 	b = append(b, `,"scrapestat":{"metrics":{`...)
 	head := len(b)
@@ -155,4 +158,36 @@ func (s *stream) appendLine(b []byte) []byte {
 		return b[:start]
 	}
 	return append(b, '}', '\n')
+}
+
+// phaseTag is what lines of a phase have.
+type phaseTag struct {
+	startNS, endNS int64
+	text           []byte
+}
+
+// tagsOf are those of the phases of a run, in time order. The last poll of the last one may be at its end.
+func tagsOf(r *summary.Run) []phaseTag {
+	var out []phaseTag
+	for _, p := range Phases(r) {
+		b := strconv.AppendInt([]byte(`,"benchmark_phase":"`+p.Kind+`","phase_index":`), int64(p.Index), 10)
+		if p.Profiling >= 0 {
+			b = strconv.AppendInt(append(b, `,"profiling_index":`...), int64(p.Profiling), 10)
+		}
+		b = append(appendString(append(b, `,"phase_name":`...), p.Name), `,"phase_kind":"`+p.Kind+`"`...)
+		out = append(out, phaseTag{p.StartNS, p.EndNS, b})
+	}
+	if len(out) > 0 {
+		out[len(out)-1].endNS++
+	}
+	return out
+}
+
+// tagAt is that of an instant.
+func tagAt(tags []phaseTag, ns int64) []byte {
+	i := sort.Search(len(tags), func(i int) bool { return tags[i].endNS > ns })
+	if i == len(tags) || ns < tags[i].startNS {
+		return nil
+	}
+	return tags[i].text
 }

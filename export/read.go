@@ -28,35 +28,39 @@ type Document struct {
 // maxDocument bounds a JSON export that is read.
 const maxDocument = 1 << 30
 
-// ReadJSON reads a JSON export back: AIPerf's of schema 1.0 or 1.1, or ours, which has percentiles with their bounds,
-// derived quantities, further types, aliases of targets and how it was analysed beside that. What the file does not say
-// is missing in the result: of AIPerf's file everything under "scrapestat", of both the ledgers, and how many samples a
-// statistic was made of.
+// ReadJSON reads a JSON export back: AIPerf's of schema 1.0 or 1.1, that of one of its phases, or ours, which has
+// percentiles with their bounds, derived quantities, further types, aliases of targets and how it was analysed beside
+// that. What the file does not say is missing in the result: of AIPerf's file everything under "scrapestat", of both
+// the ledgers, and how many samples a statistic was made of.
 //
 // The file is of any origin: it is refused when it is larger than 1 GiB or not such
 // an export, and whatever in it contradicts itself is left out with a warning.
 func ReadJSON(r io.Reader) (*summary.Run, Document, error) {
 	limited := &io.LimitedReader{R: r, N: maxDocument}
-	var doc jsonExport
+	var read anyJSON
 	d := jsontext.NewDecoder(limited, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if err := json.UnmarshalDecode(d, &doc); err != nil {
+	if err := json.UnmarshalDecode(d, &read); err != nil {
 		if limited.N <= 0 {
 			err = fmt.Errorf("larger than %d bytes", int64(maxDocument))
 		}
+		return nil, Document{}, fmt.Errorf("read JSON export: %w", err)
+	}
+	doc, err := read.document()
+	if err != nil {
 		return nil, Document{}, fmt.Errorf("read JSON export: %w", err)
 	}
 	if doc.Summary == nil || doc.Metrics == nil {
 		return nil, Document{}, errors.New("read JSON export: it has no summary or no metrics, so it is no " +
 			"server_metrics_export.json")
 	}
-	if doc.Schema != "" && !strings.HasPrefix(doc.Schema, "1.") {
+	if doc.Schema != "" && doc.Schema != "1" && !strings.HasPrefix(doc.Schema, "1.") {
 		return nil, Document{}, fmt.Errorf("read JSON export: its schema is %q, this program reads 1.0 and 1.1", doc.Schema)
 	}
 	if e := doc.Extras; e != nil && e.Schema > extrasVersion {
 		return nil, Document{}, fmt.Errorf("read JSON export: written by a newer scrapestat (schema %d, this program "+
 			"reads up to %d): update scrapestat", e.Schema, extrasVersion)
 	}
-	rd := &reader{doc: &doc, run: &summary.Run{}, endpoints: map[string]int{}}
+	rd := &reader{doc: doc, run: &summary.Run{}, endpoints: map[string]int{}}
 	rd.read()
 	return rd.run, Document{Schema: cmp.Or(doc.Schema, Schema10), Tool: doc.Tool, Ours: doc.Extras != nil}, nil
 }
@@ -106,7 +110,7 @@ func (rd *reader) window() {
 	phases := cmp.Or(d.Summary.Phases, &jsonPhases{})
 	r.Window = rd.localWindow()
 	if p := phases.Profiling; p != (jsonPeriod{}) {
-		r.Window = p.window(metric.PhaseProfiling)
+		r.Window = p.window(cmp.Or(d.Phase, metric.PhaseProfiling))
 	}
 	if p := phases.Warmup; p != (jsonPeriod{}) {
 		w := p.window(metric.PhaseWarmup)

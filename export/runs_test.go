@@ -188,15 +188,35 @@ func polls(t *testing.T, rec *rundb.Run) (n int) {
 	return n
 }
 
-// TestRealAIPerf shows that the files which AIPerf 0.13.0 writes of each phase are not
-// read yet. Their client had 6 and 116 requests with a stream: when they are read, compare
-// dynamo_frontend_requests with that instead.
+// TestRealAIPerf reads the files that AIPerf 0.13.0 writes of each phase. Their client had 6 and 116 requests with a
+// stream.
 func TestRealAIPerf(t *testing.T) {
-	for _, phase := range []string{"warmup", "profiling"} {
+	for phase, want := range map[string]float64{"warmup": 6, "profiling": 116} {
 		text := testkit.Data(t, "runs/aiperf-0.13.0-phases/phases/"+phase+"/server_metrics.json")
-		if _, _, err := export.ReadJSON(bytes.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), "schema_version") {
-			t.Errorf("%s: %v, want a refusal of the schema", phase, err)
+		r, doc, err := export.ReadJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", phase, err)
 		}
+		got := 0.0
+		for _, m := range r.Metrics {
+			for _, s := range m.Series {
+				if kind, _ := s.Labels.Get("request_type"); m.Name == "dynamo_frontend_requests" && kind == "stream" {
+					got += s.Counter.Total
+				}
+			}
+		}
+		if got != want || doc.Ours || r.Window.Phase != phase || len(r.Endpoints) != 3 {
+			t.Errorf("%s: %v requests, want %v; %+v, %+v, %d endpoints", phase, got, want, doc, r.Window, len(r.Endpoints))
+		}
+		for _, wrong := range []string{`"schema_version": 2`, `"schema_version": "1"`, `"schema_version": null`} {
+			other := bytes.Replace(text, []byte(`"schema_version": 1`), []byte(wrong), 1)
+			if _, _, err := export.ReadJSON(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "schema") {
+				t.Errorf("%s with %s: %v", phase, wrong, err)
+			}
+		}
+	}
+	none := `{"schema_version":1,"phase":{"phase_name":"p"},"data":null}`
+	if _, _, err := export.ReadJSON(strings.NewReader(none)); err == nil || !strings.Contains(err.Error(), "nothing was") {
+		t.Errorf("a phase without data: %v", err)
 	}
 }

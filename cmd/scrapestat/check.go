@@ -20,6 +20,7 @@ import (
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 const checkLong = `Holds a run against what is demanded of it, as a gate in CI. A demand is
@@ -202,7 +203,7 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 	so.Quantiles = append(slices.Clone(so.Quantiles), check.Quantiles(gate.Demands)...)
 	e := &check.Evidence{Provable: o.provable, Grouped: map[string]*summary.Run{}}
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return e, exportedEvidence(e, path)
+		return e, exportedEvidence(e, path, so.Windows[0])
 	}
 	build := func(by []string) (*summary.Run, error) {
 		so.By = by
@@ -239,10 +240,10 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 }
 
 // exportedEvidence reads a JSON export, which has no groups and no requests.
-func exportedEvidence(e *check.Evidence, path string) error {
-	f, err := os.Open(path)
+func exportedEvidence(e *check.Evidence, path string, ref window.Ref) error {
+	f, err := openExport(path, ref)
 	if err != nil {
-		return fmt.Errorf("open run: %w", err)
+		return err
 	}
 	defer f.Close()
 	if e.Run, _, err = export.ReadJSON(f); err != nil {

@@ -86,15 +86,68 @@ func readInput(ctx context.Context, a sideArg, o *compareOptions, so summary.Opt
 	return readRecording(ctx, a, o, so)
 }
 
-// readJSON reads a JSON export. It is what it is: another window cannot be had.
-func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) {
-	if a.ref != (window.Ref{}) {
-		return compare.Input{}, usagef("%s is an export, whose window cannot be changed: leave out --window, --phase, "+
-			"--from, --to, --warmup, --cooldown and @, or give the run directory", a.path)
-	}
+// phaseList is the name of AIPerf's list of phases, which stands for their exports.
+const phaseList = "phase_manifest.json"
+
+// openExport opens a JSON export. It is what it is: another window cannot be had, but of a list of phases one of them.
+func openExport(path string, ref window.Ref) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return compare.Input{}, fmt.Errorf("read run: %w", err)
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	if filepath.Base(path) == phaseList {
+		defer f.Close()
+		phases, err := export.ReadPhaseManifest(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return openPhase(path, phases, ref)
+	}
+	if ref != (window.Ref{}) {
+		f.Close() // it was only opened
+		return nil, usagef("%s is an export, whose window cannot be changed: leave out --window, --phase, "+
+			"--from, --to, --warmup, --cooldown and @, or give the run directory", path)
+	}
+	return f, nil
+}
+
+// openPhase opens the export of the phase that a selector asks for, which lies beneath the list.
+func openPhase(path string, phases []export.Phase, ref window.Ref) (*os.File, error) {
+	var names []string
+	var found []export.Phase
+	for _, p := range phases {
+		names = append(names, p.Name)
+		if p.Name == ref.Phase || ref == (window.Ref{}) {
+			found = append(found, p)
+		}
+	}
+	n := max(ref.Instance, 1)
+	if ref.Warmup != nil || ref.Cooldown != nil || ref.What != window.Phase && ref.What != window.Default ||
+		len(found) < n || len(found) > 1 && ref.Instance == 0 {
+		return nil, usagef("%s has the phases %s: write one of them behind an @, without anything else", path,
+			strings.Join(names, ", "))
+	}
+	file := filepath.FromSlash(found[n-1].File)
+	if !filepath.IsLocal(file) {
+		return nil, fmt.Errorf("%s: the file of phase %q is not beneath it: %q", path, found[n-1].Name, found[n-1].File)
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	defer root.Close()
+	f, err := root.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	return f, nil
+}
+
+// readJSON reads a JSON export.
+func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) {
+	f, err := openExport(path, a.ref)
+	if err != nil {
+		return compare.Input{}, err
 	}
 	defer f.Close()
 	run, doc, err := export.ReadJSON(f)

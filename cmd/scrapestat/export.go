@@ -2,16 +2,22 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 const exportLong = `Writes the exports of a recorded run again, with any window, slices or estimator.
@@ -29,6 +35,7 @@ type exportOptions struct {
 	out      string
 	window   windowFlags
 	analysis analysisFlags
+	phases   bool
 	quiet    bool
 }
 
@@ -51,6 +58,8 @@ func newExportCmd(std stdio) *cobra.Command {
 	cmd.Flags().StringVarP(&o.out, "out", "o", "",
 		"output `directory`, or - for stdout with one format (default the first RUN)")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
+	cmd.Flags().BoolVar(&o.phases, "phases", false, "also write AIPerf's JSON of each phase: "+
+		"phases/NAME/server_metrics.json, and their list, "+phaseList)
 	o.window.register(cmd)
 	o.analysis.register(cmd)
 	o.analysis.memory.register(cmd)
@@ -66,6 +75,9 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	if o.runs, err = o.window.runs(o.runs, &so); err != nil {
 		return err
 	}
+	if o.out == "-" && o.phases {
+		return usagef("--phases writes files: -o - takes one format to stdout")
+	}
 	if o.out == "-" {
 		return exportStdout(ctx, o, so, std)
 	}
@@ -78,6 +90,9 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	}
 	say := newProgress(std.err, o.quiet)
 	result, files, err := analyse(ctx, o.runs, o.analysis, so, o.out, say)
+	if o.phases && result != nil && err == nil {
+		err = writePhases(ctx, o, so, result)
+	}
 	if slices.Contains(o.runs, o.out) {
 		err = errors.Join(err, refreshManifest(o.out, files))
 	}
@@ -88,6 +103,52 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 		err = cmp.Or(o.analysis.verdict(result), notEmpty(result, o.runs[0], 1))
 	}
 	return err
+}
+
+// writePhases writes the statistics of each phase and the list of them.
+func writePhases(ctx context.Context, o exportOptions, so summary.Options, whole *summary.Run) error {
+	phases := export.Phases(whole)
+	for i := range phases {
+		p := &phases[i]
+		so.Windows, so.Window = nil, phaseRef(p, so.Windows)
+		result, _, closeAll, err := load(ctx, o.runs, o.analysis, so, newProgress(io.Discard, true))
+		if err != nil {
+			return fmt.Errorf("phase %q: %w", p.Name, err)
+		}
+		closeAll()
+		var b bytes.Buffer
+		file := filepath.Join(o.out, filepath.FromSlash(p.File))
+		if err = os.MkdirAll(filepath.Dir(file), 0o777); err == nil {
+			err = export.PhaseJSON(&b, result, p, o.analysis.exportOptions())
+		}
+		if err == nil {
+			err = atomicfile.WriteFile(file, b.Bytes(), atomicfile.DefaultPerm)
+		}
+		if err != nil {
+			return fmt.Errorf("phase %q: %w", p.Name, err)
+		}
+	}
+	var b bytes.Buffer
+	if err := export.PhaseManifest(&b, phases); err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(filepath.Join(o.out, phaseList), b.Bytes(), atomicfile.DefaultPerm)
+}
+
+// phaseRef is how a phase is asked for, of a run whose own window was asked for as given.
+func phaseRef(p *export.Phase, given []window.Ref) window.Ref {
+	if !p.Whole {
+		return window.Ref{What: window.Range, From: window.Point{Base: window.Absolute, AtNS: p.StartNS},
+			To: window.Point{Base: window.Absolute, AtNS: p.EndNS}}
+	}
+	ref := window.Ref{What: window.Phase, Phase: p.Name, Instance: p.Of.Instance}
+	if p.Of.Of < 2 {
+		ref.Instance = 0
+	}
+	if len(given) > 0 && given[0].What == window.Default && p.Of.Kind == "" {
+		ref.Warmup, ref.Cooldown = given[0].Warmup, given[0].Cooldown
+	}
+	return ref
 }
 
 func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std stdio) error {

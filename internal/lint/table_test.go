@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"collect": {"metric", "scrape", "discover", "source/promstore", "rundb", "events", "events/proxy",
 		"summary", "catalog", "window", "window/traffic"},
 	"export": {"summary", "normalize", "histest", "catalog", "metric", "continuity", "internal/atomicfile",
-		"internal/column", "internal/parquetwriter", "internal/texttab"},
+		"internal/column", "internal/parquetwriter", "internal/texttab", "window", "window/traffic"},
 	"check": {"summary", "continuity", "catalog", "normalize", "events", "events/join", "units", "metric",
 		"internal/texttab"},
 	"headline": {"summary", "catalog", "normalize", "histest"},

@@ -14,6 +14,15 @@ type Types struct {
 	Families map[string]metric.Family
 	// Marks are the phases of the run: warm-up, profiling, end. Empty when the export has none.
 	Marks []metric.Mark
+	// Phases are when those of our own export began and ended: the lines only tell which poll was the first.
+	Phases []Phase
+}
+
+// Phase is a phase of our own export.
+type Phase struct {
+	Name    string `json:"name"`
+	StartNS int64  `json:"start_ns"`
+	EndNS   int64  `json:"end_ns"`
 }
 
 // maxExport bounds the JSON export that is read for its types.
@@ -36,6 +45,9 @@ func ReadTypes(r io.Reader) (Types, error) {
 		} `json:"summary"`
 		Metrics map[string]family `json:"metrics"`
 		Warmup  map[string]family `json:"warmup_metrics"`
+		Ours    struct {
+			Phases []Phase `json:"phases"`
+		} `json:"scrapestat"`
 	}
 	limited := &io.LimitedReader{R: r, N: maxExport}
 	if err := json.NewDecoder(limited).Decode(&doc); err != nil {
@@ -47,7 +59,7 @@ func ReadTypes(r io.Reader) (Types, error) {
 	if doc.Summary == nil || doc.Metrics == nil {
 		return Types{}, errors.New("read types of JSON export: it has no summary or no metrics, so it is none")
 	}
-	t := Types{Families: map[string]metric.Family{}}
+	t := Types{Families: map[string]metric.Family{}, Phases: doc.Ours.Phases}
 	for _, m := range []map[string]family{doc.Warmup, doc.Metrics} {
 		for name, f := range m {
 			typ, _ := metric.ParseType(f.Type)

@@ -66,9 +66,25 @@ func (i *reader) marks() []metric.Mark {
 	}
 	slices.SortStableFunc(i.tagged, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	var out []metric.Mark
-	last := int64(0)
+	last, end := int64(0), int64(0)
 	for _, s := range i.tagged {
-		out, last = append(out, metric.Mark{Name: s.Name, AtNS: s.first, Kind: s.Kind}), max(last, s.last)
+		if from, to := i.exact(&s); from > end || len(out) == 0 {
+			s.first, s.last = min(s.first, from), max(s.last, to)
+		} else {
+			s.last = max(s.last, to)
+		}
+		out, end = append(out, metric.Mark{Name: s.Name, AtNS: s.first, Kind: s.Kind}), max(end, s.first)
+		last = max(last, s.last)
 	}
 	return append(out, metric.Mark{Name: metric.MarkEnd, AtNS: last})
+}
+
+// exact is when the phase of some lines began and ended by the export, else by the lines.
+func (i *reader) exact(s *span) (from, to int64) {
+	for _, p := range i.o.Types.Phases {
+		if p.Name == s.Name && p.StartNS <= s.first && s.last <= p.EndNS {
+			return p.StartNS, p.EndNS
+		}
+	}
+	return s.first, s.last
 }
