@@ -164,6 +164,7 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 		"Targets that try the same add up to one goal. What failures showed is mended, and their inputs are seeds.\n\n| " +
 		"tried | target | executions | of them guided | wanted | new inputs | failures found " +
 		"|\n|---|---|---|---|---|---|---|\n")
+	everyFuzzTarget(t, all)
 	for i, f := range all {
 		checkTest(t, ".ci/fuzzgoals", f.Package+" "+f.Target)
 		fmt.Fprintf(b, "| %s | `%s` %s | %d | %d | %d | %d | %d |\n", strings.ReplaceAll(f.Kind, "-", " "), f.Package,
@@ -181,6 +182,43 @@ func writeFuzzed(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "| **%s** | all | **%d** | **%d** | **%d** | | |\n", strings.ReplaceAll(f.Kind, "-", " "),
 				executions, guided, wanted)
 		}
+	}
+}
+
+// everyFuzzTarget wants a goal for each fuzz target of the module.
+func everyFuzzTarget(t *testing.T, goals []Fuzzed) {
+	t.Helper()
+	const root = "../.."
+	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root || d.Name() == ".git" {
+				return fs.SkipDir // another module
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			if !slices.ContainsFunc(goals, func(f Fuzzed) bool {
+				return f.Package == filepath.ToSlash(folder) && f.Target == string(m[1])
+			}) {
+				t.Errorf(".ci/fuzzgoals has no goal for %s of %s", m[1], folder)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
