@@ -25,7 +25,7 @@ func (t *pageBuilder) derived() {
 				of = strings.TrimSpace(target + " " + of)
 			}
 			tab.row(append([]cell{raw(d.Pack), str(d.Name), raw(optional(target)), raw(d.Labels), raw(optional(d.Unit)),
-				raw(d.Category.String()), derivedCell(d), both(strings.Join(append([]string{d.Status.String()}, d.Flags...), " "),
+				raw(d.Category.String()), t.derivedCell(d), both(strings.Join(append([]string{d.Status.String()}, d.Flags...), " "),
 					d.Status.String()), raw(d.Flags)}, append(parts(d), raw(d.Families), opt(d.Help), only(of))...)...)
 		}
 	}
@@ -78,7 +78,7 @@ func (t *pageBuilder) groups() {
 					of = rest.String()
 				}
 				tab.row(raw(d.Pack), str(d.Name), both(g.Labels.String(), g.Labels), raw(d.Labels), raw(int64(len(g.Endpoints))),
-					raw(optional(d.Unit)), derivedCell(d), both(derivedNote(d), d.Status.String()), only(of))
+					raw(optional(d.Unit)), t.derivedCell(d), both(derivedNote(d), d.Status.String()), only(of))
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 		row := []cell{raw(e.title), raw(t.run.Endpoints[endpoint].Shown()), raw(model), only(t.modelName(endpoint, model))}
 		for _, c := range tritonColumns {
 			d := named["triton_derived_"+c.name]
-			value := derivedCell(d)
+			value := t.derivedCell(d)
 			if value.Value != nil && d.Unit != "seconds" && d.Unit != "ratio" { // the head says what is counted
 				value.Text = digits(d.Shown)
 			}

@@ -187,7 +187,7 @@ func (t *pageBuilder) quantities(e *engine, latencyIDs []string) *table {
 			}
 			low, lowAt, high, highAt := t.spread(e, d)
 			tab.row(append([]cell{raw(e.title), question, str(d.Name), raw(d.Labels), raw(optional(d.Canonical)),
-				raw(d.Better.String()), raw(optional(d.Unit)), derivedCell(d), raw(d.Status.String()), raw(d.Flags)},
+				raw(d.Better.String()), raw(optional(d.Unit)), t.derivedCell(d), raw(d.Status.String()), raw(d.Flags)},
 				append(parts(d), low, lowAt, high, highAt, opt(derivedNote(d)), opt(d.Help), only(t.beyondScope(e, d)))...)...)
 		}
 	}
@@ -245,7 +245,7 @@ func (t *pageBuilder) spread(e *engine, of *summary.Derived) (low, lowAt, high, 
 		return
 	}
 	at := func(d *summary.Derived) (cell, cell) {
-		c, name := derivedCell(d), t.run.Endpoints[d.Endpoint].Shown()
+		c, name := t.derivedCell(d), t.run.Endpoints[d.Endpoint].Shown()
 		c.Text += " (" + name + ")"
 		return c, raw(name)
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/units"
 	"github.com/scrapestat/scrapestat/window"
 )
 
@@ -22,6 +24,11 @@ func (t *pageBuilder) head() []string {
 	if w == nil {
 		return append(out, cmp.Or(r.Window.Phase, "window")+" "+seconds(r.Window.EndNS-r.Window.StartNS)+" from "+
 			utc(r.Window.StartNS))
+	}
+	for _, x := range r.Warnings {
+		if x.Code == "no_traffic" {
+			out = append(out, labelled("warning", x.Text)...)
+		}
 	}
 	out = append(out, labelled("started", utc(w.Command.StartNS))...)
 	if w.Empty != "" {
@@ -111,6 +118,13 @@ func (t *pageBuilder) windowNotes(w *window.Window) (out []string) {
 		out = append(out, fmt.Sprintf("%.0f requests at %s are left out as a probe of the server", p.Requests,
 			offset(w, p.Start.AtNS)))
 	}
+	flying := 0.0
+	for i := range t.run.Endpoints {
+		flying += t.run.Endpoints[i].InFlight
+	}
+	if flying > 0 {
+		out = append(out, fmt.Sprintf("%.0f requests were in flight at the start: they count when they end", flying))
+	}
 	if w.Start.About {
 		out = append(out, "nothing tells of a request before it ends: the start is dated back by how long requests took")
 	}
@@ -161,4 +175,24 @@ func windowObject(r *summary.Run) texttab.Object {
 	s, low, high := w.Bounds()
 	return texttab.NewObject("phase", r.Window.Phase, "start_ns", r.Window.StartNS, "end_ns", r.Window.EndNS,
 		"rule", string(w.Rule), "seconds", s, "seconds_low", low, "seconds_high", high)
+}
+
+// derivedCell is the value as people read it; a rate over a time that is not known within 10 % has both ends.
+func (t *pageBuilder) derivedCell(d *summary.Derived) cell {
+	c := derivedCell(d)
+	w := t.run.Window.Resolved
+	if d == nil || w == nil || d.Status != catalog.OK || !strings.HasSuffix(d.Unit, "/s") {
+		return c
+	}
+	s, low, high := w.Bounds()
+	if low > 0 && high > 1.1*low && d.Denominator == s {
+		c.Text = rateRange(d.Shown, s, low, high, d.Unit)
+	}
+	return c
+}
+
+// rateRange is a rate with what it is at the least and the most, as "16.2 (11.9 .. 25.5) requests/s".
+func rateRange(v, seconds, low, high float64, unit string) string {
+	number := func(v float64) string { return strings.TrimSuffix(units.Format(v, unit), " "+unit) }
+	return number(v) + " (" + number(v*seconds/high) + " .. " + number(v*seconds/low) + ") " + unit
 }

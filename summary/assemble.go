@@ -66,6 +66,9 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 		e.Warnings = append(e.Warnings, *w)
 	}
 	e.Late = t.late.result(r.main)
+	if t.late != nil && t.late.began {
+		e.InFlight = t.late.inFlightEdge
+	}
 	if w := lateWarning(e.Late); w != nil {
 		e.Warnings = append(e.Warnings, *w)
 	}

@@ -36,13 +36,13 @@ type late struct {
 	base      []float64 // by slot: at the edge, or where the family was cut
 	families  []*lateFamily
 
-	began      bool
-	lastNS     int64 // the last stored poll
-	inFlight   float64
-	levels     bool // something tells how many requests are in flight
-	drained    bool
-	boundaryNS int64
-	polls      int
+	began                  bool
+	lastNS                 int64 // the last stored poll
+	inFlight, inFlightEdge float64
+	levels                 bool // something tells how many requests are in flight
+	drained                bool
+	boundaryNS             int64
+	polls                  int
 	// Requests that ended since the first poll: up to the present one, the one before, and that of the edge.
 	finished, finishedLast, finishedEdge float64
 }
@@ -252,7 +252,7 @@ func (l *late) add(s *metric.Snapshot, step *continuity.Step, opened bool) (cut 
 		}
 		cut = l.judge(at)
 	} else {
-		l.drained = l.levels && l.inFlight == 0
+		l.drained, l.inFlightEdge = l.levels && l.inFlight == 0, l.inFlight
 	}
 	for _, f := range l.families {
 		if f != nil {

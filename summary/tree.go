@@ -106,7 +106,9 @@ type Endpoint struct {
 	// from the nearest poll.
 	Seconds float64
 	// Late is what may be published late, by family: nothing goes before the window, or all is exact, where it is empty.
-	Late     []Late
+	Late []Late
+	// InFlight is how many requests were there when a window began that something goes before, 0 where nothing tells.
+	InFlight float64
 	Warnings []metric.Warning // bounded; the last one counts those beyond
 	// Declared lists families that were announced but never had a sample.
 	Declared []string
