@@ -274,7 +274,7 @@ func (v *Value) percentile(r *reader, p *pool) {
 	slicesOf := map[int64][]float64{}
 	for _, s := range p.series {
 		h := s.Histogram
-		if len(h.Buckets) != len(first.Bounds) || !slices.EqualFunc(h.Bounds, first.Bounds,
+		if len(h.Buckets) == 0 || len(h.Buckets) != len(first.Bounds) || !slices.EqualFunc(h.Bounds, first.Bounds,
 			func(a, b normalize.Bucket) bool { return a.Upper == b.Upper }) {
 			v.Missing = "its series have other buckets, or none"
 			return
