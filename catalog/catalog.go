@@ -2,13 +2,16 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/scrapestat/scrapestat/catalog/pack"
@@ -54,10 +57,18 @@ var embedded = sync.OnceValues(func() (*Catalog, error) {
 // Name, such as a file, is named so.
 func New(extra ...io.Reader) (*Catalog, error) {
 	ours, err := embedded()
-	if err != nil || len(extra) == 0 {
-		return ours, err
+	if err != nil {
+		return nil, err
 	}
-	packs := slices.Clone(ours.own)
+	return ours.With(extra...)
+}
+
+// With returns the catalog with more packs, as New does.
+func (c *Catalog) With(extra ...io.Reader) (*Catalog, error) {
+	if len(extra) == 0 {
+		return c, nil
+	}
+	packs := slices.Clone(c.own)
 	for i, r := range extra {
 		name := strconv.Itoa(i + 1)
 		if f, ok := r.(interface{ Name() string }); ok {
@@ -99,6 +110,9 @@ func newCatalog(own []*pack.Pack) (*Catalog, error) {
 	return c, nil
 }
 
+// Embedded returns the catalog of the embedded packs.
+func Embedded() *Catalog { return ours() }
+
 // ours returns the embedded catalog.
 func ours() *Catalog {
 	c, err := embedded()
@@ -135,6 +149,46 @@ func (c *Catalog) Family(name string) (*Family, bool) { return c.joined().Family
 
 // Known reports whether a pack has a family of that name, or a pattern of names that need no meaning.
 func (c *Catalog) Known(name string) bool { return c.joined().Known(name) }
+
+// Census counts the names that packs know, and lists the others once.
+func (c *Catalog) Census(names []string) (known int, unknown []string) {
+	for _, name := range names {
+		if c.Known(name) {
+			known++
+		} else if !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	return known, unknown
+}
+
+// CensusText tells how many families packs know, and what the names of the others begin with, the most first.
+func CensusText(known int, unknown []string) string {
+	text := fmt.Sprintf("families: %d known, %d unknown", known, len(unknown))
+	starts := map[string]int{}
+	for _, name := range unknown {
+		starts[name[:max(strings.IndexAny(name, ":_")+1, 0)]]++
+	}
+	order := slices.SortedFunc(maps.Keys(starts), func(a, b string) int {
+		return cmp.Or(starts[b]-starts[a], strings.Compare(a, b))
+	})
+	var parts []string
+	other := 0
+	for i, start := range order {
+		if start == "" || i >= 3 {
+			other += starts[start]
+		} else {
+			parts = append(parts, fmt.Sprintf("%s%d", strings.TrimRight(start, ":_")+":", starts[start]))
+		}
+	}
+	if other > 0 {
+		parts = append(parts, fmt.Sprintf("other:%d", other))
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, " ") + ")"
+	}
+	return text
+}
 
 // Families returns all families, sorted by engine and name. They are only to be read.
 func (c *Catalog) Families() []*Family { return c.joined().Families() }

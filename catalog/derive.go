@@ -87,6 +87,21 @@ func (c *Catalog) Reads(family string) bool {
 	return slices.ContainsFunc(c.Packs(), func(p Pack) bool { return p.reads(family) })
 }
 
+// Describe adds what its rule says of a result that was read.
+func (c *Catalog) Describe(d *Derived) {
+	for _, p := range c.Packs() {
+		if p.Name != d.Pack {
+			continue
+		}
+		for i := range p.Rules {
+			if r := &p.Rules[i]; r.Name == d.Name {
+				d.Help, d.Better, d.Category, d.Headline, d.Canonical = r.Help, r.Better, r.Category, r.Headline, r.Canonical
+				return
+			}
+		}
+	}
+}
+
 // apply makes the results of a native in one scope.
 func (p *Pack) apply(v *View, r *Rule) []Derived {
 	out := r.native(v)

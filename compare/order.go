@@ -58,7 +58,7 @@ func Profiles(c *catalog.Catalog) []string {
 	for _, f := range c.Families() {
 		names[f.Engine] = true
 	}
-	for _, p := range catalog.Packs() {
+	for _, p := range c.Packs() {
 		names[p.Name] = true
 	}
 	return slices.Sorted(maps.Keys(names))

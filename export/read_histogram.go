@@ -172,7 +172,7 @@ func (rd *reader) derived() {
 			v := t.Value.float()
 			out.Slices = append(out.Slices, summary.DerivedSlice{Slice: t.slice(), Status: status, Value: v, Shown: v})
 		}
-		describeDerived(&out.Derived)
+		(*catalog.Catalog)(nil).Describe(&out.Derived)
 		rd.run.Derived = append(rd.run.Derived, out)
 	}
 }
@@ -185,19 +185,4 @@ func parseStatus(name string) (catalog.Status, bool) {
 		}
 	}
 	return catalog.Missing, false
-}
-
-// describeDerived adds what the rule of a derived quantity says of it.
-func describeDerived(d *catalog.Derived) {
-	for _, p := range catalog.Packs() {
-		if p.Name != d.Pack {
-			continue
-		}
-		for i := range p.Rules {
-			if r := &p.Rules[i]; r.Name == d.Name {
-				d.Help, d.Better, d.Category, d.Headline, d.Canonical = r.Help, r.Better, r.Category, r.Headline, r.Canonical
-				return
-			}
-		}
-	}
 }

@@ -168,9 +168,9 @@ type group struct {
 }
 
 // groups returns the engines of the packs, in their order, and those of each pack.
-func groups() (list []*group, of map[string]*group) {
+func groups(c *catalog.Catalog) (list []*group, of map[string]*group) {
 	of = map[string]*group{}
-	for _, p := range catalog.Packs() {
+	for _, p := range c.Packs() {
 		title := cmp.Or(p.Title, p.Name)
 		i := slices.IndexFunc(list, func(g *group) bool { return g.title == title })
 		if i < 0 {
@@ -199,7 +199,7 @@ func (g *group) meet(q *summary.Derived, c *catalog.Catalog) {
 // engines are those that have quantities, in the order of the packs.
 func (d *digester) engines() []engine {
 	quantities := d.derived()
-	list, of := groups()
+	list, of := groups(d.run.Options.Catalog)
 	for i := range quantities {
 		if q := &quantities[i]; of[q.Pack] != nil && q.Status != catalog.Missing {
 			of[q.Pack].meet(q, d.run.Options.Catalog)

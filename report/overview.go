@@ -475,6 +475,14 @@ func derivedNote(d *summary.Derived) string {
 // closing tells people where the rest is.
 func (t *pageBuilder) closing() {
 	tab := newList("", "", face("LINE"))
+	var names []string
+	for i := range t.run.Metrics {
+		names = append(names, t.run.Metrics[i].Name)
+	}
+	known, unknown := t.run.Options.Catalog.Census(names)
+	if len(unknown) > 0 && t.o.Metric == nil && t.run.Options.Catalog != nil {
+		tab.row(only(catalog.CensusText(known, unknown) + "; scrapestat catalog unknown RUN lists them."))
+	}
 	if t.quiet > 0 {
 		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))
 	}

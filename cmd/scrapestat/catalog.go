@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +21,7 @@ const catalogLong = `What is known of servers: the packs in the program, and fil
 func newCatalogCmd(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog COMMAND ...",
-		Short: "List, show and check what is known of servers",
+		Short: "List, show, check and evaluate what is known of servers",
 		Long:  catalogLong,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -30,7 +31,8 @@ func newCatalogCmd(std stdio) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCatalogListCmd(std), newCatalogShowCmd(std), newCatalogCheckCmd(std), newCatalogUnknownCmd(std))
+	cmd.AddCommand(newCatalogListCmd(std), newCatalogShowCmd(std), newCatalogCheckCmd(std), newCatalogUnknownCmd(std),
+		newCatalogEvalCmd(std))
 	return cmd
 }
 
@@ -164,47 +166,58 @@ and column. Ends with 3 when there is one.`,
 
 func newCatalogUnknownCmd(std stdio) *cobra.Command {
 	fail := false
-	cmd := withCatalogs(&cobra.Command{
-		Use:   "unknown FILE... [flags]",
-		Short: "List the families of tables or scraped bodies that no pack knows",
-		Long: `Reads names of families: of "# TYPE" lines of a scraped body, or of tables with the name in
-the first column, or in the second under a head "# columns: version, name, ...". Prints those
-that no pack knows.`,
-		Example: "  scrapestat catalog unknown body.prom vllm.tsv --fail",
-		Args:    atLeast(1, "FILE"),
-	}, func(c *catalog.Catalog, args []string) error {
-		known, unknown := 0, []string{}
+	cmd := &cobra.Command{
+		Use:   "unknown RUN|FILE... [flags]",
+		Short: "List the families of runs, tables or scraped bodies that no pack knows",
+		Long: `Reads names of families: of a run, of "# TYPE" lines of a scraped body, or of tables with the
+name in the first column, or in the second under a head "# columns: version, name, ...". Prints
+those that no pack knows.`,
+		Example: "  scrapestat catalog unknown run1 body.prom vllm.tsv --fail",
+		Args:    atLeast(1, "RUN or FILE"),
+	}
+	return unknownCmd(cmd, std, &fail)
+}
+
+func unknownCmd(cmd *cobra.Command, std stdio, fail *bool) *cobra.Command {
+	withCatalogs(cmd, func(c *catalog.Catalog, args []string) error {
+		var all []string
 		for _, path := range args {
-			names, err := namesIn(path)
+			names, err := namesIn(cmd.Context(), std, c, path)
 			if err != nil {
-				return usagef("%w", err)
+				return err
 			}
-			for _, name := range names {
-				if c.Known(name) {
-					known++
-				} else if !slices.Contains(unknown, name) {
-					unknown = append(unknown, name)
-				}
-			}
+			all = append(all, names...)
 		}
+		known, unknown := c.Census(all)
 		for _, name := range unknown {
 			fmt.Fprintln(std.out, texttab.Escape(name))
 		}
-		fmt.Fprintf(std.err, "families: %d known, %d unknown\n", known, len(unknown))
-		if fail && len(unknown) > 0 {
+		fmt.Fprintln(std.err, texttab.Escape(catalog.CensusText(known, unknown)))
+		if *fail && len(unknown) > 0 {
 			return &codeError{exitBad, nil}
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&fail, "fail", false, "end with 3 when there is one")
+	cmd.Flags().BoolVar(fail, "fail", false, "end with 3 when there is one")
 	return cmd
 }
 
-// namesIn returns the names of families in a file.
-func namesIn(path string) (out []string, err error) {
+// namesIn returns the names of families in a run or file.
+func namesIn(ctx context.Context, std stdio, c *catalog.Catalog, path string) (out []string, err error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		a := analysisFlags{catalog: c}
+		run, err := loaded(ctx, std, &a, path)
+		if err != nil {
+			return nil, err
+		}
+		for i := range run.Metrics {
+			out = append(out, run.Metrics[i].Name)
+		}
+		return out, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, usagef("%w", err)
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)

@@ -154,6 +154,9 @@ func readJSON(a sideArg, path string, o *compareOptions) (compare.Input, error) 
 	if err != nil {
 		return compare.Input{}, fmt.Errorf("%s: %w", path, err)
 	}
+	for i := range run.Derived {
+		o.analysis.catalog.Describe(&run.Derived[i].Derived)
+	}
 	in := compare.Input{Side: a.side, Path: a.path, Format: compare.FormatAIPerf, Run: run}
 	if doc.Ours {
 		in.Format = compare.FormatScrapestat

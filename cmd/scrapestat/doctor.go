@@ -24,9 +24,10 @@ some cannot, and 5 when none can.`
 
 // doctorOptions is the command line of doctor.
 type doctorOptions struct {
-	collect collectOptions // what it shares with collect
-	format  string
-	exam    doctor.Options
+	catalogs []string
+	collect  collectOptions // what it shares with collect
+	format   string
+	exam     doctor.Options
 }
 
 func newDoctorCmd(std stdio) *cobra.Command {
@@ -39,7 +40,8 @@ func newDoctorCmd(std stdio) *cobra.Command {
 			"--format json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.collect.targets = args
-			if err := o.collect.access.validate(); err != nil {
+			known := analysisFlags{catalogs: o.catalogs, stderr: cmd.ErrOrStderr}
+			if err := first(o.collect.access.validate(), known.readCatalogs()); err != nil {
 				return err
 			}
 			if len(args) == 0 && !o.collect.access.discovers() {
@@ -54,6 +56,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 			if o.collect.timeout <= 0 || o.collect.timeout > time.Minute {
 				return usagef("--timeout %v is outside 0 to 1m", o.collect.timeout)
 			}
+			o.exam.Catalog = known.catalog
 			return examine(cmd.Context(), o, std)
 		},
 	}
@@ -63,6 +66,7 @@ func newDoctorCmd(std stdio) *cobra.Command {
 	f.Float64Var(&o.exam.MaxShare, "scrape-budget", 2,
 		"`percent` of its time that a target may spend on answering scrapes")
 	f.DurationVar(&o.collect.timeout, "timeout", 5*time.Second, "deadline of each question")
+	f.StringArrayVar(&o.catalogs, "catalog", nil, "YAML `file` of more packs; repeatable")
 	o.collect.access.register(f)
 	o.collect.kinds.register(cmd, false)
 	return cmd

@@ -63,6 +63,7 @@ var exitsOf = []struct {
 	{"catalog show", []int{exitUsage}},
 	{"catalog check", []int{exitUsage, exitBad}},
 	{"catalog unknown", []int{exitUsage, exitBad}},
+	{"catalog eval", []int{exitUsage, exitIncomplete}},
 	{"demo", []int{exitUsage}},
 	{"version", []int{exitUsage}},
 }

@@ -4,13 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/catalog/pack"
 )
 
 // judgeEngines tells the hints of the packs of the engines in the body.
 func (e *exam) judgeEngines() {
-	for _, p := range catalog.Servers() {
+	for _, p := range e.o.Catalog.Servers() {
 		for i := range p.Hints {
 			if h := &p.Hints[i]; e.r.is(p.Name) && e.holds(h) {
 				e.r.add(map[string]Level{"note": Note, "warning": Warning, "error": Error}[h.Level], h.Code, h.Text, h.Fix)

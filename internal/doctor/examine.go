@@ -23,6 +23,8 @@ type Options struct {
 	// Scrapes is how many scrapes the cost is taken from, and Pause the time between two; 0 is 5 and 200 ms.
 	Scrapes int
 	Pause   time.Duration
+	// Catalog knows the engines; nil is the embedded one.
+	Catalog *catalog.Catalog
 }
 
 func (o Options) withDefaults() Options {
@@ -30,6 +32,7 @@ func (o Options) withDefaults() Options {
 	o.Interval = cmp.Or(o.Interval, 333*time.Millisecond)
 	o.Scrapes = cmp.Or(o.Scrapes, 5)
 	o.Pause = cmp.Or(o.Pause, 200*time.Millisecond)
+	o.Catalog = cmp.Or(o.Catalog, catalog.Embedded())
 	return o
 }
 
@@ -141,7 +144,15 @@ func (e *exam) describe() {
 	for _, d := range b.Drops {
 		e.r.Dropped = append(e.r.Dropped, Drop{d.Reason, d.Lines, e.text(d.First)})
 	}
-	e.engines = catalog.Engines(&e.dict)
+	var names []string
+	for i := range e.dict.Families {
+		names = append(names, e.dict.Families[i].Name)
+	}
+	e.r.Known, e.r.Unknown = e.o.Catalog.Census(names)
+	for i, name := range e.r.Unknown {
+		e.r.Unknown[i] = e.text(name)
+	}
+	e.engines = e.o.Catalog.Engines(&e.dict)
 	for _, g := range e.engines {
 		e.r.Engines = append(e.r.Engines, Engine{g.ID, g.Name, e.text(g.Version), e.text(g.VersionFrom)})
 	}
@@ -345,7 +356,7 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 		}
 		r.Samples, r.Series, r.Families = max(r.Samples, s.Lines), len(dict.Series), len(dict.Families)
 	}
-	for _, g := range catalog.Engines(&dict) {
+	for _, g := range o.Catalog.Engines(&dict) {
 		r.Engines = append(r.Engines, Engine{ID: g.ID, Name: g.Name})
 	}
 	slices.Sort(took)

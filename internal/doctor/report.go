@@ -25,6 +25,9 @@ type Report struct {
 	Empty     int    `json:"families_without_samples"`
 	Series    int    `json:"series"` // a histogram is one
 	Dropped   []Drop `json:"dropped,omitempty"`
+	// Known is how many of the families packs know, and Unknown are the others.
+	Known   int      `json:"known_families,omitempty"`
+	Unknown []string `json:"unknown_families,omitempty"`
 
 	Tries   []Attempt `json:"tries"`
 	Cost    Cost      `json:"cost"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 )
 
@@ -105,6 +106,9 @@ func (r *Report) details() string {
 	if r.Samples > 0 {
 		line("  body: %d samples of %d series in %d families, read as %s (Content-Type %s)", r.Samples, r.Series, r.Families,
 			r.Format, cmp.Or(r.ContentType, "none"))
+	}
+	if r.Samples > 0 && len(r.Unknown) > 0 {
+		line("  %s; scrapestat catalog unknown BODY lists them", catalog.CensusText(r.Known, r.Unknown))
 	}
 	if c := r.Cost; c.Scrapes > 0 {
 		line("  cost: median answer %s of %d; %.0f samples change in between; no interval below %s; %s recommended: %s",
