@@ -125,8 +125,10 @@ func TestWindowsOfRecordings(t *testing.T) {
 	if strings.Contains(text, "1.85") {
 		t.Error("row 1: the rate over the life of the command is still there")
 	}
+	// The document has 6.936 s (6.530 to 7.343) of a server that nobody knows; the pack of BentoML tells how long requests
+	// took, so that the first one dates the start back and the bounds are narrower.
 	w := shown(t, "bentoml-sequential").Run.Window
-	if !closeTo(w.Seconds, 6.936, 1e-4) || !closeTo(w.Low, 6.530, 1e-4) || !closeTo(w.High, 7.343, 1e-4) {
+	if !closeTo(w.Seconds, 6.859, 1e-4) || !closeTo(w.Low, 6.547, 1e-4) || !closeTo(w.High, 7.343, 1e-4) {
 		t.Errorf("row 6: %+v", w)
 	}
 }
