@@ -106,7 +106,8 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		}
 	}
 	s.db, err = rundb.Create(s.dir, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.o.OnCommit,
-		MaxBytes: s.o.MaxBytes, MaxPending: s.o.MaxPending, Retry: true, OnFault: s.tellFault})
+		MaxBytes: s.o.MaxBytes, MaxPending: s.o.MaxPending, Retry: true, OnFault: s.tellFault,
+		OnRemade: s.home.Relock})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type conn struct {
 	dictionary *sql.Stmt
 	family, series inserter
 
+	remade   func() error   // nil where nobody wants to know
 	maxBytes int64          // of the file, with bodies
 	leftOut  countedWarning // bodies
 	log      checkpointer
@@ -252,7 +253,8 @@ func (c *conn) inPlace() error {
 			return err
 		}
 	}
-	fresh := conn{path: c.path, z: c.z, maxBytes: c.maxBytes, leftOut: c.leftOut, failed: c.failed, late: c.late,
+	fresh := conn{path: c.path, z: c.z, remade: c.remade, maxBytes: c.maxBytes, leftOut: c.leftOut, failed: c.failed,
+		late:     c.late,
 		lastMark: c.lastMark, copies: c.copies}
 	if err := fresh.place(); err != nil {
 		return err
@@ -269,5 +271,8 @@ func (c *conn) inPlace() error {
 	}
 	_ = c.release() // of a file that is gone
 	*c = fresh
+	if c.remade != nil {
+		return c.remade()
+	}
 	return nil
 }

@@ -164,6 +164,20 @@ func (d *Dir) Close() (err error) {
 	return err
 }
 
+// Relock takes the lock again where it was removed with the directory. It must not be called after Close.
+func (d *Dir) Relock() error {
+	if _, err := os.Stat(filepath.Join(d.path, dirLockName)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	unlock, err := lockDir(d.path)
+	if err != nil {
+		return err
+	}
+	first := d.unlock
+	d.unlock = func() error { return errors.Join(unlock(), first()) }
+	return nil
+}
+
 // ProbeDir writes a file to a directory and removes it, to find out before a run
 // that nothing could be written after it.
 func ProbeDir(dir string) error {

@@ -19,6 +19,7 @@ func TestHardening(t *testing.T) {
 		t.Run("write errors", outlivesWriteErrors)
 		t.Run("no room", dropsTheOldest)
 		t.Run("directory removed", makesDirectoryAgain)
+		t.Run("lock removed", keepsLock)
 		t.Run("no end", givesUp)
 	})
 	t.Run("K8", anyDamage)

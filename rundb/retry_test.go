@@ -239,6 +239,29 @@ func makesDirectoryAgain(t *testing.T) {
 	}
 }
 
+// keepsLock removes the directory with its lock: another recorder is refused there afterwards as before.
+func keepsLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := rundb.MakeDir(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := create(t, dir, 1, rundb.WriterOptions{Retry: true, OnRemade: d.Relock})
+	if err := errors.Join(w.Flush(t.Context()), d.Begun(), os.RemoveAll(dir), w.Record(newLoad(0, 1).next()),
+		w.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rundb.MakeDir(dir, []string{}); !errors.Is(err, rundb.ErrDirInUse) {
+		t.Errorf("a second recorder: %v", err)
+	}
+	if err := errors.Join(w.Close(t.Context()), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
 // givesUp closes a recording that cannot be written.
 func givesUp(t *testing.T) {
 	r := newRecording(t, 2, 4, rundb.WriterOptions{})

@@ -29,6 +29,8 @@ type WriterOptions struct {
 	// OnFault is called when a write has failed that will be tried again, and with nil when that has worked. As
 	// OnCommit is.
 	OnFault func(error)
+	// OnRemade is called when the file was made again, maybe with its directory. As OnCommit is.
+	OnRemade func() error
 	// Retry asks for writes that fail to be tried again until the end: no call returns their errors then, and
 	// a recording that somebody removes is made again. It holds from the first commit on.
 	Retry bool
@@ -162,6 +164,7 @@ func Create(dir string, m Meta, o WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("create recording %s: %w (it takes %d bytes to begin with; %s)", path, err, startBytes,
 			remedy(err))
 	}
+	c.remade = o.OnRemade
 	c.maxBytes, c.copies.every = o.MaxBytes, cmp.Or(max(o.CopyEvery, 0), 10*time.Minute)
 	w := &Writer{path: path, o: o, packer: packer, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		abort: make(chan struct{})}
