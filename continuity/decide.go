@@ -353,11 +353,11 @@ func (t *Tracker) begin(e *evidence) {
 		t.book(p)
 	}
 	t.log.mark(markFell, e.at, e.at)
-	n := t.open(e, true, true)
+	n, unlikely := t.open(e, true, true), t.unlikely(p, e)
 	n.doubts = make([]float64, len(t.units))
 	for u := range t.units {
-		if v := t.sight[u].value; t.sight[u].in && v > 2*p.paceOf(u)*e.dt+8 {
-			n.doubts[u] = v
+		if unlikely(u) {
+			n.doubts[u] = t.sight[u].value
 		}
 	}
 }

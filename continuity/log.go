@@ -148,14 +148,30 @@ func (t *Tracker) happened(m markKind, k EventKind, e *evidence, text string) {
 	t.tell(Event{AtNS: e.at, Kind: k, Process: t.cur.id, Series: -1, Text: text})
 }
 
-// doubt notes the first values of a process that is counted from zero: all of them, or those that it can hardly have
-// reached at the pace of the one before; the others are in doubt only if it turns out to have run beside that one.
+// doubt notes the first values of a process that is counted from zero: all of them, or those that are unlikely; the
+// others are in doubt only if it turns out to have run beside the one before.
 func (t *Tracker) doubt(before *process, e *evidence, all bool) {
+	unlikely := t.unlikely(before, e)
 	for u := range t.units {
-		if v := t.sight[u].value; t.sight[u].in && (all || v > 2*before.paceOf(u)*e.dt+8) {
+		if v := t.sight[u].value; t.sight[u].in && (all || unlikely(u)) {
 			t.note(int32(u), noteLow, e.at, v)
 		} else if t.sight[u].in {
 			t.note(int32(u), noteRan, e.at, v)
 		}
 	}
+}
+
+// unlikely reports of a unit whether a process that began since can hardly have reached its value at the pace of the
+// one before; where that holds of most large ones it does of all.
+func (t *Tracker) unlikely(before *process, e *evidence) func(u int) bool {
+	hardly := func(u int) bool { return t.sight[u].in && t.sight[u].value > 2*before.paceOf(u)*e.dt+8 }
+	large, most := 0, 0
+	for u := range t.units {
+		large += count(t.sight[u].in && t.sight[u].value > 8)
+		most += count(hardly(u))
+	}
+	if most < few || 2*most < large {
+		return hardly
+	}
+	return func(u int) bool { return t.sight[u].in }
 }
