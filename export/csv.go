@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -44,9 +45,10 @@ type sheet struct {
 type row struct {
 	metric   *summary.Metric
 	series   *summary.Series
-	endpoint string // as displayed
-	fill     string // a 1 for each label column the series has, else 0
-	labels   string // as Python prints them
+	increase *jsonIncrease // nil where it is certain and what series has
+	endpoint string        // as displayed
+	fill     string        // a 1 for each label column the series has, else 0
+	labels   string        // as Python prints them
 }
 
 func (s *sheet) write() {
@@ -67,7 +69,8 @@ func (s *sheet) write() {
 			if !hasStats(x) && x.Summary == nil && x.State == nil && x.GaugeHistogram == nil {
 				continue
 			}
-			r := row{metric: m, series: x, endpoint: displayName(s.run.Endpoints[x.Endpoint].URL)}
+			r := row{metric: m, series: x, increase: increaseOf(m, &m.Series[j]),
+				endpoint: displayName(s.run.Endpoints[x.Endpoint].URL)}
 			if m.Type == metric.Info || m.Type == metric.Gauge && isInfo(m) {
 				info = append(info, r)
 			} else {
@@ -157,17 +160,33 @@ func (s *sheet) section(typ metric.Type, rows []row) {
 	if last != "" {
 		s.text(last)
 	}
+	unsure := slices.ContainsFunc(rows, func(r row) bool { return r.increase != nil })
+	if unsure {
+		s.texts(increaseColumns(columns)...)
+	}
 	s.endRow()
 	for i := range rows {
 		if s.err != nil {
 			return
 		}
-		s.row(&rows[i], columns, last != "")
+		s.row(&rows[i], columns, last != "", unsure)
 	}
 }
 
+// increaseColumns are the last columns of a section with series that are not certain, or gained something else than
+// AIPerf's columns say. Labels keep their names.
+func increaseColumns(labels []string) []string {
+	names := []string{"status", "low", "high"}
+	for i, name := range names {
+		if slices.Contains(labels, name) {
+			names[i] = "increase_" + name
+		}
+	}
+	return names
+}
+
 // row writes one line; columns are those of labels.
-func (s *sheet) row(r *row, columns []string, hasLast bool) {
+func (s *sheet) row(r *row, columns []string, hasLast, unsure bool) {
 	known, unit := exportedType(r.metric.Type), r.metric.Unit
 	if !known {
 		unit = r.metric.ShownUnit()
@@ -184,6 +203,13 @@ func (s *sheet) row(r *row, columns []string, hasLast bool) {
 	s.text(r.metric.Help)
 	if hasLast {
 		s.text(last)
+	}
+	if i := r.increase; unsure && i == nil {
+		s.texts(catalog.OK.String(), "", "")
+	} else if unsure {
+		increase := i.read()
+		s.text(statusWord(&increase))
+		s.numbers(increase.Low, increase.High)
 	}
 	s.endRow()
 }

@@ -212,3 +212,28 @@ func TestCSVCells(t *testing.T) {
 		}
 	}
 }
+
+// TestCSVIncrease: a section with a series that is not certain, or was born, says so in its last columns, and a label
+// keeps its name; sections without one are as they were.
+func TestCSVIncrease(t *testing.T) {
+	f := newFake("http://a/metrics")
+	for i, v := range []int{1000, 1400, 1800, 2200} {
+		body := fmt.Sprintf("# TYPE g gauge\ng 1\n# TYPE req counter\nreq{status=\"2xx\"} %d\n"+
+			"# TYPE tok counter\ntok %d\n", v, i)
+		if i > 1 {
+			body += "req{status=\"5xx\"} 137\n"
+		}
+		f.Scrape(0, float64(i), body)
+	}
+	r, _ := runOfFake(t, f, summary.Options{})
+	sections := readCSV(t, csvOf(t, r))
+	var got []string
+	for _, row := range sections[len(sections)-1] {
+		got = append(got, strings.Join(row[len(row)-5:], ","))
+	}
+	want := []string{"status,Description,increase_status,low,high", ",,ok,,", "2xx,,ok,,",
+		"5xx,,born_in_window,137.0000,137.0000"}
+	if len(sections) != 2 || !slices.Equal(got, want) || slices.Contains(sections[0][0], "low") {
+		t.Errorf("got %q of %q, want %q", got, sections, want)
+	}
+}

@@ -257,3 +257,34 @@ func TestTogetherJSON(t *testing.T) {
 		t.Errorf("aggregates %v", g)
 	}
 }
+
+// TestDerivedBounds: low and high of what is not certain are in derived.parquet, an open end and what is certain null.
+func TestDerivedBounds(t *testing.T) {
+	r := &summary.Run{Endpoints: []summary.Endpoint{{}}}
+	for _, d := range []catalog.Derived{{Status: catalog.Ambiguous, Value: 5, Low: 4, High: 7},
+		{Status: catalog.LowerBound, Value: 5, Low: 5, High: math.Inf(1)},
+		{Status: catalog.ResetCorrected, Value: 5, Low: 5, High: 5},
+		{Status: catalog.Refused, Value: 5, Low: 4, High: 7}} {
+		r.Derived = append(r.Derived, summary.Derived{Derived: d})
+	}
+	var b bytes.Buffer
+	if err := export.DerivedParquet(&b, r, export.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Status string   `parquet:"status,optional"`
+		Value  *float64 `parquet:"value,optional"`
+		Low    *float64 `parquet:"low,optional"`
+		High   *float64 `parquet:"high,optional"`
+	}
+	rows, err := parquet.Read[row](bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	five, four, seven := 5.0, 4.0, 7.0
+	want := []row{{"ambiguous", &five, &four, &seven}, {"lower_bound", &five, &five, nil},
+		{"reset_corrected", &five, nil, nil}, {"refused", nil, nil, nil}}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+}
