@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -320,5 +321,44 @@ func TestSameServerTwice(t *testing.T) {
 	back, _, err := export.ReadJSON(bytes.NewReader(text))
 	if err != nil || back.Endpoints[0].SameAs != 0 || back.Endpoints[1].SameAs != 1 {
 		t.Errorf("read back: %v, %+v", err, back)
+	}
+}
+
+// TestWindowsPageNumbers: what docs/windows.md says of a birth and of a restart is what check finds.
+func TestWindowsPageNumbers(t *testing.T) {
+	page, err := os.ReadFile("../../docs/windows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := func(expr string) (out []float64) {
+		t.Helper()
+		found := regexp.MustCompile(expr).FindStringSubmatch(strings.Join(strings.Fields(string(page)), " "))
+		if found == nil {
+			t.Fatalf("windows.md has nothing like %s", expr)
+		}
+		for _, text := range found[1:] {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	born := numbers(`errors first shown as (\d+) are (\d+) \((\d+) in AIPerf's part\)`)
+	again := numbers(`(\d+), (\d+), then (\d+) of a new process are (\d+)`)
+	shown := rows{"req_total": append([]float64{again[0]}, again[:3]...), "tok_total": {100, 200, 300, 400},
+		"errs_total": {none, born[0], born[0], none}}
+	dir, _ := recordRude(t, &rude{last: 3, body: func(n int) string {
+		since := []float64{-9000, -9000, -9000, 2.7}[n]
+		return shown.text(n) + gauge("process_start_time_seconds", float64(epoch.Unix())+since)
+	}})
+	for name, want := range map[string]float64{"errs_total": born[1], "req_total": again[3]} {
+		if code, out := asked(t, "check", dir, "--assert", fmt.Sprintf("%s total == %v", name, want)); code != exitDone {
+			t.Errorf("exit code %d\n%s", code, out)
+		}
+	}
+	if got := readExport(t, dir).Metrics["errs"].Series[0].Stats["total"]; got != born[2] {
+		t.Errorf("AIPerf's part has %v errors, the page %v", got, born[2])
 	}
 }
