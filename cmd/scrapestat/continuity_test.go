@@ -216,7 +216,7 @@ func TestRudeServers(t *testing.T) {
 				}
 				want(exit, "", "check", dir, flag, text)
 			}
-			compared := `(?m)^0 worse.*[1-9]\d* the same`
+			compared := `(?m)0 worse.*[1-9]\d* the same`
 			if !c.judged {
 				compared = `(?m)^  (lower_bound of a|refused).*req rate`
 			}
