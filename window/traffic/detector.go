@@ -56,7 +56,7 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 	d.sure.next, d.guess.next = p, p
 	for slot := range s.Delta.Absent(len(d.slots)) {
 		if i := d.slots[slot]; i >= 0 && d.entries[i].level {
-			d.set(&d.entries[i], 0)
+			d.leave(&d.entries[i])
 		}
 	}
 	for k, slot := range s.Delta.Slots {
@@ -85,6 +85,17 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 	d.sure.step()
 	d.guess.step()
 	return nil
+}
+
+// leave takes it that a level is not shown any more. One that was above 0 since the first poll did not fall: who showed
+// it left, and whether there was load is not known.
+func (d *Detector) leave(e *entry) {
+	if e.rested {
+		d.set(e, 0)
+		return
+	}
+	d.sure.present(e, -e.value)
+	e.value = 0
 }
 
 // set takes over a new value.

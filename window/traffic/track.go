@@ -137,12 +137,17 @@ func (t *track) move(family int) {
 	}
 }
 
+// present adds requests that are there.
+func (t *track) present(e *entry, by float64) {
+	if t.roles[e.family]&presents != 0 && e.whole {
+		t.level += by
+	}
+}
+
 // levelMoved takes the new value of a level. One that was above 0 since the first poll means nothing until it falls
 // to 0: then there was traffic all the time.
 func (t *track) levelMoved(e *entry, old float64, polls int) {
-	if t.roles[e.family]&presents != 0 && e.whole {
-		t.level += e.value - old
-	}
+	t.present(e, e.value-old)
 	if !e.rested {
 		if e.value == 0 && old > 0 && polls > 0 {
 			t.early = true
