@@ -318,6 +318,7 @@ func (t *Tracker) emit() {
 		case !s.live:
 			continue
 		case !s.cumulative() || !s.finite(bits):
+		case !s.told && t.units[s.unit].odd: // as it was sent while nothing happened
 		case !s.told:
 			continue // of a restart that is not confirmed
 		case t.off != nil:

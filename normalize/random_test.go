@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -290,6 +291,20 @@ func asAIPerf(s *normalize.Series) *normalize.Series {
 	return s
 }
 
+// olderBodies reports whether a poll is taken for an older body, of which nothing counts.
+func (s *stream) olderBodies(t *rapid.T) bool {
+	tracker, b := continuity.New(continuity.Options{}), newBuilder(false)
+	for i, p := range s.polls {
+		if s.failed[i] {
+			continue
+		}
+		if _, err := tracker.Step(b.poll(p.at, p.lines)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tracker.Target(0, math.MaxInt64).HeldBodies > 0
+}
+
 func TestFoldAgainstOracle(t *testing.T) {
 	for range 20 {
 		rapid.Check(t, againstOracle)
@@ -298,6 +313,9 @@ func TestFoldAgainstOracle(t *testing.T) {
 
 func againstOracle(t *rapid.T) {
 	s := drawStream(t)
+	if s.olderBodies(t) {
+		return // the oracles have no word for it
+	}
 	o := &oracle{s.options, s.times, s.end}
 	got := byFamily(s.feed(t, false, false, len(s.polls)).Result(s.end))
 	for _, name := range []string{"c0", "c1", "c2"} {

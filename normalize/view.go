@@ -157,10 +157,12 @@ func clamped(aiperf, ours *Result) *Result {
 		for at < len(aiperf.Series) && aiperf.Series[at].Index < s.Index {
 			series, at = append(series, aiperf.Series[at]), at+1
 		}
-		raw := Series{Index: s.Index}
-		if at < len(aiperf.Series) && aiperf.Series[at].Index == s.Index {
-			raw, at = aiperf.Series[at], at+1
+		if at == len(aiperf.Series) || aiperf.Series[at].Index != s.Index {
+			series = append(series, *s) // of older bodies alone
+			continue
 		}
+		raw := aiperf.Series[at]
+		at++
 		if s.Increase.Status == continuity.OK && s.AIPerf == nil {
 			raw.Increase = s.Increase
 			series = append(series, raw)
@@ -329,7 +331,14 @@ func (f *Accumulator) judge(s *Series, v *view) {
 	}
 	// What happened after the series was last seen was in the window, too.
 	to := v.times[v.polls.to-1]
-	s.Increase = f.o.Tracker.Verdict(s.Index, from, to).Increase(gained)
+	verdict := f.o.Tracker.Verdict(s.Index, from, to)
+	if s.LastNS < to {
+		// What was held back when it was last seen, and booked after that, is not in its numbers.
+		if seen := f.o.Tracker.Verdict(s.Index, from, s.LastNS); seen.Status > verdict.Status {
+			verdict = seen
+		}
+	}
+	s.Increase = verdict.Increase(gained)
 	s.Resets = s.Increase.Restarts
 	if c := s.Counter; c != nil && s.Increase.Value != gained {
 		c.Rate *= s.Increase.Value / gained
