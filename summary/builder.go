@@ -204,7 +204,12 @@ func (b *Builder) settle(now bool) {
 	if err != nil {
 		return
 	}
-	if e, ok := p.resolved.Traffic.Start(); ok {
+	short := func(w metric.Warning) bool { return w.Code == "traffic_short" }
+	e, ok := p.resolved.Traffic.Start()
+	if seen && !now && !ended && (!ok || slices.ContainsFunc(p.warnings, short)) {
+		return // the first requests came between two polls: the next one tells more
+	}
+	if ok {
 		b.pin = &e
 	}
 	b.plan, b.started = p, true
