@@ -84,7 +84,7 @@ func flagValues(command, flag string) func() []string {
 	case "remote-write-version":
 		return list(promstore.WriteAuto, promstore.WriteV1, promstore.WriteV2)
 	case "fail-on":
-		return list("worse", "changed", "incomparable", "needs-repeats")
+		return list("worse", "moved", "unclear")
 	case "ready":
 		return readyNames
 	case "profile":

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,8 @@ func TestHardening(t *testing.T) {
 			"longer":   {promstore.ViaRemoteRead, block, "\x08", "xxxxxxxx", "declares 8"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				peak := uint64(0)
+				var peak uint64
+				var mu sync.Mutex // of peak: a handler may still run when the next begins
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if strings.HasSuffix(r.URL.Path, "metadata") {
 						return
@@ -47,7 +49,9 @@ func TestHardening(t *testing.T) {
 						_, err = w.Write([]byte(chunk))
 						var m runtime.MemStats
 						runtime.ReadMemStats(&m)
+						mu.Lock()
 						peak = max(peak, m.HeapAlloc)
+						mu.Unlock()
 					}
 				}))
 				o := options(server.URL)
