@@ -184,8 +184,11 @@ type fetched struct {
 // record writes the recording and bodies.jsonl into dir.
 func (sc *scene) record(t *testing.T, dir string) {
 	t.Helper()
-	w, err := rundb.Create(dir, rundb.Meta{ID: "6a9f1c1e-" + sc.name, Version: "0.0.0-interop", OriginNS: origin},
-		rundb.WriterOptions{})
+	meta := rundb.Meta{ID: "6a9f1c1e-" + sc.name, Version: "0.0.0-interop", OriginNS: origin}
+	if sc.name != "edges" { // of that the last update is the end of the load
+		meta.Command = []string{"scrapestat", "simulate", "vllm"} // whose marks tell when there was load
+	}
+	w, err := rundb.Create(dir, meta, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
