@@ -35,7 +35,8 @@ func runStore(ctx context.Context, b *bench) error {
 		}
 	}
 	const name = "zstd of the bodies"
-	b.add("write, ns/sample", ours.write, peer.write, name, 0.3)
+	// Half of it is the kernel's, for pages of the file: a machine that takes unused memory back doubles that.
+	b.add("write, ns/sample", ours.write, peer.write, name, 0.5)
 	b.add("read and compare, ns/sample", ours.read, peer.read, name, 0.25)
 	b.add("size, B/sample", ours.size, peer.size, name, 0.18)
 	return nil
