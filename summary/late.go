@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
-	"github.com/scrapestat/scrapestat/units"
 )
 
 // Late is what of the observations of a family that a window counts may be of what went before it, published late.
@@ -148,7 +146,7 @@ func (l *late) grow() {
 		x := lateSlot{family: -1, below: -1}
 		switch {
 		case known && (f.Canonical == "running" || f.Canonical == "waiting"):
-			x.level = whole(f, schema.Series[id.Series].Labels)
+			x.level = f.Whole(schema.Series[id.Series].Labels)
 		case known && f.Canonical == "success" && id.Role == metric.RoleValue:
 			x.ends = true
 		case fam.Type == metric.Histogram && (id.Role == metric.RoleBucket || id.Role == metric.RoleCount ||
@@ -169,11 +167,7 @@ func (l *late) addFamily(x *lateSlot, index int, fam *metric.Family, f *catalog.
 	if !isLatency(l.catalog, fam.Name) {
 		return
 	}
-	unit := cmp.Or(f.Unit, units.InferExtended(fam.Name, fam.Help, fam.Unit))
-	scale := map[string]float64{"seconds": 1, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}[unit]
-	if by, ok := f.Scales[fam.Name]; ok {
-		scale *= by
-	}
+	scale := f.Seconds(fam.Name)
 	if scale == 0 {
 		return
 	}
@@ -186,14 +180,6 @@ func (l *late) addFamily(x *lateSlot, index int, fam *metric.Family, f *catalog.
 		l.families[index].Family, l.families[index].CutNS = fam.Name, l.boundaryNS
 	}
 	x.family, x.upper = index, scale
-}
-
-// whole reports whether a series is not part of another one.
-func whole(f *catalog.Family, labels metric.Labels) bool {
-	return !slices.ContainsFunc(f.Only, func(want metric.Label) bool {
-		v, _ := labels.Get(want.Name)
-		return v != want.Value
-	})
 }
 
 // chain sets for the buckets of a series which one is below.

@@ -1,11 +1,13 @@
 package pack_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/catalog/quantity"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // problems reads and joins files, each with the name of its letter.
@@ -126,5 +128,26 @@ func TestJoin(t *testing.T) {
 	f, ok := set.Family("old_e:requests_total")
 	if !ok || f.Name != "e:requests" || f.Aggregate != quantity.AggregateByType {
 		t.Errorf("%+v", f)
+	}
+}
+
+// What a family says of its unit and of its parts is the same for everybody who asks.
+func TestSecondsAndWhole(t *testing.T) {
+	f := &pack.Family{Name: "e:wait_us", Unit: "microseconds", Aliases: []string{"e:wait"},
+		Scales: map[string]float64{"e:wait": 1000}, Only: []metric.Label{{Name: "priority"}}}
+	for _, c := range []struct {
+		f    *pack.Family
+		name string
+		want float64
+	}{{f, "e:wait_us", 1e-6}, {f, "e:wait", 1e-3}, {&pack.Family{Name: "w_milliseconds"}, "w_milliseconds", 1e-3},
+		{&pack.Family{Name: "w"}, "w", 1}, {&pack.Family{Name: "w", Unit: "tokens"}, "w", 0}} {
+		if got := c.f.Seconds(c.name); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	part := metric.NewLabels(metric.Label{Name: "priority", Value: "1"})
+	var unknown *pack.Family
+	if !f.Whole(metric.Labels{}) || f.Whole(part) || !unknown.Whole(part) {
+		t.Error("a series with a priority is part of the one without, and all of an unknown family are whole")
 	}
 }

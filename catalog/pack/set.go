@@ -10,6 +10,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog/quantity"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/units"
 )
 
 // Set is several packs together: their families by all names, and their quantities with formulas. A nil Set knows
@@ -191,6 +192,25 @@ func (f *Family) As(name string) string {
 		}
 	}
 	return ""
+}
+
+// Seconds is what values of the family, which a server shows by this name, are multiplied with to be seconds, 0 where
+// they are no durations. One that tells no unit is in seconds.
+func (f *Family) Seconds(name string) float64 {
+	unit := cmp.Or(f.Unit, units.InferExtended(name, "", ""), units.Infer(name, ""), "seconds")
+	base, scale := units.Base(unit)
+	if base != "seconds" {
+		return 0
+	}
+	return scale * cmp.Or(f.Scales[f.As(name)], 1)
+}
+
+// Whole reports whether a series with these labels is not part of another one; all of an unknown family are whole.
+func (f *Family) Whole(l metric.Labels) bool {
+	return f == nil || !slices.ContainsFunc(f.Only, func(want metric.Label) bool {
+		v, _ := l.Get(want.Name)
+		return v != want.Value
+	})
 }
 
 // Known reports whether a pack has a family of that name, or a pattern for it.

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -18,12 +16,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/export"
-	"github.com/scrapestat/scrapestat/scrape"
 )
 
 // rows has the values of counters, body by body; none is an absent one.
@@ -147,40 +142,17 @@ func rudeCases() []rude {
 	}
 }
 
-// recordRude collects from a server in a bubble, whose time depends on no machine, and returns the run with its
-// exports and the exit code of collect --strict.
+// recordRude collects from a server that answers with the bodies of a case, and returns the run with its exports and
+// the exit code of collect --strict.
 func recordRude(t *testing.T, c *rude) (dir string, code int) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "run")
-	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(epoch))
-		server := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-			fmt.Fprint(w, c.body(min(int(time.Since(epoch)/time.Second), c.last)))
-		})
-		o := collectOptions{targets: []string{"rude:1"}, out: dir, interval: time.Second, timeout: 5 * time.Second,
-			duration: time.Duration(c.last) * time.Second, quiet: true, strict: true, analysis: analysisFlags{
-				formats: []string{"json"}, estimator: "polynomial", resets: "adjust", schema: "1.1", layout: "aiperf"}}
-		con := &console{say: newProgress(io.Discard, true), self: newSelfMetrics(), restoreGC: func() {}}
-		target := scrape.Target{URL: "http://rude:1/metrics", RoundTripper: handlerTripper{server}}
-		s, err := collect.Open(t.Context(), dir, o.sessionOptions(&targetSet{given: []scrape.Target{target}}, nil, con, nil,
-			discard()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		run, err := s.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var exit *codeError
-		if err := finish(t.Context(), o, run, nil, nil, con.say, discard()); errors.As(err, &exit) {
-			code = exit.code
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	server := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, c.body(min(int(time.Since(epoch)/time.Second), c.last)))
 	})
-	return dir, code
+	o := collectOptions{interval: time.Second, duration: time.Duration(c.last) * time.Second, strict: true}
+	o.analysis.formats = []string{"json"}
+	return collectInBubble(t, o, func() http.Handler { return server })
 }
 
 // asked runs a command and returns its exit code and all that it wrote.

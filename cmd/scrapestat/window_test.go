@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -18,8 +18,8 @@ import (
 // a short warm-up and exported with a longer one has the statistics of a run that was collected with the longer one, as
 // far as its polls tell: there is none at the edge. Time is that of a bubble, so both runs see the very same answers.
 func TestWarmupAfterwards(t *testing.T) {
-	short := collectInBubble(t, 5*time.Second)
-	long := collectInBubble(t, 10*time.Second)
+	short := recordWarm(t, 5*time.Second)
+	long := recordWarm(t, 10*time.Second)
 	of := func(run, warmup string) map[string]exportedMetric {
 		dir := t.TempDir()
 		if code, talk := runQuiet("export", run, "--warmup", warmup, "--formats", "json", "-o", dir); code != exitDone {
@@ -42,22 +42,36 @@ func TestWarmupAfterwards(t *testing.T) {
 	}
 }
 
-// collectInBubble records 30 s of a simulated server with the given warm-up and
-// returns the run directory with its exports.
-func collectInBubble(t *testing.T, warmup time.Duration) string {
+// recordWarm records 30 s of a simulated server with the given warm-up.
+func recordWarm(t *testing.T, warmup time.Duration) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "run")
-	synctest.Test(t, func(t *testing.T) {
+	o := collectOptions{interval: 333 * time.Millisecond, warmup: warmup, duration: 30*time.Second - warmup}
+	o.analysis.formats = []string{"json", "csv", "parquet"}
+	dir, code := collectInBubble(t, o, func() http.Handler {
 		sim, err := simulate.New("vllm", simulate.Options{Rate: 20, Seed: 11})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := collectOptions{targets: []string{"sim:1"}, out: dir, interval: 333 * time.Millisecond, timeout: 5 * time.Second,
-			warmup: warmup, duration: 30*time.Second - warmup, quiet: true}
-		o.analysis = analysisFlags{formats: []string{"json", "csv", "parquet"}, estimator: "polynomial", resets: "adjust",
-			schema: "1.1", layout: "aiperf"}
+		return sim
+	})
+	if code != exitDone {
+		t.Fatalf("collect: exit code %d", code)
+	}
+	return dir
+}
+
+// collectInBubble collects from a server in a bubble from epoch on, where time depends on no machine, and returns the
+// run with its exports and the exit code of collect.
+func collectInBubble(t *testing.T, o collectOptions, serve func() http.Handler) (dir string, code int) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "run")
+	o.targets, o.out, o.timeout, o.quiet = []string{"bubble:1"}, dir, 5*time.Second, true
+	a := &o.analysis
+	a.estimator, a.resets, a.schema, a.layout = "polynomial", "adjust", "1.1", "aiperf"
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(time.Until(epoch))
 		c := &console{say: newProgress(io.Discard, true), self: newSelfMetrics(), restoreGC: func() {}}
-		target := scrape.Target{URL: "http://sim:1/metrics", RoundTripper: handlerTripper{sim}}
+		target := scrape.Target{URL: "http://bubble:1/metrics", RoundTripper: served{serve()}}
 		s, err := collect.Open(t.Context(), dir, o.sessionOptions(&targetSet{given: []scrape.Target{target}}, nil, c, nil,
 			discard()))
 		if err != nil {
@@ -68,11 +82,14 @@ func collectInBubble(t *testing.T, warmup time.Duration) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := finish(t.Context(), o, run, nil, nil, c.say, discard()); err != nil {
+		var exit *codeError
+		if err := finish(t.Context(), o, run, nil, nil, c.say, discard()); errors.As(err, &exit) {
+			code = exit.code
+		} else if err != nil {
 			t.Fatal(err)
 		}
 	})
-	return dir
+	return dir, code
 }
 
 // compareMetrics wants the same metrics, series and statistics. The last polls
@@ -97,15 +114,4 @@ func compareMetrics(t *testing.T, got, want map[string]exportedMetric) {
 			}
 		}
 	}
-}
-
-// handlerTripper answers requests by a handler, without a network.
-type handlerTripper struct{ h http.Handler }
-
-func (h handlerTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	rec := httptest.NewRecorder()
-	h.h.ServeHTTP(rec, r)
-	resp := rec.Result()
-	resp.Request = r
-	return resp, nil
 }

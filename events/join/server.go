@@ -1,7 +1,6 @@
 package join
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -78,11 +77,7 @@ func (e *engine) add(name string, f *catalog.Family, known *pack.Clients) {
 	case id == "running" || id == "waiting":
 		e.underWay = append(e.underWay, name)
 	case ok:
-		unit := units[unitOf(name, f.Unit)]
-		if unit == 0 {
-			unit = 1 // a duration that tells no unit is in seconds
-		}
-		if unit *= cmp.Or(f.Scales[f.As(name)], 1); to.unit == 0 || to.unit == unit {
+		if unit := f.Seconds(name); unit != 0 && (to.unit == 0 || to.unit == unit) {
 			to.families, to.unit, to.count = append(to.families, name), unit, known.Count
 		}
 	}

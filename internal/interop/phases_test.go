@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAIPerfPhases imports AIPerf's lines of two warm-ups and two phases that measured, and has AIPerf's own models load
-// what we export of them.
+// TestAIPerfPhases imports AIPerf's lines of two warm-ups and two phases that measured, and has AIPerf's own models
+// load what we export of them.
 func TestAIPerfPhases(t *testing.T) {
 	interpreter := python(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "windows.json"))

@@ -138,44 +138,13 @@ func (d *Detector) learn() {
 		d.slots[slot] = int32(len(d.entries))
 		d.entries = append(d.entries, entry{family: series.Family, tier: tier, level: level, rested: d.polls > 0,
 			sum:   id.Role == metric.RoleSum || id.Role == metric.RoleValue && f != nil && f.Canonical == "e2e_s",
-			whole: whole(f, series.Labels)})
+			whole: f.Whole(series.Labels)})
 		d.known = d.known || tier == Known
 		d.sure.consider(series.Family, f, fam, tier, id.Role)
 		d.guess.consider(series.Family, f, fam, tier, id.Role)
 	}
 	d.sure.assign(d)
 	d.guess.assign(d)
-}
-
-func whole(f *catalog.Family, l metric.Labels) bool {
-	if f == nil {
-		return true
-	}
-	for _, want := range f.Only {
-		if v, _ := l.Get(want.Name); v != want.Value {
-			return false
-		}
-	}
-	return true
-}
-
-// scaleOf brings durations of a family to seconds.
-func scaleOf(f *catalog.Family, name string) float64 {
-	scale := 1.0
-	switch {
-	case f == nil:
-		return 0
-	case f.Unit == "milliseconds":
-		scale = 1e-3
-	case f.Unit == "microseconds":
-		scale = 1e-6
-	case f.Unit == "nanoseconds":
-		scale = 1e-9
-	}
-	if by, ok := f.Scales[f.As(name)]; ok {
-		scale *= by
-	}
-	return scale
 }
 
 // Seen reports whether the target had traffic so far; guesses by name alone do not count.

@@ -101,7 +101,7 @@ func (t *track) assign(d *Detector) {
 		switch {
 		case i == t.lead && t.leadRank == rankTimed:
 			t.roles[i] |= durates
-			t.scales[i] = scaleOf(f, fam.Name)
+			t.scales[i] = f.Seconds(fam.Name)
 		case f.Canonical == "running", f.Canonical == "waiting":
 			t.roles[i] |= presents
 		case f.Moves == "arrival" && fam.Type == metric.Counter:
