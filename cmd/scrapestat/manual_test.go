@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -63,4 +64,21 @@ func writeHelp(t *testing.T, b *bytes.Buffer, c *cobra.Command) {
 	}
 	b.WriteString("\n## " + strings.TrimPrefix(c.CommandPath(), "scrapestat ") + "\n\n```text\n" +
 		strings.TrimSpace(help.String()) + "\n```\n")
+}
+
+// TestStart has a command that analyses nothing read no pack: reading them makes a start eight times as long, and
+// costs ten collections of garbage where it takes one.
+func TestStart(t *testing.T) {
+	for _, args := range []string{"version", "requests join --help"} {
+		cmd := exec.Command("scrapestat", strings.Fields(args)...)
+		var trace bytes.Buffer
+		cmd.Stderr = &trace
+		cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("scrapestat %s: %v", args, err)
+		}
+		if n := strings.Count(trace.String(), "gc "); n > 5 {
+			t.Errorf("scrapestat %s: %d collections of garbage", args, n)
+		}
+	}
 }

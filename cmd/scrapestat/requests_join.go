@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,8 +45,8 @@ func newRequestsJoinCmd(std stdio) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.engine, "engine", "", "`name` of the server whose families count, of "+strings.Join(join.Engines(),
-		", ")+" (default the first that has any)")
+	f.StringVar(&o.engine, "engine", "", "`name` of the server whose families count, as \"scrapestat catalog list\" "+
+		"has it (default the first that has any)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
 	o.window.register(cmd)
