@@ -117,15 +117,19 @@ func (c *counter[T]) result(v *view) (*Counter, track) {
 	return out, t
 }
 
-// slices returns the gain within each slice: the value at a boundary is that of
-// the last sample up to it, or of the first sample.
+// slices returns the gain within each slice: the value at a boundary is that of the last sample up to it, or of the
+// first sample. They add up to the total: what a sample exactly at the start gained is in the first slice, but in
+// AIPerf's arithmetic in none.
 func (c *counter[T]) slices(v *view) []CounterSlice {
 	at := c.boundaries()
 	out := make([]CounterSlice, len(v.grid))
-	from := at(0)
+	from := c.ref
+	if v.resets == ResetClamp {
+		from = at(0)
+	}
 	for k, s := range v.grid {
 		to := c.last
-		if !s.Partial {
+		if k+1 < len(v.grid) {
 			to = at(k + 1)
 		}
 		total := gain(from, to, v.resets)

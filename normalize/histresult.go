@@ -153,8 +153,8 @@ func (h *histogram) total(gained []float64, count int64, resets ResetMode) *hist
 	return d
 }
 
-// slices returns what was gained within each slice. Slices that end before the first sample are left out, as
-// are, under ResetClamp, those whose count or sum falls.
+// slices returns what was gained within each slice, as those of counters do. Slices that end before the first sample are
+// left out, as are, under ResetClamp, those whose count or sum falls.
 func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64) []HistogramSlice {
 	r := h.line.readFloats(len(h.prev))
 	last := h.last()
@@ -168,13 +168,16 @@ func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64)
 		return last
 	}
 	blank := h.blank(f, all, v.resets == ResetAdjust && h.inexact(last))
-	lower := slices.Clone(at(0))
+	lower := slices.Clone(h.ref)
+	if v.resets == ResetClamp {
+		copy(lower, at(0))
+	}
 	gained := make([]float64, len(last))
 	counts := make([]int64, 0, len(v.grid)*len(all.Bounds))
 	out := make([]HistogramSlice, 0, len(v.grid))
 	for k, sl := range v.grid {
 		upper := last
-		if !sl.Partial {
+		if k+1 < len(v.grid) {
 			upper = at(k + 1)
 		}
 		for p, u := range upper {

@@ -82,7 +82,7 @@ func TestSummary(t *testing.T) {
 	check(normalize.Options{StartNS: second, EndNS: 2 * second, Slice: time.Second},
 		normalize.Summary{Defined: true, Count: 3, Sum: 6, Avg: 2, CountRate: 1.5, SumRate: 3, HasRates: true,
 			Quantiles: quantiles(3),
-			Slices:    []normalize.SummarySlice{{Slice: cut(1, 2), Count: 2, Sum: 4, Avg: 2}}}, 0,
+			Slices:    []normalize.SummarySlice{{Slice: cut(1, 2), Count: 3, Sum: 6, Avg: 2}}}, 0,
 		summaryPoll(0, 0, 1), summaryPoll(1, 2, 2), summaryPoll(3, 6, 3), summaryPoll(50, 60, 9))
 	// A single sample is nothing to take a difference of.
 	check(normalize.Options{}, normalize.Summary{Quantiles: quantiles(3)}, 0, summaryPoll(7, 7, 3))

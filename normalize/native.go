@@ -246,10 +246,10 @@ func (h *native) advance(f *Accumulator, cur NativeSample, counts bool) {
 	if !seen || !counts {
 		return
 	}
-	index := f.bound - 1
-	if f.width == 0 || index < 0 {
+	if f.width == 0 {
 		return
 	}
+	index := max(f.bound-1, 0) // a sample exactly at the start is of the first slice
 	if k := len(h.slices) - 1; k < 0 || h.slices[k].index != index {
 		h.slices = append(h.slices, nativeSlice{index: index})
 	}

@@ -164,7 +164,7 @@ func (o *oracle) histogramSlices(h *normalize.Histogram, at []int64, running map
 	for _, s := range o.cuts() {
 		gain := map[string]float64{}
 		for k, v := range running {
-			gain[k] = last(at, v, s.EndNS) - last(at, v, s.StartNS)
+			gain[k] = o.gained(s, at, v)
 		}
 		if s.EndNS <= at[0] || gain[counter] < 0 || clamp && gain["sum"] < 0 {
 			continue

@@ -91,6 +91,14 @@ func last(at []int64, values []float64, boundary int64) float64 {
 	return v
 }
 
+// gained is what a slice has of a series: the first one all since the reference, but in AIPerf's arithmetic.
+func (o *oracle) gained(s normalize.Slice, at []int64, values []float64) float64 {
+	if s.StartNS == o.o.StartNS && o.o.Resets == normalize.ResetAdjust {
+		return last(at, values, s.EndNS) - values[0]
+	}
+	return last(at, values, s.EndNS) - last(at, values, s.StartNS)
+}
+
 // counter returns nil without samples in the window.
 func (o *oracle) counter(all []point) *normalize.Counter {
 	ref, in := split(o, all, func(p point) int64 { return p.at })
@@ -117,7 +125,7 @@ func (o *oracle) counter(all []point) *normalize.Counter {
 	}
 	var rates []float64
 	for _, s := range o.cuts() {
-		total := last(at, values, s.EndNS) - last(at, values, s.StartNS)
+		total := o.gained(s, at, values)
 		if clamp {
 			total = max(total, 0)
 		}
