@@ -194,10 +194,10 @@ func (f *Accumulator) Late(gains map[int32]float64) {
 	}
 }
 
-// snaps reports whether a poll beyond an edge, the first one, stands for it, being nearer than the one before.
+// snaps reports whether a poll at an edge or beyond it, the first one, stands for it, being nearer than the one before.
 func (f *Accumulator) snaps(edge int64, any bool, s *metric.Snapshot) bool {
 	n, at := len(f.times), s.AtNS()
-	return n > 0 && at > edge && at-edge < edge-f.times[n-1] && f.times[n-1] < edge && (any || s.Kind == metric.Boundary)
+	return n > 0 && at >= edge && at-edge < edge-f.times[n-1] && f.times[n-1] < edge && (any || s.Kind == metric.Boundary)
 }
 
 // Add takes the next poll. It keeps nothing of s. Polls come in the order of their times; one that goes back in

@@ -153,8 +153,8 @@ func (h *histogram) total(gained []float64, count int64, resets ResetMode) *hist
 	return d
 }
 
-// slices returns what was gained within each slice, as those of counters do. Slices that end before the first sample are
-// left out, as are, under ResetClamp, those whose count or sum falls.
+// slices returns what was gained within each slice, as those of counters do. Slices that end before the first sample
+// are left out, as are, under ResetClamp, those whose count or sum falls.
 func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64) []HistogramSlice {
 	r := h.line.readFloats(len(h.prev))
 	last := h.last()

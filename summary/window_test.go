@@ -236,3 +236,46 @@ func TestClientsAreEdges(t *testing.T) {
 		}
 	}
 }
+
+// The slices add up to the totals of a phase also where a poll lies exactly on its start: what it shows came before it
+// where all targets were polled for the mark, and after the poll before it else.
+func TestSlicesAddUp(t *testing.T) {
+	body := func(n float64) string {
+		return fmt.Sprintf("# TYPE c counter\nc %v\n# TYPE h histogram\nh_bucket{le=\"1\"} %[1]v\nh_bucket{le=\"+Inf\"} "+
+			"%[1]v\nh_sum %v\nh_count %[1]v\n# TYPE s summary\ns_sum %[2]v\ns_count %[1]v\n", n, n/2)
+	}
+	for kind, want := range map[metric.Kind]float64{metric.Periodic: 36 - 1, metric.Boundary: 36 - 4} {
+		f := newFake("http://a/metrics").Mark(0, "warmup").Mark(2, "load").Mark(6, "end")
+		for at := range 7 {
+			if s := f.Scrape(0, float64(at), body(float64(at*at))); at == 2 {
+				s.Kind = kind
+			}
+		}
+		r := build(t, summary.Options{Window: named("load"), Slice: 1500 * time.Millisecond}, f)
+		var got [3][2]float64
+		for i := range r.Metrics {
+			switch s := r.Metrics[i].Series[0]; {
+			case s.Counter != nil:
+				got[0][0] = s.Counter.Total
+				for _, x := range s.Counter.Slices {
+					got[0][1] += x.Total
+				}
+			case s.Histogram != nil:
+				got[1][0] = float64(s.Histogram.Count)
+				for _, x := range s.Histogram.Slices {
+					got[1][1] += float64(x.Counts[0])
+				}
+			case s.Summary != nil:
+				got[2][0] = float64(s.Summary.Count)
+				for _, x := range s.Summary.Slices {
+					got[2][1] += float64(x.Count)
+				}
+			}
+		}
+		for i, g := range got {
+			if g != [2]float64{want, want} {
+				t.Errorf("%v poll, series %d: total %v, slices %v, want %v", kind, i, g[0], g[1], want)
+			}
+		}
+	}
+}
