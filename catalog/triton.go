@@ -19,6 +19,7 @@ const (
 	tritonBatches    = tritonPrefix + "batch_executions_total"
 	tritonBatchNS    = tritonPrefix + "batch_duration_nanoseconds_total"
 	tritonSteps      = tritonPrefix + "ensemble_steps"
+	tritonReady      = tritonPrefix + "model_ready"
 
 	tritonName = "triton_derived_"
 )

@@ -346,6 +346,73 @@ func TestTritonEnsemble(t *testing.T) {
 	newTritonRun(t, o, summary.Options{}, noModels, alone).wantStatus("derived_ensemble_queue_seconds", "missing")
 }
 
+// An ensemble by the versions it calls: 20 ms a request, of which 5 are in version 1 of dyn and 4 in the newest post.
+// Version 2 of dyn, which serves others ten times as often, is no part of it.
+func TestTritonEnsembleVersions(t *testing.T) {
+	entry := func(name, version string, count, requestUS, queueUS, inferUS int) string {
+		return fmt.Sprintf(`{"name":%q,"version":%q,"last_inference":5,"inference_count":%[3]d,"execution_count":%[3]d,`+
+			`"inference_stats":{"success":{"count":%[3]d,"ns":%[4]d},"fail":{"count":0,"ns":0},`+
+			`"queue":{"count":%[3]d,"ns":%[5]d},"compute_input":{"count":%[3]d,"ns":0},`+
+			`"compute_infer":{"count":%[3]d,"ns":%[6]d},"compute_output":{"count":%[3]d,"ns":0}}}`,
+			name, version, count, count*requestUS*1000, count*queueUS*1000, count*inferUS*1000)
+	}
+	body := func(post int) string {
+		return `{"model_stats":[` + strings.Join([]string{entry("e", "1", 10, 20000, 5, 6900),
+			entry("dyn", "1", 10, 5100, 1000, 4000), entry("dyn", "2", 100, 9000, 7000, 1900),
+			entry("post", "9", 5, 90000, 40000, 40000), entry("post", "10", post, 4200, 1000, 3000)}, ",") + `]}`
+	}
+	// Polls of before, as the versions of dyn had requests then.
+	before := `{"model_stats":[` + strings.Join([]string{entry("e", "1", 0, 0, 0, 0), entry("dyn", "1", 0, 0, 0, 0),
+		entry("dyn", "2", 0, 0, 0, 0), entry("post", "9", 5, 90000, 40000, 40000), entry("post", "10", 0, 0, 0, 0)}, ",") +
+		`]}`
+	o := triton.Options{Ensembles: map[string][]string{"e": {"dyn/1", "post"}}}
+	r := newTritonRun(t, o, summary.Options{}, before, body(10))
+	r.want("derived_ensemble_overhead_seconds", us, "11000", "method", "exact")
+	r.want("derived_ensemble_queue_seconds", us, "2000", "method", "exact")
+	r.want("derived_ensemble_compute_infer_seconds", us, "7000", "method", "exact")
+	r.want("derived_ensemble_queue_seconds", us, "8000", "method", "pa_compat") // of dyn version 2
+	if d := r.find("derived_ensemble_overhead_seconds"); d.Status != catalog.OK || len(d.Flags) > 0 {
+		t.Errorf("overhead: %v %v", d.Status, d.Flags)
+	}
+	// A composing model that serves others too has a share by its calls, which is an estimate.
+	r = newTritonRun(t, o, summary.Options{}, before, body(40))
+	r.want("derived_ensemble_overhead_seconds", us, "11000", "method", "exact")
+	if d := r.find("derived_ensemble_overhead_seconds"); d.Status != catalog.Estimate ||
+		!slices.Equal(d.Flags, []string{"shared_steps"}) {
+		t.Errorf("shared: %v %v", d.Status, d.Flags)
+	}
+}
+
+// A real server with a sequence batcher breaks no invariant, though a batch of it has empty slots; too few slots do,
+// and a stretch with failures tells nothing.
+func TestTritonInvariants(t *testing.T) {
+	violations := func(bodies ...string) string {
+		r := newTritonRun(t, triton.Options{}, summary.Options{}, bodies...)
+		text := ""
+		for i := range r.Derived {
+			if d := &r.Derived[i]; d.Name == "triton_derived_invariant_violations" {
+				text += fmt.Sprintf("%s %v %v; ", d.Status, d.Value, d.Flags)
+			}
+		}
+		return text
+	}
+	idle := string(testkit.Data(t, "bodies/triton-stats-idle.json"))
+	if got := violations(idle, tritonLoad(t)); got != strings.Repeat("ok 0 []; ", 6) {
+		t.Errorf("real server: %s", got)
+	}
+	few := func(fail int) string {
+		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":100,"execution_count":40,`+
+			`"inference_stats":{"success":{"count":100,"ns":1000},"fail":{"count":%d,"ns":0},"queue":{"count":100,"ns":10}},`+
+			`"batch_stats":[{"batch_size":2,"compute_infer":{"count":40,"ns":10}}]}]}`, fail)
+	}
+	if got := violations(noModels, few(0)); got != "ok 1 []; " {
+		t.Errorf("80 slots of 100 inferences: %s", got)
+	}
+	if got := violations(noModels, few(1)); got != "missing 0 [failures]; " {
+		t.Errorf("with failures: %s", got)
+	}
+}
+
 // Several versions: perf_analyzer's rule takes the one whose queue grew most, and
 // all are there.
 func TestTritonVersions(t *testing.T) {

@@ -326,6 +326,7 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 	r := &Report{Name: t.Name, URL: t.URL, Endpoint: t.URL, Format: t.Source, Finding: []Finding{}, Tries: []Attempt{}}
 	var dict metric.Schema
 	var took []time.Duration
+	bits := map[uint32]uint64{}
 	origin, changed := time.Now(), 0
 	now := func() int64 { return origin.UnixNano() + int64(time.Since(origin)) }
 	timer := time.NewTimer(o.Pause)
@@ -350,19 +351,31 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 		if !s.Outcome.Stored() {
 			return r
 		}
+		n := moved(bits, &s.Delta)
 		if i > 0 {
 			took = append(took, s.Duration)
-			changed += len(s.Delta.Slots)
+			changed += n
 		}
 		r.Samples, r.Series, r.Families = max(r.Samples, s.Lines), len(dict.Series), len(dict.Families)
 	}
 	for _, g := range o.Catalog.Engines(&dict) {
-		r.Engines = append(r.Engines, Engine{ID: g.ID, Name: g.Name})
+		r.Engines = append(r.Engines, Engine{g.ID, g.Name, g.Version, g.VersionFrom})
 	}
 	slices.Sort(took)
 	r.Cost = costOf(took[len(took)/2], float64(changed)/float64(len(took)), false, r.Samples, o, nil)
 	r.Cost.Scrapes = len(took)
 	return r
+}
+
+// moved takes what a poll tells into the values by slot, and returns how many are other ones: some polls tell all.
+func moved(bits map[uint32]uint64, d *metric.Delta) (n int) {
+	for i, slot := range d.Slots {
+		if before, ok := bits[slot]; !ok || before != d.Bits[i] {
+			bits[slot] = d.Bits[i]
+			n++
+		}
+	}
+	return n
 }
 
 // source fills in how a poll of a source of that kind went.

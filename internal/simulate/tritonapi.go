@@ -125,6 +125,8 @@ func (m *tritonModel) call(method string, in []byte) (out []byte, wrong string, 
 	}
 	chosen, wrong := m.chosen(name, version)
 	switch method {
+	case "/inference.GRPCInferenceService/ServerMetadata":
+		return protoBytes(protoBytes(out, 1, "triton"), 2, "2.50.0"), "", true
 	case "/inference.GRPCInferenceService/ModelStatistics":
 		if wrong != "" {
 			return nil, wrong, true

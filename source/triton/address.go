@@ -86,13 +86,17 @@ func (a *address) parseQuery(raw string) error {
 // statsURL is what is polled over HTTP.
 func (a *address) statsURL() string { return a.modelURL(a.model, a.version, "stats") }
 
+// baseURL is that of the server itself.
+func (a *address) baseURL() string {
+	if a.tls {
+		return "https://" + a.host + a.prefix + "/v2"
+	}
+	return "http://" + a.host + a.prefix + "/v2"
+}
+
 // modelURL names a resource of a model; of all models when it is "".
 func (a *address) modelURL(model, version, resource string) string {
-	scheme := "http://"
-	if a.tls {
-		scheme = "https://"
-	}
-	text := scheme + a.host + a.prefix + "/v2/models"
+	text := a.baseURL() + "/models"
 	if model != "" {
 		text += "/" + url.PathEscape(model)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -15,7 +16,8 @@ import (
 type Decoder struct {
 	limits    Limits
 	keep      func(family string) bool // nil: all
-	ensembles map[string][]string      // composing models by ensemble, a step each
+	ensembles map[string][]string      // by ensemble what each step calls: Options.Ensembles
+	server    string                   // its version, "" for not known
 
 	g        metric.SnapshotBuilder
 	known    map[seriesKey]*slots
@@ -50,7 +52,7 @@ type model struct {
 	poll uint64    // the last that listed it
 	life uint64    // counts reloads
 	last uint64    // last_inference
-	off  [4]uint64 // its discrepancies at the last poll
+	off  [4]uint64 // how large its discrepancies were at the last poll
 	torn uint64
 	gone bool // told that it vanished
 }
@@ -103,6 +105,9 @@ func (d *Decoder) decode(body []byte, s *metric.Snapshot, read func(*walker) err
 	}
 	d.vanished()
 	d.compositions()
+	if d.server != "" {
+		d.gauge(seriesKey{family: serverInfo, x: d.server}, 1)
+	}
 	d.finish(s, &w.losses)
 	s.Duplicate = d.stored != 0 && bytes.Equal(body, d.prevBody)
 	d.prevBody = append(d.prevBody[:0], body...)
@@ -139,18 +144,17 @@ func (d *Decoder) take(e *entry) error {
 		d.models[key] = m
 	}
 	d.order = append(d.order, key)
-	if d.reloaded(m, e) {
+	off := e.discrepancies()
+	switch {
+	case d.reloaded(m, e):
 		m.life++
+	case settled(off, m.off):
+		m.torn++
 	}
-	m.poll, m.gone = d.polls, false
+	m.poll, m.gone, m.off = d.polls, false, off
 	if e.last.has {
 		m.last = e.last.v
 	}
-	off := e.discrepancies()
-	if torn(off, m.off) {
-		m.torn++
-	}
-	m.off = off
 	d.emit(m, e)
 	if d.values > d.limits.Samples {
 		return errSamples
@@ -158,11 +162,11 @@ func (d *Decoder) take(e *entry) error {
 	return nil
 }
 
-// torn reports whether a poll caught the server between two of its counters: something does not add up that did
-// otherwise. What stays as it is, is how the server counts.
-func torn(now, before [4]uint64) bool {
+// settled reports whether the poll before was torn: it caught the server between two of its counters when a discrepancy
+// is smaller now. What stays or grows is how the server counts: a failure, an empty slot of a batch.
+func settled(now, before [4]uint64) bool {
 	for i, v := range now {
-		if v != 0 && v != before[i] {
+		if v < before[i] {
 			return true
 		}
 	}
@@ -232,13 +236,17 @@ func (d *Decoder) compositions() {
 	}
 	for _, key := range d.order {
 		steps := map[string]int{}
-		for _, composing := range d.ensembles[key.name] {
-			steps[composing]++
+		for _, call := range d.ensembles[key.name] {
+			steps[call]++
 		}
-		for _, composing := range d.ensembles[key.name] {
-			if n := steps[composing]; n > 0 {
-				d.gauge(seriesKey{ensembleSteps, key.name, key.version, composing, ""}, float64(n))
-				delete(steps, composing)
+		for _, call := range d.ensembles[key.name] {
+			if n := steps[call]; n > 0 {
+				composing, version, named := strings.Cut(call, "/")
+				if !named {
+					version = newestReady
+				}
+				d.gauge(seriesKey{ensembleSteps, key.name, key.version, composing, version}, float64(n))
+				delete(steps, call)
 			}
 		}
 	}

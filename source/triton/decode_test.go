@@ -255,8 +255,8 @@ func TestVanish(t *testing.T) {
 	}
 }
 
-// A poll that caught the server between two counters is stored and counted; a
-// server that always counts so is not torn.
+// A poll that caught the server between two counters is stored, and counted when what did not add up is gone; what
+// stays or grows is how the server counts.
 func TestTornReads(t *testing.T) {
 	at := func(success, queue int) string {
 		return fmt.Sprintf(`{"model_stats":[{"name":"m","version":"1","inference_count":1,`+
@@ -272,7 +272,12 @@ func TestTornReads(t *testing.T) {
 	}
 	check("0", at(1, 1), at(2, 2), at(3, 3))
 	check("1", at(1, 1), at(3, 2), at(3, 3))
-	check("1", at(3, 2), at(4, 3), at(5, 4))
+	check("0", at(3, 2), at(4, 3), at(5, 4))
+	check("0", at(1, 1), at(5, 2), at(9, 3), at(13, 4))  // 0, 3, 6, 9
+	check("1", at(1, 1), at(5, 2), at(6, 6), at(7, 7))   // 0, 3, 0, 0
+	check("2", at(1, 1), at(5, 2), at(6, 4), at(7, 7))   // 0, 3, 2, 0
+	check("0", at(9, 1), `{"model_stats":[]}`, at(2, 2)) // another life
+	check("0", at(9, 1), at(2, 2))                       // loaded again
 }
 
 // Limits cost what exceeds them, counted and named.

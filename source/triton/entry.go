@@ -147,15 +147,15 @@ func (e *entry) sumMemory(l *losses) {
 	e.memory = kept
 }
 
-// discrepancies are what a poll must show as zeros unless it is torn or the
-// server counts otherwise: section 1.3 of the design document triton.md.
+// discrepancies are how far counters are apart that are the same unless a poll is torn or the server counts otherwise:
+// section 1.3 of the design document triton.md.
 func (e *entry) discrepancies() [4]uint64 {
 	var d [4]uint64
 	diff := func(a, b whole) uint64 {
 		if !a.has || !b.has {
 			return 0
 		}
-		return a.v - b.v // wraps around: only equality matters
+		return max(a.v, b.v) - min(a.v, b.v)
 	}
 	d[0] = diff(e.infer[success].count, e.infer[queue].count)
 	computed := e.infer[success].count

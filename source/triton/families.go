@@ -24,10 +24,12 @@ const (
 	modelReady
 	tornReads
 	ensembleSteps
+	serverInfo
 )
 
-// familyTable has the families of section 3.1 of the design document triton.md, and two of our own: torn reads, and
-// what an ensemble is made of. Names keep their _total: there is no exposition whose rules would take it off.
+// familyTable has the families of section 3.1 of the design document triton.md, and three of our own: torn reads, what
+// an ensemble is made of, the server's version. Names keep their _total: no exposition has a rule that would take it
+// off.
 var familyTable = [...]family{
 	inferences: counterOf("inferences_total", "inferences", "Inferences made, a batch of n counting n. Cache hits "+
 		"are none."),
@@ -45,9 +47,14 @@ var familyTable = [...]family{
 	memoryBytes:   gaugeOf("memory_usage_bytes", "bytes", "Memory that the model holds.", "memory_type", "memory_id"),
 	modelReady: gaugeOf("model_ready", "",
 		"1 while the server lists the model, 0 at the first poll after it vanished."),
-	tornReads:     counterOf("torn_reads_total", "polls", "Polls that caught the server between two of its counters."),
-	ensembleSteps: gaugeOf("ensemble_steps", "steps", "Steps of an ensemble that call the composing model.", "composing"),
+	tornReads: counterOf("torn_reads_total", "polls", "Polls that caught the server between two of its counters."),
+	ensembleSteps: gaugeOf("ensemble_steps", "steps", "Steps of an ensemble that call the composing model, in that "+
+		"version; -1 is the newest that is ready.", "composing", "composing_version"),
+	serverInfo: gaugeOf("server_info", "", "1, with the version of the server.", "server_version"),
 }
+
+// newestReady is the version that steps call which name none.
+const newestReady = "-1"
 
 // family is a family and the labels of its series beyond model and version.
 type family struct {
@@ -72,7 +79,9 @@ type seriesKey struct {
 
 func (k seriesKey) labels() metric.Labels {
 	pairs := make([]metric.Label, 0, 4)
-	pairs = append(pairs, metric.Label{Name: "model", Value: k.model}, metric.Label{Name: "version", Value: k.version})
+	if k.family != serverInfo {
+		pairs = append(pairs, metric.Label{Name: "model", Value: k.model}, metric.Label{Name: "version", Value: k.version})
+	}
 	for i, name := range familyTable[k.family].labels {
 		pairs = append(pairs, metric.Label{Name: name, Value: [2]string{k.x, k.y}[i]})
 	}

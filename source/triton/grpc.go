@@ -3,6 +3,7 @@ package triton
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 const (
 	methodStatistics = "/inference.GRPCInferenceService/ModelStatistics"
 	methodConfig     = "/inference.GRPCInferenceService/ModelConfig"
+	methodServer     = "/inference.GRPCInferenceService/ServerMetadata"
 )
 
 // grpcAPI asks over gRPC, with messages written and read by hand.
@@ -149,18 +151,39 @@ func codeHint(code codes.Code, said string) string {
 }
 
 func (g *grpcAPI) config(ctx context.Context, model, version string) ([]string, error) {
-	header, err := g.outgoing(ctx)
+	answer, err := g.ask(ctx, methodConfig, appendRequest(nil, model, version))
 	if err != nil {
 		return nil, fmt.Errorf("ask for model configuration: %w", err)
 	}
-	request, answer := appendRequest(nil, model, version), []byte(nil)
-	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), methodConfig, &request, &answer,
+	return protoSteps(answer)
+}
+
+func (g *grpcAPI) version(ctx context.Context) (v string, err error) {
+	answer, err := g.ask(ctx, methodServer, nil)
+	if err != nil {
+		return "", fmt.Errorf("ask for server: %w", err)
+	}
+	err = fields(answer, func(f field) error {
+		if f.number == 2 && !f.varint {
+			v = plain(f.raw[:min(len(f.raw), maxVersion)])
+		}
+		return nil
+	})
+	return v, err
+}
+
+// ask asks for something beside the statistics.
+func (g *grpcAPI) ask(ctx context.Context, method string, request []byte) (answer []byte, err error) {
+	header, err := g.outgoing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = g.conn.Invoke(metadata.NewOutgoingContext(ctx, header), method, &request, &answer,
 		grpc.MaxCallRecvMsgSize(maxConfigBody))
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %s",
-			metric.Clean(g.text(status.Convert(err).Message()), maxText))
+		return nil, errors.New(metric.Clean(g.text(status.Convert(err).Message()), maxText))
 	}
-	return protoSteps(answer)
+	return answer, nil
 }
 
 // raw is a codec that passes messages through as bytes: messages are *[]byte.

@@ -93,7 +93,9 @@ func (h *httpAPI) fetch(ctx context.Context, now func() int64, s *metric.Snapsho
 	s.SentNS = sent.Load()
 	if err != nil {
 		if s.Outcome, s.Err = metric.ConnectError, h.text(metric.WithoutURL(err)); ctx.Err() != nil {
-			s.Outcome, s.Err = interrupted(ctx)
+			if s.Outcome, s.Err = interrupted(ctx); s.Outcome == metric.Timeout {
+				s.Err += "; while Triton loads models it may not answer over HTTP: poll triton+grpc://HOST:8001"
+			}
 		}
 		return nil
 	}
@@ -203,57 +205,96 @@ func (h *httpAPI) statusError(resp *http.Response, s *metric.Snapshot) {
 	s.Err += hint
 }
 
-// config asks for the configuration of a model.
 func (h *httpAPI) config(ctx context.Context, model, version string) ([]string, error) {
-	r, err := h.request(ctx, h.address.modelURL(model, version, "config"))
+	body, err := h.get(ctx, h.address.modelURL(model, version, "config"), "model configuration")
+	if err != nil {
+		return nil, err
+	}
+	return jsonSteps(body)
+}
+
+func (h *httpAPI) version(ctx context.Context) (string, error) {
+	body, err := h.get(ctx, h.address.baseURL(), "server")
+	if err != nil {
+		return "", err
+	}
+	var server struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(body, &server); err != nil {
+		return "", fmt.Errorf("read server: %w", err)
+	}
+	return server.Version, nil
+}
+
+// get asks for something beside the statistics.
+func (h *httpAPI) get(ctx context.Context, target, what string) ([]byte, error) {
+	r, err := h.request(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := h.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask for model configuration: %w", metric.WithoutURL(err))
+		return nil, fmt.Errorf("ask for %s: %w", what, metric.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask for model configuration: status %d", resp.StatusCode)
+		return nil, fmt.Errorf("ask for %s: status %d", what, resp.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxConfigBody+1))
 	if err != nil {
-		return nil, fmt.Errorf("read model configuration: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	if len(body) > maxConfigBody {
-		return nil, fmt.Errorf("read model configuration: %w", errTooLong)
+		return nil, fmt.Errorf("read %s: %w", what, errTooLong)
 	}
-	return jsonSteps(body)
+	return body, nil
 }
 
-// jsonSteps returns the models that the steps of an ensemble call: ensemble_scheduling.step[].model_name.
+// jsonSteps returns what the steps of an ensemble call: ensemble_scheduling.step[].model_name and model_version.
 func jsonSteps(body []byte) ([]string, error) {
 	var steps []string
 	c := newCursor(bytes.NewBuffer(body))
-	c.members(func(key string) {
-		if snake(key) != "ensemble_scheduling" {
-			c.skip()
-			return
-		}
-		c.members(func(key string) {
-			if key != "step" {
+	member := func(name string, read func()) func(key string) {
+		return func(key string) {
+			if snake(key) == name {
+				read()
+			} else {
 				c.skip()
-				return
 			}
+		}
+	}
+	c.members(member("ensemble_scheduling", func() {
+		c.members(member("step", func() {
 			c.elements(func() {
+				name, version := "", ""
 				c.members(func(key string) {
-					if snake(key) != "model_name" {
+					switch snake(key) {
+					case "model_name":
+						name = c.text()
+					case "model_version":
+						version, _ = c.number()
+					default:
 						c.skip()
-					} else if name := c.text(); len(steps) < maxSteps {
-						steps = append(steps, name)
 					}
 				})
+				steps = appendStep(steps, name, version)
 			})
-		})
-	})
+		}))
+	}))
 	if c.read(); c.err != io.EOF {
 		return nil, errors.New("model configuration is no JSON")
 	}
 	return steps, nil
+}
+
+// appendStep adds what a step calls, up to their bound.
+func appendStep(steps []string, model, version string) []string {
+	if model == "" || len(steps) == maxSteps {
+		return steps
+	}
+	if _, err := strconv.ParseUint(version, 10, 64); err == nil {
+		model += "/" + version
+	}
+	return append(steps, model)
 }

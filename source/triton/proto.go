@@ -3,6 +3,7 @@ package triton
 import (
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -192,24 +193,34 @@ func appendRequest(b []byte, model, version string) []byte {
 	return b
 }
 
-// protoSteps returns the models that the steps of an ensemble call, from a
-// ModelConfigResponse: config=1, ensemble_scheduling=15, step=1, model_name=1.
+// protoSteps returns what the steps of an ensemble call, from a ModelConfigResponse: config=1, ensemble_scheduling=15,
+// step=1, in which model_name=1 and model_version=2.
 func protoSteps(body []byte) ([]string, error) {
 	var steps []string
 	var inside func(path []protowire.Number) func(f field) error
 	inside = func(path []protowire.Number) func(f field) error {
 		return func(f field) error {
 			switch {
-			case f.varint || f.number != path[0] || len(steps) == maxSteps:
+			case f.varint || f.number != path[0]:
 				return nil
-			case len(path) == 1:
-				steps = append(steps, plain(f.raw))
-				return nil
+			case len(path) > 1:
+				return fields(f.raw, inside(path[1:]))
 			}
-			return fields(f.raw, inside(path[1:]))
+			name, version := "", ""
+			err := fields(f.raw, func(f field) error {
+				switch {
+				case f.number == 1 && !f.varint:
+					name = plain(f.raw)
+				case f.number == 2 && f.varint:
+					version = strconv.FormatInt(int64(f.num), 10)
+				}
+				return nil
+			})
+			steps = appendStep(steps, name, version)
+			return err
 		}
 	}
-	err := fields(body, inside([]protowire.Number{1, 15, 1, 1}))
+	err := fields(body, inside([]protowire.Number{1, 15, 1}))
 	return steps, err
 }
 

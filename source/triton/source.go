@@ -29,8 +29,8 @@ type Options struct {
 	Redact func(string) string
 	// Keep says which families are recorded, by name; nil is all.
 	Keep func(family string) bool
-	// Ensembles gives the composing models of ensembles, one for each step. Those
-	// it does not name are asked for at the server.
+	// Ensembles gives what each step of an ensemble calls: MODEL for its newest version that is ready, or MODEL/VERSION.
+	// Those it does not name are asked for at the server.
 	Ensembles map[string][]string
 	Limits    Limits
 	Version   string // for the User-Agent; "" is "dev"
@@ -41,13 +41,16 @@ type Source struct {
 	transport transport
 	decoder   *Decoder
 	steps     compositions
+	told      bool // the server was asked for its version since it last failed to answer
 }
 
 // transport asks a server. fetch fills all of s that says how the request went; when its outcome is OK there is a body.
-// config returns the models that the steps of an ensemble call, none for another model.
+// config returns what the steps of an ensemble call, as Options.Ensembles has it, none for another model.
 type transport interface {
 	fetch(ctx context.Context, now func() int64, s *metric.Snapshot) []byte
 	config(ctx context.Context, model, version string) ([]string, error)
+	// version returns that of the server, "" where it tells none.
+	version(ctx context.Context) (string, error)
 	decode(d *Decoder, body []byte, s *metric.Snapshot)
 	close() error
 }
@@ -88,13 +91,23 @@ func (s *Source) Poll(ctx context.Context, now func() int64, snap *metric.Snapsh
 	body := s.transport.fetch(ctx, now, snap)
 	snap.Duration = time.Duration(now() - snap.SentNS)
 	if snap.Outcome != metric.OK {
+		s.told = false // another one may answer next
 		return
 	}
 	s.transport.decode(s.decoder, body, snap)
 	if snap.Outcome.Stored() {
 		s.steps.ask(ctx, s.transport, s.decoder)
+		if !s.told && ctx.Err() == nil {
+			s.told = true
+			if v, err := s.transport.version(ctx); err == nil { // the statistics are complete without
+				s.decoder.server = metric.Clean(v, maxVersion)
+			}
+		}
 	}
 }
+
+// maxVersion bounds the text of a version.
+const maxVersion = 64
 
 // interrupted tells a passed deadline from the end of the run.
 func interrupted(ctx context.Context) (metric.Outcome, string) {

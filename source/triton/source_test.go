@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/triton"
@@ -30,11 +32,14 @@ type fake struct {
 	json   string
 	proto  []byte
 	config string // of every model
-	status int    // of HTTP; 0 is 200
-	code   codes.Code
-	said   string // the error
-	seen   http.Header
-	path   string
+
+	protoConfig []byte
+	version     string // "" is no such API
+	status      int    // of HTTP; 0 is 200
+	code        codes.Code
+	said        string // the error
+	seen        http.Header
+	path        string
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +47,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	if strings.HasSuffix(r.URL.Path, "/config") {
 		io.WriteString(w, f.config)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/v2") {
+		fmt.Fprintf(w, `{"name":"triton","version":%q,"extensions":["statistics"]}`, f.version)
 		return
 	}
 	f.seen, f.path = r.Header.Clone(), r.URL.EscapedPath()
@@ -75,7 +84,12 @@ func (f *fake) stream(_ any, s grpc.ServerStream) error {
 	}
 	method, _ := grpc.MethodFromServerStream(s)
 	if strings.HasSuffix(method, "ModelConfig") {
-		return s.SendMsg(&[]byte{})
+		return s.SendMsg(&f.protoConfig)
+	}
+	if strings.HasSuffix(method, "ServerMetadata") {
+		out := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "triton")
+		out = protowire.AppendString(protowire.AppendTag(out, 2, protowire.BytesType), f.version)
+		return s.SendMsg(&out)
 	}
 	md, _ := metadata.FromIncomingContext(s.Context())
 	f.seen = http.Header{"X-Key": md.Get("x-key")}
@@ -307,6 +321,28 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// The server is asked for its version, again after it did not answer, over both transports.
+func TestServerVersion(t *testing.T) {
+	f := &fake{json: `{"model_stats":[]}`, config: "{}", version: "2.51.0"}
+	h, g := f.start(t)
+	a, b := newPoller(t, h, triton.Options{}), newPoller(t, g, triton.Options{})
+	both := func(want string) {
+		t.Helper()
+		for _, p := range []*poller{a, b} {
+			p.poll()
+			p.poll()
+			p.want(`triton_stats_server_info{server_version="` + want + `"} 1`)
+		}
+	}
+	both("2.51.0")
+	f.status, f.said, f.code = 503, "Server not ready", codes.Unavailable
+	a.poll()
+	b.poll()
+	f.status, f.code, f.version = 0, codes.OK, "2.60.0"
+	both("2.60.0")
+	a.none("2.51.0")
+}
+
 // Answers beyond the limit are refused, whatever they announce.
 func TestLongAnswers(t *testing.T) {
 	f := &fake{json: strings.Repeat(" ", 5000), proto: make([]byte, 5000)}
@@ -319,15 +355,32 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// An ensemble is recognised by its configuration.
+// An ensemble is recognised by its configuration; steps keep the versions that they call, over both transports.
 func TestEnsembleFromConfig(t *testing.T) {
+	step := func(model string, version uint64) []byte {
+		b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), model)
+		return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), version)
+	}
+	message := func(n protowire.Number, parts ...[]byte) (b []byte) {
+		for _, part := range parts {
+			b = protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), part)
+		}
+		return b
+	}
 	f := &fake{json: `{"model_stats":[{"name":"e","version":"1","inference_count":1}]}`,
 		config: `{"name":"e","ensemble_scheduling":{"step":[{"model_name":"a","model_version":-1},{"model_name":"b"},` +
-			`{"model_name":"b"}]}}`}
-	h, _ := f.start(t)
-	p := newPoller(t, h, triton.Options{})
-	p.poll()
-	p.poll()
-	p.want(`triton_stats_ensemble_steps{composing="a",model="e",version="1"} 1`)
-	p.want(`triton_stats_ensemble_steps{composing="b",model="e",version="1"} 2`)
+			`{"model_version":"2","model_name":"b"},{"model_name":"b","model_version":2}]}}`,
+		proto: message(1, append(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "e"),
+			protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), "1")...)),
+		protoConfig: message(1, message(15, message(1, step("a", math.MaxUint64), step("b", math.MaxUint64), step("b", 2),
+			step("b", 2))))}
+	h, g := f.start(t)
+	for _, address := range []string{h, g} {
+		p := newPoller(t, address, triton.Options{})
+		p.poll()
+		p.poll()
+		p.want(`triton_stats_ensemble_steps{composing="a",composing_version="-1",model="e",version="1"} 1`)
+		p.want(`triton_stats_ensemble_steps{composing="b",composing_version="-1",model="e",version="1"} 1`)
+		p.want(`triton_stats_ensemble_steps{composing="b",composing_version="2",model="e",version="1"} 2`)
+	}
 }
