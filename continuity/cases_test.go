@@ -216,6 +216,22 @@ func TestCases(t *testing.T) {
 	})
 }
 
+// What a torn histogram held back is told with the next whole body, although that one does not list it as changed.
+func TestTornThenQuiet(t *testing.T) {
+	x := newTarget(t)
+	for i, v := range [][2]float64{{5, 10}, {5, 11}, {4, 13}, {5, 13}} {
+		x.set(`h_bucket{le="1"}`, "histogram", v[0])
+		x.set(`h_bucket{le="+Inf"}`, "histogram", v[1])
+		x.set("h_count", "histogram", v[1])
+		x.set("h_sum", "histogram", v[1])
+		x.set("other_total", "counter", v[1])
+		x.poll(1.79e9+float64(i), metric.OK)
+	}
+	if i, _ := x.increase("h"); i != continuity.Certain(3) {
+		t.Errorf("%+v, want 3", i)
+	}
+}
+
 // A native histogram counts on over a restart: buckets that the new process does not have keep what they had.
 func TestNative(t *testing.T) {
 	x := newTarget(t)

@@ -72,7 +72,7 @@ func (t *Tracker) byTimes(e *evidence) bool {
 	case begun > newest+nearTime && e.restarts():
 		before := t.cur
 		t.restart(e, "the times moved, to before the last body, and the values fell")
-		t.doubt(before, e, false)
+		t.doubt(before, e, begun < last-maxSkew)
 	case begun > newest+nearTime:
 		t.happened(markLower, Takeover, e, "another process answers that ran before")
 		t.open(e, false, false)
@@ -354,10 +354,10 @@ func (t *Tracker) begin(e *evidence) {
 	}
 	t.log.mark(markFell, e.at, e.at)
 	n, unlikely := t.open(e, true, true), t.unlikely(p, e)
-	n.doubts = make([]float64, len(t.units))
+	n.gap, n.doubts = e.dt, make([]doubt, len(t.units))
 	for u := range t.units {
-		if unlikely(u) {
-			n.doubts[u] = t.sight[u].value
+		if s := &t.sight[u]; s.in {
+			n.doubts[u] = doubt{s.value, unlikely(u)}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import "math"
 const (
 	equalTime = 0.0005
 	nearTime  = 1.0
+	maxSkew   = 300 // a process that began so long before the last body hardly has a wrong clock: it may have run
 	tolerated = 2.0 // clocks of the target and of the run may be so far apart
 )
 

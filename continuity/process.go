@@ -30,8 +30,9 @@ type process struct {
 	there     []bool    // by unit: in its last complete body
 	units     []record
 	holds     map[int32]hold
-	doubts    []float64 // by unit: of the first values of a tentative one what it can hardly have reached
-	whole     bool      // a complete body of it was seen
+	doubts    []doubt // by unit, of a tentative one
+	gap       float64 // seconds before its first body
+	whole     bool    // a complete body of it was seen
 	path      path
 }
 
@@ -41,6 +42,12 @@ type record struct {
 	gains        uint32
 	noted        uint32  // number of the poll of the note
 	older, newer float64 // values noted at least 4 gains apart
+}
+
+// doubt is the first value of a unit, and whether a new process can hardly have reached it.
+type doubt struct {
+	value    float64
+	unlikely bool
 }
 
 // hold is a unit that fell and is not believed yet.
@@ -219,11 +226,25 @@ func (t *Tracker) book(p *process) {
 	t.restarts++
 	t.log.mark(markRestart, p.first, p.first)
 	t.log.mark(markPending, p.first, t.at)
-	for u, v := range p.doubts {
-		t.note(int32(u), noteLow, p.first, v)
+	outran := t.outran(p)
+	for u, d := range p.doubts {
+		if d.unlikely || outran {
+			t.note(int32(u), noteLow, p.first, d.value)
+		}
 	}
 	t.tell(Event{AtNS: p.first, Kind: Restart, Process: p.id, Series: -1,
 		Text: "most values fell to what a new process can have reached, and went on from there"})
+}
+
+// outran reports whether most large units showed more at first than the process can have reached before at the rate
+// that it had since.
+func (t *Tracker) outran(p *process) bool {
+	large, most, by := 0, 0, p.gap/max(since(p.at, p.first), 1e-9)
+	for u, d := range p.doubts {
+		large += count(d.value > 8)
+		most += count(d.value > 1.5*by*(t.lastOf(p, u)-d.value)+8)
+	}
+	return most >= few && 2*most >= large
 }
 
 // accept takes the body as the next one of a process, unit by unit.

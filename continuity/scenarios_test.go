@@ -30,7 +30,8 @@ type server struct {
 // scenario says what happens. It may change the world before poll i, and the body of poll i.
 type scenario struct {
 	name     string
-	flagged  bool // several processes: no number is certain
+	remedy   string // for what is flagged or refused
+	flagged  bool   // several processes: no number is certain
 	prepare  func(w *world)
 	before   func(w *world, i int)
 	disguise func(w *world, i int, lines map[string]float64)

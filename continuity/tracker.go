@@ -306,7 +306,7 @@ func (t *Tracker) emit() {
 	if t.off == nil && t.cur.last == nil && !t.resync {
 		return
 	}
-	t.resync = false
+	t.resync = t.cur.last != nil
 	t.list, t.bits = t.list[:0], t.bits[:0]
 	for id := range t.slots {
 		s, bits := &t.slots[id], t.body[id]
