@@ -232,6 +232,25 @@ func TestTornThenQuiet(t *testing.T) {
 	}
 }
 
+// A histogram whose sum was no number counts from the first body in which it is one, whatever else changed there.
+func TestFiniteAgain(t *testing.T) {
+	x := newTarget(t)
+	for i, v := range []float64{math.NaN(), 7, 8} {
+		x.set(`h_bucket{le="+Inf"}`, "histogram", 5)
+		x.set("h_count", "histogram", 5)
+		x.set("h_sum", "histogram", v)
+		x.set("other_total", "counter", float64(i))
+		x.poll(1.79e9+float64(i), metric.OK)
+	}
+	known := map[int]float64{}
+	for series, v := range x.tracker.Keys {
+		known[series] = v
+	}
+	if v, ok := known[x.series["h"]]; !ok || v != 5 {
+		t.Errorf("%v, want 5 of h", known)
+	}
+}
+
 // A native histogram counts on over a restart: buckets that the new process does not have keep what they had.
 func TestNative(t *testing.T) {
 	x := newTarget(t)

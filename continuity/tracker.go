@@ -189,7 +189,7 @@ func (t *Tracker) pass(d *metric.Delta, perSecond float64, r *rise) (n int) {
 		case slotIdentity:
 			r.times = true
 		case slotNative, slotSum:
-			if now&infinite == infinite {
+			if now&infinite == infinite || before&infinite == infinite { // its unit was not there
 				return n
 			}
 		default:
