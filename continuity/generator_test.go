@@ -46,6 +46,8 @@ func among(n func(w *world) int, who func(w *world, i, n int) int) func(w *world
 
 func few(w *world) int { return 2 + w.rng.IntN(7) }
 
+const beside = "start times; without them one that begins busier than it goes on may have run before."
+
 const several = "name each process as a target; start times alone turn refused into a lower bound."
 
 func roundRobin(_ *world, i, n int) int { return i % n }
@@ -92,52 +94,61 @@ func scenarios() []scenario {
 				w.servers[0].value["late_total"][0] = float64(1 + w.rng.IntN(600))
 			}
 		}},
-		{name: "restart", before: successor(inside)},
-		{name: "restart in a gap", prepare: func(w *world) { w.late = 30 * w.rng.Float64() }, before: func(w *world, i int) {
+		{name: "restart", remedy: beside, before: successor(inside)},
+		{name: "restart in a gap", remedy: beside, prepare: func(w *world) {
+			w.late = 30 * w.rng.Float64()
+		}, before: func(w *world, i int) {
 			if i == w.at+1 {
 				w.at++
 				successor(func(w *world) float64 { return w.late * w.rng.Float64() })(w, i)
 				w.late = 0
 			}
 		}},
-		{name: "masked", remedy: "no fall shows it: a start time (`process_start_time_seconds`) settles it.", prepare: func(w *world) {
-			w.servers[0] = newServer(w, 3+10*w.rng.Float64(), 0.5)
-			w.at = 3 + w.rng.IntN(3)
-			w.late = 60
-		}, before: func(w *world, i int) {
-			if i == w.at+1 {
-				old := w.servers[0]
-				old.rate = 0
-				w.servers = append(w.servers, newServer(w, 50, 120))
-				w.who = func(int) int { return 1 }
-			}
-		}},
-		{name: "skew", remedy: "a clock of the target that is right within 2 s.", prepare: func(w *world) { w.skew = (30 + 210*w.rng.Float64()) * float64(1-2*w.rng.IntN(2)) },
-			before: successor(inside)},
+		{name: "masked", remedy: "no fall shows it: a start time (`process_start_time_seconds`) settles it.",
+			prepare: func(w *world) {
+				w.servers[0] = newServer(w, 3+10*w.rng.Float64(), 0.5)
+				w.at = 3 + w.rng.IntN(3)
+				w.late = 60
+			}, before: func(w *world, i int) {
+				if i == w.at+1 {
+					old := w.servers[0]
+					old.rate = 0
+					w.servers = append(w.servers, newServer(w, 50, 120))
+					w.who = func(int) int { return 1 }
+				}
+			}},
+		{name: "skew", remedy: "a clock of the target that is right within 2 s.", prepare: func(w *world) {
+			w.skew = (30 + 210*w.rng.Float64()) * float64(1-2*w.rng.IntN(2))
+		}, before: successor(inside)},
 		{name: "new pod label", prepare: func(w *world) { w.servers[0].pod = "a" }, before: func(w *world, i int) {
 			if successor(inside)(w, i); i == w.at {
 				w.servers[1].pod = "b"
 			}
 		}},
-		{name: "children anew", remedy: "creation times of the series (OpenMetrics `_created`).", before: func(w *world, i int) {
-			if i == w.at {
-				w.servers[0].anew(w, "gc_total")
-				w.servers[0].anew(w, "e2e")
-			}
-		}},
+		{name: "children anew", remedy: "creation times of the series (OpenMetrics `_created`).",
+			before: func(w *world, i int) {
+				if i == w.at {
+					w.servers[0].anew(w, "gc_total")
+					w.servers[0].anew(w, "e2e")
+				}
+			}},
 		{name: "round robin", flagged: true, remedy: several, prepare: among(few, roundRobin)},
-		{name: "random", flagged: true, remedy: several, prepare: among(few, func(w *world, _, n int) int { return w.rng.IntN(n) })},
+		{name: "random", flagged: true, remedy: several,
+			prepare: among(few, func(w *world, _, n int) int { return w.rng.IntN(n) })},
 		{name: "uneven", flagged: true, remedy: several, prepare: among(func(*world) int { return 2 },
 			func(w *world, _, _ int) int { return count(w.rng.Float64() < 0.15) })},
-		{name: "sticky", flagged: true, remedy: several, prepare: among(few, func(_ *world, i, n int) int { return i / 12 % n })},
+		{name: "sticky", flagged: true, remedy: several,
+			prepare: among(few, func(_ *world, i, n int) int { return i / 12 % n })},
 		{name: "sixteen", flagged: true, remedy: several, prepare: among(func(*world) int { return 16 }, roundRobin)},
 		{name: "forked", flagged: true,
-			remedy: "workers of one start time: a common store (`PROMETHEUS_MULTIPROC_DIR`), or a label `pid`.", prepare: func(w *world) {
+			remedy: "workers of one start time: a common store (`PROMETHEUS_MULTIPROC_DIR`), or a label `pid`.",
+			prepare: func(w *world) {
 				w.servers = append(w.servers, newServer(w, w.t-w.servers[0].start, w.servers[0].rate))
 				w.who = func(i int) int { return i % 2 }
 			}},
 		{name: "failover", flagged: true,
-			remedy: "what the other process did before its first body is nobody's to know: name both targets.", prepare: func(w *world) {
+			remedy: "what the other process did before its first body is nobody's to know: name both targets.",
+			prepare: func(w *world) {
 				w.servers = append(w.servers, newServer(w, w.age(), w.rate()))
 				w.who = func(i int) int { return count(i >= w.at) }
 			}},
@@ -197,14 +208,15 @@ func scenarios() []scenario {
 				w.servers[0].rate = w.rate()
 			}
 		}},
-		{name: "crashes", remedy: "start times; without them a second fall within three bodies stays in doubt.", before: func(w *world, i int) {
-			if i > 4 && i%11 == 0 {
-				old := w.servers[len(w.servers)-1]
-				w.servers = append(w.servers, newServer(w, inside(w), old.rate))
-				old.rate = 0
-				w.who = func(int) int { return len(w.servers) - 1 }
-			}
-		}},
+		{name: "crashes", remedy: "start times; without them a second fall within three bodies stays in doubt.",
+			before: func(w *world, i int) {
+				if i > 4 && i%11 == 0 {
+					old := w.servers[len(w.servers)-1]
+					w.servers = append(w.servers, newServer(w, inside(w), old.rate))
+					old.rate = 0
+					w.who = func(int) int { return len(w.servers) - 1 }
+				}
+			}},
 	}
 }
 
@@ -215,8 +227,8 @@ type tally struct{ all, certain, flagged, refused, wrong, outside, events int }
 // with -v for the table, with -generator.seeds 50 for a thousand recordings of a scenario, with -generator.save
 // ../docs/data/continuity.md to keep it.
 func TestScenarios(t *testing.T) {
-	table := fmt.Sprintf("%-18s %8s %9s %9s %9s %7s %9s\n", "scenario", "numbers", "certain %", "flagged %", "refused %",
-		"wrong", "outside %")
+	table := fmt.Sprintf("%-18s %8s %9s %9s %9s %7s %9s\n", "scenario", "numbers", "certain %", "flagged %",
+		"refused %", "wrong", "outside %")
 	for _, c := range scenarios() {
 		t.Run(c.name, func(t *testing.T) { table += c.study(t) })
 	}
@@ -270,10 +282,13 @@ or a lower bound, *outside* those whose interval does not hold the truth. Made b
 What it would take to have fewer flagged and refused numbers:
 
 `, *generatorSeeds, *generatorFirst, *generatorSeeds, *generatorFirst, table)
+	names := map[string]string{}
 	for _, c := range scenarios() {
-		if c.remedy != "" {
-			text += "- **" + c.name + "**: " + c.remedy + "\n"
-		}
+		names[c.remedy] = strings.TrimPrefix(names[c.remedy]+", "+c.name, ", ")
+	}
+	delete(names, "")
+	for _, remedy := range slices.Sorted(maps.Keys(names)) {
+		text += "- **" + names[remedy] + "**: " + remedy + "\n"
 	}
 	if err := os.WriteFile(*generatorSave, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
