@@ -65,7 +65,7 @@ func (s *sheet) write() {
 	for i := range s.run.Metrics {
 		m := &s.run.Metrics[i]
 		for j := range m.Series {
-			x := asAIPerf(&m.Series[j])
+			x := asAIPerf(s.run, &m.Series[j])
 			if !hasStats(x) && x.Summary == nil && x.State == nil && x.GaugeHistogram == nil {
 				continue
 			}
@@ -240,11 +240,11 @@ func (s *sheet) stats(x *summary.Series) (last string) {
 			r = *c.SliceRates
 		}
 		s.total(c)
-		s.numbers(s.o.rate(x, c.Total, c.Rate), r.Avg, r.Min, r.Max, r.Std)
+		s.numbers(s.rate(x, c.Total, c.Rate), r.Avg, r.Min, r.Max, r.Std)
 	case x.Gauge != nil:
-		g := x.Gauge
+		g, quantiles := gaugeOf(s.run, x.Gauge)
 		s.numbers(g.Avg, g.Min, g.Max, g.Std)
-		s.nineCells(len(g.Quantiles), func(i int) float64 { return g.Quantiles[i] })
+		s.nineCells(len(quantiles), func(i int) float64 { return quantiles[i] })
 	case x.Summary != nil:
 		return s.summaryCells(x.Summary)
 	case x.State != nil:
@@ -261,6 +261,10 @@ func (s *sheet) stats(x *summary.Series) (last string) {
 		return s.histogram(x)
 	}
 	return ""
+}
+
+func (s *sheet) rate(x *summary.Series, gain, ours float64) float64 {
+	return rate(s.run, x, gain, ours, s.run.Endpoints[x.Endpoint].Seconds)
 }
 
 // nineCells writes AIPerf's percentiles out of n quantiles.
@@ -281,9 +285,9 @@ func (s *sheet) histogram(x *summary.Series) (last string) {
 		n = len(h.Quantiles)
 	}
 	s.text(strconv.FormatInt(h.Count, 10))
-	s.numberIf(some && h.HasRates, s.o.rate(x, float64(h.Count), h.CountRate))
+	s.numberIf(some && h.HasRates, s.rate(x, float64(h.Count), h.CountRate))
 	s.numberIf(some && !h.NoSum, h.Sum)
-	s.numberIf(some && h.HasRates && !h.NoSum, s.o.rate(x, h.Sum, h.SumRate))
+	s.numberIf(some && h.HasRates && !h.NoSum, s.rate(x, h.Sum, h.SumRate))
 	s.numberIf(some && !h.NoSum, h.Avg)
 	s.nineCells(n, func(i int) float64 { return h.Quantiles[i].Value })
 	return bucketList(h.Buckets)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -101,23 +100,8 @@ type Options struct {
 	CSVRaw bool
 	// Unhashed leaves the SHA-256 of files out, when nothing keeps it: for JSONL it costs as much as the rest.
 	Unhashed bool
-	// WindowRates gives the part of the JSON and CSV that is AIPerf's the rates of the window: else they are AIPerf's, of
-	// the time from the reference sample of each series to its last one.
-	WindowRates bool
 	// Location is the time zone of AIPerf's zoneless local times; nil is that of this machine.
 	Location *time.Location
-}
-
-// rate is a rate of a series as AIPerf has it, or over the window, as ours is.
-func (o *Options) rate(s *summary.Series, gain, ours float64) float64 {
-	ns := s.LastNS - s.RefNS
-	switch {
-	case o.WindowRates, s.RefNS == 0:
-		return ours
-	case ns <= 0:
-		return 0
-	}
-	return min(max(gain/(float64(ns)/1e9), -math.MaxFloat64), math.MaxFloat64)
 }
 
 func (o Options) validate() error {

@@ -13,14 +13,40 @@ import (
 // maxEvents is how many events of an endpoint are listed; the others are counted.
 const maxEvents = 1000
 
-// asAIPerf is the series as AIPerf's part of a file has it.
-func asAIPerf(s *summary.Series) *summary.Series {
-	if s.AIPerf == nil {
+// asAIPerf is the series as AIPerf's part of a file has it. With the rates of the window it is ours where only the
+// polls that are counted from and up to are others.
+func asAIPerf(r *summary.Run, s *summary.Series) *summary.Series {
+	ours := r.Options.WindowRates && r.Options.Resets == normalize.ResetAdjust && s.Increase.Status == continuity.OK
+	if s.AIPerf == nil || ours {
 		return s
 	}
 	out := *s
 	out.Series = *s.AIPerf
 	return &out
+}
+
+// rate is a rate of a series in AIPerf's part: of the time from its reference sample to its last one, or of the seconds
+// of the window.
+func rate(r *summary.Run, s *summary.Series, gain, ours, window float64) float64 {
+	seconds := float64(s.LastNS-s.RefNS) / 1e9
+	switch {
+	case r.Options.WindowRates:
+		seconds = window
+	case s.RefNS == 0:
+		return ours
+	}
+	if seconds <= 0 {
+		return 0
+	}
+	return min(max(gain/seconds, -math.MaxFloat64), math.MaxFloat64)
+}
+
+// gaugeOf is a gauge in AIPerf's part: of its samples, or weighted by the time of the window.
+func gaugeOf(r *summary.Run, g *normalize.Gauge) (normalize.Spread, []float64) {
+	if c := g.Clipped; c != nil && r.Options.WindowRates {
+		return c.Spread, c.Quantiles
+	}
+	return g.Spread, g.Quantiles
 }
 
 // increaseOf is nil where the series is certain and AIPerf's part has the same numbers.

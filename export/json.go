@@ -34,7 +34,8 @@ func JSON(w io.Writer, r *summary.Run, o Options) error {
 type document struct {
 	run  *summary.Run
 	o    Options
-	nine [9]int // where in the quantiles of the run AIPerf's nine are; -1 where not
+	warm float64 // seconds of the warm-up, where that is what is written; else 0
+	nine [9]int  // where in the quantiles of the run AIPerf's nine are; -1 where not
 }
 
 // ninePercent are the percentiles AIPerf has.
@@ -59,13 +60,29 @@ func (d *document) export() *jsonExport {
 	x := &jsonExport{Schema: schema, Tool: toolVersion(r), ID: r.ID, Summary: d.summary(), Metrics: d.metrics(r.Metrics),
 		Extras: d.extras()}
 	if schema == Schema11 {
-		x.Phase, x.Warmup = metric.PhaseProfiling, d.metrics(r.Warmup).orNone()
+		warm := *d
+		warm.warm = warmSeconds(r)
+		x.Phase, x.Warmup = metric.PhaseProfiling, warm.metrics(r.Warmup).orNone()
 		x.Summary.Phases = &jsonPhases{Profiling: period(r.Window.StartNS, r.Window.PhaseEndNS)}
 		if w := r.WarmupWindow; w != nil {
 			x.Summary.Phases.Warmup = period(w.StartNS, w.EndNS)
 		}
 	}
 	return x
+}
+
+// warmSeconds is the length of the warm-up, 0 without one.
+func warmSeconds(r *summary.Run) (seconds float64) {
+	switch w := r.Window.Resolved; {
+	case r.WarmupWindow == nil:
+	case w != nil && len(w.Warmups) > 0:
+		for _, s := range w.Warmups {
+			seconds += s.Seconds()
+		}
+	default:
+		seconds = float64(r.WarmupWindow.EndNS-r.WarmupWindow.StartNS) / 1e9
+	}
+	return seconds
 }
 
 // period is the zero value where it is empty.

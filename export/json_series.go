@@ -20,9 +20,9 @@ const quantileNote = "server_quantiles are the server's own at the end of the wi
 
 // exported reports whether AIPerf's files have a place for a metric: it has one of
 // the four types, is not the second of two types under one name, and has statistics.
-func exported(m summary.Metric) bool {
+func exported(r *summary.Run, m summary.Metric) bool {
 	return !m.Conflict && exportedType(m.Type) && slices.ContainsFunc(m.Series,
-		func(s summary.Series) bool { return hasStats(asAIPerf(&s)) })
+		func(s summary.Series) bool { return hasStats(asAIPerf(r, &s)) })
 }
 
 func exportedType(t metric.Type) bool {
@@ -38,7 +38,7 @@ func hasStats(s *summary.Series) bool {
 func (d *document) metrics(from []summary.Metric) object[jsonMetric] {
 	return func(yield func(string, jsonMetric) bool) {
 		for i := range from {
-			if exported(from[i]) && !yield(from[i].Name, d.metric(&from[i])) {
+			if exported(d.run, from[i]) && !yield(from[i].Name, d.metric(&from[i])) {
 				return
 			}
 		}
@@ -48,7 +48,7 @@ func (d *document) metrics(from []summary.Metric) object[jsonMetric] {
 func (d *document) metric(m *summary.Metric) jsonMetric {
 	return jsonMetric{Type: m.Type.String(), Help: m.Help, Unit: m.Unit, Series: func(yield func(jsonSeries) bool) {
 		for i := range m.Series {
-			if s := asAIPerf(&m.Series[i]); hasStats(s) && !yield(d.series(s)) {
+			if s := asAIPerf(d.run, &m.Series[i]); hasStats(s) && !yield(d.series(s)) {
 				return
 			}
 		}
@@ -93,13 +93,21 @@ func (d *document) series(s *summary.Series) jsonSeries {
 	x := jsonSeries{URL: d.run.Endpoints[s.Endpoint].URL, Labels: labels{s.Labels}}
 	switch {
 	case s.Counter != nil:
-		counterSeries(&x, s.Counter, d.o.rate(s, s.Counter.Total, s.Counter.Rate))
+		counterSeries(&x, s.Counter, d.rate(s, s.Counter.Total, s.Counter.Rate))
 	case s.Gauge != nil:
 		d.gauge(&x, s.Gauge)
 	default:
 		d.histogram(&x, s.Histogram, s)
 	}
 	return x
+}
+
+func (d *document) rate(s *summary.Series, gain, ours float64) float64 {
+	window := d.warm
+	if window == 0 {
+		window = d.run.Endpoints[s.Endpoint].Seconds
+	}
+	return rate(d.run, s, gain, ours, window)
 }
 
 // other are those of another type.
@@ -157,10 +165,11 @@ func counterSeries(x *jsonSeries, c *normalize.Counter, rate float64) {
 }
 
 func (d *document) gauge(x *jsonSeries, g *normalize.Gauge) {
-	x.Stats = stats{{"avg", float(g.Avg)}, {"min", float(g.Min)}, {"max", float(g.Max)}, {"std", float(g.Std)}}
+	of, quantiles := gaugeOf(d.run, g)
+	x.Stats = stats{{"avg", float(of.Avg)}, {"min", float(of.Min)}, {"max", float(of.Max)}, {"std", float(of.Std)}}
 	for i, at := range d.nine {
-		if at >= 0 && at < len(g.Quantiles) {
-			x.Stats = append(x.Stats, stat{nineNames[i], float(g.Quantiles[at])})
+		if at >= 0 && at < len(quantiles) {
+			x.Stats = append(x.Stats, stat{nineNames[i], float(quantiles[at])})
 		}
 	}
 	x.Slices = listOf(g.Slices, func(s *normalize.GaugeSlice) jsonSlice {
@@ -174,8 +183,8 @@ func (d *document) histogram(x *jsonSeries, h *normalize.Histogram, s *summary.S
 	x.Stats = stats{{"count", integer(h.Count)}}
 	if h.Count != 0 {
 		x.Stats = append(x.Stats, stat{"sum", float(h.Sum).when(!h.NoSum)}, stat{"avg", float(h.Avg).when(!h.NoSum)},
-			stat{"count_rate", float(d.o.rate(s, float64(h.Count), h.CountRate)).when(h.HasRates)}, stat{"sum_rate",
-				float(d.o.rate(s, h.Sum, h.SumRate)).when(h.HasRates && !h.NoSum)})
+			stat{"count_rate", float(d.rate(s, float64(h.Count), h.CountRate)).when(h.HasRates)}, stat{"sum_rate",
+				float(d.rate(s, h.Sum, h.SumRate)).when(h.HasRates && !h.NoSum)})
 		for i, at := range d.nine {
 			if at >= 0 && at < len(h.Quantiles) {
 				x.Stats = append(x.Stats, stat{nineEstimates[i], float(h.Quantiles[at].Value)})

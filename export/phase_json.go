@@ -185,7 +185,7 @@ func (d *document) metricsAt(endpoint int) object[jsonMetric] {
 		for i := range d.run.Metrics {
 			m := d.run.Metrics[i]
 			m.Series = slices.DeleteFunc(slices.Clone(m.Series), func(s summary.Series) bool { return s.Endpoint != endpoint })
-			if !exported(m) {
+			if !exported(d.run, m) {
 				continue
 			}
 			x := d.metric(&m)

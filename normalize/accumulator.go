@@ -31,6 +31,9 @@ type Options struct {
 	// Levels returns the levels of a family of gauges such that the time above
 	// them is worth knowing; nil is none of any family.
 	Levels func(family string) []float64
+	// Clip ends the slices where the window does, the last one with all that is published after it, and gives gauges
+	// Gauge.Clipped.
+	Clip bool
 	// Mergeable keeps in each result what [MergeHistograms] needs.
 	Mergeable bool
 	// MergeableFamily, where not nil, names families to which that applies anyway.

@@ -1,6 +1,10 @@
 package normalize
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // run is a value that a gauge had in the polls from <= n < to.
 type run struct {
@@ -95,6 +99,9 @@ func (g *gauge) result(v *view, quantiles []float64) (*Gauge, track) {
 	if v.sliced && t.samples > 1 {
 		out.Slices = gaugeSlices(runs, v)
 	}
+	if v.clip {
+		out.Clipped = g.clipped(runs, v, quantiles)
+	}
 	out.Quantiles = weightedQuantiles(v.sorted(runs), int(t.samples), quantiles)
 	return out, t
 }
@@ -135,17 +142,28 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) (avg
 	}
 	var sum, total float64
 	shift, low, high := plain.Min*scaled, plain.Min, plain.Max
-	add := func(value float64, from, to int64) {
-		if stoodNS := v.stood(from, to); stoodNS > 0 {
-			stood := seconds(stoodNS)
-			ns += stoodNS
-			sum += (value*scaled - shift) * stood
-			total += stood
-			low, high = min(low, value), max(high, value)
+	g.stretches(runs, v, ref, func(value float64, stoodNS int64) {
+		stood := seconds(stoodNS)
+		ns += stoodNS
+		sum += (value*scaled - shift) * stood
+		total += stood
+		low, high = min(low, value), max(high, value)
+	})
+	if total == 0 {
+		return plain.Avg, 0
+	}
+	return min(max(finite((shift+sum/total)/scaled), low), high), ns
+}
+
+// stretches tells the values that stood in the window, and for how many nanoseconds, as timeAverage has them.
+func (g *gauge) stretches(runs []run, v *view, ref float64, add func(value float64, stoodNS int64)) {
+	stand := func(value float64, from, to int64) {
+		if ns := v.stood(from, to); ns > 0 {
+			add(value, ns)
 		}
 	}
 	if first := runs[0].from; g.track.ref >= 0 && first == v.polls.from && g.track.ref == first-1 {
-		add(ref, v.times[g.track.ref], v.times[first])
+		stand(ref, v.times[g.track.ref], v.times[first])
 	}
 	for i, r := range runs {
 		until := v.times[r.to-1]
@@ -155,12 +173,45 @@ func (g *gauge) timeAverage(runs []run, v *view, ref float64, plain Spread) (avg
 		case r.to == v.polls.to:
 			until = max(until, v.until)
 		}
-		add(r.value, v.times[r.from], until)
+		stand(r.value, v.times[r.from], until)
 	}
-	if total == 0 {
-		return plain.Avg, 0
+}
+
+// clipped weights the values with the time for which they stood; nil where there is none.
+func (g *gauge) clipped(runs []run, v *view, quantiles []float64) *Clipped {
+	type stretch struct {
+		value float64
+		ns    int64
 	}
-	return min(max(finite((shift+sum/total)/scaled), low), high), ns
+	var all []stretch
+	g.stretches(runs, v, g.ref, func(value float64, ns int64) { all = append(all, stretch{value, ns}) })
+	if all == nil {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.value, b.value) })
+	s, total := moments{}, int64(0)
+	for pass := range passes {
+		s.begin(pass)
+		for i := range all {
+			s.add(all[i].value, seconds(all[i].ns))
+		}
+	}
+	out := &Clipped{Spread: Spread{Avg: s.mean(), Min: s.min, Max: s.max}}
+	if s.min < s.max {
+		out.Std = finite(math.Sqrt(max(0, s.squar/s.n)) / s.scale)
+	}
+	for i := range all {
+		total += all[i].ns
+	}
+	for _, q := range quantiles {
+		i, below := 0, all[0].ns
+		for i+1 < len(all) && float64(below) < q*float64(total) {
+			i++
+			below += all[i].ns
+		}
+		out.Quantiles = append(out.Quantiles, all[i].value)
+	}
+	return out
 }
 
 // watch finds out for how long the target was watched.
@@ -197,9 +248,6 @@ func gaugeSlices(runs []run, v *view) []GaugeSlice {
 	next := 0
 	for k, sl := range v.grid {
 		from, to := v.first[k], v.first[k+1]
-		if k == len(v.grid)-1 {
-			to = v.polls.to
-		}
 		for next < len(runs) && runs[next].to <= from {
 			next++
 		}

@@ -322,8 +322,9 @@ func (h *native) cut(v *view, all *Histogram, first int64, o *Options) []Histogr
 	var shown NativeSample
 	for k, sl := range v.grid {
 		value := empty
-		for next < len(h.slices) && h.slices[next].index <= int32(k) {
-			value, shown, known = h.slices[next].NativeSample, h.slices[next].NativeSample, true
+		for next < len(h.slices) && (h.slices[next].index <= int32(k) || !h.gauge && k+1 == len(v.grid)) {
+			shown, known = h.slices[next].NativeSample, true
+			value.add(shown)
 			next++
 		}
 		if h.gauge {

@@ -114,6 +114,9 @@ type Gauge struct {
 	TimeAvg   float64 // mean weighted by the time each sample stood
 	StoodNS   int64   // that time altogether, of that in Watched
 	Watched   *Watched
+	// Clipped is the gauge as a step function over exactly the window; nil unless Options.Clip asks for it, and where it
+	// stood for no time.
+	Clipped *Clipped
 	// Above is the share of the time above each of Options.Levels, as TimeAvg counts it.
 	Above []float64
 	First float64
@@ -129,6 +132,12 @@ type Watched struct {
 	FromNS, ToNS int64
 	NS           int64 // from one to the other, without the pauses of the window
 	Polls        int
+}
+
+// Clipped is a gauge weighted by time, from the value that stood when the window began to its end.
+type Clipped struct {
+	Spread              // Std is that of all of the time
+	Quantiles []float64 // parallel to Options.Quantiles: at or below which the gauge was for that share of the time
 }
 
 // GaugeSlice is a gauge within one slice.

@@ -15,6 +15,7 @@ type view struct {
 	until  int64
 	parts  [][2]int64 // in which they stand alone; nil for all of it
 	sliced bool
+	clip   bool // Options.Clip
 	// watched is that of the target; gauges share it.
 	watched *Watched
 	grid    []Slice
@@ -34,7 +35,7 @@ type scratch struct {
 // are left out, as AIPerf does with a duplicate final scrape.
 func (f *Accumulator) view(endNS int64) (*view, int64) {
 	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0, from: f.o.StartNS, until: endNS,
-		parts: f.span.Parts}
+		parts: f.span.Parts, clip: f.o.Clip}
 	v.polls.to = min(v.polls.to, int32(len(f.times)))
 	if v.polls.from > v.polls.to {
 		v.polls = span{0, 0} // nothing yet
@@ -59,6 +60,9 @@ func (f *Accumulator) view(endNS int64) (*view, int64) {
 // cut makes the slices of the window.
 func (v *view) cut(start, end, width int64) bool {
 	var ok bool
+	if v.clip && v.until > start {
+		end = v.until
+	}
 	if v.grid, ok = grid(start, end, width); !ok {
 		v.sliced = false
 		return false
@@ -75,6 +79,10 @@ func (v *view) cut(start, end, width int64) bool {
 		}
 		v.first[k] = n
 	}
+	for n < v.polls.to && (!v.clip || v.times[n] == end) {
+		n++
+	}
+	v.first[len(v.grid)] = n
 	return true
 }
 

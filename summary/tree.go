@@ -223,6 +223,8 @@ type Options struct {
 	SliceQuantiles bool
 	// AIPerf gives a recorded run's series normalize.Series.AIPerf also where the window snaps or pauses, for exports.
 	AIPerf bool
+	// WindowRates gives AIPerf's part of exports the rates, gauges and slices of exactly the window, as ours are.
+	WindowRates bool
 	// By asks for aggregates: names of the labels by which series are kept apart, [ByEndpoint] among them for
 	// the endpoint. Empty takes all series of a metric together, nil makes no aggregates.
 	By []string

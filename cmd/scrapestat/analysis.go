@@ -24,6 +24,7 @@ import (
 
 var (
 	estimatorNames = []string{histest.Polynomial, histest.Refined, histest.Linear}
+	rateNames      = []string{"aiperf", "window"}
 	resetNames     = map[string]normalize.ResetMode{"adjust": normalize.ResetAdjust, "clamp": normalize.ResetClamp}
 )
 
@@ -37,6 +38,7 @@ type analysisFlags struct {
 	percentile []string
 	schema     string
 	layout     string
+	rates      string
 	csvRaw     bool
 	by         []string
 	slicePct   bool
@@ -56,6 +58,8 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&a.formats, "formats", a.formats, "exports to write, of "+strings.Join(export.Formats(), ", "))
 	f.StringVar(&a.schema, "aiperf-schema", a.schema, "`version` of AIPerf's JSON schema to write: 1.0 or 1.1")
+	f.StringVar(&a.rates, "aiperf-rates", rateNames[0], "`arithmetic` of rates, gauges and slices in AIPerf's part: "+
+		"aiperf (its own, series by series) or window (of the seconds of the window, as ours)")
 	f.BoolVar(&a.csvRaw, "csv-raw", false, "write texts into the CSV exactly as they are, also those that a "+
 		"spreadsheet would take for a formula (default: a ' in front of them)")
 	f.BoolVar(&a.slicePct, "slice-percentiles", false,
@@ -65,7 +69,8 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 
 // registerNumbers adds the flags that shape the numbers, not the files.
 func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
-	a.formats, a.schema, a.layout, a.stderr = []string{"json", "csv", "parquet"}, "1.1", "aiperf", cmd.ErrOrStderr
+	a.formats, a.schema, a.layout, a.rates = []string{"json", "csv", "parquet"}, "1.1", "aiperf", rateNames[0]
+	a.stderr = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
 	a.sliceFlag = f.Lookup("slice-duration")
@@ -143,7 +148,8 @@ func (a *analysisFlags) validate() error {
 	if err := first(a.memory.validate(), oneOf("estimator", "estimator", a.estimator, estimatorNames...),
 		oneOf("counter-resets", "mode", a.resets, "adjust", "clamp"),
 		oneOf("aiperf-schema", "version", a.schema, "1.0", "1.1"),
-		oneOf("parquet-layout", "layout", a.layout, "aiperf", "tidy"), a.readCatalogs()); err != nil {
+		oneOf("parquet-layout", "layout", a.layout, "aiperf", "tidy"),
+		oneOf("aiperf-rates", "arithmetic", a.rates, rateNames...), a.readCatalogs()); err != nil {
 		return err
 	}
 	a.quantiles = nil
@@ -188,7 +194,7 @@ func warnWritable(w io.Writer, path string) {
 // options is the part of the summary's options these flags set.
 func (a *analysisFlags) options() summary.Options {
 	so := summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles,
-		SliceQuantiles: a.slicePct, Catalog: a.catalog}
+		SliceQuantiles: a.slicePct, Catalog: a.catalog, WindowRates: a.rates == rateNames[1]}
 	if a.byFlag != nil && a.byFlag.Changed {
 		so.By = append([]string{}, a.by...)
 	}

@@ -69,6 +69,8 @@ func flagValues(command, flag string) func() []string {
 		return list(estimatorNames...)
 	case "counter-resets":
 		return list(slices.Sorted(maps.Keys(resetNames))...)
+	case "aiperf-rates":
+		return list(rateNames...)
 	case "aiperf-schema":
 		return list("1.0", "1.1")
 	case "parquet-layout":

@@ -24,6 +24,12 @@ type exportedSeries struct {
 	Endpoint string             `json:"endpoint_url"`
 	Labels   map[string]string  `json:"labels"`
 	Stats    map[string]float64 `json:"stats"`
+	Slices   []struct {
+		Start int64   `json:"start_ns"`
+		End   int64   `json:"end_ns"`
+		Total float64 `json:"total"`
+		Count float64 `json:"count"`
+	} `json:"timeslices"`
 }
 
 type exportedEndpoint struct {

@@ -85,6 +85,7 @@ func (o *collectOptions) settings() map[string]any {
 		"slice-percentiles": o.analysis.slicePct,
 		"estimator":         o.analysis.estimator,
 		"counter-resets":    o.analysis.resets,
+		"aiperf-rates":      o.analysis.rates,
 		"formats":           strings.Join(o.analysis.formats, ","),
 		"keep":              o.keep,
 		"drop":              o.drop,

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -216,5 +219,111 @@ func TestWindowAfterKill(t *testing.T) {
 	}
 	if w := shown(t, "aiperf-rate4").Run.Window; w.Seconds != s.Run.Window.Seconds || w.Start != s.Run.Window.Start {
 		t.Errorf("row 19: %+v, want %+v", s.Run.Window, w)
+	}
+}
+
+// differences lists the paths at which two documents differ; a list that ends earlier than the other one is "end".
+func differences(path string, a, b any) (out []string) {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return []string{path}
+		}
+		for key := range x {
+			out = append(out, differences(path+"/"+key, x[key], y[key])...)
+		}
+	case []any:
+		y, ok := b.([]any)
+		if !ok {
+			return []string{path}
+		}
+		for i := range min(len(x), len(y)) {
+			out = append(out, differences(path, x[i], y[i])...)
+		}
+		if len(x) != len(y) {
+			out = append(out, path+"/end")
+		}
+	default:
+		if a != b {
+			return []string{path}
+		}
+	}
+	return out
+}
+
+// Row 18: AIPerf's part has the rates, gauges and slices of the window when asked for them, and nothing else differs.
+func TestAIPerfRatesOfWindow(t *testing.T) {
+	for _, run := range []string{"aiperf-rate4", "triton-steady"} {
+		of := func(rates string) (doc map[string]any, metrics map[string]exportedMetric) {
+			dir := t.TempDir()
+			said(t, exitDone, "export", testkit.Path(t, "runs/"+run), "--formats", "json,csv", "-o", dir, "--aiperf-rates",
+				rates, "--slice-duration", "1s", "-q")
+			b, err := os.ReadFile(filepath.Join(dir, "server_metrics_export.json"))
+			if err == nil {
+				err = json.Unmarshal(b, &doc)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return doc, readExport(t, dir).Metrics
+		}
+		aiperf, _ := of("aiperf")
+		own, metrics := of("window")
+		stats := regexp.MustCompile(`^/metrics/[^/]+/series/(stats/(rate|count_rate|sum_rate|rate_(avg|min|max|std)|` +
+			`gauge_(avg|min|max|std|p\d+))|timeslices(/.*)?)$|^/scrapestat/.*/timeslices(/|$)`)
+		for _, doc := range []map[string]any{aiperf, own} { // of the share of slices in which the engine worked
+			derived := doc["scrapestat"].(map[string]any)["derived"].([]any)
+			doc["scrapestat"].(map[string]any)["derived"] = slices.DeleteFunc(derived, func(d any) bool {
+				name := d.(map[string]any)["name"]
+				return name == "engine_busy_share" || name == "mean_step_time"
+			})
+		}
+		seen := map[string]bool{}
+		for _, path := range differences("", aiperf, own) {
+			if parts := strings.Split(path, "/"); parts[1] == "metrics" && metrics[parts[2]].Type == "gauge" {
+				path = strings.Replace(path, "/stats/", "/stats/gauge_", 1)
+			}
+			if !stats.MatchString(path) {
+				t.Errorf("row 18, %s: %s differs", run, path)
+			}
+			seen[path[strings.LastIndexByte(path, '/')+1:]] = true
+		}
+		for _, name := range []string{"rate", "end", "gauge_avg"} {
+			if run == "aiperf-rate4" && !seen[name] {
+				t.Errorf("row 18, %s: nothing differs in %s: %v", run, name, seen)
+			}
+		}
+		seconds := shown(t, run).Run.Window.Seconds
+		rates := 0
+		for name, m := range metrics {
+			for _, s := range m.Series {
+				total, counts := s.Stats["total"]
+				rate := s.Stats["rate"]
+				if m.Type == "histogram" {
+					total, rate = s.Stats["count"], s.Stats["count_rate"]
+					counts = true
+				}
+				if total == 0 || !counts {
+					continue
+				}
+				if rates++; !closeTo(rate*seconds, total, 1e-9) {
+					t.Errorf("row 18, %s: %s has %v at %v/s in %v s", run, name, total, rate, seconds)
+				}
+				sum := 0.0
+				for _, x := range s.Slices {
+					sum += x.Total + x.Count
+				}
+				if !closeTo(sum, total, 1e-9) {
+					t.Errorf("row 18, %s: the slices of %s add up to %v, not %v", run, name, sum, total)
+				}
+				if n := len(s.Slices); n > 0 && float64(s.Slices[n-1].End-s.Slices[0].Start) > seconds*1e9+2 {
+					t.Errorf("row 18, %s: the slices of %s are longer than the window", run, name)
+				}
+			}
+		}
+		if rates < 5 {
+			t.Errorf("row 18, %s: only %d rates", run, rates)
+		}
 	}
 }
