@@ -16,7 +16,7 @@ func (t *Tracker) judge(p *process, u int, e *evidence) action {
 	created := t.createdOf(u, e)
 	moved := created-p.made[u] > nearTime && created >= seconds(p.at)-tolerated && unit.moves < 3
 	switch {
-	case moved && fell && t.fresh(p, u, s.value, e.dt):
+	case moved && (e.parted || fell && t.fresh(p, u, s.value, e.dt)):
 		return t.anew(p, u, e)
 	case moved:
 		if unit.moves++; !fell && before > 0 {

@@ -43,6 +43,10 @@ func (t *Tracker) decide(s *metric.Snapshot) {
 
 // byTimes decides by start and creation times (rules 1 and 2).
 func (t *Tracker) byTimes(e *evidence) bool {
+	if e.parted = t.parted(e); e.parted {
+		t.accept(t.cur, e)
+		return true
+	}
 	if t.same == 1 {
 		return false
 	}
@@ -81,6 +85,27 @@ func (t *Tracker) byTimes(e *evidence) bool {
 		t.open(e, false, false)
 	}
 	return true
+}
+
+// parted reports whether a part of the process was made anew, as a server does that loads one of its models again: some
+// units were created since the last body, and fell; the others have their creation times, and did not.
+func (t *Tracker) parted(e *evidence) bool {
+	p, same, fell := t.cur, 0, 0
+	if t.ahead || math.Abs(e.start-p.start) > nearTime {
+		return false
+	}
+	for _, u := range t.dated {
+		switch d := t.createdOf(int(u), e) - p.made[u]; {
+		case math.IsNaN(d):
+		case math.Abs(d) <= equalTime && !t.below(p, int(u)):
+			same++
+		case d > nearTime && p.made[u]+d >= seconds(p.at)-equalTime:
+			fell += count(t.below(p, int(u)))
+		default:
+			return false
+		}
+	}
+	return same > 0 && fell > 0
 }
 
 // near notes start times that differ by less than a second: one such change may be a fork, several are jitter.

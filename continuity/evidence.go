@@ -54,6 +54,7 @@ type evidence struct {
 	aged     bool  // start comes from an age, which is never exact
 	gained   bool  // some unit did
 	returned bool  // some unit came back from a dip
+	parted   bool  // units that were created since are anew
 	stuck    int   // units that do not come back
 	dips     int   // units that began to dip
 	dipped   int32 // series of the last of them

@@ -168,7 +168,7 @@ func (t *pageBuilder) warnings() {
 	tab := newList("warnings", "warnings", words("where", "WHERE"), words("code", "CODE"), words("text", "TEXT"))
 	seen := map[string]int{}
 	var order []string
-	say := func(where string, ws []metric.Warning) {
+	say := func(where string, ws ...metric.Warning) {
 		for _, w := range ws {
 			if seen[w.Code]++; seen[w.Code] == 1 {
 				order = append(order, w.Code)
@@ -178,13 +178,13 @@ func (t *pageBuilder) warnings() {
 			}
 		}
 	}
-	say("", t.run.Warnings)
+	say("", t.run.Warnings...)
 	aggregate := func(a *summary.Aggregate) {
 		name := "aggregate " + t.run.Metrics[a.Metric].Name + a.Labels.String()
 		if a.Refused != "" {
-			say(name, []metric.Warning{{Code: "not_merged", Text: a.Refused}})
+			say(name, metric.Warning{Code: "not_merged", Text: a.Refused})
 		}
-		say(name, a.Warnings)
+		say(name, a.Warnings...)
 	}
 	for i := range t.run.Latencies {
 		aggregate(&t.run.Latencies[i].Aggregate)
@@ -194,14 +194,10 @@ func (t *pageBuilder) warnings() {
 	}
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
-		say(e.Shown(), e.Warnings)
+		say(e.Shown(), e.Warnings...)
 	}
-	for i := range t.run.Metrics {
-		m := &t.run.Metrics[i]
-		for j := range m.Series {
-			s := &m.Series[j]
-			say(t.run.Endpoints[s.Endpoint].Shown()+" "+m.Name+s.Labels.String(), s.Warnings)
-		}
+	for _, w := range seriesWarnings(t.run) {
+		say(w.where, w.Warning)
 	}
 	for _, code := range order {
 		if more := seen[code] - maxWarnings; more > 0 {
@@ -209,6 +205,44 @@ func (t *pageBuilder) warnings() {
 		}
 	}
 	t.add(tab)
+}
+
+// told is a warning and where it is told.
+type told struct {
+	where string
+	metric.Warning
+}
+
+// seriesWarnings returns those of series, once for all series of a model at a target that have the same: a model that
+// is loaded again, and a process that restarts, take all of theirs along.
+func seriesWarnings(r *summary.Run) (out []told) {
+	type key struct {
+		endpoint int
+		model    metric.Labels
+		metric.Warning
+	}
+	at, n := map[key]int{}, []int{}
+	for i := range r.Metrics {
+		for j := range r.Metrics[i].Series {
+			s := &r.Metrics[i].Series[j]
+			target := r.Endpoints[s.Endpoint].Shown() + " "
+			for _, w := range s.Warnings {
+				k := key{s.Endpoint, s.Labels.Only("model", "model_name", "version"), w}
+				first, again := at[k]
+				if !again {
+					at[k] = len(out)
+					out, n = append(out, told{target + r.Metrics[i].Name + s.Labels.String(), w}), append(n, 1)
+					continue
+				}
+				n[first]++
+				out[first].where = target + fmt.Sprintf("%d series", n[first])
+				if k.model.Len() > 0 {
+					out[first].where += " of " + k.model.String()
+				}
+			}
+		}
+	}
+	return out
 }
 
 // seconds formats a span of nanoseconds for the head line.

@@ -14,6 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/internal/testkit"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/source/triton"
 	"github.com/scrapestat/scrapestat/summary"
@@ -71,7 +72,7 @@ type tritonRun struct {
 func newTritonRun(t *testing.T, o triton.Options, so summary.Options, bodies ...string) tritonRun {
 	t.Helper()
 	dir := t.TempDir()
-	db, err := rundb.Create(dir, rundb.Meta{ID: "t", OriginNS: 1e9}, rundb.WriterOptions{})
+	db, err := rundb.Create(dir, rundb.Meta{ID: "t", OriginNS: 18e17}, rundb.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func newTritonRun(t *testing.T, o triton.Options, so summary.Options, bodies ...
 		t.Fatal(err)
 	}
 	for i, b := range bodies {
-		s := metric.Snapshot{Seq: uint64(i), SentNS: 1e9 + int64(i)*10e9}
+		s := metric.Snapshot{Seq: uint64(i), SentNS: 18e17 + int64(i)*10e9}
 		d.JSON([]byte(b), &s)
 		if s.Outcome != metric.OK {
 			t.Fatalf("body %d: %v %s", i, s.Outcome, s.Err)
@@ -344,6 +345,33 @@ func TestTritonEnsemble(t *testing.T) {
 	// A composing model without statistics makes it missing, not small.
 	alone := `{"model_stats":[` + entry("e", 10, 10*5e6, 10, 10*3e6) + "," + entry("a", 10, 10*2e6, 10*4e5, 10*1e6) + `]}`
 	newTritonRun(t, o, summary.Options{}, noModels, alone).wantStatus("derived_ensemble_queue_seconds", "missing")
+}
+
+// One of two models is loaded again: it counts from zero, the other goes on, and one line tells of it.
+func TestTritonReloadOfOne(t *testing.T) {
+	entry := func(name string, count int) string {
+		return fmt.Sprintf(`{"name":%q,"version":"1","last_inference":5,"inference_count":%[2]d,"execution_count":%[2]d,`+
+			`"inference_stats":{"success":{"count":%[2]d,"ns":%[2]d000},"fail":{"count":0,"ns":0},`+
+			`"queue":{"count":%[2]d,"ns":%[2]d}}}`, name, count)
+	}
+	body := func(m, n int) string { return `{"model_stats":[` + entry("m", m) + "," + entry("n", n) + `]}` }
+	r := newTritonRun(t, triton.Options{}, summary.Options{}, body(1000, 5), body(1100, 10), body(40, 15), body(60, 20),
+		body(90, 30))
+	r.want("derived_request_rate", 1, "4.75", "model", "m") // 100 and 90 in 40 s
+	r.want("derived_request_rate", 1, "0.625", "model", "n")
+	r.want("derived_resets", 1, "1", "model", "m")
+	r.want("derived_resets", 1, "0", "model", "n")
+	if d := r.find("derived_avg_request_seconds", "model", "n"); d.Status != catalog.OK {
+		t.Errorf("the other model is %v", d.Status)
+	}
+	var b strings.Builder
+	if err := report.Text(&b, r.Run, report.Options{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "counter_reset"); n != 1 ||
+		!strings.Contains(b.String(), `8 series of {model="m",version="1"}: counter_reset`) {
+		t.Errorf("%d lines of the reload in\n%s", n, b.String())
+	}
 }
 
 // An ensemble by the versions it calls: 20 ms a request, of which 5 are in version 1 of dyn and 4 in the newest post.
