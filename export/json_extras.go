@@ -86,6 +86,10 @@ func (d *document) window() *jsonWindow {
 	}
 	x.Segments = listOf(w.Traffic.Segments, segment).orNone()
 	x.Probes = listOf(w.Traffic.Probes, segment).orNone()
+	ramp, drain := w.Slopes()
+	whole := len(w.Traffic.Segments) == 1
+	x.Ramp, x.Drain = float(ramp).when(whole), float(drain).when(whole)
+	x.InFlight = float(d.run.InFlight()).when(len(w.Traffic.Segments) > 0)
 	return x
 }
 

@@ -54,6 +54,9 @@ type jsonWindow struct {
 	Recording *jsonPeriod       `json:"recording,omitzero" layout:"line"`
 	Segments  list[jsonSegment] `json:"segments,omitzero" layout:"lines"`
 	Probes    list[jsonSegment] `json:"probes,omitzero" layout:"lines"`
+	Ramp      scalar            `json:"ramp_s,omitzero"`
+	Drain     scalar            `json:"drain_s,omitzero"`
+	InFlight  scalar            `json:"in_flight_at_start,omitzero"`
 }
 
 type jsonEdge struct {

@@ -105,6 +105,8 @@ const (
 	tidyGain
 	tidyProcess
 	tidySampleMS
+	tidyRule
+	tidySeconds
 	tidyLeaves
 )
 
@@ -116,7 +118,7 @@ func tidyColumns() []parquetwriter.Column {
 	columns = append(columns, parquetwriter.Time("timestamp"), whole("timestamp_ns"), text("phase"),
 		parquetwriter.Flag("in_window"), text("component"), steady("le"), steady("above"), text("le_text"),
 		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("gain"), whole("process"),
-		whole("sample_ms"))
+		whole("sample_ms"), text("window_rule"), steady("window_seconds"))
 	columns[tidyURL].Bounds, columns[tidyMetric].Bounds, columns[tidyMetric].Bloom = true, true, true
 	return columns
 }

@@ -86,6 +86,10 @@ func (f *tidyFiller) constants(out *parquetwriter.Group, st *column.Batch, serie
 	text(tidyMetric, family.Name)
 	text(tidyType, family.Type.String())
 	optional(tidyUnit, f.layout.unit(family))
+	if w := f.layout.run.Window.Resolved; w != nil && e.Seconds > 0 {
+		text(tidyRule, string(w.Rule))
+		out.Columns[tidySeconds].Run(math.Float64bits(e.Seconds), rows)
+	}
 	f.keys, f.values = f.keys[:0], f.values[:0]
 	for name, value := range st.Schema.Series[series].Labels.All() {
 		f.keys = append(f.keys, out.Columns[tidyLabelKey].Text(name))

@@ -14,6 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 func writeTidy(tb testing.TB, r *summary.Run, recs ...export.Recording) []byte {
@@ -120,11 +121,12 @@ func TestTidyColumns(t *testing.T) {
 	p.poll(1, append(points, summaryPoint("s", 4), integerPoint("i", 1<<63+1), gaugePoint("g", 7), own)...)
 	r := runOf(0, 10, p)
 	r.Phases = []summary.Phase{{Name: metric.PhaseProfiling, EndNS: 10}, {Name: "ramp", StartNS: 1, EndNS: 2}}
+	r.Window.Resolved, r.Endpoints[0].Seconds = &window.Window{Rule: window.Traffic}, 2.5
 	f, rows := readTable(t, writeTidy(t, r, p))
 	want := strings.Fields("series_id endpoint_url endpoint_name metric_name metric_type unit labels.key_value.key " +
 		"labels.key_value.value " +
 		"timestamp timestamp_ns phase in_window component le above le_text quantile value value_uint64 gain process " +
-		"sample_ms")
+		"sample_ms window_rule window_seconds")
 	if diff := cmp.Diff(want, columnsOf(f)); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
@@ -165,6 +167,8 @@ func TestTidyColumns(t *testing.T) {
 	check(7, "value_uint64", "<null>")
 	check(7, "sample_ms", "1700000000123")
 	check(6, "sample_ms", "<null>")
+	check(0, "window_rule", "traffic")
+	check(7, "window_seconds", "2.5")
 	if len(rows) != 8 {
 		t.Errorf("%d rows, want 8: the time of a sample is no number of its own", len(rows))
 	}

@@ -118,11 +118,14 @@ func (t *pageBuilder) windowNotes(w *window.Window) (out []string) {
 		out = append(out, fmt.Sprintf("%.0f requests at %s are left out as a probe of the server", p.Requests,
 			offset(w, p.Start.AtNS)))
 	}
-	flying := 0.0
-	for i := range t.run.Endpoints {
-		flying += t.run.Endpoints[i].InFlight
+	if ramp, drain := w.Slopes(); ramp+drain > .05*idle(w.End.AtNS-w.Start.AtNS) {
+		text, remedy := "falls for "+span(drain), fmt.Sprintf("--cooldown %.0fs", math.Ceil(drain))
+		if ramp > 0 {
+			text, remedy = "rises for "+span(ramp)+" and "+text, fmt.Sprintf("--warmup %.0fs", math.Ceil(ramp))
+		}
+		out = append(out, fmt.Sprintf("the load %s: rates of the whole are less than those of its middle (%s)", text, remedy))
 	}
-	if flying > 0 {
+	if flying := t.run.InFlight(); flying > 0 {
 		out = append(out, fmt.Sprintf("%.0f requests were in flight at the start: they count when they end", flying))
 	}
 	if w.Start.About {

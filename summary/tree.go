@@ -127,6 +127,17 @@ type Endpoint struct {
 	Lives []metric.TargetEvent
 }
 
+// InFlight is how many requests were there when the window began, where something goes before it; 0 where nothing
+// tells.
+func (r *Run) InFlight() (n float64) {
+	for i := range r.Endpoints {
+		if r.Endpoints[i].SameAs == 0 {
+			n += r.Endpoints[i].InFlight
+		}
+	}
+	return n
+}
+
 // Gap is a stretch in which every poll of an endpoint failed.
 type Gap struct {
 	// StartNS is the time of the last stored poll before it, 0 when there was

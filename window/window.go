@@ -96,6 +96,19 @@ func (w *Window) Bounds() (seconds, low, high float64) {
 		seconds + early + float64(w.End.HighNS-w.End.AtNS)/1e9
 }
 
+// Slopes is for how many seconds of the window the load was less than 0.9 of that in its middle, at the start and at
+// the end.
+func (w *Window) Slopes() (ramp, drain float64) {
+	within := func(from, to int64) float64 { return max(0, float64(min(to, w.End.AtNS)-max(from, w.Start.AtNS))/1e9) }
+	if at := w.Traffic.RampNS; at != 0 {
+		ramp = within(w.Start.AtNS, at)
+	}
+	if at := w.Traffic.DrainNS; at != 0 {
+		drain = within(at, w.End.AtNS)
+	}
+	return ramp, drain
+}
+
 // SecondsBetween is the time that the rates of one target divide by: that of the window, where its gains are counted
 // from the poll at refNS to the one at lastNS. These matter at snapped edges alone.
 func (w *Window) SecondsBetween(refNS, lastNS int64) float64 {

@@ -327,3 +327,46 @@ func TestAIPerfRatesOfWindow(t *testing.T) {
 		}
 	}
 }
+
+// What is at the edges of a window is told: how long the load rises and falls, above 5 % on the screen too, and how
+// many requests were in flight at a start that cuts a load.
+func TestWindowEdgesAreTold(t *testing.T) {
+	for _, c := range []struct {
+		run                 string
+		ramp, drain, flying float64
+		note                string
+	}{
+		{"triton-steady", .5, 1, 0, "the load rises for 0.5 s and falls for 1.0 s"},
+		{"vllm-bench-rate4", 0, 0, 2, "2 requests were in flight at the start"},
+	} {
+		dir := t.TempDir()
+		said(t, exitDone, "export", testkit.Path(t, "runs/"+c.run), "--formats", "json", "-o", dir, "-q")
+		b, err := os.ReadFile(filepath.Join(dir, "server_metrics_export.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			Own struct {
+				Window struct {
+					Ramp   *float64 `json:"ramp_s"`
+					Drain  *float64 `json:"drain_s"`
+					Flying *float64 `json:"in_flight_at_start"`
+				}
+			} `json:"scrapestat"`
+		}
+		if err := json.Unmarshal(b, &doc); err != nil {
+			t.Fatal(err)
+		}
+		w := doc.Own.Window
+		if w.Ramp == nil || w.Drain == nil || w.Flying == nil {
+			t.Fatalf("%s: ramp, drain or requests in flight are missing: %+v", c.run, w)
+		}
+		if math.Abs(*w.Ramp-c.ramp) > .01 || math.Abs(*w.Drain-c.drain) > .01 || *w.Flying != c.flying {
+			t.Errorf("%s: rises for %v s, falls for %v s, %v in flight", c.run, *w.Ramp, *w.Drain, *w.Flying)
+		}
+		text := said(t, exitDone, "show", testkit.Path(t, "runs/"+c.run), "--all")
+		if !strings.Contains(text, c.note) || strings.Contains(text, "the load rises") != (c.ramp > 0) {
+			t.Errorf("%s: no %q in\n%s", c.run, c.note, text)
+		}
+	}
+}

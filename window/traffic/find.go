@@ -35,6 +35,10 @@ type Traffic struct {
 	BusyAtEnd   bool `json:"busy_at_end,omitempty"`
 	// InFlightAtEnd is set when requests were there in the last stored poll.
 	InFlightAtEnd bool `json:"in_flight_at_end,omitempty"`
+	// RampNS is when the load first was at 0.9 of what it was in the middle, DrainNS when it last was; 0 where it always
+	// was, where nothing tells, and of a load with gaps.
+	RampNS  int64 `json:"ramp_ns,omitempty"`
+	DrainNS int64 `json:"drain_ns,omitempty"`
 	// Blind is set when no series of any target could have told of requests.
 	Blind bool `json:"blind,omitempty"`
 	// FirstNS and LastNS are the times of the first and the last stored poll, 0 without any.
@@ -99,6 +103,7 @@ func Find(detectors []*Detector) Traffic {
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.Start.AtNS, b.Start.AtNS) })
 	t.join(parts, between)
+	t.slopes(detectors, known)
 	return t
 }
 

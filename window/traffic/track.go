@@ -48,6 +48,7 @@ type track struct {
 	n      int   // polls
 	begin  int64 // of the first
 	recent []poll
+	whole  profile
 
 	open   bool
 	seg    raw
@@ -205,6 +206,9 @@ func (t *track) step() {
 	t.n++
 	t.prev = *p
 	t.keep(p)
+	if t.open {
+		t.whole.add(p.at, t.level, p.began)
+	}
 }
 
 // follow moves the segments on.
