@@ -18,22 +18,15 @@ import (
 // head are the first lines of a page for people: the run, the window and what changes its meaning.
 func (t *pageBuilder) head() []string {
 	r := t.run
-	out := []string{"run " + t.o.Title + "  (scrapestat " + r.Version + ")"}
+	out := append(doubt(r), "run "+t.o.Title+"  (scrapestat "+r.Version+")")
 	utc := func(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000Z") }
 	w := r.Window.Resolved
 	if w == nil {
 		return append(out, cmp.Or(r.Window.Phase, "window")+" "+seconds(r.Window.EndNS-r.Window.StartNS)+" from "+
 			utc(r.Window.StartNS))
 	}
-	for _, x := range r.Warnings {
-		if x.Code == "no_traffic" {
-			out = append(out, labelled("warning", x.Text)...)
-		}
-	}
 	out = append(out, labelled("started", utc(w.Command.StartNS))...)
-	if w.Empty != "" {
-		out = append(out, "nothing is left to measure: "+w.Empty)
-	} else {
+	if w.Empty == "" {
 		out = append(out, measured(r, w))
 	}
 	if w.Warmup != nil {
@@ -57,6 +50,20 @@ func (t *pageBuilder) head() []string {
 	}
 	for _, n := range t.windowNotes(w) {
 		out = append(out, labelled("note", n)...)
+	}
+	return out
+}
+
+// doubt is the first line of a page whose window is empty or had no requests.
+func doubt(r *summary.Run) (out []string) {
+	for _, x := range r.Warnings {
+		switch {
+		case len(out) > 0:
+		case x.Code == "empty_window":
+			out = append(out, "error: nothing is left to measure: "+x.Text)
+		case x.Code == "no_traffic":
+			out = append(out, "warning: "+x.Text)
+		}
 	}
 	return out
 }

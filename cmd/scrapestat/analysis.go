@@ -107,6 +107,9 @@ func (a *analysisFlags) verdict(runs ...*summary.Run) error {
 		if text := emptyWindow(r); text != "" {
 			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
 		}
+		if text := warned(r, "no_traffic"); text != "" && slices.Contains(r.Command, "--") { // there was a COMMAND
+			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
+		}
 		lost := map[bool]int{}
 		for i := range r.Endpoints {
 			for _, x := range r.Endpoints[i].Ledger.Losses() {

@@ -219,11 +219,6 @@ func printSummary(result *summary.Run, run *collect.Run, o *collectOptions, say 
 	}
 	out := &talk{to: std.out}
 	defer out.tell(say)
-	if text := emptyWindow(result); text != "" {
-		fmt.Fprintln(out, "error: "+text)
-	} else if text := warned(result, "no_traffic"); text != "" {
-		fmt.Fprintln(out, "warning: "+text)
-	}
 	if err := report.Text(out, result, report.Options{Title: o.out}); err != nil {
 		return fmt.Errorf("print summary: %w", err)
 	}

@@ -35,7 +35,10 @@ func TestEmptyWindowOfCollect(t *testing.T) {
 		if !strings.HasPrefix(text, "error: nothing is left to measure: the warm-up of 5m0s is longer than the ") {
 			t.Errorf("row 15, %s: %s", strict, text)
 		}
-		said(t, exitFailed, "show", filepath.Join(dir, "run"))
+		shown := said(t, exitFailed, "show", filepath.Join(dir, "run"))
+		if !strings.HasPrefix(shown, "error: nothing is left") {
+			t.Errorf("the first line of show: %s", shown)
+		}
 		said(t, exitIncomplete, "show", filepath.Join(dir, "run"), "--strict")
 	}
 }
@@ -54,4 +57,10 @@ func TestNoTrafficOfCollect(t *testing.T) {
 	collect(exitDone, "idle", "--duration", "200ms")
 	collect(exitDone, "command", "--", "true")
 	collect(exitIncomplete, "strict", "--strict", "--", "true")
+	for name, code := range map[string]int{"idle": exitDone, "command": exitIncomplete} {
+		text := said(t, code, "show", filepath.Join(dir, name), "--strict")
+		if !strings.HasPrefix(text, "warning: no poll showed a request") {
+			t.Errorf("row 16, the first line of show of %s: %s", name, text)
+		}
+	}
 }
