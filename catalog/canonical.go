@@ -12,14 +12,16 @@ import (
 type Caveat struct {
 	Letter string `json:"letter"`
 	Text   string `json:"text"`
+	// Forbids is set where the quantity means something else: neither is better or worse.
+	Forbids bool `json:"-"`
 }
 
 // Quantity is a canonical quantity of an engine, or of one of its packs.
 type Quantity struct{ ID, Engine string }
 
 // words are those of a note for what servers and ids mean.
-func words(n *pack.Note) func(key string) string {
-	packs, key := ours().joined().Packs(), cmp.Or(n.Name, n.Letter)
+func (c *Catalog) words(n *pack.Note) func(key string) string {
+	packs, key := c.servers(), cmp.Or(n.Name, n.Letter)
 	return func(name string) string {
 		if i := slices.IndexFunc(packs, func(p *pack.Pack) bool { return p.Name == name && p.Part == "" }); i >= 0 {
 			return packs[i].Says[key]
@@ -35,23 +37,23 @@ func (q Quantity) meaning(word func(string) string) string {
 
 // Comparability returns the caveats that apply between two quantities, in the order of their letters; nil when they
 // mean the same.
-func Comparability(a, b Quantity) []Caveat {
-	return caveatsOf(func(n *pack.Note) bool {
-		word := words(n)
+func (c *Catalog) Comparability(a, b Quantity) []Caveat {
+	return c.caveats(func(n *pack.Note) bool {
+		word := c.words(n)
 		comparable := a.ID == b.ID || n.IDs[a.ID] != n.IDs[b.ID]
 		return comparable && slices.Contains(n.Of, a.ID) && slices.Contains(n.Of, b.ID) && a.meaning(word) != b.meaning(word)
 	})
 }
 
 // Caveats returns the caveats of a quantity on its own, in the order of their letters.
-func (q Quantity) Caveats() []Caveat {
-	return caveatsOf(func(n *pack.Note) bool {
-		return n.Alone && slices.Contains(n.Of, q.ID) && q.meaning(words(n)) != ""
+func (c *Catalog) Caveats(q Quantity) []Caveat {
+	return c.caveats(func(n *pack.Note) bool {
+		return n.Alone && slices.Contains(n.Of, q.ID) && q.meaning(c.words(n)) != ""
 	})
 }
 
 // AllCaveats returns every caveat, in the order of their letters.
-func AllCaveats() []Caveat { return caveatsOf(func(*pack.Note) bool { return true }) }
+func (c *Catalog) AllCaveats() []Caveat { return c.caveats(func(*pack.Note) bool { return true }) }
 
 // SortCaveats sorts a list by letter and drops what occurs again; it changes the list.
 func SortCaveats(list []Caveat) []Caveat {
@@ -59,13 +61,13 @@ func SortCaveats(list []Caveat) []Caveat {
 	return slices.Compact(list)
 }
 
-func caveatsOf(applies func(*pack.Note) bool) []Caveat {
+func (c *Catalog) caveats(applies func(*pack.Note) bool) []Caveat {
 	var out []Caveat
-	for _, p := range ours().joined().Packs() {
+	for _, p := range c.servers() {
 		for i := range p.Notes {
 			n := &p.Notes[i]
-			if c := (Caveat{n.Letter, n.Text}); applies(n) && !slices.Contains(out, c) {
-				out = append(out, c)
+			if x := (Caveat{n.Letter, n.Text, n.Forbids}); applies(n) && !slices.Contains(out, x) {
+				out = append(out, x)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func TestComparability(t *testing.T) {
 		t.Helper()
 		for _, pair := range [][2]string{{a, b}, {b, a}} {
 			got := ""
-			for _, n := range catalog.Comparability(catalog.Quantity{ID: id, Engine: pair[0]},
+			for _, n := range known(t).Comparability(catalog.Quantity{ID: id, Engine: pair[0]},
 				catalog.Quantity{ID: id, Engine: pair[1]}) {
 				got += n.Letter
 				if !strings.HasSuffix(n.Text, ".") {
@@ -61,7 +61,7 @@ func TestCaveats(t *testing.T) {
 	between := func(a, b catalog.Quantity, want string) {
 		t.Helper()
 		for range 2 {
-			if got := letters(catalog.Comparability(a, b)); got != want {
+			if got := letters(known(t).Comparability(a, b)); got != want {
 				t.Errorf("%+v and %+v: caveats %q, want %q", a, b, got, want)
 			}
 			a, b = b, a
@@ -77,7 +77,7 @@ func TestCaveats(t *testing.T) {
 	between(q("request_rate", "dynamo"), q("request_rate", "dynamo-worker"), "p")
 	own := func(id, engine, want string) {
 		t.Helper()
-		if got := letters(q(id, engine).Caveats()); got != want {
+		if got := letters(known(t).Caveats(q(id, engine))); got != want {
 			t.Errorf("%s of %s: caveats %q, want %q", id, engine, got, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestCaveats(t *testing.T) {
 	own("output_tok_s", "vllm-omni", "df")
 	own("request_rate", "triton-stats", "o")
 	own("tpot_s", "tgi", "")
-	if got := letters(catalog.AllCaveats()); got != "abcdefghijklmnopqr" {
+	if got := letters(known(t).AllCaveats()); got != "abcdefghijklmnopqr" {
 		t.Errorf("caveats %q", got)
 	}
 	list := catalog.SortCaveats([]catalog.Caveat{{Letter: "c"}, {Letter: "a"}, {Letter: "c"}})

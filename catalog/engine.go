@@ -43,9 +43,6 @@ func (c *Catalog) Servers() []*pack.Pack {
 	return out
 }
 
-// Engines returns the engines of which the dictionary has families, as the embedded packs know them.
-func Engines(d *metric.Schema) []Engine { return ours().Engines(d) }
-
 // Engines returns the engines of which the dictionary has families, the most specific first.
 func (c *Catalog) Engines(d *metric.Schema) []Engine {
 	var out []Engine
@@ -113,9 +110,17 @@ func isInfo(f *metric.Family) bool {
 	return f.Type == metric.Info || strings.HasSuffix(f.Name, "_info") || strings.HasSuffix(f.Name, "_version")
 }
 
+// servers are the packs with what is known of servers; nil knows those that are embedded.
+func (c *Catalog) servers() []*pack.Pack {
+	if c == nil {
+		c = ours()
+	}
+	return c.set.Packs()
+}
+
 // Hint tells what gives a server a family of that name, its newest; "" when nothing is known.
-func Hint(family string) string {
-	for _, p := range ours().joined().Packs() {
+func (c *Catalog) Hint(family string) string {
+	for _, p := range c.servers() {
 		for _, n := range p.Needs {
 			if pack.Match(n.Families, family) {
 				return n.Text

@@ -31,7 +31,7 @@ func TestEngines(t *testing.T) {
 	check := func(want string, families ...string) {
 		t.Helper()
 		var got []string
-		for _, e := range catalog.Engines(dictOf(t, families...)) {
+		for _, e := range catalog.Embedded().Engines(dictOf(t, families...)) {
 			got = append(got, strings.TrimSpace(e.ID+" "+e.Version))
 		}
 		if s := strings.Join(got, ", "); s != want {
@@ -64,7 +64,8 @@ func TestEngines(t *testing.T) {
 	check("dcgm", "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DRIVER_VERSION=570")
 	host := metric.Schema{Families: []metric.Family{{Name: "Requests2XX",
 		Help: "Torchserve prometheus counter metric with unit: Count"}}}
-	if e := catalog.Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh == 0 || e[0].Refreshed == "" {
+	if e := catalog.Embedded().Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh == 0 ||
+		e[0].Refreshed == "" {
 		t.Errorf("a TorchServe without requests: %+v", e)
 	}
 }

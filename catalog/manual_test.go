@@ -94,7 +94,7 @@ func manual(c *catalog.Catalog) string {
 		}
 		for a := range engines {
 			for e := range engines {
-				for _, n := range catalog.Comparability(catalog.Quantity{ID: id.ID, Engine: a},
+				for _, n := range catalog.Embedded().Comparability(catalog.Quantity{ID: id.ID, Engine: a},
 					catalog.Quantity{ID: id.ID, Engine: e}) {
 					letters = append(letters, n.Letter)
 				}
@@ -105,7 +105,7 @@ func manual(c *catalog.Catalog) string {
 			strings.Join(slices.Compact(letters), " "))
 	}
 	b.WriteString("\nThe notes apply between two engines that mean different things:\n\n")
-	for _, n := range catalog.AllCaveats() {
+	for _, n := range catalog.Embedded().AllCaveats() {
 		fmt.Fprintf(&b, "- (%s) %s\n", n.Letter, n.Text)
 	}
 	list := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }

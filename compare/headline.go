@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare/judge"
@@ -50,9 +49,6 @@ type LoadChange struct {
 
 // leastLoadChange is the share from which on a load is told to differ.
 const leastLoadChange = 0.02
-
-// forbids are the letters of the caveats after which a quantity means something else: it cannot be worse or better.
-const forbids = "abhjkm"
 
 // section is what is compared by itself: an engine and a model, within a phase.
 type section struct {
@@ -292,7 +288,7 @@ func (c *comparer) alone(p *pair, row *judge.Row, l *Line) {
 	for n := range p {
 		v := p[n][0]
 		row.Events[n], row.Trials[n] = v.Events, v.Trials
-		if q, ok := quantileOf(l.Stat); ok {
+		if q, ok := l.Quantile(); ok {
 			row.Within[n] = judge.Quantile(v.Value, q, histograms(v))
 			above[n] = v.Count * (1 - q)
 			bucket[n], _ = slices.BinarySearch(v.Bounds, v.Value)
@@ -300,7 +296,7 @@ func (c *comparer) alone(p *pair, row *judge.Row, l *Line) {
 		}
 		row.Within[n] = judge.Ratio(v.Num, v.Den)
 	}
-	if _, ok := quantileOf(l.Stat); !ok || row.Reason != "" {
+	if _, ok := l.Quantile(); !ok || row.Reason != "" {
 		return
 	}
 	switch same := slices.Equal(p[0][0].Bounds, p[1][0].Bounds); {
@@ -319,29 +315,20 @@ func histograms(v *headline.Value) []judge.Histogram {
 	return out
 }
 
-// quantileOf is the share that a percentile's name means.
-func quantileOf(stat string) (q float64, ok bool) {
-	var n float64
-	if _, err := fmt.Sscanf(stat, "p%g", &n); err != nil {
-		return 0, false
-	}
-	return n / 100, true
-}
-
 // notes adds the caveats between what the sides measure: some of them forbid to call a change good or bad.
 func (c *comparer) notes(p *pair, row *judge.Row, l *Line) {
 	if len(p[0]) == 0 || len(p[1]) == 0 {
 		return
 	}
 	a, b := p[0][0].Quantity, p[1][0].Quantity
-	list := catalog.Comparability(a, b)
+	list := c.o.Catalog.Comparability(a, b)
 	if a != b {
-		list = slices.Concat(list, a.Caveats(), b.Caveats())
+		list = slices.Concat(list, c.o.Catalog.Caveats(a), c.o.Catalog.Caveats(b))
 	}
 	for _, x := range catalog.SortCaveats(list) {
 		l.Notes = append(l.Notes, x.Letter)
 		c.result.Caveats = append(c.result.Caveats, x)
-		if strings.Contains(forbids, x.Letter) {
+		if x.Forbids {
 			row.Better = judge.Neutral
 		}
 	}

@@ -46,7 +46,7 @@ func (c *comparer) placeRows(key string, first *familyEntry, hold []*familyEntry
 		}
 		d.direct()
 		d.describeNames(c)
-		d.caveats = f.quantity(stat, d.Type).Caveats()
+		d.caveats = c.o.Catalog.Caveats(f.quantity(stat, d.Type))
 		for _, x := range d.caveats {
 			d.note("caveat " + x.Letter)
 		}

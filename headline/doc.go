@@ -7,6 +7,8 @@ package headline
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
 )
@@ -33,6 +35,13 @@ func (r *Row) Name() string {
 		return r.ID
 	}
 	return r.ID + "_" + r.Stat
+}
+
+// Quantile is the share that the statistic means, 0.99 of "p99"; ok is false for one that is no percentile.
+func (r *Row) Quantile() (q float64, ok bool) {
+	n, is := strings.CutPrefix(r.Stat, "p")
+	p, err := strconv.ParseFloat(n, 64)
+	return p / 100, is && err == nil
 }
 
 // Rows returns what is judged, in the order of screens.

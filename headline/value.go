@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -264,11 +263,10 @@ func (v *Value) mean(p *pool) {
 // percentile is that of all observations together: what the estimator of the run says where it knows, else linear in
 // the counts.
 func (v *Value) percentile(r *reader, p *pool) {
-	n, err := strconv.ParseFloat(v.Stat[1:], 64)
-	if err != nil {
+	q, ok := v.Quantile()
+	if !ok {
 		return
 	}
-	q := n / 100
 	first := p.series[0].Histogram
 	cum, all, sum := make([]float64, len(first.Bounds)), 0.0, 0.0
 	slicesOf := map[int64][]float64{}

@@ -15,7 +15,7 @@ func (t *pageBuilder) notes(e *engine, quantities, latencies *table) *table {
 	add := func(tab *table, canonical int) {
 		for _, row := range tab.Rows {
 			id, _ := row[canonical].Value.(string)
-			all = append(all, e.quantity(id).Caveats()...)
+			all = append(all, t.run.Options.Catalog.Caveats(e.quantity(id))...)
 		}
 	}
 	add(quantities, 4)
@@ -187,7 +187,7 @@ func (t *pageBuilder) crossNotes(tab *table, engines []*engine) *table {
 		var of []catalog.Caveat
 		for _, q := range shown[i] {
 			for _, other := range others {
-				of = append(of, catalog.Comparability(q, other)...)
+				of = append(of, t.run.Options.Catalog.Comparability(q, other)...)
 			}
 		}
 		of = catalog.SortCaveats(of)

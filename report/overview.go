@@ -385,7 +385,7 @@ func (t *pageBuilder) missing(e *engine) *table {
 		for _, f := range families {
 			if !there[f] {
 				lacking = append(lacking, f)
-				hint = cmp.Or(hint, catalog.Hint(f))
+				hint = cmp.Or(hint, t.run.Options.Catalog.Hint(f))
 			}
 		}
 		reason := "no number was to be had"

@@ -64,6 +64,8 @@ type Note struct {
 	Of     []string `yaml:"of"`   // canonical ids
 	Text   string   `yaml:"text"`
 	Alone  bool     `yaml:"alone"` // told without another server beside it too
+	// Forbids is set where the quantities mean something else, so that neither is better or worse.
+	Forbids bool `yaml:"forbids"`
 	// IDs are words of canonical ids that mean different things themselves.
 	IDs map[string]string `yaml:"ids"`
 }

@@ -66,7 +66,7 @@ func TestCaveatsBesideRows(t *testing.T) {
 			about := slices.ContainsFunc(slices.Concat(doc.Quantities, doc.Latencies),
 				func(row struct{ Canonical string }) bool {
 					return slices.ContainsFunc(catalog.Packs(), func(p catalog.Pack) bool {
-						own := catalog.Quantity{ID: row.Canonical, Engine: p.Name}.Caveats()
+						own := catalog.Embedded().Caveats(catalog.Quantity{ID: row.Canonical, Engine: p.Name})
 						return p.Title == n.Engine && slices.ContainsFunc(own,
 							func(c catalog.Caveat) bool { return c.Letter == n.Letter })
 					})

@@ -47,7 +47,7 @@ func (o *collectOptions) liveSlice() time.Duration {
 func (p *livePage) begin(s *collect.Session) {
 	p.session = s
 	p.timeline = html.NewTimeline(html.TimelineOptions{OriginNS: s.Origin().UnixNano(), Interval: p.interval,
-		Targets: max(len(s.Manifest().Targets), 4), Continuity: summary.Continuity(p.catalog)})
+		Targets: max(len(s.Manifest().Targets), 4), Continuity: summary.Continuity(p.catalog), Catalog: p.catalog})
 }
 
 // add draws a poll.

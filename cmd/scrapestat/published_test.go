@@ -83,7 +83,7 @@ func (p published) decoded(name, engine string, lines int) {
 	if s.Lines != lines || s.Dropped() != dropped || s.Outcome != outcome {
 		p.t.Errorf("%s: %v, %d lines, want %d; drops %v; %s", name, s.Outcome, s.Lines, lines, s.Drops, s.Err)
 	}
-	if e := catalog.Engines(schema); len(e) == 0 || e[0].ID != engine {
+	if e := catalog.Embedded().Engines(schema); len(e) == 0 || e[0].ID != engine {
 		p.t.Errorf("%s: engines %+v, want %s first", name, e, engine)
 	}
 	known, err := catalog.New()

@@ -172,7 +172,7 @@ func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Option
 		return in, ci, err
 	}
 	t := html.NewTimeline(html.TimelineOptions{OriginNS: meta.OriginNS, Interval: meta.Interval,
-		Targets: len(run.Targets()), Continuity: summary.Continuity(so.Catalog)})
+		Targets: len(run.Targets()), Continuity: summary.Continuity(so.Catalog), Catalog: so.Catalog})
 	b.total(int64(len(run.Targets())) * (end - meta.OriginNS))
 	so.Window = a.ref
 	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -148,7 +147,7 @@ func (t *Timeline) engines(target int) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var out []string
-	for _, e := range catalog.Engines(&k.dict) {
+	for _, e := range t.o.Catalog.Engines(&k.dict) {
 		if e.Host {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -35,6 +36,8 @@ type TimelineOptions struct {
 	Targets int
 	// Continuity are the options of the trackers, as package summary has them.
 	Continuity continuity.Options
+	// Catalog knows the engines; nil is the embedded one.
+	Catalog *catalog.Catalog
 }
 
 // Timeline is what the series of a run looked like over time, coarse enough to be drawn: rates of counters, means and
@@ -57,6 +60,7 @@ func NewTimeline(o TimelineOptions) *Timeline {
 	o.Interval = cmp.Or(max(o.Interval, 0), 333*time.Millisecond)
 	o.MaxSlots = cmp.Or(max(o.MaxSlots, 0), defaultSlots)
 	o.Targets = max(o.Targets, 1)
+	o.Catalog = cmp.Or(o.Catalog, catalog.Embedded())
 	return &Timeline{o: o}
 }
 
