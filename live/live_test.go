@@ -294,19 +294,34 @@ func TestManyTargets(t *testing.T) {
 	}
 }
 
+// drawn is a terminal that stops the view when a text is on it.
+type drawn struct {
+	bytes.Buffer
+	until string
+	stop  context.CancelFunc
+}
+
+func (d *drawn) Write(p []byte) (int, error) {
+	n, err := d.Buffer.Write(p)
+	if strings.Contains(d.String(), d.until) {
+		d.stop()
+	}
+	return n, err
+}
+
 // TestRun draws without a terminal: it enters the second screen, and leaves it
 // when the context is done; after a panic too.
 func TestRun(t *testing.T) {
 	check := func(status func() live.Status, wantErr bool) string {
 		t.Helper()
-		var out bytes.Buffer
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		out := drawn{until: "output_tok_s", stop: stop}
 		o := newFake().options()
 		o.In, o.Out, o.Env, o.Width, o.Height = nil, &out, []string{"TERM=xterm-256color"}, 80, 24
 		if status != nil {
-			o.Status = status
+			o.Status, out.until = status, "\x00"
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
-		defer stop()
 		if err := live.Run(ctx, o); (err != nil) != wantErr {
 			t.Errorf("error: %v", err)
 		}

@@ -55,7 +55,7 @@ func TestHardening(t *testing.T) {
 					}
 				}))
 				o := options(server.URL)
-				o.Via, o.EndNS, o.Timeout = c.via, o.StartNS+int64(time.Second), time.Minute
+				o.Via, o.EndNS, o.Timeout = c.via, o.StartNS+int64(time.Second), 10*time.Minute
 				var before, after runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&before)
