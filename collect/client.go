@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/scrapestat/scrapestat/events"
@@ -26,6 +27,9 @@ type ClientOptions struct {
 	In     io.Reader     // stdin
 	Proxy  *ProxyOptions // nil for none
 	Create *rundb.Meta   // of the run that the directory is to get; nil where it has one
+
+	maxBytes int64         // of events that wait while the recording cannot be written; 0 is the recorder's own limit
+	pending  *atomic.Int64 // counts them
 }
 
 // ProxyOptions is a proxy that records the requests that pass it.
@@ -68,7 +72,7 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 		}
 	}
 	c.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: o.source(),
-		Create: o.Create})
+		Create: o.Create, MaxBytes: o.maxBytes, Pending: o.pending})
 	if err != nil {
 		return nil, errors.Join(err, c.proxy.discard())
 	}

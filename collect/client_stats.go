@@ -82,8 +82,8 @@ func (s *ClientStats) Warnings() []metric.Warning {
 			s.Lines.Bad, s.Lines.Lines, s.Lines.FirstBad)
 	}
 	if e := s.Events; e.Lost()+int64(s.Pending) > 0 {
-		add("request_events_lost", "request events: %d dropped for want of memory, %d late, %d not encodable, %d not "+
-			"written in time",
+		add("request_events_lost", "request events: %d dropped for want of memory (--max-pending), %d late, "+
+			"%d not encodable, %d not written in time",
 			e.Dropped, e.Late, e.EncodeErrors, s.Pending)
 	}
 	if s.Lines.Unanchored > 0 {

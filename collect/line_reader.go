@@ -38,7 +38,7 @@ func startLines(ctx context.Context, to recording, rec *events.Recorder, source 
 	o := events.LineOptions{}
 	if live {
 		o.Now = rec.Now
-		o.OnAnchor = func(c rundb.Clock) { _ = rec.Anchor(ctx, c) } // a write error comes back from Close
+		o.OnAnchor = func(c rundb.Clock) { rec.Anchor(ctx, c) }
 	}
 	go func() {
 		defer close(f.done)

@@ -30,6 +30,7 @@ type Session struct {
 	// Of the load, on the axis of the run: since when the first request is waited for, when the run ends; 0 for not.
 	waitsNS, endsNS atomic.Int64
 	analysis        *liveAnalysis // nil without Options.Analysis
+	pendingEvents   atomic.Int64  // bytes of client's events that wait
 	tee             *remoteWriteTee
 	client          atomic.Pointer[ClientRecorder]
 	manifest        rundb.Manifest // as of the start
@@ -80,7 +81,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 		return nil, err
 	}
 	if s.o.Client.Lines != "" || s.o.Client.Proxy != nil {
-		c, err := StartClient(ctx, dir, s.o.Client)
+		c, err := StartClient(ctx, dir, s.beside(s.o.Client))
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +107,8 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		}
 	}
 	s.db, err = rundb.Create(s.dir, meta, rundb.WriterOptions{OnMark: s.notifyMark, OnCommit: s.o.OnCommit,
-		MaxBytes: s.o.MaxBytes, MaxPending: s.o.MaxPending, Retry: true, OnFault: s.tellFault,
+		MaxBytes: s.o.MaxBytes, MaxPending: s.o.MaxPending, Beside: &s.pendingEvents, Retry: true,
+		OnFault:  s.tellFault,
 		OnRemade: s.home.Relock})
 	if err != nil {
 		return err
@@ -220,12 +222,18 @@ func (s *Session) MarkAt(name string, atNS int64) error {
 // the recording is to warn of.
 func (s *Session) AtEnd(f func(context.Context) []metric.Warning) { s.atEnd = append(s.atEnd, f) }
 
+// beside has the events of clients wait in the memory that polls may wait in, in up to half of it.
+func (s *Session) beside(o ClientOptions) ClientOptions {
+	o.maxBytes, o.pending = int64(s.o.MaxPending/2), &s.pendingEvents
+	return o
+}
+
 // Client is what tells the run of the requests of its clients, until Run returns.
 func (s *Session) Client() (*ClientRecorder, error) {
 	if c := s.client.Load(); c != nil {
 		return c, nil
 	}
-	c, err := StartClient(context.Background(), s.dir, ClientOptions{})
+	c, err := StartClient(context.Background(), s.dir, s.beside(ClientOptions{}))
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,10 @@ import (
 type RecorderOptions struct {
 	// Source names who tells the events, in the recording; "recorder" if empty.
 	Source string
-	// MaxBytes is how much memory may wait for the disk, 256 MiB if 0.
+	// MaxBytes is how much memory may wait for the disk, also while writing fails, 256 MiB if 0.
 	MaxBytes int64
+	// Pending counts what waits, where others are to see it; it must be nobody else's to change.
+	Pending *atomic.Int64
 	// Block makes Record wait while MaxBytes are in use. Otherwise it drops the event and counts it.
 	Block bool
 	// Create is what a new run is made with where the directory holds none; nil refuses that.
@@ -34,6 +36,13 @@ type RecorderOptions struct {
 const (
 	commitEvents = 1000
 	commitEvery  = 100 * time.Millisecond
+)
+
+// Writing that fails is tried again, later and later, up to mostPause; Close does so until nothing could be written
+// for endPatience.
+const (
+	mostPause   = 5 * time.Second
+	endPatience = 5 * time.Second
 )
 
 // maxData is the largest Data that is kept of an event.
@@ -57,10 +66,10 @@ const (
 //	pending, err := rec.Close(ctx)
 //
 // Events are in the file in an order that agrees with that of Record: one that was told before another one is before
-// it. When a process is killed, those of the last 100 ms are lost.
+// it. When a process is killed, those of the last 100 ms are lost. While writing fails they are held, up to MaxBytes.
 type Recorder struct {
 	w      *rundb.EventWriter
-	wmu    sync.Mutex // of w
+	wmu    sync.Mutex // of w and anchors
 	o      RecorderOptions
 	origin time.Time
 	seed   maphash.Seed
@@ -71,15 +80,17 @@ type Recorder struct {
 	once   sync.Once
 
 	shard [shards]shard
-	seq   atomic.Int64 // events accepted
-	bytes atomic.Int64 // of events that wait or are being written
+	seq   atomic.Int64  // events accepted
+	bytes *atomic.Int64 // of events that wait or are being written
 
 	written, dropped, late, encodeErrors, maxQueue atomic.Int64
 
 	mu   sync.Mutex
 	room *sync.Cond // bytes fell, or the recorder was closed
 	free [][]entry  // segments to use again
-	err  error      // the first write error
+	err  error      // the first that was not mended
+
+	anchors []rundb.Clock // that are not written yet
 }
 
 type entry struct {
@@ -108,7 +119,7 @@ func NewRecorder(ctx context.Context, dir string, o RecorderOptions) (*Recorder,
 		return nil, err
 	}
 	r := &Recorder{w: w, o: o, origin: time.Now(), seed: maphash.MakeSeed(), wake: make(chan struct{}, 1),
-		stop: make(chan struct{}), done: make(chan struct{})}
+		stop: make(chan struct{}), done: make(chan struct{}), bytes: cmp.Or(o.Pending, new(atomic.Int64))}
 	r.room = sync.NewCond(&r.mu)
 	if err := w.Anchor(ctx, rundb.Clock{Source: o.Source, UnixNS: r.origin.UnixNano()}); err != nil {
 		return nil, errors.Join(err, w.Close(ctx))
@@ -128,12 +139,24 @@ func (r *Recorder) Now() int64 { return r.At(time.Now()) }
 // At returns an instant that time.Now gave on the axis of the recorder.
 func (r *Recorder) At(t time.Time) int64 { return r.origin.UnixNano() + int64(t.Sub(r.origin)) }
 
-// Anchor records that a clock of a source showed monoNS at unixNS. It waits for the disk and must not be called after
-// Close.
-func (r *Recorder) Anchor(ctx context.Context, c rundb.Clock) error {
+// Anchor records that a clock of a source showed monoNS at unixNS. It waits for the disk, is held where writing fails,
+// and must not be called after Close.
+func (r *Recorder) Anchor(ctx context.Context, c rundb.Clock) {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
-	return r.w.Anchor(ctx, c)
+	r.anchors = append(r.anchors, c)
+	_ = r.writeAnchors(ctx) // it is tried again with the next events
+}
+
+// writeAnchors writes those that wait. wmu is held.
+func (r *Recorder) writeAnchors(ctx context.Context) error {
+	for len(r.anchors) > 0 {
+		if err := r.w.Anchor(ctx, r.anchors[0]); err != nil {
+			return err
+		}
+		r.anchors = r.anchors[1:]
+	}
+	return nil
 }
 
 // Record takes an event; its Data must not be changed any more. It never waits for the disk unless Block is set. An
@@ -238,25 +261,43 @@ func (r *Recorder) segment() []entry {
 func (r *Recorder) run(ctx context.Context) {
 	tick := time.NewTicker(commitEvery)
 	defer tick.Stop()
-	var batch []entry
-	for stopped := false; !stopped; {
+	var held []entry
+	var next, wrote time.Time // of the next attempt; since when nothing was written, once stopped
+	var pause time.Duration
+	for stop, stopped := r.stop, false; ; {
 		select {
 		case <-tick.C:
 		case <-r.wake:
-		case <-r.stop:
-			stopped = true
+		case <-stop:
+			stop, stopped, next, wrote = nil, true, time.Time{}, time.Now()
 		}
-		batch = r.cut(batch[:0], stopped)
-		if err := r.write(ctx, batch); err != nil {
+		held = r.cut(held, stopped)
+		if time.Now().Before(next) && ctx.Err() == nil {
+			continue
+		}
+		rest, err := r.write(ctx, held)
+		n := copy(held, held[len(held)-len(rest):])
+		if n < len(held) {
+			wrote = time.Now()
+		}
+		clear(held[n:])
+		held, pause, next = held[:n], 0, time.Time{}
+		if err != nil {
+			pause = min(max(2*pause, commitEvery), mostPause)
+			next = time.Now().Add(pause)
+		}
+		if stopped && (err == nil || ctx.Err() != nil || time.Since(wrote) >= endPatience) {
 			r.fail(err)
+			return
 		}
 	}
 }
 
-// cut takes what waits, in order. All shards are held for the moment: an event that is taken has none before it that
-// is not. last closes the shards.
+// cut adds what waits to the batch, in order. All shards are held for the moment: an event that is taken has none
+// before it that is not. last closes the shards.
 func (r *Recorder) cut(batch []entry, last bool) []entry {
 	var segments [][]entry
+	from := len(batch)
 	for i := range r.shard {
 		r.shard[i].mu.Lock()
 	}
@@ -284,22 +325,26 @@ func (r *Recorder) cut(batch []entry, last bool) []entry {
 		}
 	}
 	r.mu.Unlock()
-	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(batch[from:], func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
 	r.maxQueue.Store(max(r.maxQueue.Load(), int64(len(batch))))
 	return batch
 }
 
-// write commits events, some at a time, so that what records scrapes into the same file gets its turn.
-func (r *Recorder) write(ctx context.Context, batch []entry) error {
+// write commits events, some at a time, so that what records scrapes into the same file gets its turn. It returns
+// those that could not be written.
+func (r *Recorder) write(ctx context.Context, batch []entry) (rest []entry, err error) {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	if err := r.writeAnchors(ctx); err != nil {
+		return batch, err
+	}
 	if len(batch) == 0 {
-		r.wmu.Lock()
-		defer r.wmu.Unlock()
-		return r.w.Idle(ctx)
+		_ = r.w.Idle(ctx) // it is tried again in time
+		return nil, nil
 	}
 	events := make([]metric.Event, 0, min(len(batch), commitEvents))
 	for len(batch) > 0 {
 		part := batch[:min(len(batch), commitEvents)]
-		batch = batch[len(part):]
 		events = events[:0]
 		size := int64(0)
 		for i := range part {
@@ -313,20 +358,14 @@ func (r *Recorder) write(ctx context.Context, batch []entry) error {
 		}
 		stats := r.Stats()
 		stats.Recorded += int64(len(part))
-		if err := r.failed(); err == nil {
-			r.wmu.Lock()
-			err = r.w.Write(ctx, events, stats)
-			r.wmu.Unlock()
-			if err == nil {
-				r.written.Add(int64(len(part)))
-			} else {
-				r.fail(err)
-			}
+		if err := r.w.Write(ctx, events, stats); err != nil {
+			return batch, err
 		}
-		clear(part)
+		r.written.Add(int64(len(part)))
 		r.release(size)
+		batch = batch[len(part):]
 	}
-	return nil
+	return nil, nil
 }
 
 func (r *Recorder) fail(err error) {

@@ -47,6 +47,7 @@ type Clock struct {
 // not be called concurrently: package events has a Recorder that makes it so.
 type EventWriter struct {
 	path    string
+	file    os.FileInfo // what path named when it was opened
 	source  string
 	db      *sql.DB
 	c       *sql.Conn
@@ -90,9 +91,16 @@ func (w *EventWriter) open(ctx context.Context, dir string, o EventWriterOptions
 	if w.db, w.c, err = openWritable(ctx, dir); err != nil {
 		return err
 	}
+	if w.file, err = os.Stat(w.path); err != nil {
+		return err
+	}
 	if err := w.claim(ctx); err != nil {
 		return err
 	}
+	return w.prepare(ctx)
+}
+
+func (w *EventWriter) prepare(ctx context.Context) error {
 	return w.insert.prepare(ctx, w.c, "events (sample_uuid, event_type, timestamp_ns, conversation_id, turn, data)")
 }
 
@@ -186,6 +194,45 @@ func (w *EventWriter) Discard(ctx context.Context) error {
 	return nil
 }
 
+// errMoved is what Write wraps when the file was removed meanwhile.
+var errMoved = errors.New("the recording was removed while request events were written")
+
+// inPlace reports whether the file that is open has its name still.
+func (w *EventWriter) inPlace() bool {
+	now, err := os.Stat(w.path)
+	return err == nil && os.SameFile(now, w.file)
+}
+
+// reopen opens the copy that a [Writer] has put in the place of a file that was removed, and returns how many events
+// of this writer it has.
+func (w *EventWriter) reopen(ctx context.Context) (recorded int64, err error) {
+	dir := filepath.Dir(w.path)
+	file, err := os.Stat(w.path)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errMoved, err)
+	}
+	db, c, err := openWritable(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	err = c.QueryRowContext(ctx, "SELECT recorded FROM event_stats WHERE id = ? AND source = ?", w.stats, w.source).
+		Scan(&recorded)
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("%w, and what took its place is no copy: %w", errMoved, err), c.Close(), db.Close())
+	}
+	if _, err := os.Stat(filepath.Join(dir, EventLockName)); errors.Is(err, fs.ErrNotExist) {
+		unlock, err := lockEvents(dir)
+		if err != nil {
+			return 0, errors.Join(err, c.Close(), db.Close())
+		}
+		first := w.unlock
+		w.unlock = func() error { return errors.Join(unlock(), first()) }
+	}
+	_ = w.closeFile() // of a file that is gone
+	w.file, w.db, w.c, w.insert = file, db, c, inserter{}
+	return recorded, w.prepare(ctx)
+}
+
 // inTransaction runs f in a transaction that waits for other writers.
 func inTransaction(ctx context.Context, c *sql.Conn, f func() error) error {
 	if err := beginImmediate(ctx, c); err != nil {
@@ -217,8 +264,18 @@ func beginImmediate(ctx context.Context, c *sql.Conn) error {
 }
 
 // Write adds events and brings the statistics up to date, in one transaction: after an error, or when ctx ended
-// first, nothing of it is in the file. Texts that are no UTF-8 are made such. It keeps nothing of batch.
+// first, nothing of it is in the file, and it may be written again; also when somebody removed the file and a [Writer]
+// made it again, unless the copy has it. Texts that are no UTF-8 are made such. It keeps nothing of batch.
 func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats EventStats) error {
+	if !w.inPlace() {
+		recorded, err := w.reopen(ctx)
+		if err != nil {
+			return fmt.Errorf("write events to %s: %w", w.path, err)
+		}
+		// What was committed before the copy was made is in it.
+		before := stats.Recorded - int64(len(batch))
+		batch = batch[min(max(recorded-before, 0), int64(len(batch))):]
+	}
 	now := time.Now()
 	err := inTransaction(ctx, w.c, func() error {
 		err := w.insert.insert(len(batch), func(i int, args []any) ([]any, error) {
@@ -249,6 +306,9 @@ func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats Eve
 	})
 	if err != nil {
 		return fmt.Errorf("write events to %s: %w (%s)", w.path, err, remedy(err))
+	}
+	if !w.inPlace() {
+		return fmt.Errorf("write events to %s: %w", w.path, errMoved)
 	}
 	bytes := 0
 	for i := range batch {

@@ -18,6 +18,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K1", func(t *testing.T) {
 		t.Run("write errors", outlivesWriteErrors)
 		t.Run("no room", dropsTheOldest)
+		t.Run("shared", sharesPending)
 		t.Run("directory removed", makesDirectoryAgain)
 		t.Run("lock removed", keepsLock)
 		t.Run("no end", givesUp)

@@ -208,6 +208,36 @@ func dropsTheOldest(t *testing.T) {
 	}
 }
 
+// sharesPending has others hold all that may wait: of what is held of the polls the samples are dropped, of which there
+// is room for all otherwise.
+func sharesPending(t *testing.T) {
+	const room = 2 << 20
+	var others atomic.Int64
+	r := newRecording(t, 1, 5, rundb.WriterOptions{MaxPending: room, Beside: &others})
+	mend := breakWrites(t, r.dir)
+	r.record(1500)
+	if n := r.w.Lost(); n > 0 {
+		t.Fatalf("%d polls were dropped where there was room", n)
+	}
+	others.Store(room)
+	tick, end := time.NewTicker(time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for r.w.Lost() == 0 {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("nothing is dropped")
+		}
+	}
+	mend()
+	if err := r.w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if unwritten, missing, _ := r.check(); missing != 0 || unwritten != r.w.Lost() {
+		t.Errorf("%d unwritten, %d missing, %d lost", unwritten, missing, r.w.Lost())
+	}
+}
+
 // makesDirectoryAgain removes the run directory, and the file alone, while a run is
 // recorded.
 func makesDirectoryAgain(t *testing.T) {

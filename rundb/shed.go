@@ -30,6 +30,9 @@ func (b *batch) join(o *batch) {
 // allowed.
 func (w *Writer) shed() {
 	waits := 0
+	if w.o.Beside != nil {
+		waits = int(w.o.Beside.Load())
+	}
 	for _, b := range w.held {
 		waits += b.bytes
 	}

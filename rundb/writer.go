@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -37,6 +38,8 @@ type WriterOptions struct {
 	// MaxPending is how many bytes wait for the disk before Record blocks or, while writes fail, the samples of
 	// the oldest polls are dropped, which have the outcome Unwritten then. It is 32 MiB if 0.
 	MaxPending int
+	// Beside is how many bytes of it are taken by what others hold until they can write; nil for none.
+	Beside *atomic.Int64
 	// MaxBytes is how large the file may become with bodies of answers; beyond it polls are recorded without
 	// theirs, which the warning "recording_limit" counts. It is 2 GiB if 0.
 	MaxBytes int64

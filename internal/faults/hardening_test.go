@@ -11,7 +11,8 @@ import (
 // hardening names for each finding about what hurts a benchmark, leaks or hangs
 // (K1 to K26) the files and the tests that show it; "" is one that is open.
 var hardening = [...]string{
-	1:  "cmd/scrapestat/hardening_test.go TestHardening, cmd/scrapestat/hardening_faults_test.go TestCommandFaults",
+	1: "cmd/scrapestat/hardening_test.go TestHardening, cmd/scrapestat/hardening_faults_test.go TestCommandFaults, " +
+		"rundb/hardening_test.go TestHardening, events/hardening_test.go TestHardening",
 	2:  "cmd/scrapestat/hardening_test.go TestHardening",
 	3:  "cmd/scrapestat/hardening_test.go TestHardening",
 	4:  "cmd/scrapestat/hardening_test.go TestHardening",
