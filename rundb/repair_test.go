@@ -223,6 +223,9 @@ func (c *damageCase) try(t *testing.T, what, file string, b []byte, seed maphash
 // told, and repair loses hardly anything.
 func anyDamage(t *testing.T) {
 	points := 12
+	if racing {
+		points = 4
+	}
 	if n, err := strconv.Atoi(os.Getenv("SCRAPESTAT_POINTS")); err == nil {
 		points = n
 	}

@@ -238,8 +238,9 @@ func settingsOf(dir string, meta rundb.Meta) []compare.Setting {
 		out = append(out, compare.Setting{Kind: "host", Name: "processors", Value: fmt.Sprint(m.Host.CPUs)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Options)) {
-		if slices.Contains(recordingOptions, name) {
-			out = append(out, compare.Setting{Kind: "option", Name: name, Value: fmt.Sprint(m.Options[name])})
+		// Older manifests have the names that flags had.
+		if now := cmp.Or(renamedFlags[name], name); slices.Contains(recordingOptions, now) {
+			out = append(out, compare.Setting{Kind: "option", Name: now, Value: fmt.Sprint(m.Options[name])})
 		}
 	}
 	return out
@@ -247,4 +248,4 @@ func settingsOf(dir string, meta rundb.Meta) []compare.Setting {
 
 // recordingOptions are the options of a recording that change what is measured.
 var recordingOptions = []string{"interval", "timeout", "duration", "warmup", "cooldown", "settle", "keep", "drop",
-	"compress", "max-scrape-share"}
+	"compress", "scrape-budget"}

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package main
 
@@ -157,7 +157,12 @@ func (r *faultyRun) start() (release *os.File) {
 			`mount -t tmpfs -o size=2048k none "$0" || exit 99; exec "$@"`, disk}, head...)
 	}
 	args = append(head, args...)
+	// Opened for both, it does not wait for a reader, who may not come; COMMAND ends when this process does.
+	if release, err = os.OpenFile(r.base+".go", os.O_RDWR, 0); err != nil {
+		r.Fatal(err)
+	}
 	r.cmd = exec.Command(args[0], args[1:]...)
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	r.cmd.Stderr = in
 	if r.rng.IntN(2) == 0 {
 		r.cmd.Stdout = in
@@ -179,10 +184,6 @@ func (r *faultyRun) start() (release *os.File) {
 		if r.view, err = os.Open(fmt.Sprintf("/proc/%d/root%s", r.cmd.Process.Pid, disk)); err != nil {
 			r.Fatal(err)
 		}
-	}
-	// Opened for both, it does not wait for a reader, who may not come.
-	if release, err = os.OpenFile(r.base+".go", os.O_RDWR, 0); err != nil {
-		r.Fatal(err)
 	}
 	return release
 }

@@ -76,7 +76,7 @@ func linearFamilies(t *testing.T) {
 		}
 		return cmd.ProcessState.UserTime()
 	}
-	for sampled, few := range map[bool]int{false: 10_000, true: 2500} {
+	for sampled, few := range map[bool]int{false: 5000, true: 1000} {
 		small, large := declaring(t, few, sampled), declaring(t, few*times, sampled)
 		for _, command := range []string{"export", "compare"} {
 			args := func(dir string) []string {

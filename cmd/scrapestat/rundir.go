@@ -91,7 +91,7 @@ func (o *collectOptions) settings() map[string]any {
 		"drop":              o.drop,
 		"requests":          o.requests,
 		"compress":          o.compress,
-		"max-scrape-share":  o.maxShare,
+		"scrape-budget":     o.maxShare,
 		"remote-write":      redactedOrNone(o.remoteWrite.url),
 		"listen":            o.listen,
 		"config":            o.access.config,
