@@ -90,8 +90,8 @@ func (t *pageBuilder) family(k *familyKind) *table {
 				continue
 			}
 			cells, moved := k.cells(m, s)
-			if !s.Increase.Status.Certain() {
-				cells, moved = uncertain(cells, len(k.columns), m.ShownUnit(), &s.Increase), true
+			if s.Increase.Status != continuity.OK {
+				cells, moved = marked(cells, len(k.columns), m.ShownUnit(), &s.Increase), moved || !s.Increase.Status.Certain()
 			}
 			switch {
 			case !moved && !t.o.All && t.o.Metric == nil:
@@ -104,8 +104,8 @@ func (t *pageBuilder) family(k *familyKind) *table {
 	return tab
 }
 
-// uncertain marks the first cell, what was gained, with how sure it is; the others of a refused series are dashes.
-func uncertain(cells []cell, n int, unit string, i *continuity.Increase) []cell {
+// marked marks the first cell, what was gained, with how sure it is; the others of a refused series are dashes.
+func marked(cells []cell, n int, unit string, i *continuity.Increase) []cell {
 	if len(cells) == 0 {
 		cells = make([]cell, n)
 		for k := range cells {

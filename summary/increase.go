@@ -9,10 +9,14 @@ import (
 )
 
 // ShownIncrease is the text for a number that an increase gives, with how sure it is: "9,600" as it is, ">= 9,600" of
-// a lower bound, "9,600 (9,000 .. 9,900)" of an ambiguous one, "refused" of one that is not known. format writes a
-// bound; nil leaves bounds out.
+// a lower bound, "9,600 (9,000 .. 9,900)" of an ambiguous one, "refused" of one that is not known, "9,600 born" or
+// "9,600 restarted x2" of one that counts from zero. format writes a bound; nil leaves bounds out.
 func ShownIncrease(text string, i *continuity.Increase, format func(float64) string) string {
 	switch i.Status {
+	case continuity.Born:
+		return text + " born"
+	case continuity.Corrected:
+		return fmt.Sprintf("%s restarted x%d", text, i.Restarts)
 	case continuity.Refused:
 		return "refused"
 	case continuity.LowerBound:

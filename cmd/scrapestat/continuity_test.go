@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/internal/testkit"
 )
 
 // rows has the values of counters, body by body; none is an absent one.
@@ -107,15 +109,16 @@ func rudeCases() []rude {
 		{name: "errors born in the run", last: 3, body: errs.text, judged: true,
 			checks: map[string]int{"derived:http_5xx_ratio == 0": exitBad, "derived:http_5xx_ratio > 0.10246": exitDone,
 				"derived:http_5xx_ratio < 0.10247": exitDone, `http_requests_total{status="5xx"} total == 137`: exitDone},
-			show: `http_requests +137 requests `, report: "born in window", json: `"status": "born", "value": 137.0`},
+			show: `http_requests +137 requests born `, report: "born in window", json: `"status": "born", "value": 137.0`},
 		{name: "a histogram born in the run", last: 2, body: func(n int) string {
 			return plain.text(n) + []string{"", latency(60, 100, 20), latency(61, 102, 20.5)}[n]
 		}, checks: map[string]int{"lat count == 102": exitDone, "lat sum == 20.5": exitDone}, judged: true,
-			show: `lat +102 `, report: "0 counter resets", json: `"value": 102.0, "low": 102.0, "high": 102.0, "sum": 20.5`},
+			show: `lat +102 born `, report: "0 counter resets",
+			json: `"value": 102.0, "low": 102.0, "high": 102.0, "sum": 20.5`},
 		{name: "a masked restart", last: 4, body: func(n int) string {
 			return masked.text(n) + start([]float64{old, old, inside, inside, inside}[n])
 		}, checks: map[string]int{"req_total total == 1645": exitDone, "resets": exitBad, "one-process": exitDone},
-			judged: true, show: `corrected for restarts\n(.*\n)+req +1,645 `, report: "1 counter reset<",
+			judged: true, show: `corrected for restarts\n(.*\n)+req +1,645 restarted x1 `, report: "1 counter reset<",
 			json: `"status": "corrected", "processes": 1, "restarts": 1`},
 		{name: "dips", last: 6, body: dips.text, judged: true,
 			checks: map[string]int{"a_total total == 33": exitDone, "resets": exitDone, "one-process": exitDone},
@@ -163,6 +166,35 @@ func asked(t *testing.T, args ...string) (code int, text string) {
 	return code, out.String()
 }
 
+// continuityOf is the row of a run in the table of section 14: what its export says happened, and of which increases.
+func continuityOf(t *testing.T, dir string) string {
+	t.Helper()
+	var r exportedCase
+	text, err := os.ReadFile(filepath.Join(dir, "server_metrics_export.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := "no event"
+	if c := r.Scrapestat.Endpoints[0].Continuity; c != nil {
+		row = fmt.Sprintf("%s: processes %d, restarts %d, older bodies %d, dips %d", c.Status, c.Processes, c.Restarts,
+			c.OlderBodies, c.Dips)
+	}
+	for _, s := range r.Scrapestat.Series {
+		if i := s.Increase; i != nil {
+			row += fmt.Sprintf("; %s %s %v", s.Metric, i.Status, i.Value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+		for _, s := range r.Metrics[name].Series {
+			row += fmt.Sprintf("; AIPerf's %s %v", name, cmp.Or(s.Stats.Total, s.Stats.Count))
+		}
+	}
+	return row
+}
+
 // TestRudeServers holds every command to what it must say of servers that restart, dip, answer in turn or repeat
 // themselves: a number is right, or every command knows that it is not certain.
 func TestRudeServers(t *testing.T) {
@@ -181,6 +213,7 @@ func TestRudeServers(t *testing.T) {
 			}
 			want(c.strict, c.show, "show", dir, "--families", "--strict")
 			want(c.strict, "", "export", dir, "--formats", "csv,jsonl,parquet", "--strict", "-o", filepath.Join(dir, "x"))
+			t.Logf("collect --strict exits with %d; %s", code, continuityOf(t, dir))
 			for text, exit := range c.checks {
 				flag := "--ready"
 				if strings.Contains(text, " ") {
@@ -201,6 +234,40 @@ func TestRudeServers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPoliteBytes: of a server that only works every exported byte is the same with what continuity makes of it and
+// with AIPerf's arithmetic on raw values, but for the word that names the mode; and there is no status in it.
+func TestPoliteBytes(t *testing.T) {
+	var bodies [2]string
+	for i := range bodies {
+		bodies[i] = string(testkit.Data(t, fmt.Sprintf("bodies/vllm-omni-0.30.0-t%d.prom", i)))
+	}
+	dir, code := recordRude(t, &rude{last: 2, body: func(n int) string { return bodies[min(n, 1)] }})
+	if code != exitDone {
+		t.Errorf("collect --strict: exit code %d", code)
+	}
+	exported := func(mode, file string) string {
+		out := filepath.Join(dir, mode)
+		if _, err := os.Stat(out); err != nil {
+			runOK(t, "export", dir, "--formats", "json,csv,jsonl,parquet", "--counter-resets", mode, "-o", out, "--strict")
+		}
+		text, err := os.ReadFile(filepath.Join(out, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(string(text), `"counter_resets": "`+mode, `"counter_resets": "`, 1)
+	}
+	for _, file := range []string{"server_metrics_export.json", "server_metrics_export.csv", "server_metrics_export.jsonl",
+		"server_metrics_export.parquet", "derived.parquet"} {
+		text := exported("adjust", file)
+		if len(text) < 10000 || text != exported("clamp", file) {
+			t.Errorf("%s: %d bytes, that are not those of AIPerf's arithmetic", file, len(text))
+		}
+		if found := regexp.MustCompile(`"(increase|continuity)"`).FindString(text); found != "" {
+			t.Errorf("%s has %s", file, found)
+		}
 	}
 }
 
@@ -296,17 +363,17 @@ func TestSameServerTwice(t *testing.T) {
 	}
 }
 
-// TestWindowsPageNumbers: what docs/windows.md says of a birth and of a restart is what check finds.
-func TestWindowsPageNumbers(t *testing.T) {
-	page, err := os.ReadFile("../../docs/windows.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	numbers := func(expr string) (out []float64) {
+// TestPageNumbers: what the pages say of a birth and of a restart is one thing, and what check finds.
+func TestPageNumbers(t *testing.T) {
+	numbers := func(page, expr string) (out []float64) {
 		t.Helper()
-		found := regexp.MustCompile(expr).FindStringSubmatch(strings.Join(strings.Fields(string(page)), " "))
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(expr).FindStringSubmatch(strings.Join(strings.Fields(string(text)), " "))
 		if found == nil {
-			t.Fatalf("windows.md has nothing like %s", expr)
+			t.Fatalf("%s has nothing like %s", page, expr)
 		}
 		for _, text := range found[1:] {
 			v, err := strconv.ParseFloat(text, 64)
@@ -317,8 +384,14 @@ func TestWindowsPageNumbers(t *testing.T) {
 		}
 		return out
 	}
-	born := numbers(`errors first shown as (\d+) are (\d+) \((\d+) in AIPerf's part\)`)
-	again := numbers(`(\d+), (\d+), then (\d+) of a new process are (\d+)`)
+	const birth, restart = `errors first shown as (\d+) are (\d+)`, `(\d+), (\d+), then (\d+) of a new process are (\d+)`
+	born := numbers("windows.md", birth+` \((\d+) in AIPerf's part\)`)
+	again := numbers("windows.md", restart)
+	for _, page := range []string{"derived.md", "formats.md"} {
+		if b, r := numbers(page, birth), numbers(page, restart); !slices.Equal(b, born[:2]) || !slices.Equal(r, again) {
+			t.Errorf("%s says %v and %v, windows.md %v and %v", page, b, r, born, again)
+		}
+	}
 	shown := rows{"req_total": append([]float64{again[0]}, again[:3]...), "tok_total": {100, 200, 300, 400},
 		"errs_total": {none, born[0], born[0], none}}
 	dir, _ := recordRude(t, &rude{last: 3, body: func(n int) string {

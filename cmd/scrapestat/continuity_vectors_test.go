@@ -90,7 +90,9 @@ type exportedCase struct {
 		Series    []caseNote
 		Endpoints []struct {
 			Continuity *struct {
-				Processes, Restarts int
+				Status                    string
+				Processes, Restarts, Dips int
+				OlderBodies               int `json:"older_bodies"`
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func statistics(m *summary.Metric, s *summary.Series, r *summary.Run) []string {
 	if len(cells) == 0 && !s.Increase.Status.Defined() {
 		cells = []string{""}
 	}
-	if len(cells) > 0 && !s.Increase.Status.Certain() {
+	if len(cells) > 0 {
 		cells[0] = summary.ShownIncrease(cells[0], &s.Increase, func(v float64) string { return value(v, m.ShownUnit()) })
 	}
 	return cells
