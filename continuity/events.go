@@ -21,8 +21,6 @@ const (
 	Excursion                   // a few bodies of something else
 	OlderBody                   // an older copy of a body
 	Dip                         // some values fell for a moment
-	Birth                       // series that count from zero
-	Unsure                      // evidence that can be read in two ways
 	eventKinds = iota
 )
 

@@ -236,13 +236,13 @@ func (t *Tracker) book(p *process) {
 		Text: "most values fell to what a new process can have reached, and went on from there"})
 }
 
-// outran reports whether most large units showed more at first than the process can have reached before at the rate
-// that it had since.
+// outran reports whether most large units showed far more at first than the process can have reached before at the
+// rate that it had since.
 func (t *Tracker) outran(p *process) bool {
 	large, most, by := 0, 0, p.gap/max(since(p.at, p.first), 1e-9)
 	for u, d := range p.doubts {
 		large += count(d.value > 8)
-		most += count(d.value > 1.5*by*(t.lastOf(p, u)-d.value)+8)
+		most += count(d.value > 1.5*by*(t.lastOf(p, u)-d.value)+8+4*math.Sqrt(d.value)) // beyond chance
 	}
 	return most >= few && 2*most >= large
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/scrapestat/scrapestat/summary"
 )
 
-// maxEvents is how many events of an endpoint are listed; the others are counted.
-const maxEvents = 1000
-
 // asAIPerf is the series as AIPerf's part of a file has it. With the rates of the window it is ours where only the
 // polls that are counted from and up to are others.
 func asAIPerf(r *summary.Run, s *summary.Series) *summary.Series {
@@ -73,10 +70,8 @@ func continuityOf(e *summary.Endpoint) *jsonContinuity {
 	if c.Status == continuity.OK && len(c.Events)+c.Lost+e.SameAs == 0 {
 		return nil
 	}
-	n := min(len(c.Events), maxEvents)
 	out := &jsonContinuity{Status: c.Status.String(), Processes: c.Processes, Restarts: c.Restarts, Held: c.HeldBodies,
-		Dips: c.Dips, Lost: c.Lost + len(c.Events) - n,
-		Events: listOf(c.Events[:n], func(e *continuity.Event) jsonEvent {
+		Dips: c.Dips, Lost: c.Lost, Events: listOf(c.Events, func(e *continuity.Event) jsonEvent {
 			return jsonEvent{e.AtNS, e.Kind.String(), int(e.Process), e.Text}
 		})}
 	if e.SameAs > 0 {

@@ -93,6 +93,8 @@ type exportedCase struct {
 				Status                    string
 				Processes, Restarts, Dips int
 				OlderBodies               int `json:"older_bodies"`
+				Left                      int `json:"events_left_out"`
+				Events                    []any
 			}
 		}
 	}
@@ -228,6 +230,50 @@ func TestContinuityVectors(t *testing.T) {
 	}
 	if n != 65 {
 		t.Errorf("%d cases, want 65", n)
+	}
+}
+
+// TestEventLimit: two processes that answer by turns 1,500 times are 1,000 events in the export, and a count of the
+// others.
+func TestEventLimit(t *testing.T) {
+	t.Parallel()
+	c := continuityCase{Series: map[string]struct {
+		Type   string
+		Values []*json.Number
+	}{}}
+	for _, name := range []string{"a_total", "b_total", "c_total", "process_start_time_seconds"} {
+		row := c.Series[name]
+		row.Type = map[bool]string{true: "gauge", false: "counter"}[strings.HasPrefix(name, "process")]
+		for i := range 1500 {
+			v := json.Number(fmt.Sprint([]int{9000, 40}[i%2] + i))
+			if row.Type == "gauge" {
+				v = json.Number(fmt.Sprint(1699990000 + 5000*(i%2)))
+			}
+			row.Values = append(row.Values, &v)
+		}
+		c.Series[name] = row
+	}
+	for i := range 1500 {
+		c.T = append(c.T, float64(1700000000+i))
+	}
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "case.om"), filepath.Join(dir, "run")
+	if err := os.WriteFile(file, []byte(c.text()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runOK(t, "import", "openmetrics", file, "-o", out)
+	runOK(t, "export", out, "--formats", "json")
+	var r exportedCase
+	text, err := os.ReadFile(out + "/server_metrics_export.json")
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Scrapestat.Endpoints[0].Continuity
+	if n == nil || len(n.Events) != 1000 || n.Left != 499 || n.Processes != 2 {
+		t.Errorf("%d events, %d left out, %d processes", len(n.Events), n.Left, n.Processes)
 	}
 }
 
