@@ -23,9 +23,12 @@ var (
 	// of one whose value is a number: --tokenizer, --max-tokens 100.
 	secretWord = regexp.MustCompile(`key|token|secret|passw|passphrase|passcode|pass$|pass[-_.]|pwd|auth|cookie|` +
 		`credential|creds|sig|jwt|bearer|session|private`)
-	plainWord = regexp.MustCompile(`tokeni[sz]\w*|authors?$|sigma|signal|signific\w*|(de|as)sign\w*|keywords?|monkey`)
+	plainWord = regexp.MustCompile(`tokeni[sz]\w*|authors?$|sigma|signal|signific\w*|(de|as)sign\w*|keywords?|monkey|` +
+		`(sort|group|join|partition)[-_]?keys?|key[-_](value|cache)`)
 	countWord = regexp.MustCompile(`tokens|token[-_]|sessions?`)
-	aNumber   = regexp.MustCompile(`^[\d.,]{1,9}[kKmM]?$`)
+	// aNumber is one, maybe with the next name of a list behind it, or what a shell computes.
+	aNumber = regexp.MustCompile(`^([\d.,]{1,9}[kKmM]?([}\])]*|[,;&]\s*["']?[\w.-]+["']?\s*[=:].*)|` +
+		`\$\(\([\w*+/ -]+\)\);?|\$\{?\w+\}?;?)$`)
 	// keyFile is the end of the names whose value is the path of a secret.
 	keyFile  = regexp.MustCompile(`([-_.]|tls[-_]?key|ssl[-_]?key)(file|path)$|(tls|ssl)[-_]key$`)
 	bareWord = regexp.MustCompile(`(?i)^(password|passwd|secret|token|api[-_]?key|bearer)$`)
@@ -42,8 +45,9 @@ var (
 	hostPair = regexp.MustCompile(`[^\s/"'@:=,]+:[^\s/"'@]+(@[\w.-]+)`)
 	scheme   = regexp.MustCompile(`(?i)\b(bearer\s+|basic\s+)[\w+/=.~-]{6,}`)
 	prefixed = regexp.MustCompile(
-		`\b(sk|pk|rk|csk|xai|tskey|nvapi|glpat|pypi|tvly|pplx|key|xapp|xox[a-z])-[\w.+/=-]{6,}|` +
-			`\b(sk|pk|rk|hf|gh[pousr]|github_pat|gsk|r8|npm|dop_v1|dckr_pat|shpat|lin_api|fw|wandb)_[\w.-]{6,}|` +
+		`\b(sk|pk|rk|csk|xai|tskey|nvapi|glpat|pypi|tvly|pplx|xapp|xox[a-z])-[\w.+/=-]{6,}|\bkey-[0-9a-f]{32}|` +
+			`\b(sk|pk|rk|gh[pousr]|github_pat|gsk|dop_v1|dckr_pat|shpat|lin_api)_[\w.-]{6,}|` +
+			`\b(hf|r8|npm|fw|wandb)_[A-Za-z]*\d[\w.-]{4,}|` + // words begin like these
 			`\b(AIza|eyJ|AKIA|ASIA|SG\.|ya29\.|hv[sb]\.)[\w.-]{6,}`)
 	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY.*`)
 	longest = regexp.MustCompile(`(?:sha256:)?[A-Za-z0-9+/_=-]{20,}`)
