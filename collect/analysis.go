@@ -32,9 +32,9 @@ const analysisQueue = 4096
 
 // startAnalysis begins the analysis of a run that is about to be recorded. The
 // caller calls close.
-func startAnalysis(meta rundb.Meta, targets []metric.Target, so summary.Options,
+func startAnalysis(meta rundb.Meta, targets []metric.Target, so summary.Options, load *summary.Load,
 	onPoll func(*metric.Snapshot) error) (*liveAnalysis, error) {
-	b, err := summary.NewBuilder(meta, targets, so)
+	b, err := summary.NewBuilder(meta, targets, so, load)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@ package collect
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
@@ -14,29 +14,23 @@ import (
 
 // loadWatch finds out from the polls when the targets have requests. It is safe for concurrent use.
 type loadWatch struct {
+	*summary.Load
 	catalog *catalog.Catalog
 	began   chan struct{} // has one when another stretch of requests began
-
-	mu        sync.Mutex
-	observers []*summary.Observer // by target
-	failed    bool                // a poll was not understood
+	failed  atomic.Bool   // a poll was not understood
 }
 
 func newLoadWatch(c *catalog.Catalog) *loadWatch {
-	return &loadWatch{catalog: c, began: make(chan struct{}, 1)}
+	return &loadWatch{Load: summary.NewLoad(c), catalog: c, began: make(chan struct{}, 1)}
 }
 
 // Record implements Observer.
 func (w *loadWatch) Record(s *metric.Snapshot) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.observers) <= s.Target {
-		w.observers = append(w.observers, summary.NewObserver(w.catalog))
+	began, err := w.Add(s)
+	if err != nil {
+		w.failed.Store(true)
 	}
-	d := w.observers[s.Target]
-	before := d.Stretches()
-	w.failed = d.Add(s) != nil || w.failed
-	if d.Stretches() != before {
+	if began {
 		select {
 		case w.began <- struct{}{}:
 		default:
@@ -44,22 +38,12 @@ func (w *loadWatch) Record(s *metric.Snapshot) {
 	}
 }
 
-// found is what there was so far.
-func (w *loadWatch) found() traffic.Traffic {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return summary.FindTraffic(w.observers)
-}
-
 // text is what there was, for the recording.
 func (w *loadWatch) text() (string, error) {
-	w.mu.Lock()
-	failed := w.failed
-	w.mu.Unlock()
-	if failed {
+	if w.failed.Load() {
 		return "", nil
 	}
-	return traffic.Encode(w.found(), w.catalog)
+	return traffic.Encode(w.Found(), w.catalog)
 }
 
 // schedule is when the warm-up of a run and the run itself end. It has one owner.
@@ -77,7 +61,7 @@ type schedule struct {
 
 // update looks at what the polls told up to nowNS and sets the timers.
 func (p *schedule) update(nowNS int64) {
-	found := p.s.load.found()
+	found := p.s.load.Found()
 	if p.blind = found.Blind; !p.blind {
 		if start, ok := found.Start(); ok {
 			p.firstNS = max(start.AtNS, p.baseNS)

@@ -101,8 +101,9 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 	public := s.public(targets)
 	meta := s.o.meta(s.origin, public)
 	s.manifest = s.o.manifest(meta, public)
+	s.load = newLoadWatch(s.o.Catalog)
 	if s.o.Analysis != nil {
-		if s.analysis, err = startAnalysis(meta, public, *s.o.Analysis, s.o.OnPoll); err != nil {
+		if s.analysis, err = startAnalysis(meta, public, *s.o.Analysis, s.load.Load, s.o.OnPoll); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,6 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		s.o.Events.TargetAdded(n, t)
 	}
 	s.rec = newRecorder(newOwnRequests(s.db, s.o.SubtractSelf), s.notify)
-	s.load = newLoadWatch(s.o.Catalog)
 	s.rec.observers = append(s.rec.observers, s.load)
 	if s.analysis != nil {
 		s.rec.observers = append(s.rec.observers, s.analysis)

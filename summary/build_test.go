@@ -281,7 +281,11 @@ func TestLive(t *testing.T) {
 		for _, o := range []summary.Options{{}, {Slice: time.Second}, {Window: window.Ref{Cooldown: ptr(3 * time.Second)}},
 			{Window: window.Ref{Warmup: ptr(8 * time.Second)}}, {Resets: 1}} {
 			f := busyRun(seed, 3)
-			live, err := feedLive(f, o)
+			var load *summary.Load // its own
+			if seed%2 == 1 {
+				load = summary.NewLoad(embedded(t))
+			}
+			live, err := feedLive(f, o, load)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,10 +296,44 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestLiveLoad has a builder take what another one found of the traffic: the window is that of one that looks itself,
+// and it looks at no poll.
+func TestLiveLoad(t *testing.T) {
+	f := recordedLoad(newServed(3, 20), 2, .333, 1)
+	load := summary.NewLoad(embedded(t))
+	var got []*summary.Run
+	for _, l := range []*summary.Load{nil, load} {
+		r, err := feedLive(f, summary.Options{}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r)
+	}
+	if got[0].Window.Resolved.Rule != window.Traffic {
+		t.Errorf("the window is of %s", got[0].Window.Resolved.Rule)
+	}
+	if diff := treeDiff(got[0], got[1]); diff != "" {
+		t.Errorf("its own traffic (-) and that of another one (+) differ:\n%s", diff)
+	}
+	blind := summary.NewLoad(embedded(t))
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{}, blind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.Polled[0].Polls {
+		if err := b.Add(&f.Polled[0].Polls[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := blind.Found(); found.LastNS != 0 {
+		t.Errorf("the builder looked for traffic: %+v", found)
+	}
+}
+
 // feedLive delivers a run in the order of its times, each target's polls of a
 // second in a goroutine of its own.
-func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
-	b, err := summary.NewBuilder(f.Info, f.Targets()[:1], o)
+func feedLive(f *fakeRun, o summary.Options, load *summary.Load) (*summary.Run, error) {
+	b, err := summary.NewBuilder(f.Info, f.Targets()[:1], o, load)
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +357,11 @@ func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
 			wg.Go(func() {
 				for n := range polls {
 					s := polls[n]
+					if load != nil { // which goes before
+						if _, err := load.Add(&s); err != nil {
+							errs[i] = err
+						}
+					}
 					errs[i] = errors.Join(errs[i], b.Add(&s))
 				}
 			})
@@ -340,12 +383,12 @@ func feedLive(f *fakeRun, o summary.Options) (*summary.Run, error) {
 
 func TestLiveRefuses(t *testing.T) {
 	for _, o := range []summary.Options{{Window: named("x")}, {Window: part("1s..")}, {Estimator: "magic"}} {
-		if _, err := summary.NewBuilder(newFake().Info, nil, o); err == nil {
+		if _, err := summary.NewBuilder(newFake().Info, nil, o, nil); err == nil {
 			t.Errorf("options %+v: no error", o)
 		}
 	}
 	f := line(3, "u")
-	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{})
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +414,7 @@ func TestLiveRefuses(t *testing.T) {
 // not hold polls back for ever.
 func TestLiveWithoutMarks(t *testing.T) {
 	f := line(400, "u")
-	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{})
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

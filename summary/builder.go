@@ -30,6 +30,8 @@ type Builder struct {
 	meta rundb.Meta
 	o    Options
 
+	load    *Load       // of a live run
+	watches bool        // load is our own and takes the polls
 	several atomic.Bool // there are other targets, of which one may be the same server
 	mu      sync.Mutex
 	asked   window.Ref // the default of the recording
@@ -47,7 +49,6 @@ type target struct {
 	mu     sync.Mutex
 	ledger ledger
 
-	found      *Observer // of a live run
 	tracker    *continuity.Tracker
 	trace      *trace                 // nil of a lone target
 	eventful   bool                   // a poll was not taken as it is
@@ -63,8 +64,8 @@ type target struct {
 }
 
 // NewBuilder returns a builder for a run that is being recorded. The window is what it is by default; another one is
-// for recorded runs.
-func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
+// for recorded runs. load takes each poll before the builder does; nil lets the builder look for traffic itself.
+func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options, load *Load) (*Builder, error) {
 	if o.Window.What != window.Default {
 		return nil, errors.New("make live result: another window can only be chosen once the run is recorded")
 	}
@@ -72,12 +73,13 @@ func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, 
 		return nil, errors.New("make live result: the slices of noise are known once the run is recorded")
 	}
 	b, err := newBuilder(meta, targets, o)
-	if err == nil {
-		for _, t := range b.targets {
-			t.found = NewObserver(b.o.Catalog)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	if b.load, b.watches = load, load == nil; b.watches {
+		b.load = NewLoad(b.o.Catalog)
+	}
+	return b, nil
 }
 
 func newBuilder(meta rundb.Meta, targets []metric.Target, o Options) (*Builder, error) {
@@ -142,9 +144,7 @@ func (o *Options) fold(start, end int64) normalize.Options {
 func (b *Builder) AddTarget(t metric.Target) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	came := newTarget(t, b.o.Catalog)
-	came.found = NewObserver(b.o.Catalog)
-	b.targets = append(b.targets, came)
+	b.targets = append(b.targets, newTarget(t, b.o.Catalog))
 	b.several.Store(len(b.targets) > 1)
 	return len(b.targets) - 1
 }
@@ -165,11 +165,7 @@ func (b *Builder) Mark(m metric.Mark) {
 // planNow is the window if the run ended at an instant. The collector's own mark after a warm-up is left out: the
 // warm-up counts from the first request, as the polls told it when it came. The caller holds the lock.
 func (b *Builder) planNow(endNS int64) (plan, error) {
-	observers := make([]*Observer, len(b.targets))
-	for i, t := range b.targets {
-		observers[i] = t.found
-	}
-	found := FindTraffic(observers)
+	found := b.load.Found()
 	if b.pin != nil && len(found.Segments) > 0 {
 		found.Segments[0].Start = *b.pin
 	}
@@ -197,7 +193,7 @@ func (b *Builder) settle(now bool) {
 		return
 	}
 	_, ended := firstMark(b.marks, metric.MarkEnd)
-	seen := slices.ContainsFunc(b.targets, func(t *target) bool { return t.found.Seen() })
+	seen := b.load.Seen()
 	if !now && !ended && (!b.based() || needsTraffic(b.knownOf(b.marks, 0, nil), &b.o) && !seen) {
 		return
 	}
@@ -231,8 +227,11 @@ func (b *Builder) Add(s *metric.Snapshot) error {
 	if err := t.count(s); err != nil {
 		return err
 	}
+	var err error
+	if b.watches {
+		_, err = b.load.Add(s)
+	}
 	b.mu.Lock()
-	err := t.found.Add(s)
 	b.settle(len(t.held) >= maxUndecided && !b.based()) // who sets no marks has the whole run
 	started, p, cut := b.started, b.plan, b.cut
 	b.mu.Unlock()

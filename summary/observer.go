@@ -1,6 +1,9 @@
 package summary
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
@@ -31,6 +34,44 @@ func (o *Observer) Add(s *metric.Snapshot) error {
 	adjusted := *s
 	adjusted.Delta = step.Delta
 	return o.Detector.Add(&adjusted, step.Born)
+}
+
+// Load is when the targets of a run that is being recorded have requests. It is safe for concurrent use.
+type Load struct {
+	catalog *catalog.Catalog
+
+	mu        sync.Mutex
+	observers []*Observer // by target
+}
+
+// NewLoad returns one that knows families as c does.
+func NewLoad(c *catalog.Catalog) *Load { return &Load{catalog: c} }
+
+// Add takes the next poll of its target and reports whether another stretch of requests began. It keeps nothing of s.
+func (l *Load) Add(s *metric.Snapshot) (began bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.observers) <= s.Target {
+		l.observers = append(l.observers, NewObserver(l.catalog))
+	}
+	o := l.observers[s.Target]
+	before := o.Stretches()
+	err = o.Add(s)
+	return o.Stretches() != before, err
+}
+
+// Found is what there was so far.
+func (l *Load) Found() traffic.Traffic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return FindTraffic(l.observers)
+}
+
+// Seen reports whether a target had requests so far, as Detector.Seen does.
+func (l *Load) Seen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.observers, func(o *Observer) bool { return o.Seen() })
 }
 
 // FindTraffic joins what was seen of all targets of a run.

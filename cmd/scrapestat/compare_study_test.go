@@ -45,7 +45,7 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 	}
 	b, err := summary.NewBuilder(rundb.Meta{ID: id, Version: "test", OriginNS: start.UnixNano(), Interval: s.interval},
 		[]metric.Target{{URL: "http://sim/metrics", Source: "prometheus"}},
-		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Window: window.Ref{Warmup: &s.warmup}})
+		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Window: window.Ref{Warmup: &s.warmup}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func underClock(t *testing.T, clock *jumping) *summary.Run {
 		o := scrape.Options{Interval: time.Second, MaxScrapeShare: -1, Now: clock.now, Origin: clock.now()}
 		meta := metaAt(o.Origin)
 		b, err := summary.NewBuilder(meta, []metric.Target{targets[0].Public(), targets[1].Public()},
-			summary.Options{Slice: 5 * time.Second})
+			summary.Options{Slice: 5 * time.Second}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
