@@ -1,6 +1,7 @@
 package collect_test
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -33,6 +34,7 @@ func (h answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // load is a simulated server at 8 requests/s from begins to ends, and how it is recorded.
 type load struct {
+	profile      string // "" is vllm
 	before       []simulate.LoadStep
 	begins, ends time.Duration
 	until        time.Duration // the mark "end", 0 for none
@@ -53,7 +55,7 @@ func (l load) record(t *testing.T) (out recorded) {
 	t.Helper()
 	out.dir = filepath.Join(t.TempDir(), "run")
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := simulate.New("vllm", simulate.Options{Seed: 7, KeepTruth: true, Load: append(append(
+		sim, err := simulate.New(cmp.Or(l.profile, "vllm"), simulate.Options{Seed: 7, KeepTruth: true, Load: append(append(
 			[]simulate.LoadStep{{}}, l.before...), simulate.LoadStep{At: l.begins, Rate: 8}, simulate.LoadStep{At: l.ends})})
 		if err != nil {
 			t.Fatal(err)
@@ -254,5 +256,50 @@ func TestWarmupAfterProbe(t *testing.T) {
 		math.Abs(float64(w.Start.AtNS-base)/1e9-45) > 1 {
 		t.Errorf("%d probes, the window begins at %v s, a %s; marks %v", len(w.Traffic.Probes),
 			float64(w.Start.AtNS-base)/1e9, w.Start.Kind, run.marks)
+	}
+}
+
+// Little's law on simulated servers, for every target: the rate of the requests times their mean time is how many were
+// there in the truth of the load, and in the levels where these are not renewed at intervals of their own; and the same
+// requests have one rate on all targets of one server, at whatever interval these are polled.
+func TestLittlesLawOfServers(t *testing.T) {
+	for profile, fresh := range map[string]bool{"vllm": true, "tgi": true, "dynamo": true, "sglang": false,
+		"trtllm": false} {
+		run := load{profile: profile, begins: 5 * time.Second, ends: 45 * time.Second, until: 60 * time.Second,
+			change: func(o *collect.Options) {
+				o.Targets[0].Interval = 250 * time.Millisecond
+				slow := o.Targets[0]
+				slow.URL, slow.Interval = "http://sim:2/metrics", time.Second
+				o.Targets = append(o.Targets, slow)
+			}}.record(t)
+		r, _ := analyse(t, run.dir, "", false)
+		stood := 0.0
+		for _, q := range run.truth {
+			stood += (q.Last - q.Arrival).Seconds()
+		}
+		var rates [2]float64
+		for target := range 2 {
+			var level, latency float64
+			for i := range r.Metrics {
+				f, ok := r.Options.Catalog.Family(r.Metrics[i].Name)
+				for _, s := range r.Metrics[i].Series {
+					switch {
+					case !ok || s.Endpoint != target || !f.Whole(s.Labels):
+					case (f.Canonical == "running" || f.Canonical == "waiting") && s.Gauge != nil:
+						level += s.Gauge.TimeAvg
+					case f.Canonical == "e2e_s" && s.Histogram != nil && s.Histogram.Count > 0:
+						rates[target], latency = s.Histogram.CountRate, s.Histogram.Avg*f.Seconds(r.Metrics[i].Name)
+					}
+				}
+			}
+			truth, law := stood/r.Endpoints[target].Seconds, rates[target]*latency
+			if math.Abs(law/truth-1) > .05 || fresh && math.Abs(level/law-1) > .05 {
+				t.Errorf("%s, target %d: rate times latency is %v, %v requests were there, %v by the levels", profile, target,
+					law, truth, level)
+			}
+		}
+		if rates[0] != rates[1] || rates[0] == 0 {
+			t.Errorf("%s: one server has the rates %v", profile, rates)
+		}
 	}
 }
