@@ -1,6 +1,7 @@
 package summary_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -85,5 +86,37 @@ func TestUptimeOfCatalog(t *testing.T) {
 	}
 	if got := tracker.Target(polls[0].SentNS, polls[5].SentNS); got.Restarts != 1 || got.Status != continuity.Corrected {
 		t.Errorf("%+v", got)
+	}
+}
+
+// To look for traffic costs a poll nothing that stays: neither allocations that grow with the run nor memory.
+func TestLoadIsBounded(t *testing.T) {
+	load := summary.NewLoad(embedded(t))
+	polls := bodies([]string{"vllm:request_success", "vllm:prompt_tokens", "vllm:generation_tokens"}, metric.Counter, 1, 2)
+	add := func() {
+		s := *polls[1]
+		s.DictDelta = metric.DictDelta{}
+		polls[1].SentNS += 1e9
+		bits := slices.Clone(s.Delta.Bits)
+		for i := range bits {
+			bits[i] = math.Float64bits(math.Float64frombits(bits[i]) + 7)
+		}
+		polls[1].Delta.Bits, s.Delta.Bits = bits, bits
+		if _, err := load.Add(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := load.Add(polls[0]); err != nil {
+		t.Fatal(err)
+	}
+	few := testing.AllocsPerRun(1000, add)
+	for range 20_000 {
+		add()
+	}
+	if many := testing.AllocsPerRun(1000, add); many > few+1 || many > 8 {
+		t.Errorf("a poll costs %v allocations, %v at the beginning", many, few)
+	}
+	if found := load.Found(); len(found.Segments) != 1 {
+		t.Errorf("%d segments", len(found.Segments))
 	}
 }
