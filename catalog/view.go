@@ -74,20 +74,27 @@ type generation struct {
 func (p *Plan) generations() map[generation]int {
 	out := map[generation]int{}
 	for i := range p.gains {
-		f, ok := p.catalog.Family(p.gains[i].Family)
+		f, rank, ok := p.catalog.Generation(p.gains[i].Family)
 		if !ok {
 			continue
 		}
-		as := f.As(p.gains[i].Family)
-		if f.Implied[as] != nil {
-			continue
-		}
 		key := generation{f, p.gains[i].Source}
-		if best, ok := out[key]; !ok || rankOf(f, as) < best {
-			out[key] = rankOf(f, as)
+		if best, ok := out[key]; !ok || rank < best {
+			out[key] = rank
 		}
 	}
 	return out
+}
+
+// Generation returns the family of a name and how new that name of it is, 0 for the newest. It is not ok for a name
+// that nobody knows, and for one of a part, which is of no generation.
+func (c *Catalog) Generation(name string) (f *Family, rank int, ok bool) {
+	f, ok = c.Family(name)
+	if !ok {
+		return nil, 0, false
+	}
+	as := f.As(name)
+	return f, rankOf(f, as), f.Implied[as] == nil
 }
 
 // newest returns a gain as the newest generation of its server would show it; the given one where it is of that.

@@ -45,6 +45,13 @@ func (d *document) extras() *jsonExtras {
 			x.Units[m.Name] = m.OwnUnit
 		}
 	}
+	if r.Options.Catalog != nil {
+		for i := range r.Metrics {
+			if name := r.Metrics[i].Name; !r.Options.Catalog.Known(name) && !slices.Contains(x.UnknownFamilies, name) {
+				x.UnknownFamilies = append(x.UnknownFamilies, name)
+			}
+		}
+	}
 	if r.Options.By != nil {
 		x.Aggregates = &jsonAggregates{r.Options.By, listOf(r.Aggregates, d.aggregate)}
 	}

@@ -161,6 +161,7 @@ type jsonExtras struct {
 	Limits          map[string]int64   `json:"limits"`
 	Endpoints       list[jsonEndpoint] `json:"endpoints"`
 	Warnings        list[jsonWarning]  `json:"warnings,omitzero" layout:"lines"`
+	UnknownFamilies []string           `json:"unknown_families,omitzero" layout:"line"`
 	Units           map[string]string  `json:"units"` // where AIPerf's rules miss one or get it wrong
 	Series          list[jsonNote]     `json:"series" layout:"lines"`
 	Aggregates      *jsonAggregates    `json:"aggregates,omitzero"`

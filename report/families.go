@@ -241,6 +241,9 @@ func (t *pageBuilder) quantile(qs []float64, q float64) float64 {
 // where names a series: its target when there are several, and its labels.
 func (t *pageBuilder) where(s *summary.Series) string {
 	labels := s.Labels.String()
+	if s.Superseded != "" {
+		labels += " (superseded by " + s.Superseded + ")"
+	}
 	if len(t.run.Endpoints) < 2 {
 		return labels
 	}

@@ -88,6 +88,8 @@ type Series struct {
 	Endpoint int // into Run.Endpoints
 	Labels   metric.Labels
 	normalize.Series
+	// Superseded is the newer name under which the endpoint shows the same: this series is no part of sums. "" is none.
+	Superseded string
 	// Exemplars are the last ones of the run that each bucket, or the counter, showed; none for the warm-up.
 	Exemplars []Exemplar
 }

@@ -8,11 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/scrape"
 )
 
 const catalogLong = `What is known of servers: the packs in the program, and files in their form. See docs/derived.md.`
@@ -167,13 +169,13 @@ and column. Ends with 3 when there is one.`,
 func newCatalogUnknownCmd(std stdio) *cobra.Command {
 	fail := false
 	cmd := &cobra.Command{
-		Use:   "unknown RUN|FILE... [flags]",
+		Use:   "unknown RUN|TARGET|FILE... [flags]",
 		Short: "List the families of runs, tables or scraped bodies that no pack knows",
-		Long: `Reads names of families: of a run, of "# TYPE" lines of a scraped body, or of tables with the
-name in the first column, or in the second under a head "# columns: version, name, ...". Prints
-those that no pack knows.`,
+		Long: `Reads names of families: of a run, of a target that is asked once, of "# TYPE" lines
+of a scraped body, or of tables with the name in the first column, or in the second under
+a head "# columns: version, name, ...". Prints those that no pack knows.`,
 		Example: "  scrapestat catalog unknown run1 body.prom vllm.tsv --fail",
-		Args:    atLeast(1, "RUN or FILE"),
+		Args:    atLeast(1, "RUN, TARGET or FILE"),
 	}
 	return unknownCmd(cmd, std, &fail)
 }
@@ -216,6 +218,9 @@ func namesIn(ctx context.Context, std stdio, c *catalog.Catalog, path string) (o
 		return out, nil
 	}
 	f, err := os.Open(path)
+	if err != nil && strings.Contains(path, ":") {
+		return namesAt(ctx, std, path)
+	}
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -238,4 +243,27 @@ func namesIn(ctx context.Context, std stdio, c *catalog.Catalog, path string) (o
 		}
 	}
 	return out, lines.Err()
+}
+
+// namesAt asks a target once for the names of its families.
+func namesAt(ctx context.Context, std stdio, address string) (out []string, err error) {
+	o := collectOptions{targets: []string{address}, timeout: 5 * time.Second}
+	set, err := o.openTargets(std)
+	if err != nil {
+		return nil, err
+	}
+	defer set.close()
+	p, err := scrape.NewProber(set.given[0], scrape.Options{Timeout: o.timeout, Version: toolVersion()})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	defer p.Close()
+	s := p.Ask(ctx, scrape.ProbeRequest{})
+	if !s.Outcome.Stored() {
+		return nil, &codeError{exitNothing, fmt.Errorf("%s: %s", redactArgs([]string{address})[0], s.Err)}
+	}
+	for _, f := range s.DictDelta.Families {
+		out = append(out, f.Name)
+	}
+	return out, nil
 }

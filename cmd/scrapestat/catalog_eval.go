@@ -11,6 +11,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -28,20 +29,20 @@ by what, and what each series of its families did. The way to find out why a qua
 		Example: "  scrapestat catalog eval run1 'mean(e2e_request_latency_seconds)' --engine vllm",
 		Args:    exactly(2, "RUN and EXPR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := first(oneOf("by", "result", by, "scope", "slice"), a.readCatalogs()); err != nil {
+			if err := first(oneOf("by", "result", by, "scope", "slice", "series"), a.readCatalogs()); err != nil {
 				return err
 			}
-			return evaluate(cmd.Context(), std, &a, args[0], args[1], engine, by == "slice")
+			return evaluate(cmd.Context(), std, &a, args[0], args[1], engine, by)
 		},
 	}
 	cmd.Flags().StringArrayVar(&a.catalogs, "catalog", nil, "YAML `file` of more packs; repeatable")
 	cmd.Flags().StringVar(&engine, "engine", "",
 		"`pack` whose families the formula names (default: that of most families)")
-	cmd.Flags().StringVar(&by, "by", "scope", "`results`: scope, or slice of the run as it was recorded")
+	cmd.Flags().StringVar(&by, "by", "scope", "`results`: scope, slice of the run as it was recorded, or series")
 	return cmd
 }
 
-func evaluate(ctx context.Context, std stdio, a *analysisFlags, dir, expr, engine string, slices bool) error {
+func evaluate(ctx context.Context, std stdio, a *analysisFlags, dir, expr, engine, by string) error {
 	run, err := loaded(ctx, std, a, dir)
 	if err != nil {
 		return err
@@ -51,8 +52,15 @@ func evaluate(ctx context.Context, std stdio, a *analysisFlags, dir, expr, engin
 			return usagef("no pack knows the families of %s: say --engine", dir)
 		}
 	}
-	if a.catalog, err = a.catalog.With(strings.NewReader(evalText(a.catalog, expr, engine))); err != nil {
+	known := a.catalog
+	if a.catalog, err = known.With(strings.NewReader(evalText(known, expr, engine, nil))); err != nil {
 		return usagef("%w", err)
+	}
+	if by == "series" {
+		text := evalText(known, expr, engine, labelsOf(run, a.catalog))
+		if a.catalog, err = known.With(strings.NewReader(text)); err != nil {
+			return usagef("%w", err)
+		}
 	}
 	if run, err = loaded(ctx, std, a, dir); err != nil {
 		return err
@@ -61,7 +69,7 @@ func evaluate(ctx context.Context, std stdio, a *analysisFlags, dir, expr, engin
 	for i := range run.Derived {
 		if d := &run.Derived[i]; d.Pack == evalPack {
 			n++
-			printResult(std.out, run, d, slices)
+			printResult(std.out, run, d, by)
 		}
 	}
 	if n == 0 {
@@ -92,19 +100,43 @@ func mostOf(run *summary.Run) (most string) {
 	return most
 }
 
-// evalText is a pack of one quantity with the scopes of an engine.
-func evalText(c *catalog.Catalog, expr, engine string) string {
-	var split []string
+// labelsOf are the labels of the series that the formula reads.
+func labelsOf(run *summary.Run, c *catalog.Catalog) (out []string) {
+	packs := c.Packs()
+	at := slices.IndexFunc(packs, func(p catalog.Pack) bool { return p.Name == evalPack })
+	families := packs[at].Rules[0].Families()
+	for i := range run.Metrics {
+		m := &run.Metrics[i]
+		if f, ok := c.Family(m.Name); !ok || !slices.Contains(families, f.Name) {
+			continue
+		}
+		for k := range m.Series {
+			for name := range m.Series[k].Labels.All() {
+				if !slices.Contains(out, name) {
+					out = append(out, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// evalText is a pack of one quantity with the scopes of an engine, and one for each value of more labels.
+func evalText(c *catalog.Catalog, expr, engine string, split []string) string {
 	packs := c.Packs()
 	if i := slices.IndexFunc(packs, func(p catalog.Pack) bool { return p.Name == engine }); i >= 0 {
-		split = append(slices.Clone(packs[i].Scope), packs[i].Split...)
+		for _, name := range slices.Concat(packs[i].Scope, packs[i].Split) {
+			if !slices.Contains(split, name) {
+				split = append(split, name)
+			}
+		}
 	}
 	return fmt.Sprintf("pack: %s\nof: %q\nreads: ['']\nsplit: [%s]\n"+
 		"quantities: {other: [{name: value, help: ., is: '%s'}]}\n",
 		evalPack, engine, strings.Join(split, ", "), strings.ReplaceAll(expr, "'", "''"))
 }
 
-func printResult(w io.Writer, run *summary.Run, d *summary.Derived, each bool) {
+func printResult(w io.Writer, run *summary.Run, d *summary.Derived, by string) {
 	value := func(s catalog.Status, v, num, den float64, parts bool) string {
 		text := s.String()
 		if s.Defined() {
@@ -118,7 +150,7 @@ func printResult(w io.Writer, run *summary.Run, d *summary.Derived, each bool) {
 	fmt.Fprintf(w, "%s%s  %s\n", run.Endpoints[max(0, d.Endpoint)].URL, texttab.Escape(d.Labels.String()),
 		value(d.Status, d.Value, d.Numerator, d.Denominator, d.HasParts))
 	for _, s := range d.Slices {
-		if each {
+		if by == "slice" {
 			fmt.Fprintf(w, "  slice at %d ns: %s\n", s.StartNS,
 				value(s.Status, s.Value, s.Numerator, s.Denominator, d.HasParts))
 		}
@@ -130,11 +162,21 @@ func printResult(w io.Writer, run *summary.Run, d *summary.Derived, each bool) {
 			continue
 		}
 		for k := range m.Series {
-			if s := &m.Series[k]; s.Endpoint == d.Endpoint {
+			if s := &m.Series[k]; s.Endpoint == d.Endpoint && (by != "series" || within(s.Labels, d.Labels)) {
 				fmt.Fprintf(w, "  %s%s  %s\n", m.Name, texttab.Escape(s.Labels.String()), did(s))
 			}
 		}
 	}
+}
+
+// within reports whether labels contradict none of others.
+func within(l, others metric.Labels) bool {
+	for name, value := range others.All() {
+		if v, ok := l.Get(name); ok && v != value {
+			return false
+		}
+	}
+	return true
 }
 
 // did is what a series did in the window.
