@@ -36,7 +36,7 @@ var hardening = [...]string{
 		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",
 	21: "cmd/scrapestat/hardening_test.go TestHardening, scrape/hardening_memory_test.go TestHardeningMemory",
 	22: "discover/guard_internal_test.go TestHardening",
-	23: "export/label_columns_test.go TestHardening",
+	23: "export/label_columns_test.go TestHardening, internal/interop/labels_test.go TestHardening",
 	24: "cmd/scrapestat/hardening_test.go TestHardening",
 	25: "check/judge_test.go TestHardening",
 	26: "internal/release/release_test.go TestHardening",
