@@ -13,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/testkit"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
@@ -368,5 +370,32 @@ func TestWindowEdgesAreTold(t *testing.T) {
 		if !strings.Contains(text, c.note) || strings.Contains(text, "the load rises") != (c.ramp > 0) {
 			t.Errorf("%s: no %q in\n%s", c.run, c.note, text)
 		}
+	}
+}
+
+// A recording of our proxy tracks from its start on, a minute before the load generator sends: the QPS is that of the
+// load all the same.
+func TestRateOfProxiedRun(t *testing.T) {
+	dir := t.TempDir()
+	const origin = int64(1_790_000_000e9)
+	rec, err := events.NewRecorder(t.Context(), dir, events.RecorderOptions{Source: "proxy",
+		Create: &rundb.Meta{ID: "p", OriginNS: origin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(s float64) int64 { return origin + int64(s*1e9) }
+	rec.Record(metric.Event{Type: events.StartTracking, AtNS: at(0)})
+	for i := range 40 {
+		id, from := fmt.Sprint(i), 60+float64(i)/8
+		rec.Record(metric.Event{Type: events.SampleIssued, Sample: id, AtNS: at(from)})
+		rec.Record(metric.Event{Type: events.SampleComplete, Sample: id, AtNS: at(from + .125)})
+	}
+	rec.Record(metric.Event{Type: events.StopTracking, AtNS: at(70)})
+	if _, err := rec.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := said(t, exitDone, "requests", "report", dir)
+	if !regexp.MustCompile(`(?m)^QPS +8[.]00 ok/s$`).MatchString(text) {
+		t.Errorf("40 requests in 5 s, a minute after the start of tracking:\n%s", text)
 	}
 }
