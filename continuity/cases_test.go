@@ -216,6 +216,20 @@ func TestCases(t *testing.T) {
 	})
 }
 
+// Bodies of a second process after the first leap look like older copies of it; so many of them are no cache.
+func TestManyOlderBodies(t *testing.T) {
+	for _, c := range scenarios() {
+		if c.name != "random" {
+			continue
+		}
+		x := newTarget(t)
+		c.run(x, "none", 1, 7014)
+		if s := x.target(); s.HeldBodies < 40 || s.Status != continuity.Ambiguous {
+			t.Errorf("%v, %d older bodies", s.Status, s.HeldBodies)
+		}
+	}
+}
+
 // What a torn histogram held back is told with the next whole body, although that one does not list it as changed.
 func TestTornThenQuiet(t *testing.T) {
 	x := newTarget(t)

@@ -93,7 +93,7 @@ func (t *Tracker) of(w *window, from, to int64) Status {
 	n := &w.n
 	mixed := n[markExcursion] > 1 || n[markLeapFit] > 1 || n[markFell] > 0 && n[markLower]+n[markLeap] > 1
 	several := n[markBack]+n[markOther] > 0
-	dips := float64(n[markDips])
+	dips, older := float64(n[markDips]), float64(n[markOlder])
 	polls := float64(t.polls)
 	if span := since(t.at, t.began); span > 0 {
 		polls *= min(1, since(to, from)/span)
@@ -103,6 +103,8 @@ func (t *Tracker) of(w *window, from, to int64) Status {
 		return Refused
 	case several || n[markLower]+n[markExcursion] > 0:
 		return LowerBound
+	case older >= 5 && older >= 0.4*polls: // more than a cache sends: the first leap may have been to another process
+		return Ambiguous
 	case n[markLeap] > 0 && n[markFell] > 0, n[markStuck] > 0, dips >= 5 && dips >= 0.1*polls && t.dipped >= 2:
 		return Ambiguous
 	case n[markRestart] > 0:
