@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Repaired is what Repair could do.
@@ -38,8 +40,8 @@ type repair struct {
 // Repair makes a recording in the directory to, which must be there, out of what can be read of the damaged one in
 // from, which it does not change: each row whose checksum matches, from every page of the file and of its log, and
 // what table dictionary has of those that are missing. One of schema 3 and before has no checksums: of it the file
-// is made whole pages, and blocks are read as far as they can be.
-func Repair(ctx context.Context, from, to string) (*Repaired, error) {
+// is made whole pages, and blocks are read as far as they can be. Series are counted in memory, as [Run.Bound] says.
+func Repair(ctx context.Context, from, to string, memory *metric.Memory) (*Repaired, error) {
 	s, l, closeAll, err := openStore(from)
 	if err != nil {
 		return nil, fmt.Errorf("repair recording: %w", err)
@@ -52,7 +54,7 @@ func Repair(ctx context.Context, from, to string) (*Repaired, error) {
 	if err := x.run(ctx, s, l, from, to); err != nil {
 		return nil, fmt.Errorf("repair recording %s: %w", filepath.Join(from, FileName), err)
 	}
-	if err := x.read(ctx, to); err != nil {
+	if err := x.read(ctx, to, memory); err != nil {
 		return nil, fmt.Errorf("repair recording %s: nothing can be read: %w", filepath.Join(from, FileName), err)
 	}
 	return &x.Repaired, nil
@@ -284,12 +286,13 @@ func copyPages(from, to string) error {
 }
 
 // read reads the new recording to its end.
-func (x *repair) read(ctx context.Context, dir string) error {
+func (x *repair) read(ctx context.Context, dir string, memory *metric.Memory) error {
 	r, err := Open(dir)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	r.Bound(memory)
 	for i := range r.Targets() {
 		for _, err := range r.Snapshots(ctx, i) {
 			if err != nil {

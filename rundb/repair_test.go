@@ -201,7 +201,7 @@ func (c *damageCase) try(t *testing.T, what, file string, b []byte, seed maphash
 	if got, err := readOut(t, dir, seed); got != nil {
 		before = float64(c.holds(t, what, got, err != nil || len(got.damage) > 0)) / float64(len(c.want.polls))
 	}
-	done, err := rundb.Repair(t.Context(), dir, to)
+	done, err := rundb.Repair(t.Context(), dir, to, nil)
 	if err != nil {
 		t.Logf("%s: %v", what, err)
 		return before, 1

@@ -138,7 +138,7 @@ func TestVersion4(t *testing.T) {
 		t.Errorf("marks of version 4: %+v", got)
 	}
 	to := t.TempDir()
-	if _, err := rundb.Repair(t.Context(), dir, to); err != nil {
+	if _, err := rundb.Repair(t.Context(), dir, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := open(t, to).Marks(); !slices.Equal(got, want) {

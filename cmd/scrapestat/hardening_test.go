@@ -402,9 +402,14 @@ func readsWithin(t *testing.T) {
 		try(t, exitMemory, "--max-memory", append(args, "--max-memory", less)...)
 	}
 	try(t, exitMemory, "--max-memory", "compare", dir, dir, "--max-memory", fits)
+	try(t, exitMemory, "--max-memory", "repair", dir, "--max-memory", less)
+	if exists(dir + "-repaired") {
+		t.Error("half of a repair is left")
+	}
+	try(t, exitDone, "", "repair", dir, "-o", dir+"-mended", "--max-memory", fits)
 	for _, c := range allCommands(newRootCmd(discard())) {
 		f := c.Flags()
-		reads := f.Lookup("estimator") != nil || c.Name() == "join" || c.HasParent() && c.Parent().Name() == "import"
+		reads := f.Lookup("estimator") != nil || c.Name() == "join" || c.Name() == "repair" || c.HasParent() && c.Parent().Name() == "import"
 		if reads && f.Lookup("max-memory") == nil {
 			t.Errorf("%s has no --max-memory", c.CommandPath())
 		}

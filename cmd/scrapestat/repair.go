@@ -21,6 +21,7 @@ again. Numbers are never guessed: what is there is as it was recorded.`
 type repairOptions struct {
 	run, out string
 	strict   bool
+	memory   memoryFlag
 }
 
 func newRepairCmd(std stdio) *cobra.Command {
@@ -32,12 +33,16 @@ func newRepairCmd(std stdio) *cobra.Command {
 		Example: "  scrapestat repair run1\n  scrapestat repair run1 -o mended && scrapestat export mended",
 		Args:    exactly(1, "RUN, a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.memory.validate(); err != nil {
+				return err
+			}
 			o.run = runDir(args[0])
 			return o.repair(cmd.Context(), std)
 		},
 	}
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "new run `directory` (default RUN-repaired)")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything is lost")
+	o.memory.register(cmd)
 	return cmd
 }
 
@@ -49,7 +54,8 @@ func (o *repairOptions) repair(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	done, err := rundb.Repair(ctx, o.run, o.out)
+	defer limitGC(o.memory.bytes)()
+	done, err := rundb.Repair(ctx, o.run, o.out, o.memory.of)
 	if err == nil {
 		err = home.Begun()
 	}
