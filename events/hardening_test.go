@@ -113,7 +113,13 @@ func eventsFollowTheFile(t *testing.T) {
 	}
 	remade := make(chan struct{}, 8)
 	w, err := rundb.Create(dir, rundb.Meta{ID: "r", OriginNS: 1e18, Interval: time.Second}, rundb.WriterOptions{
-		Retry: true, CommitEvery: time.Millisecond, OnRemade: func() error { remade <- struct{}{}; return nil }})
+		Retry: true, CommitEvery: time.Millisecond, OnRemade: func() error {
+			select {
+			case remade <- struct{}{}:
+			default:
+			}
+			return nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,10 +140,16 @@ func eventsFollowTheFile(t *testing.T) {
 		for os.RemoveAll(gone) != nil { // a file may come meanwhile
 		}
 		tell(r, 100*n+60, 40)
-		if err := w.Mark(metric.Mark{Name: "m", AtNS: 1e18}); err != nil {
-			t.Fatal(err)
+		for again, tick := true, time.NewTicker(100*time.Millisecond); again; { // the writer looks when it writes
+			if err := w.Mark(metric.Mark{Name: "m", AtNS: 1e18}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-remade:
+				again = false
+			case <-tick.C:
+			}
 		}
-		<-remade
 	}
 	closeRecorder(t, r)
 	if err := w.Close(t.Context()); err != nil {
