@@ -409,7 +409,8 @@ func readsWithin(t *testing.T) {
 	try(t, exitDone, "", "repair", dir, "-o", dir+"-mended", "--max-memory", fits)
 	for _, c := range allCommands(newRootCmd(discard())) {
 		f := c.Flags()
-		reads := f.Lookup("estimator") != nil || c.Name() == "join" || c.Name() == "repair" || c.HasParent() && c.Parent().Name() == "import"
+		reads := f.Lookup("estimator") != nil || c.Name() == "join" || c.Name() == "repair" ||
+			c.HasParent() && c.Parent().Name() == "import"
 		if reads && f.Lookup("max-memory") == nil {
 			t.Errorf("%s has no --max-memory", c.CommandPath())
 		}
