@@ -281,8 +281,10 @@ func (r *Recorder) run(ctx context.Context) {
 			wrote = time.Now()
 		}
 		clear(held[n:])
-		held, pause, next = held[:n], 0, time.Time{}
-		if err != nil {
+		held = held[:n]
+		if err == nil {
+			pause, next = 0, time.Time{}
+		} else {
 			pause = min(max(2*pause, commitEvery), mostPause)
 			next = time.Now().Add(pause)
 		}
