@@ -126,11 +126,17 @@ func (t *pageBuilder) windowNotes(w *window.Window) (out []string) {
 			offset(w, p.Start.AtNS)))
 	}
 	if ramp, drain := w.Slopes(); ramp+drain > .05*idle(w.End.AtNS-w.Start.AtNS) {
-		text, remedy := "falls for "+span(drain), fmt.Sprintf("--cooldown %.0fs", math.Ceil(drain))
+		var slopes, remedies []string
 		if ramp > 0 {
-			text, remedy = "rises for "+span(ramp)+" and "+text, fmt.Sprintf("--warmup %.0fs", math.Ceil(ramp))
+			slopes = append(slopes, "rises for "+span(ramp))
+			remedies = append(remedies, fmt.Sprintf("--warmup %.0fs", math.Ceil(ramp)))
 		}
-		out = append(out, fmt.Sprintf("the load %s: rates of the whole are less than those of its middle (%s)", text, remedy))
+		if drain > 0 {
+			slopes = append(slopes, "falls for "+span(drain))
+			remedies = append(remedies, fmt.Sprintf("--cooldown %.0fs", math.Ceil(drain)))
+		}
+		out = append(out, fmt.Sprintf("the load %s: rates of the whole are less than those of its middle (%s)",
+			strings.Join(slopes, " and "), strings.Join(remedies, " ")))
 	}
 	if flying := t.run.InFlight(); flying > 0 {
 		out = append(out, fmt.Sprintf("%.0f requests were in flight at the start: they count when they end", flying))

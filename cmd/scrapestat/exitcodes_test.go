@@ -62,7 +62,7 @@ var exitsOf = []struct {
 	{"catalog list", []int{exitUsage}},
 	{"catalog show", []int{exitUsage}},
 	{"catalog check", []int{exitUsage, exitBad}},
-	{"catalog unknown", []int{exitUsage, exitBad}},
+	{"catalog unknown", []int{exitUsage, exitBad, exitNothing}},
 	{"catalog eval", []int{exitUsage, exitIncomplete}},
 	{"demo", []int{exitUsage}},
 	{"version", []int{exitUsage}},

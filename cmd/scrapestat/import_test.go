@@ -6,38 +6,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/scrapestat/scrapestat/internal/simulate"
 )
 
-// TestImportOwnJSONL collects from two engines and imports the JSONL export: the
+// TestImportOwnJSONL records two engines and imports the JSONL export: the
 // statistics of all families, their series and slices must be those of the run.
 func TestImportOwnJSONL(t *testing.T) {
 	t.Parallel()
-	args := []string{"collect"}
-	for _, profile := range []string{"vllm", "vllm-omni"} {
-		sim, err := simulate.New(profile, simulate.Options{Rate: 60, Seed: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv := httptest.NewServer(sim)
-		defer srv.Close()
-		args = append(args, srv.URL)
-	}
-	run1, run2 := t.TempDir(), t.TempDir()
-	args = append(args, "-o", run1, "--duration", "1500ms", "--warmup", "300ms", "--settle", "0s", "--interval", "100ms",
-		"--scrape-budget", "0", "--slice-duration", "300ms", "--formats", "json,jsonl", "--quiet")
-	runOK(t, args...)
+	run1, run2 := t.TempDir()+"/run", t.TempDir()
+	runOK(t, "simulate", "a=vllm,rate=60", "b=vllm-omni,rate=60", "--record", run1, "--duration", "1500ms",
+		"--warmup", "300ms", "--interval", "100ms")
+	runOK(t, "export", run1, "--formats", "json,jsonl", "--quiet") // the JSON has the types
 	runOK(t, "import", "aiperf-jsonl", run1+"/server_metrics_export.jsonl", "-o", run2, "--slice-duration", "300ms",
 		"--quiet")
-	// What the traffic is depends on the first polls; of all that was polled both have the same.
-	runOK(t, "export", run1, "--formats", "json", "--window", "recording", "--quiet")
-	runOK(t, "export", run2, "--formats", "json", "--window", "recording", "--quiet")
+	for _, run := range []string{run1, run2} { // what the load is depends on the command, which a JSONL file has not
+		runOK(t, "export", run, "--formats", "json", "--window", "recording", "--slice-duration", "300ms", "--quiet")
+	}
 	first, second := metricsOf(t, run1), metricsOf(t, run2)
 	if len(first) < 40 {
 		t.Fatalf("only %d families were exported", len(first))
