@@ -49,7 +49,7 @@ func TestNoTrafficOfCollect(t *testing.T) {
 	collect := func(code int, name string, args ...string) {
 		t.Helper()
 		text := said(t, code, append([]string{"collect", url, "-o", filepath.Join(dir, name), "--formats", "json", "--settle",
-			"0s", "--interval", "50ms", "--scrape-budget", "0"}, args...)...)
+			"0s", "--interval", "1s", "--scrape-budget", "0"}, args...)...)
 		if !strings.HasPrefix(text, "warning: no poll showed a request") {
 			t.Errorf("row 16, %v: %s", args, text)
 		}
