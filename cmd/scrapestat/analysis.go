@@ -120,8 +120,9 @@ func (a *analysisFlags) verdict(runs ...*summary.Run) error {
 		}
 		damaged := slices.ContainsFunc(r.Warnings, func(w metric.Warning) bool { return w.Code == "recording_damaged" })
 		if damaged || len(lost) > 0 {
-			return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed or cannot be read, %d lines "+
-				"dropped%s (--strict)", lost[false], lost[true], map[bool]string{true: ", the recording is damaged"}[damaged])}
+			return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, were skipped or cannot be "+
+				"read, %d lines dropped%s (--strict)", lost[false], lost[true],
+				map[bool]string{true: ", the recording is damaged"}[damaged])}
 		}
 		if text := r.Uncertain(); text != "" {
 			return &codeError{exitIncomplete, fmt.Errorf("data uncertain: %s (--strict)", text)}

@@ -245,8 +245,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed, %d lines dropped, %d scrapes not "+
-			"written (--strict)", t.Failed, t.Dropped, t.Unwritten)}
+		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed or were skipped, %d lines "+
+			"dropped, %d scrapes not written (--strict)", t.Failed, t.Dropped, t.Unwritten)}
 	case o.strict && r.Uncertain() != "":
 		return &codeError{exitIncomplete, fmt.Errorf("data uncertain: %s (--strict)", r.Uncertain())}
 	}
