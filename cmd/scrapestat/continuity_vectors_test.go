@@ -51,6 +51,27 @@ func (c *continuityCase) importable() bool {
 		!slices.ContainsFunc(c.Outcome, func(o string) bool { return o != "ok" })
 }
 
+// exported is what the JSON export says of the case after an import.
+func (c *continuityCase) exported(t *testing.T) *exportedCase {
+	t.Helper()
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "case.om"), filepath.Join(dir, "run")
+	if err := os.WriteFile(file, []byte(c.text()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runOK(t, "import", "openmetrics", file, "-o", out)
+	runOK(t, "export", out, "--formats", "json")
+	var r exportedCase
+	text, err := os.ReadFile(out + "/server_metrics_export.json")
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
 // text is the case in the OpenMetrics format: family by family, each series over time.
 func (c *continuityCase) text() string {
 	families := map[string][]string{}
@@ -210,22 +231,7 @@ func TestContinuityVectors(t *testing.T) {
 		}
 		n++
 		t.Run(c.ID, func(t *testing.T) {
-			dir := t.TempDir()
-			file, out := filepath.Join(dir, "case.om"), filepath.Join(dir, "run")
-			if err := os.WriteFile(file, []byte(c.text()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			runOK(t, "import", "openmetrics", file, "-o", out)
-			runOK(t, "export", out, "--formats", "json")
-			var r exportedCase
-			data, err := os.ReadFile(out + "/server_metrics_export.json")
-			if err == nil {
-				err = json.Unmarshal(data, &r)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.check(t, &r)
+			c.check(t, c.exported(t))
 		})
 	}
 	if n != 65 {
@@ -256,21 +262,7 @@ func TestEventLimit(t *testing.T) {
 	for i := range 1500 {
 		c.T = append(c.T, float64(1700000000+i))
 	}
-	dir := t.TempDir()
-	file, out := filepath.Join(dir, "case.om"), filepath.Join(dir, "run")
-	if err := os.WriteFile(file, []byte(c.text()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	runOK(t, "import", "openmetrics", file, "-o", out)
-	runOK(t, "export", out, "--formats", "json")
-	var r exportedCase
-	text, err := os.ReadFile(out + "/server_metrics_export.json")
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := c.exported(t)
 	n := r.Scrapestat.Endpoints[0].Continuity
 	if n == nil || len(n.Events) != 1000 || n.Left != 499 || n.Processes != 2 {
 		t.Errorf("%d events, %d left out, %d processes", len(n.Events), n.Left, n.Processes)
