@@ -55,17 +55,14 @@ func (t *pageBuilder) head() []string {
 }
 
 // doubt is the first line of a page whose window is empty or had no requests.
-func doubt(r *summary.Run) (out []string) {
-	for _, x := range r.Warnings {
-		switch {
-		case len(out) > 0:
-		case x.Code == "empty_window":
-			out = append(out, "error: nothing is left to measure: "+x.Text)
-		case x.Code == "no_traffic":
-			out = append(out, "warning: "+x.Text)
-		}
+func doubt(r *summary.Run) []string {
+	if text := r.Warned("empty_window"); text != "" {
+		return []string{"error: nothing is left to measure: " + text}
 	}
-	return out
+	if text := r.Warned("no_traffic"); text != "" {
+		return []string{"warning: " + text}
+	}
+	return nil
 }
 
 // measured is the line of the window itself.

@@ -129,6 +129,16 @@ type Endpoint struct {
 	Lives []metric.TargetEvent
 }
 
+// Warned returns the text of the first warning of the run itself with a code, "" without one.
+func (r *Run) Warned(code string) string {
+	for _, w := range r.Warnings {
+		if w.Code == code {
+			return w.Text
+		}
+	}
+	return ""
+}
+
 // InFlight is how many requests were there when the window began, where something goes before it; 0 where nothing
 // tells.
 func (r *Run) InFlight() (n float64) {

@@ -107,7 +107,7 @@ func (a *analysisFlags) verdict(runs ...*summary.Run) error {
 		if text := emptyWindow(r); text != "" {
 			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
 		}
-		if text := warned(r, "no_traffic"); text != "" && slices.Contains(r.Command, "--") { // there was a COMMAND
+		if text := r.Warned("no_traffic"); text != "" && slices.Contains(r.Command, "--") { // there was a COMMAND
 			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
 		}
 		lost := map[bool]int{}

@@ -240,8 +240,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 		return &codeError{child.Code, nil}
 	case o.strict && emptyWindow(r) != "":
 		return &codeError{exitIncomplete, errors.New(emptyWindow(r) + " (--strict)")}
-	case o.strict && child != nil && warned(r, "no_traffic") != "":
-		return &codeError{exitIncomplete, errors.New(warned(r, "no_traffic") + " (--strict)")}
+	case o.strict && child != nil && r.Warned("no_traffic") != "":
+		return &codeError{exitIncomplete, errors.New(r.Warned("no_traffic") + " (--strict)")}
 	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
 		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
 	case o.strict && !t.Lossless():
@@ -255,18 +255,8 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 
 // emptyWindow returns the warning of a run whose numbers are of no time at all; "" when they are of some.
 func emptyWindow(r *summary.Run) string {
-	if text := warned(r, "empty_window"); text != "" {
+	if text := r.Warned("empty_window"); text != "" {
 		return "nothing is left to measure: " + text
-	}
-	return ""
-}
-
-// warned returns the text of the first warning of the run itself with a code, "" without one.
-func warned(r *summary.Run, code string) string {
-	for _, w := range r.Warnings {
-		if w.Code == code {
-			return w.Text
-		}
 	}
 	return ""
 }
