@@ -49,6 +49,18 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+func TestSlack(t *testing.T) {
+	r := &report{out: new(bytes.Buffer), slack: 0.25}
+	r.add("what, unit", stat{1.25}, stat{1}, "peer", 1)
+	if r.over() {
+		t.Error("a ratio within the slack is over")
+	}
+	r.add("what, unit", stat{1.26}, stat{1}, "peer", 1)
+	if !r.over() {
+		t.Error("a ratio beyond the slack is not over")
+	}
+}
+
 func TestThereAndBack(t *testing.T) {
 	next := thereAndBack([][]byte{{0}, {1}, {2}})
 	var got []byte

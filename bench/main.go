@@ -110,6 +110,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 func (b *bench) parse(args []string) ([]part, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&b.rounds, "rounds", 5, "rounds A B A B")
+	f.Float64Var(&b.slack, "slack", 0, "`share` that a ratio may be over its limit, for a machine that others share")
 	seconds := f.Int("seconds", 60, "measured `seconds` of a run of a whole scraper")
 	f.IntVar(&b.polls, "polls", 1800, "polls of each target of a recording")
 	f.IntVar(&b.targets, "targets", 100, "targets of collect")

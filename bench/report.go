@@ -43,6 +43,8 @@ type report struct {
 	out  io.Writer
 	part string
 	rows []row
+	// slack is the share that ratios may be over their limits.
+	slack float64
 }
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
@@ -52,9 +54,9 @@ func (r *report) begin(p part) {
 	r.say("\n## %s: %s\nload average %s", p.name, p.what, loadAverage())
 }
 
-// add judges ours against a peer's by limit; 0 judges nothing. what ends in the unit.
+// add judges ours against a peer's by limit, with slack; 0 judges nothing. what ends in the unit.
 func (r *report) add(what string, ours, peer stat, peerName string, limit float64) {
-	w := row{r.part, what, ours, peer, peerName, limit}
+	w := row{r.part, what, ours, peer, peerName, limit * (1 + r.slack)}
 	r.rows = append(r.rows, w)
 	r.say("%s", strings.Join(w.cells(), " | "))
 }
