@@ -15,7 +15,8 @@ func (t *pageBuilder) processes() {
 	plain := true
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
-		if c := &e.Continuity; e.Ledger.StoredPolls() > 0 {
+		c := &e.Continuity
+		if judged := c.Processes > 0 || c.Status == continuity.Refused; judged && e.Ledger.StoredPolls() > 0 {
 			plain = plain && e.SameAs == 0 && c.Processes == 1 && c.Restarts+c.HeldBodies+c.Dips == 0
 			answered := tally(c.Processes)
 			if c.Processes == 0 {

@@ -136,11 +136,12 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 func (b *Builder) survey(ctx context.Context, rec Recording) error {
 	run := b.knownOf(b.marks, b.meta.OriginNS, nil)
 	untimed := b.o.Slice == NoiseSlices && b.meta.Interval <= 0
+	asked := b.o.Window.What != window.Default || needsTraffic(run, &b.o) // other parts are told beside the default one
 	var polls []pollTimes
 	_, ended := firstMark(b.marks, metric.MarkEnd)
 	if found, ok := traffic.Decode(b.meta.Traffic, b.o.Catalog); ok && ended && !untimed {
 		run = b.knownOf(b.marks, max(b.meta.OriginNS, found.LastNS), &found)
-	} else if !ended || untimed || needsTraffic(run, &b.o) {
+	} else if !ended || untimed || asked {
 		observers := make([]*Observer, len(b.targets))
 		polls = make([]pollTimes, len(b.targets))
 		if err := parallel(ctx, len(b.targets), func(ctx context.Context, i int) error {
@@ -165,7 +166,7 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 		run = b.knownOf(b.marks, end, &found)
 	}
 	var err error
-	if r, ok := rec.(clients); ok && needsTraffic(run, &b.o) {
+	if r, ok := rec.(clients); ok && asked {
 		if run.Load, err = loadOf(ctx, r, &run.Traffic); err != nil {
 			return err
 		}

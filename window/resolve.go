@@ -45,9 +45,24 @@ func Resolve(run Run, ref Ref) (Window, []metric.Warning, error) {
 		return Window{}, nil, err
 	}
 	r.trim()
+	r.idle()
 	r.listPhases()
 	return r.w, r.warnings, nil
 }
+
+// idle warns of a window in which no request was seen, where polls tell of requests.
+func (r *resolver) idle() {
+	t, w := &r.run.Traffic, &r.w
+	overlaps := func(s traffic.Segment) bool { return s.Start.LowNS < w.End.AtNS && s.End.HighNS > w.Start.AtNS }
+	if len(w.Parts) == 0 || t.LastNS == 0 || t.Blind || slices.ContainsFunc(t.Segments, overlaps) ||
+		slices.ContainsFunc(t.Probes, overlaps) || slices.ContainsFunc(r.warnings, isNoTraffic) {
+		return
+	}
+	r.warnings = append(r.warnings, metric.Warning{Code: "no_traffic", Text: "no poll of this part of the run showed a " +
+		"request"})
+}
+
+func isNoTraffic(w metric.Warning) bool { return w.Code == "no_traffic" }
 
 type resolver struct {
 	run      *Run
@@ -329,25 +344,41 @@ func (r *resolver) bySegment() error {
 	return nil
 }
 
-// byRange takes offsets and times; one that is left out is the edge of the default window.
+// byRange takes offsets and times, as far as there are polls; one that is left out is the edge of the default window.
 func (r *resolver) byRange() {
-	d := *r
-	if r.ref.From.Base == NoBase || r.ref.To.Base == NoBase || r.ref.From.Base == FromTraffic ||
-		r.ref.To.Base == FromTraffic {
+	d, load := *r, *r
+	d.warnings, load.warnings = nil, nil
+	if r.ref.From.Base == NoBase || r.ref.To.Base == NoBase {
 		d.byDefault()
+	}
+	if r.ref.From.Base == FromTraffic || r.ref.To.Base == FromTraffic {
+		load.byTraffic()
 	}
 	at := func(p Point) Edge {
 		switch p.Base {
 		case Absolute:
 			return snapped(p.AtNS)
 		case FromTraffic:
-			return snapped(d.w.Start.AtNS + int64(p.Offset))
+			return snapped(load.w.Start.AtNS + int64(p.Offset))
 		}
 		return snapped(r.w.Command.StartNS + int64(p.Offset))
 	}
 	start, end, last := at(r.ref.From), d.w.End, d.w.LastNS
 	if r.ref.To.Base != NoBase {
 		end = at(r.ref.To)
+	}
+	all, asked := r.w.Recording, Stretch{start.AtNS, end.AtNS}
+	if start.AtNS < all.StartNS {
+		start = snapped(min(all.StartNS, end.AtNS))
+	}
+	if end.AtNS > all.EndNS && r.ref.To.Base != NoBase {
+		end = snapped(max(all.EndNS, start.AtNS))
+	}
+	if got := (Stretch{start.AtNS, end.AtNS}); got != asked && got.StartNS < got.EndNS {
+		r.warnings = append(r.warnings, metric.Warnf("range_cut", "%.1fs..%.1fs was asked for, and there are polls from "+
+			"%.1fs to %.1fs", r.offset(asked.StartNS), r.offset(asked.EndNS), r.offset(all.StartNS), r.offset(all.EndNS)))
+	}
+	if r.ref.To.Base != NoBase {
 		last = end.AtNS
 	}
 	r.whole(Range, start, end)
@@ -388,7 +419,7 @@ func (r *resolver) trim() {
 	case r.cooldown > 0:
 		w.Empty = fmt.Sprintf("the cool-down of %v is longer than the %s", r.cooldown, of)
 	case w.Rule == Range:
-		w.Empty = "the run ended before the range that was asked for"
+		w.Empty = "no poll lies in the range that was asked for"
 	}
 }
 

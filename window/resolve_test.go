@@ -98,6 +98,16 @@ func TestResolve(t *testing.T) {
 		{"up to", recorded(), "..1m30s", "range 10-100 snapped snapped 90 (90..90) last 100", ""},
 		{"a time", recorded(), "1970-01-01T00:01:40Z..1970-01-01T00:02:00Z",
 			"range 100-120 snapped snapped 20 (20..20) last 120", ""},
+		{"beyond the last poll", recorded(), "150s..400s", "range 160-202 snapped snapped 42 (42..42) last 202", "range_cut"},
+		{"before the first poll", recorded(), "1970-01-01T00:00:00Z..80s", "range 9-90 snapped snapped 81 (81..81) last 90",
+			"range_cut"},
+		{"after the last poll", recorded(), "300s..400s", "range empty: no poll lies in the range that was asked for", ""},
+		{"without a request", recorded(), "5s..20s", "range 15-30 snapped snapped 15 (15..15) last 30", "no_traffic"},
+		{"from the first request of a simulation", with(func(r *window.Run) { r.Told = true }), "+10s..+20s",
+			"range 70-80 snapped snapped 10 (10..10) last 80", ""},
+		{"a phase without a request", with(func(r *window.Run) {
+			r.Marks = append(r.Marks, mark("idle", 12), mark("low", 50))
+		}), "idle", "phase idle/1 12-50 mark mark 38 (38..38) last 50", "no_traffic"},
 		{"a phase", marked, "low", "phase low/1 91-130 mark mark 39 (39..39) last 130", ""},
 		{"an instance", marked, "high/2,warmup=5s", "phase high/2 135-200 snapped mark 65 (65..65)", ""},
 		{"a mark of the user", with(func(r *window.Run) { r.Marks = append(r.Marks, mark("profiling", 70)) }), "",

@@ -130,6 +130,11 @@ func TestWindowsOfRecordings(t *testing.T) {
 	if strings.Contains(text, "1.85") {
 		t.Error("row 1: the rate over the life of the command is still there")
 	}
+	for _, run := range []string{"vllm-bench-rate4", "aiperf-rate4", "triton-steady"} {
+		if a, b := shown(t, run).Run.Window, shown(t, run+"@profiling").Run.Window; a != b {
+			t.Errorf("the phase profiling of %s is %+v, the default window %+v", run, b, a)
+		}
+	}
 	// The document has 6.936 s (6.530 to 7.343) of a server that nobody knows; the pack of BentoML tells how long requests
 	// took, so that the first one dates the start back and the bounds are narrower.
 	w := shown(t, "bentoml-sequential").Run.Window
@@ -221,6 +226,34 @@ func TestWindowAfterKill(t *testing.T) {
 	}
 	if w := shown(t, "aiperf-rate4").Run.Window; w.Seconds != s.Run.Window.Seconds || w.Start != s.Run.Window.Start {
 		t.Errorf("row 19: %+v, want %+v", s.Run.Window, w)
+	}
+}
+
+// A part of a run without a request, or without a poll, is said on the first line; one that is cut is told.
+func TestWindowsWithoutRequests(t *testing.T) {
+	path := testkit.Path(t, "runs/vllm-bench-rate4")
+	for selector, want := range map[string]string{"@1s..20s": "warning: no poll of this part of the run showed a request",
+		"@2020-01-01T00:00:00Z..1s": "warning: no poll of this part of the run showed a request"} {
+		if text := said(t, exitDone, "show", path+selector); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %s", selector, text)
+		}
+		said(t, exitIncomplete, "show", path+selector, "--strict")
+	}
+	for _, selector := range []string{"@300s..400s", "@+60s..", "@2020-01-01T00:00:00Z..2021-01-01T00:00:00Z"} {
+		text := said(t, exitFailed, "show", path+selector)
+		if !strings.HasPrefix(text, "error: nothing is left to measure: no poll lies in the range") ||
+			strings.Contains(text, "ANSWERED BY") {
+			t.Errorf("%s: %s", selector, text)
+		}
+		said(t, exitIncomplete, "show", path+selector, "--strict")
+		said(t, exitIncomplete, "check", path+selector, "--assert", "vllm:request_success rate < 1")
+		said(t, exitFailed, "compare", path+selector, path)
+		said(t, exitFailed, "report", path+selector, "-o", filepath.Join(t.TempDir(), "r.html"))
+	}
+	text := said(t, exitDone, "show", path+"@2020-01-01T00:00:00Z..")
+	if !strings.Contains(text, "measured   119.1 s  from -0.1 s to 119.0 s of the run") ||
+		!strings.Contains(text, "range_cut: ") {
+		t.Errorf("a range that begins before the recording:\n%s", text)
 	}
 }
 
