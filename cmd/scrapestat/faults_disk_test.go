@@ -41,6 +41,7 @@ func limited(blocks int, args ...string) (code int, said string) {
 // files (D04): what does not fit is said and leaves nothing, what fits is whole,
 // and the recording stays.
 func TestFaultDiskFull(t *testing.T) {
+	t.Parallel()
 	n := points(6)
 	rng := rand.New(rand.NewPCG(3, 4))
 	whole := newRun(t)
@@ -126,6 +127,7 @@ func afterFull(t *testing.T, dir, said string) {
 // TestFaultTinyDisk does the same on a file system of random size, which is full
 // for all files together: a tmpfs in a name space of its own.
 func TestFaultTinyDisk(t *testing.T) {
+	t.Parallel()
 	if err := exec.Command("unshare", "-rm", "true").Run(); err != nil {
 		t.Log("no user name spaces here: the limits of TestFaultDiskFull are what is tried")
 		return

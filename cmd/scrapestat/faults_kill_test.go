@@ -97,7 +97,7 @@ func newKilled(t *testing.T) *killed {
 		quickRun...)...)
 	var b strings.Builder
 	b.WriteString("# TYPE a gauge\n")
-	for i := range 1_000_000 { // so many, and so different ones, that it takes several commits
+	for i := range 300_000 { // so many, and so different ones, that it takes several commits
 		fmt.Fprintf(&b, "a{i=\"%d\"} %d %d\n", i%50, i*7919%1_000_003, 1_700_000_000+i/50)
 	}
 	if err := os.WriteFile(k.text, []byte(b.String()+"# EOF\n"), 0o600); err != nil {

@@ -23,6 +23,7 @@ import (
 // run (D04), as Linux makes it when the disk fails: files that are open can no
 // longer be written either. What cannot be written is said, and what was is whole.
 func TestFaultReadOnly(t *testing.T) {
+	t.Parallel()
 	n := points(4)
 	rng := rand.New(rand.NewPCG(11, 12))
 	srv := serveBad(t, goodScript)
