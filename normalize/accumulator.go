@@ -173,6 +173,9 @@ func (f *Accumulator) Begin(s Span) {
 // Opened reports whether the window has begun.
 func (f *Accumulator) Opened() bool { return f.window.from != never }
 
+// Closed reports whether the window has ended.
+func (f *Accumulator) Closed() bool { return f.window.to != never }
+
 // Cut makes all that the histograms of some families gained so far belong to what goes before the window.
 func (f *Accumulator) Cut(families []int) {
 	for i := range f.histograms {
@@ -182,16 +185,16 @@ func (f *Accumulator) Cut(families []int) {
 	}
 }
 
-// Late adds gains by slot that came after the window and belong to it.
+// Late adds gains by slot that came after the window and belong to it. Series.AIPerf has them where they came.
 func (f *Accumulator) Late(gains map[int32]float64) {
 	for i := range f.histograms {
 		h := &f.histograms[i]
 		for p, id := range h.ids {
-			if g := gains[id]; g != 0 && h.seen {
-				if h.end == nil {
-					h.end = slices.Clone(h.prev)
+			if g := gains[id]; g != 0 && h.ref != nil {
+				if h.late == nil {
+					h.late = make([]float64, len(h.ids))
 				}
-				h.end[p] += g
+				h.late[p] += g
 			}
 		}
 	}

@@ -34,6 +34,7 @@ type histogram struct {
 	first        []float64 // sample of one that was born inside the window and so is counted from zero; else nil
 	moved        bool      // first is the reference, of which what is published late was taken off
 	end          []float64 // prev when the window closed
+	late         []float64 // what was gained after that and belongs to it; nil for nothing
 	common       []bool    // by position: in every sample since the reference
 
 	est       histest.Estimator // nil without a finite bound
@@ -411,9 +412,13 @@ func (h *histogram) cut(f *Accumulator) {
 	h.makeEstimator(f)
 }
 
-// unborn is the histogram as AIPerf counts it: from its first sample, and from the last one before the window.
+// unborn is the histogram as AIPerf counts it: from its first sample, and from the last one before the window up to the
+// last one in it.
 func (h *histogram) unborn() *histogram {
 	u := *h
+	if u.late = nil; h.first == nil {
+		return &u
+	}
 	if u.ref = h.first; !h.moved {
 		u.track.ref = -1
 	}
@@ -428,6 +433,9 @@ func (h *histogram) learn(f *Accumulator, gained []float64) {
 	d.Sum = gained[h.sumAt()]
 	h.est.Interval(d)
 }
+
+// differs reports whether AIPerf counts it in another way.
+func (h *histogram) differs() bool { return h.first != nil || h.late != nil }
 
 // counter returns the position whose gain is the number of observations: the
 // count, or the +Inf bucket where the server sends no count.

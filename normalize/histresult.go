@@ -96,10 +96,17 @@ func (h *histogram) idle() *histogram {
 
 // last returns the values at the end of the window.
 func (h *histogram) last() []float64 {
+	last := h.prev
 	if h.end != nil {
-		return h.end
+		last = h.end
 	}
-	return h.prev
+	if h.late != nil {
+		last = slices.Clone(last)
+		for p, v := range h.late {
+			last[p] += v
+		}
+	}
+	return last
 }
 
 // usesCount reports whether the number of observations is known.

@@ -244,7 +244,7 @@ type estimated struct {
 
 func (f *Accumulator) estimate(h *histogram, v *view) (e estimated) {
 	e.histogram, e.warnings, e.track = h.result(f, v)
-	if h.first != nil {
+	if h.differs() {
 		e.unborn = &estimated{}
 		e.unborn.histogram, e.unborn.warnings, e.unborn.track = h.unborn().result(f, v)
 	}
@@ -278,7 +278,7 @@ func (f *Accumulator) born(index int) bool {
 	case kindInteger:
 		return f.integers[h.index].born
 	case kindHistogram:
-		return f.histograms[h.index].first != nil
+		return f.histograms[h.index].differs()
 	}
 	return false
 }

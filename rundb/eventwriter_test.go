@@ -240,6 +240,15 @@ func TestReplaceRequests(t *testing.T) {
 		}
 		got = append(got, *q)
 	}
+	for at, want := range map[int64]rundb.Boundary{
+		full.CompleteNS:     {Ended: 150, InFlight: 150, All: 150},
+		full.CompleteNS - 1: {InFlight: 300, All: 150},
+		19:                  {InFlight: 150, NextNS: full.IssuedNS, All: 150},
+	} {
+		if b, err := open(t, dir).RequestsAt(t.Context(), at); err != nil || b != want {
+			t.Errorf("requests at %d: %+v, %v, want %+v", at, b, err, want)
+		}
+	}
 	full.Phase, bare.Phase = "profiling", "warmup"
 	if d := cmp.Diff(slices.Repeat([]rundb.Request{full, bare}, 150), got); d != "" {
 		t.Error(d)

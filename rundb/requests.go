@@ -140,3 +140,26 @@ func (r *Run) RequestSpan(ctx context.Context, fromNS, toNS int64) (firstNS, las
 	}
 	return firstNS, lastNS, issued > 0 && issued == answered, nil
 }
+
+// Boundary is what the clients of a run told of their requests at an instant.
+type Boundary struct {
+	Ended, InFlight int64 // by then, and at it
+	NextNS          int64 // when the first one after it was issued; 0 for none
+	All             int64 // that ended in the run
+}
+
+// RequestsAt returns what the table of requests says of an instant.
+func (r *Run) RequestsAt(ctx context.Context, atNS int64) (b Boundary, err error) {
+	const query = `SELECT count(*) FILTER (WHERE complete_ns <= ?1),
+		count(*) FILTER (WHERE issued_ns <= ?1 AND coalesce(complete_ns, ?1 + 1) > ?1),
+		coalesce(min(issued_ns) FILTER (WHERE issued_ns > ?1), 0), count(complete_ns) FROM requests`
+	scan := func(rows *sql.Rows) error { return rows.Scan(&b.Ended, &b.InFlight, &b.NextNS, &b.All) }
+	r.rows(ctx, query, []any{atNS}, scan, func(failed error) bool {
+		err = failed
+		return true
+	})
+	if err != nil {
+		return Boundary{}, fmt.Errorf("read requests of %s: %w", r.path, err)
+	}
+	return b, nil
+}

@@ -65,12 +65,14 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	if w := continuityWarning(&e.Continuity); w != nil {
 		e.Warnings = append(e.Warnings, *w)
 	}
-	e.Late = t.late.result(r.main)
+	e.Late = t.late.result(r.main, false)
 	if t.late != nil && t.late.began {
 		e.InFlight = t.late.inFlightEdge
 	}
-	if w := lateWarning(e.Late); w != nil {
-		e.Warnings = append(e.Warnings, *w)
+	for _, w := range []*metric.Warning{lateWarning(e.Late, false), lateWarning(t.after.result(r.main, true), true)} {
+		if w != nil {
+			e.Warnings = append(e.Warnings, *w)
+		}
 	}
 	e.Declared = l.declared()
 	r.exemplars, r.trace = l.exemplarsOf(), t.trace.copy()

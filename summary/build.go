@@ -171,10 +171,29 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 			return err
 		}
 	}
-	if b.plan, err = planRun(run, &b.o); err == nil && b.o.Slice == NoiseSlices {
+	if b.plan, err = planRun(run, &b.o); err != nil {
+		return err
+	}
+	if b.o.Slice == NoiseSlices {
 		b.o.Slice = b.plan.noiseSlice(&b.meta, polls)
 	}
-	return err
+	return b.plan.askClients(ctx, rec, &run)
+}
+
+// askClients finds out what clients told of the edges, where their clock is that of the polls.
+func (p *plan) askClients(ctx context.Context, rec Recording, run *window.Run) (err error) {
+	r, ok := rec.(clients)
+	if !ok || !run.Agrees() {
+		return nil
+	}
+	for i, at := range []int64{p.resolved.Start.AtNS, p.resolved.End.AtNS} {
+		b, err := r.RequestsAt(ctx, at)
+		if err != nil {
+			return err
+		}
+		p.clients[i] = &b
+	}
+	return nil
 }
 
 // clients is a recording whose clients told of their requests.
@@ -182,6 +201,8 @@ type clients interface {
 	// RequestSpan returns when the first of those was issued that were issued from an instant to another one, and when
 	// the last of them was answered; ok is false when there are none, or one was not answered.
 	RequestSpan(ctx context.Context, fromNS, toNS int64) (firstNS, lastNS int64, ok bool, err error)
+	// RequestsAt returns what they told of an instant.
+	RequestsAt(ctx context.Context, atNS int64) (rundb.Boundary, error)
 }
 
 // loadOf is when the clients had requests in the traffic, without probes; nil when they told nothing.

@@ -54,7 +54,8 @@ type target struct {
 	eventful   bool                   // a poll was not taken as it is
 	main, warm *normalize.Accumulator // nil before the window is known, or when there is none
 	warmLast   int64
-	late       *late // nil without a warm-up
+	late       *late // nil where nothing goes before the window
+	after      *late // nil where nothing follows it
 	opened     bool
 	held       []*metric.Snapshot // not yet given to the folds
 	fed        int64              // time of the last poll given to them
@@ -326,7 +327,7 @@ func (t *target) open(b *Builder, p *plan, live bool) error {
 		t.warmLast = w.EndNS - 1
 		t.warm.Begin(normalize.Span{StartNS: w.StartNS, EndNS: w.EndNS, Parts: pairs(p.resolved.Warmups), Pause: true})
 	}
-	if t.late = b.watchLate(p, t.tracker); p.empty {
+	if t.late, t.after = b.watchLate(p, t.tracker); p.empty {
 		t.main = nil
 		return nil
 	}
@@ -377,6 +378,9 @@ func (t *target) feed(b *Builder, s *metric.Snapshot) error {
 		if t.warm != nil {
 			t.warm.Late(gains)
 		}
+	}
+	if cut := t.after.add(s, step, t.main != nil && t.main.Closed()); len(cut) > 0 {
+		t.main.Late(t.after.gains(cut))
 	}
 	if t.warm != nil && (learn || s.AtNS() <= t.warmLast) {
 		if err := t.warm.AddStep(s, step); err != nil {

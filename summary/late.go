@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
+	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // Late is what of the observations of a family that a window counts may be of what went before it, published late.
@@ -34,15 +37,25 @@ type late struct {
 	base      []float64 // by slot: at the edge, or where the family was cut
 	families  []*lateFamily
 
-	began                  bool
-	lastNS                 int64 // the last stored poll
-	inFlight, inFlightEdge float64
-	levels                 bool // something tells how many requests are in flight
-	drained                bool
-	boundaryNS             int64
-	polls                  int
+	began    bool
+	lastNS   int64           // the last stored poll
+	clients  *rundb.Boundary // what they told of the edge; nil for nothing
+	accounts map[string]*account
+	level    float64 // requests in flight, by the levels
+	levels   bool    // there are some
+	// Those in flight at the edge, as far as anything tells; drained is set when it tells that there were none.
+	inFlightEdge float64
+	drained      bool
+	boundaryNS   int64
+	polls        int
 	// Requests that ended since the first poll: up to the present one, the one before, and that of the edge.
 	finished, finishedLast, finishedEdge float64
+}
+
+// account is how many requests of an engine started and did not end, by its counters.
+type account struct {
+	started, ended bool // are counted
+	open           float64
 }
 
 // lateSlot is what a slot is to the watch.
@@ -52,6 +65,8 @@ type lateSlot struct {
 	lower, upper float64 // seconds
 	count, sum   bool
 	level, ends  bool // how many requests are in flight, and ended
+	account      *account
+	by           float64 // 1 where its account gains by it, -1 where it loses
 }
 
 // lateFamily is a family of durations.
@@ -61,7 +76,7 @@ type lateFamily struct {
 	whole            bool    // its durations are those of requests from their begin to their end
 	counted, earlier float64 // observations since the first poll, up to the present poll and to the one before
 	ahead            bool    // more observations than finished requests were seen
-	owed             int64   // requests that ended by the edge and were not observed by then; -1 for not known
+	owed             int64   // requests that ended by the edge and were not observed by then; below 0 for not known
 	n, proven, maybe float64 // of the present poll
 }
 
@@ -121,18 +136,27 @@ func shares(gained, lower, upper, at, before, settle float64) (proven, maybe flo
 	return proven, maybe
 }
 
-// watchLate returns the watch of a plan, nil when nothing goes before the window and nothing follows it.
-func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) *late {
+// watchLate returns the watches of the start of a plan and of its end; nil where nothing goes before it, or follows.
+func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) (start, end *late) {
 	w := &p.resolved
-	l := &late{catalog: b.o.Catalog, tracker: tracker, settle: b.meta.Settle.Seconds(), edgeNS: w.Start.AtNS,
-		snapped: w.Start.Kind == "snapped"}
-	switch {
-	case p.empty || len(w.Parts) != 1:
-		return nil
-	case p.warmup != nil, w.Phase != "" && w.Rule == "phase" && w.Start.AtNS > w.Command.StartNS:
-		return l
+	phase := w.Rule == window.Phase
+	watch := func(e window.Edge, clients *rundb.Boundary) *late {
+		if e.Kind == window.Snapped { // what they told is not of the poll that stands for the edge
+			clients = nil
+		}
+		return &late{catalog: b.o.Catalog, tracker: tracker, settle: b.meta.Settle.Seconds(), edgeNS: e.AtNS,
+			snapped: e.Kind == window.Snapped, clients: clients, accounts: map[string]*account{}}
 	}
-	return nil
+	if p.empty || len(w.Parts) != 1 {
+		return nil, nil
+	}
+	if p.warmup != nil || phase && w.Start.AtNS > w.Command.StartNS {
+		start = watch(w.Start, p.clients[0])
+	}
+	if phase && w.LastNS != notEnded {
+		end = watch(w.End, p.clients[1])
+	}
+	return start, end
 }
 
 // grow learns what new slots are.
@@ -147,8 +171,11 @@ func (l *late) grow() {
 		switch {
 		case known && (f.Canonical == "running" || f.Canonical == "waiting"):
 			x.level = f.Whole(schema.Series[id.Series].Labels)
-		case known && f.Canonical == "success" && id.Role == metric.RoleValue:
-			x.ends = true
+		case known && fam.Type == metric.Counter && id.Role == metric.RoleValue:
+			x.ends = f.Canonical == "success"
+			if f.Traffic != "no" && f.Whole(schema.Series[id.Series].Labels) {
+				l.accountOf(&x, f)
+			}
 		case fam.Type == metric.Histogram && (id.Role == metric.RoleBucket || id.Role == metric.RoleCount ||
 			id.Role == metric.RoleSum):
 			l.addFamily(&x, index, fam, f)
@@ -160,6 +187,41 @@ func (l *late) grow() {
 			l.chain(schema, id.Series)
 		}
 	}
+}
+
+// accountOf gives a counter of requests its place in the account of its engine.
+func (l *late) accountOf(x *lateSlot, f *catalog.Family) {
+	started, ended := f.Canonical == "started", f.Canonical == "success" || f.Canonical == "failure"
+	if !started && !ended {
+		return
+	}
+	a := l.accounts[f.Engine]
+	if a == nil {
+		a = &account{}
+		l.accounts[f.Engine] = a
+	}
+	x.account, x.by = a, -1
+	a.started, a.ended = a.started || started, a.ended || ended
+	if started {
+		x.by = 1
+	}
+}
+
+// flying returns how many requests are in flight: as clients told of the edge, by counters of those that started and
+// those that ended, or by levels; known is false where nothing tells.
+func (l *late) flying() (n float64, known bool) {
+	if l.clients != nil {
+		return float64(l.clients.InFlight), true
+	}
+	for _, a := range l.accounts {
+		if a.started && a.ended {
+			n, known = n+math.Abs(a.open), true
+		}
+	}
+	if known {
+		return n, true
+	}
+	return l.level, l.levels
 }
 
 // addFamily makes a slot one of a family of durations, if it is.
@@ -214,16 +276,18 @@ func (l *late) add(s *metric.Snapshot, step *continuity.Step, opened bool) (cut 
 	schema := l.tracker.Schema()
 	for k, slot := range frame.Slots {
 		x := &l.slots[slot]
-		if x.family < 0 && !x.level && !x.ends {
+		if x.family < 0 && !x.level && !x.ends && x.account == nil {
 			continue
 		}
 		v := schema.Slots[slot].Float(frame.Bits[k])
 		gain := v - l.now[slot]
-		l.now[slot] = v
+		if l.now[slot] = v; x.account != nil {
+			x.account.open += x.by * gain
+		}
 		switch {
 		case x.level:
 			l.levels = true
-			l.inFlight += gain
+			l.level += gain
 		case l.polls == 0:
 		case x.ends:
 			l.finished += gain
@@ -238,7 +302,8 @@ func (l *late) add(s *metric.Snapshot, step *continuity.Step, opened bool) (cut 
 		}
 		cut = l.judge(at)
 	} else {
-		l.drained, l.inFlightEdge = l.levels && l.inFlight == 0, l.inFlight
+		n, known := l.flying()
+		l.drained, l.inFlightEdge = known && n == 0, n
 	}
 	for _, f := range l.families {
 		if f != nil {
@@ -260,7 +325,9 @@ func (l *late) begin() {
 	for _, f := range l.families {
 		if f != nil {
 			f.CutNS, f.owed = l.boundaryNS, -1
-			if n := int64(l.finishedEdge - f.earlier); n > 0 && !f.ahead { // else both may be published late
+			if l.clients != nil {
+				f.owed = l.clients.Ended - int64(f.earlier)
+			} else if n := int64(l.finishedEdge - f.earlier); n > 0 && !f.ahead { // else both may be published late
 				f.owed = n
 			}
 		}
@@ -294,10 +361,13 @@ func (l *late) judge(atNS int64) (cut []int) {
 			continue
 		}
 		var w *witness
-		if f.owed > 0 && !f.ahead {
+		switch {
+		case l.clients != nil && f.owed >= 0:
+			w = &witness{f.owed, l.clients.NextNS != 0 && l.clients.NextNS <= atNS}
+		case f.owed > 0 && !f.ahead:
 			w = &witness{f.owed, l.finished > l.finishedEdge}
 		}
-		if f.poll(atNS, f.n, f.proven, f.maybe, l.drained, w) {
+		if f.poll(atNS, f.n, f.proven, f.maybe, l.drained && at <= l.settle, w) {
 			cut, ends = append(cut, i), ends || f.whole
 		}
 	}
@@ -327,8 +397,9 @@ func (l *late) gains(cut []int) map[int32]float64 {
 	return out
 }
 
-// result returns what may be late of the observations of each family; nil is none.
-func (l *late) result(main *normalize.Result) (out []Late) {
+// result returns what may be late of the observations of each family; nil is none. Those that moved are in main where
+// it ends at the edge.
+func (l *late) result(main *normalize.Result, ends bool) (out []Late) {
 	if l == nil || main == nil || !l.began {
 		return nil
 	}
@@ -338,20 +409,31 @@ func (l *late) result(main *normalize.Result) (out []Late) {
 			continue
 		}
 		owed := int64(-1)
-		if f.owed >= 0 && !f.ahead && f.counted == l.finished { // else they do not count the same requests
+		if l.counts(f) {
 			owed = f.owed
 		}
 		x := f.sum(l.drained, owed)
-		x.Of = all[x.Family] + x.Moved
-		if x.AtMost = min(x.AtMost, x.Of); x.AtMost > 0 {
+		if x.Of = all[x.Family]; !ends {
+			x.Of += x.Moved
+			x.AtMost = min(x.AtMost, x.Of)
+		}
+		if x.AtMost > 0 {
 			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// lateWarning names the family of which the largest share may be of what went before; nil when all is exact.
-func lateWarning(all []Late) *metric.Warning {
+// counts reports whether a family observes the requests of which the end is known, and no others.
+func (l *late) counts(f *lateFamily) bool {
+	if l.clients != nil {
+		return f.owed >= 0 && f.counted == float64(l.clients.All)
+	}
+	return f.owed >= 0 && !f.ahead && f.counted == l.finished
+}
+
+// lateWarning names the family of which the largest share may be of what went before, or after; nil when all is exact.
+func lateWarning(all []Late, after bool) *metric.Warning {
 	var most *Late
 	for i := range all {
 		// As shares, without dividing: a/b > c/d.
@@ -365,6 +447,10 @@ func lateWarning(all []Late) *metric.Warning {
 	}
 	w := metric.Warnf("late_observations", "%d to %d of %d observations of %s may be of what went before the window",
 		most.AtLeast, most.AtMost, most.Of, most.Family)
+	if after {
+		w.Text = fmt.Sprintf("%d to %d observations of %s that came after the window may be of it, which has %d",
+			most.AtLeast, most.AtMost, most.Family, most.Of)
+	}
 	return &w
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -159,6 +160,116 @@ func TestLateMoves(t *testing.T) {
 		late := r.Endpoints[0].Late
 		if len(late) != 1 || late[0].Moved != 1 || late[0].Of != 81 || !late[0].Exact {
 			t.Errorf("finished %v: %+v", finished, late)
+		}
+	}
+}
+
+// phaseServer is a TGI server of a phase "low" with 50 requests up to 10 s and, from 14 s on, a phase "high" with 80
+// from 20 s on. What the last one of the first phase took, so many seconds, is published late.
+type phaseServer struct {
+	took, late float64
+	level      int  // that it shows at the mark between them
+	counts     bool // requests that came and that ended
+	open       int  // of them did not end
+	clients    bool // told of their requests
+}
+
+func (p phaseServer) run() *fakeRun {
+	f := newFake("http://a/metrics").Mark(0, "low").Mark(14, "high").Mark(34, "end")
+	f.Info.Settle = 2 * time.Second
+	for at := -0.1; at < 38; at += 0.333 {
+		short, long, ended := 0, 0, 0
+		for i := range 130 {
+			end, took := .2*float64(i+1), .2
+			if i >= 50 {
+				end = 20 + .15*float64(i-49)
+			}
+			if end <= at {
+				ended++
+			}
+			if i == 49 {
+				end, took = 14+p.late, p.took
+			}
+			switch {
+			case end > at:
+			case took > .5:
+				long++
+			default:
+				short++
+			}
+		}
+		level := p.level
+		if at < 0 || at > 32.2 {
+			level = 0
+		} else if at > 19.9 || at < 10 {
+			level = 1
+		}
+		body := fmt.Sprintf("# TYPE tgi_batch_current_size gauge\ntgi_batch_current_size %d\n# TYPE tgi_request_duration "+
+			"histogram\ntgi_request_duration_bucket{le=\"0.25\"} %d\ntgi_request_duration_bucket{le=\"1\"} %d\n"+
+			"tgi_request_duration_bucket{le=\"2.5\"} %d\ntgi_request_duration_bucket{le=\"+Inf\"} %d\n"+
+			"tgi_request_duration_sum %v\ntgi_request_duration_count %d\n", level, short, short, short+long, short+long,
+			.2*float64(short)+p.took*float64(long), short+long)
+		if p.counts {
+			body += fmt.Sprintf("# TYPE tgi_request_count counter\ntgi_request_count %d\n# TYPE tgi_request_success counter\n"+
+				"tgi_request_success %d\n# TYPE tgi_request_failure counter\ntgi_request_failure{err=\"x\"} 1\n", ended+1+p.open,
+				ended)
+		}
+		f.Scrape(0, at, body)
+	}
+	return f
+}
+
+// A phase gains what the next one published of its requests, where clients, counters or levels tell that none was in
+// flight at the mark between them and that is proven; else both tell of it. Nothing is lost or counted twice.
+func TestLateAtTheEndOfPhases(t *testing.T) {
+	for name, c := range map[string]struct {
+		phaseServer
+		moves bool
+	}{
+		"levels":                          {phaseServer{took: 2, late: .4}, true},
+		"published after --settle":        {phaseServer{took: 3, late: 2.4}, false},
+		"a level that lags":               {phaseServer{took: 2, late: .4, level: 1}, false},
+		"counters know better than it":    {phaseServer{took: 2, late: .4, level: 1, counts: true}, true},
+		"counters have one in flight":     {phaseServer{took: 2, late: .4, counts: true, open: 1}, false},
+		"a short request, without proof":  {phaseServer{took: .2, late: .4}, false},
+		"a short request, by the counter": {phaseServer{took: .2, late: .4, counts: true}, true},
+		"clients know better than levels": {phaseServer{took: .2, late: .4, level: 1, clients: true}, true},
+	} {
+		counted, aiperf := map[string]int64{}, map[string]int64{}
+		for _, phase := range []string{"low", "high"} {
+			o := summary.Options{Window: named(phase), Slice: time.Second}
+			rec := summary.Recording(c.run())
+			if at := func(s float64) int64 { return origin + int64(s*float64(second)) }; c.clients {
+				rec = told{rec.(*fakeRun), at(0), at(32), rundb.Boundary{Ended: 50, NextNS: at(19.95), All: 130}}
+			}
+			r, err := summary.Build(t.Context(), []summary.Recording{rec}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(r.Metrics, func(m summary.Metric) bool { return m.Name == "tgi_request_duration" })
+			s, slicesOf := &r.Metrics[i].Series[0], int64(0)
+			counted[phase], aiperf[phase] = s.Histogram.Count, s.Histogram.Count
+			if s.AIPerf != nil {
+				aiperf[phase] = s.AIPerf.Histogram.Count
+			}
+			for _, x := range s.Histogram.Slices {
+				slicesOf += x.Counts[len(x.Counts)-1]
+			}
+			if slicesOf != s.Histogram.Count {
+				t.Errorf("%s: the slices of %s add up to %d, not %d", name, phase, slicesOf, s.Histogram.Count)
+			}
+			warned := slices.ContainsFunc(r.Endpoints[0].Warnings,
+				func(w metric.Warning) bool { return w.Code == "late_observations" })
+			if warned == c.moves {
+				t.Errorf("%s, %s: warned %v: %v", name, phase, warned, r.Endpoints[0].Warnings)
+			}
+		}
+		moved := int64(0)
+		if c.moves {
+			moved = 1
+		}
+		if counted["low"] != 49+moved || counted["high"] != 81-moved || aiperf["low"] != 49 || aiperf["high"] != 81 {
+			t.Errorf("%s: %v observations, AIPerf's %v", name, counted, aiperf)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/window"
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
@@ -27,7 +28,8 @@ type plan struct {
 	last     int64 // the last instant whose polls count, but for open windows
 	warmup   *Window
 	phases   []Phase
-	empty    bool // nothing is left
+	empty    bool               // nothing is left
+	clients  [2]*rundb.Boundary // what clients told of the start and of the end; nil for nothing
 	warnings []metric.Warning
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/internal/testkit/fakerun"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
 )
@@ -208,10 +209,15 @@ func TestPhasesPartGains(t *testing.T) {
 type told struct {
 	*fakeRun
 	first, last int64
+	at          rundb.Boundary
 }
 
 func (c told) RequestSpan(context.Context, int64, int64) (first, last int64, ok bool, err error) {
 	return c.first, c.last, true, nil
+}
+
+func (c told) RequestsAt(context.Context, int64) (rundb.Boundary, error) {
+	return c.at, nil
 }
 
 // What clients told of their requests are the edges, exact ones, unless their clock is another one.
@@ -220,7 +226,7 @@ func TestClientsAreEdges(t *testing.T) {
 	run := recordedLoad(load, 2, .333)
 	at := func(s float64) int64 { return fakerun.Origin + int64(s*float64(second)) }
 	for _, shift := range []float64{0, 30} {
-		c := told{run, at(load.from[0] + shift), at(load.ends() + shift)}
+		c := told{run, at(load.from[0] + shift), at(load.ends() + shift), rundb.Boundary{}}
 		r, err := summary.Build(t.Context(), []summary.Recording{c}, summary.Options{})
 		if err != nil {
 			t.Fatal(err)

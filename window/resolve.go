@@ -301,15 +301,28 @@ func (r *resolver) withEvents(start, end *Edge) {
 	if l == nil || start.Kind != Request || end.Kind != Request { // others had requests before or after it
 		return
 	}
-	const slack = int64(time.Second)
-	if l.StartNS < start.LowNS-slack || l.StartNS > start.HighNS+slack || l.EndNS < end.LowNS-slack ||
-		l.EndNS > end.HighNS+slack {
+	if !l.fits(start, end) {
 		r.warnings = append(r.warnings, metric.Warning{Code: "clock_offset", Text: "the requests of the clients lie more " +
 			"than 1 s outside of what the polls bound: their times are not used for the window"})
 		return
 	}
 	*start = Edge{Kind: Event, AtNS: l.StartNS, LowNS: l.StartNS, HighNS: l.StartNS}
 	*end = Edge{Kind: Event, AtNS: l.EndNS, LowNS: l.EndNS, HighNS: l.EndNS}
+}
+
+// fits reports whether a load is within what polls bound, and a second.
+func (s *Stretch) fits(start, end *Edge) bool {
+	const slack = int64(time.Second)
+	return s.StartNS >= start.LowNS-slack && s.StartNS <= start.HighNS+slack && s.EndNS >= end.LowNS-slack &&
+		s.EndNS <= end.HighNS+slack
+}
+
+// Agrees reports whether clients told of their requests, by a clock that is not another one than that of the polls.
+func (r *Run) Agrees() bool {
+	first, ok := r.Traffic.Start()
+	last, _ := r.Traffic.End()
+	start, end := request(first), request(last)
+	return ok && r.Load != nil && r.Load.fits(&start, &end)
 }
 
 // before returns up to when polls count for a load that ends at an instant: until the next of these segments begins.

@@ -24,6 +24,7 @@ var canonicals = []Canonical{
 	{"kv_capacity", "Size of the KV cache.", "tokens", HigherBetter},
 	{"input_tokens", "Prompt tokens.", "tokens", HigherBetter},
 	{"output_tokens", "Generated tokens.", "tokens", HigherBetter},
+	{"started", "Requests that came.", "requests", Neutral},
 	{"success", "Requests that ended well.", "requests", HigherBetter},
 	{"failure", "Requests that did not.", "requests", LowerBetter},
 	{"preemption", "Requests thrown out of the batch for want of memory.", "requests", LowerBetter},

@@ -106,8 +106,11 @@ func (t *track) assign(d *Detector) {
 		case f.Canonical == "running", f.Canonical == "waiting":
 			t.roles[i] |= presents
 		case f.Moves == "arrival" && fam.Type == metric.Counter:
-			t.roles[i] |= arrives
-			t.early, t.arrivals = true, true
+			t.early = true
+			if f.Canonical == "started" || f.Canonical == "success" { // else it counts tokens, lookups, a part of the requests
+				t.roles[i] |= arrives
+				t.arrivals = true
+			}
 		}
 	}
 }
