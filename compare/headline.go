@@ -249,8 +249,8 @@ func (c *comparer) notJudged(p *pair, side int) (reason string, lacks bool) {
 	return reason, lacks
 }
 
-// layouts tells why percentiles of different buckets cannot be judged: only where all provable intervals are apart is
-// the difference not one of the buckets.
+// layouts tells why percentiles of different estimators or buckets cannot be judged: only where all provable intervals
+// are apart is the difference not one of the buckets.
 func layouts(p *pair) string {
 	var first *headline.Value
 	for _, v := range slices.Concat(p[0], p[1]) {
@@ -259,6 +259,9 @@ func layouts(p *pair) string {
 		}
 		if first == nil {
 			first = v
+		}
+		if v.Estimator != first.Estimator {
+			return fmt.Sprintf("percentiles of different estimators: %s and %s", first.Estimator, v.Estimator)
 		}
 		if !slices.Equal(v.Bounds, first.Bounds) && !apart(p[0], p[1]) && !apart(p[1], p[0]) {
 			return "the buckets differ: see the mean"

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -255,7 +256,7 @@ func (s *sheet) stats(x *summary.Series) (last string) {
 		s.text(strconv.FormatInt(h.Count, 10))
 		s.numberIf(!h.NoSum, h.Sum)
 		s.numberIf(!h.NoSum && h.Count != 0, h.Avg)
-		s.nineCells(len(h.Quantiles), func(i int) float64 { return h.Quantiles[i].Value })
+		s.estimates(inFiles(s.run, h.Quantiles, h.FileQuantiles))
 		return bucketList(h.Buckets)
 	default:
 		return s.histogram(x)
@@ -278,18 +279,23 @@ func (s *sheet) nineCells(n int, quantile func(i int) float64) {
 	}
 }
 
+func (s *sheet) estimates(list []histest.Estimate) {
+	s.nineCells(len(list), func(i int) float64 { return list[i].Value })
+}
+
 func (s *sheet) histogram(x *summary.Series) (last string) {
 	h := x.Histogram
-	some, n := h.Count != 0, 0
+	some := h.Count != 0
+	var list []histest.Estimate
 	if some {
-		n = len(h.Quantiles)
+		list = inFiles(s.run, h.Quantiles, h.FileQuantiles)
 	}
 	s.text(strconv.FormatInt(h.Count, 10))
 	s.numberIf(some && h.HasRates, s.rate(x, float64(h.Count), h.CountRate))
 	s.numberIf(some && !h.NoSum, h.Sum)
 	s.numberIf(some && h.HasRates && !h.NoSum, s.rate(x, h.Sum, h.SumRate))
 	s.numberIf(some && !h.NoSum, h.Avg)
-	s.nineCells(n, func(i int) float64 { return h.Quantiles[i].Value })
+	s.estimates(list)
 	return bucketList(h.Buckets)
 }
 

@@ -192,7 +192,7 @@ func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write f
 	case a.Histogram != nil:
 		h := a.Histogram
 		addDistribution(add, h.Count, h.Sum, h.CountRate, h.NoSum, h.HasRates)
-		for i, e := range h.Quantiles {
+		for i, e := range inFiles(r, h.Quantiles, h.FileQuantiles) {
 			row.low, row.high, row.flags = e.Low, e.High, strings.Join(summary.FlagNames(e.Flags), " ")
 			add("p"+strconv.FormatFloat(100*r.Options.Quantiles[i], 'g', 6, 64), e.Value)
 		}

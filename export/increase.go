@@ -5,6 +5,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -44,6 +45,14 @@ func gaugeOf(r *summary.Run, g *normalize.Gauge) (normalize.Spread, []float64) {
 		return c.Spread, c.Quantiles
 	}
 	return g.Spread, g.Quantiles
+}
+
+// inFiles are the estimates that files show, of those of screens and of files.
+func inFiles(r *summary.Run, ours, files []histest.Estimate) []histest.Estimate {
+	if r.Options.FileEstimator == "" {
+		return ours
+	}
+	return files
 }
 
 // increaseOf is nil where the series is certain and AIPerf's part has the same numbers.

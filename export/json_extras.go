@@ -28,8 +28,8 @@ func (d *document) extras() *jsonExtras {
 		Phases: listOf(r.Phases, func(p *summary.Phase) jsonPeriod {
 			return jsonPeriod{Name: p.Name, Kind: p.Kind, StartNS: p.StartNS, EndNS: p.EndNS}
 		}),
-		Options: &jsonOptions{Resets: "adjust", Estimator: r.Options.Estimator, SliceNS: int64(r.Options.Slice),
-			Quantiles: r.Options.Quantiles},
+		Options: &jsonOptions{Resets: "adjust", Estimator: cmp.Or(r.Options.FileEstimator, r.Options.Estimator),
+			SliceNS: int64(r.Options.Slice), Quantiles: r.Options.Quantiles},
 		Endpoints: listOf(r.Endpoints, endpoint), Series: d.notes, Derived: quantities(r.Derived).orNone(),
 		Latencies: listOf(r.Latencies, func(l *summary.Latency) jsonLatency {
 			return jsonLatency{l.ID, l.Engine,
@@ -234,7 +234,7 @@ func exactTotal(c *normalize.Counter) uint64 {
 // gauge that are not AIPerf's; nil without.
 func (d *document) percentiles(s *summary.Series) object[jsonEstimate] {
 	if s.Histogram != nil {
-		return d.estimates(s.Histogram.Quantiles)
+		return d.estimates(inFiles(d.run, s.Histogram.Quantiles, s.Histogram.FileQuantiles))
 	}
 	if s.Gauge == nil {
 		return nil
@@ -315,7 +315,7 @@ func (d *document) aggregate(a *summary.Aggregate) jsonAggregate {
 	if h := a.Histogram; h != nil {
 		x.Count, x.Sum, x.Avg = integer(h.Count), float(h.Sum).when(!h.NoSum), float(h.Avg).when(!h.NoSum && h.Count != 0)
 		x.CountRate, x.SumRate = float(h.CountRate).when(h.HasRates), float(h.SumRate).when(h.HasRates && !h.NoSum)
-		x.Buckets, x.Percentiles = bucketsOf(h.Buckets), d.estimates(h.Quantiles)
+		x.Buckets, x.Percentiles = bucketsOf(h.Buckets), d.estimates(inFiles(d.run, h.Quantiles, h.FileQuantiles))
 	}
 	if s := a.Skew; s != nil {
 		x.Skew = &jsonSkew{s.Replicas, float(s.Ratio), s.Endpoint, labels{s.Labels}}

@@ -135,7 +135,7 @@ func (d *document) other(s *summary.Series) jsonSeries {
 		x.Native, x.Buckets, x.Slices = h.Native, bucketsOf(h.Buckets), histogramSlices(h.Slices, h.Bounds, h.NoSum)
 		x.Last = stats{{"count", integer(h.Count)}, {"sum", float(h.Sum).when(!h.NoSum)},
 			{"avg", float(h.Avg).when(!h.NoSum && h.Count != 0)}}
-		x.Percentiles = d.estimates(h.Quantiles)
+		x.Percentiles = d.estimates(inFiles(d.run, h.Quantiles, h.FileQuantiles))
 	}
 	return x
 }
@@ -185,9 +185,10 @@ func (d *document) histogram(x *jsonSeries, h *normalize.Histogram, s *summary.S
 		x.Stats = append(x.Stats, stat{"sum", float(h.Sum).when(!h.NoSum)}, stat{"avg", float(h.Avg).when(!h.NoSum)},
 			stat{"count_rate", float(d.rate(s, float64(h.Count), h.CountRate)).when(h.HasRates)}, stat{"sum_rate",
 				float(d.rate(s, h.Sum, h.SumRate)).when(h.HasRates && !h.NoSum)})
+		list := inFiles(d.run, h.Quantiles, h.FileQuantiles)
 		for i, at := range d.nine {
-			if at >= 0 && at < len(h.Quantiles) {
-				x.Stats = append(x.Stats, stat{nineEstimates[i], float(h.Quantiles[at].Value)})
+			if at >= 0 && at < len(list) {
+				x.Stats = append(x.Stats, stat{nineEstimates[i], float(list[at].Value)})
 			}
 		}
 	}

@@ -18,6 +18,7 @@ type Value struct {
 	Row
 	Value     float64 // NaN where there is none
 	Low, High float64 // provable bounds of a percentile, NaN where there are none
+	Estimator string  // of a percentile
 	// Missing is why there is no value, Unsure why there is one that must not be judged; "" for neither.
 	Missing, Unsure string
 	// Num and Den are the sums of the complete slices whose quotient is the value.
@@ -294,7 +295,8 @@ func (v *Value) percentile(r *reader, p *pool) {
 		v.Cum = append(v.Cum, slicesOf[at])
 	}
 	e, ok := r.estimate(p, q)
-	if !ok {
+	if v.Estimator = cmp.Or(r.run.Options.Estimator, histest.Polynomial); !ok {
+		v.Estimator = histest.Linear
 		e, ok = linear(v.Bounds, cum, sum, q)
 	}
 	if v.Value, v.Low, v.High = e.Value, e.Low, e.High; !ok {
@@ -352,6 +354,7 @@ func linear(bounds, cum []float64, sum, q float64) (histest.Estimate, bool) {
 	if !ok || len(list) == 0 {
 		return histest.Estimate{}, false
 	}
+	list[0].Clamp()
 	return list[0], true
 }
 

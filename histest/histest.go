@@ -56,6 +56,17 @@ type Estimate struct {
 	Flags     Flags
 }
 
+// Clamp moves the value to the nearest end of what is proven where it lies outside. AIPerf's estimates are not clamped:
+// they are its numbers.
+func (e *Estimate) Clamp() {
+	if e.Value < e.Low {
+		e.Value = e.Low
+	}
+	if e.Value > e.High {
+		e.Value = e.High
+	}
+}
+
 // Estimator learns from intervals and estimates the quantiles of their total.
 type Estimator interface {
 	// Interval learns from the gain between two consecutive scrapes, in time order and from the beginning of

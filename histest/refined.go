@@ -104,13 +104,7 @@ func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estim
 		proof.tighten(added, qs)
 	}
 	for i := range added {
-		e := &added[i]
-		if e.Value < e.Low {
-			e.Value = e.Low
-		}
-		if e.Value > e.High {
-			e.Value = e.High
-		}
+		added[i].Clamp()
 	}
 	return dst, true
 }

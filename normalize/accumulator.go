@@ -24,6 +24,9 @@ type Options struct {
 	Tracker *continuity.Tracker
 	// Estimator names the estimator of histogram quantiles, see package histest; "" is the polynomial one.
 	Estimator string
+	// FileEstimator, where it is another one, makes Histogram.FileQuantiles of the same fold: those of files beside those
+	// of screens; "" makes none.
+	FileEstimator string
 	// Quantiles are those of gauges and histograms, 0 to 1, in any order; nil gives [AIPerfQuantiles].
 	Quantiles []float64
 	// SliceQuantiles asks for the quantiles of every histogram slice, estimated from the slice's own gain alone.
@@ -39,6 +42,9 @@ type Options struct {
 	// MergeableFamily, where not nil, names families to which that applies anyway.
 	MergeableFamily func(name string) bool
 }
+
+// inFiles is the estimator of what only files show.
+func (o *Options) inFiles() string { return cmp.Or(o.FileEstimator, o.Estimator) }
 
 // AIPerfQuantiles returns the nine quantiles that AIPerf exports.
 func AIPerfQuantiles() []float64 {
@@ -108,8 +114,13 @@ func NewFold(o Options) (*Accumulator, error) {
 		}
 	}
 	o.Estimator = cmp.Or(o.Estimator, histest.Polynomial)
-	if _, err := histest.New(o.Estimator, []float64{1}); err != nil {
-		return nil, fmt.Errorf("make fold: %w", err)
+	if o.FileEstimator == o.Estimator {
+		o.FileEstimator = ""
+	}
+	for _, name := range []string{o.Estimator, cmp.Or(o.FileEstimator, o.Estimator)} {
+		if _, err := histest.New(name, []float64{1}); err != nil {
+			return nil, fmt.Errorf("make fold: %w", err)
+		}
 	}
 	o.Quantiles = slices.Clone(o.Quantiles)
 	if o.Tracker == nil {

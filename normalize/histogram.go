@@ -38,6 +38,7 @@ type histogram struct {
 	common       []bool    // by position: in every sample since the reference
 
 	est       histest.Estimator // nil without a finite bound
+	fileEst   histest.Estimator // of Options.FileEstimator, nil without
 	estBounds []float64
 	estAt     []int32 // positions of estBounds; nil when they are the first ones
 
@@ -343,7 +344,7 @@ func (h *histogram) relayout(f *Accumulator, n int32) {
 
 // makeEstimator begins to learn for the finite bounds that are common.
 func (h *histogram) makeEstimator(f *Accumulator) {
-	h.est, h.estBounds, h.estAt = nil, nil, nil
+	h.est, h.fileEst, h.estBounds, h.estAt = nil, nil, nil, nil
 	var at []int32
 	for p, b := range h.bounds {
 		if h.common[p] && !math.IsInf(b, 1) {
@@ -357,11 +358,19 @@ func (h *histogram) makeEstimator(f *Accumulator) {
 	if at[len(at)-1] != int32(len(at)-1) {
 		h.estAt = at
 	}
-	est, err := histest.New(f.o.Estimator, h.estBounds)
-	if err != nil {
-		return // not reached: the name was tried in NewFold, and the bounds ascend
+	h.est = newEstimator(f.o.Estimator, h.estBounds)
+	if f.o.FileEstimator != "" {
+		h.fileEst = newEstimator(f.o.FileEstimator, h.estBounds)
 	}
-	h.est = est
+}
+
+// newEstimator makes an estimator whose name was tried in NewFold, for bounds that ascend.
+func newEstimator(name string, bounds []float64) histest.Estimator {
+	est, err := histest.New(name, bounds)
+	if err != nil {
+		return nil // not reached
+	}
+	return est
 }
 
 // advance takes a changed sample of poll n inside the window, or after it.
@@ -432,6 +441,9 @@ func (h *histogram) learn(f *Accumulator, gained []float64) {
 	d.Count = gained[h.counter()]
 	d.Sum = gained[h.sumAt()]
 	h.est.Interval(d)
+	if h.fileEst != nil {
+		h.fileEst.Interval(d)
+	}
 }
 
 // differs reports whether AIPerf counts it in another way.

@@ -59,17 +59,29 @@ func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warnin
 	}
 	if out.Buckets != nil && h.est != nil && !out.NoSum && !inexact {
 		d := h.total(gained, out.Count, v.resets)
-		if q, ok := h.est.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
-			out.Quantiles = q
-		}
-		if f.o.Mergeable || f.o.MergeableFamily != nil && f.o.MergeableFamily(f.dict.FamilyOf(int(h.series)).Name) {
-			out.Gain = histest.NewGain(h.est, d)
+		mergeable := f.o.Mergeable ||
+			f.o.MergeableFamily != nil && f.o.MergeableFamily(f.dict.FamilyOf(int(h.series)).Name)
+		out.Quantiles, out.Gain = estimate(h.est, d, f.o.Quantiles, mergeable)
+		if h.fileEst != nil {
+			out.FileQuantiles, out.FileGain = estimate(h.fileEst, d, f.o.Quantiles, mergeable)
 		}
 	}
 	if v.sliced && (t.samples > 1 || t.ref >= 0) {
 		out.Slices = h.slices(f, v, out, v.times[t.reference()])
 	}
 	return out, warnings, t
+}
+
+// estimate returns what an estimator makes of a gain, nil for nothing, and what merging it takes if that is wanted.
+func estimate(est histest.Estimator, d *histest.Delta, quantiles []float64, mergeable bool) (out []histest.Estimate,
+	gain *histest.Gain) {
+	if q, ok := est.Quantiles(make([]histest.Estimate, 0, len(quantiles)), d, quantiles); ok {
+		out = q
+	}
+	if mergeable {
+		gain = histest.NewGain(est, d)
+	}
+	return out, gain
 }
 
 // inexact reports whether counts are so large that their differences are not those of
@@ -204,9 +216,7 @@ func (h *histogram) slices(f *Accumulator, v *view, all *Histogram, first int64)
 		s.Slice = sl
 		if blank != nil && s.Counts != nil {
 			d := h.total(gained, s.Count, v.resets)
-			if q, ok := blank.Quantiles(make([]histest.Estimate, 0, len(f.o.Quantiles)), d, f.o.Quantiles); ok {
-				s.Quantiles = q
-			}
+			s.Quantiles, _ = estimate(blank, d, f.o.Quantiles, false)
 		}
 		out = append(out, s)
 	}
@@ -219,11 +229,7 @@ func (h *histogram) blank(f *Accumulator, all *Histogram, inexact bool) histest.
 	if !f.o.SliceQuantiles || h.est == nil || all.NoSum || inexact {
 		return nil
 	}
-	est, err := histest.New(f.o.Estimator, h.estBounds)
-	if err != nil {
-		return nil // not reached: h.est was made of the same
-	}
-	return est
+	return newEstimator(f.o.inFiles(), h.estBounds) // only files have them
 }
 
 // slice makes a slice of its gains; counts is where the bucket counts go.

@@ -158,7 +158,7 @@ func nativeHistogram(spans Intervals, count, sum float64, f *Options) *Histogram
 	edges := spans.Edges()
 	cum := spans.Below(edges)
 	h := &Histogram{Count: truncate(count), Sum: finite(sum), Segments: 1,
-		Native: &Native{Spans: spans, Estimator: f.Estimator}}
+		Native: &Native{Spans: spans, Estimator: f.Estimator, FileEstimator: f.FileEstimator}}
 	h.Bounds = make([]Bucket, 0, len(edges)+1)
 	for _, e := range edges {
 		h.Bounds = append(h.Bounds, Bucket{Upper: e})
@@ -174,20 +174,21 @@ func nativeHistogram(spans Intervals, count, sum float64, f *Options) *Histogram
 		return h
 	}
 	h.Avg = finite(h.Sum / float64(h.Count))
-	h.Quantiles = nativeQuantiles(edges, cum, spans.total(), h.Sum, f)
+	h.Quantiles = nativeQuantiles(edges, cum, spans.total(), h.Sum, f.Estimator, f.Quantiles)
+	if f.FileEstimator != "" {
+		h.FileQuantiles = nativeQuantiles(edges, cum, spans.total(), h.Sum, f.FileEstimator, f.Quantiles)
+	}
 	return h
 }
 
 // nativeQuantiles estimates quantiles. The estimator learns from the total alone:
 // what lies between two polls has other buckets in each poll.
-func nativeQuantiles(edges, cum []float64, total, sum float64, f *Options) []histest.Estimate {
+func nativeQuantiles(edges, cum []float64, total, sum float64, estimator string,
+	quantiles []float64) []histest.Estimate {
 	if len(edges) == 0 {
 		return nil
 	}
-	est, err := histest.New(f.Estimator, edges)
-	if err != nil {
-		return nil // not reached: the name was tried in NewFold, and the edges ascend
-	}
+	est := newEstimator(estimator, edges)
 	whole := make([]float64, len(cum))
 	for i := range cum {
 		whole[i] = math.Trunc(cum[i])
@@ -195,9 +196,6 @@ func nativeQuantiles(edges, cum []float64, total, sum float64, f *Options) []his
 	d := &histest.Delta{Bounds: edges, Cum: whole, Inf: math.Trunc(total), HasInf: true, Sum: sum,
 		Count: math.Trunc(total)}
 	est.Interval(d)
-	q, ok := est.Quantiles(make([]histest.Estimate, 0, len(f.Quantiles)), d, f.Quantiles)
-	if !ok {
-		return nil
-	}
+	q, _ := estimate(est, d, quantiles, false)
 	return q
 }

@@ -77,6 +77,8 @@ type GaugeHistogram struct {
 	Bounds, Buckets []Bucket
 	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
 	Quantiles []histest.Estimate
+	// FileQuantiles are those of Options.FileEstimator; nil without it.
+	FileQuantiles []histest.Estimate
 	// Slices have what the last sample in or before them showed.
 	Slices []HistogramSlice
 }
@@ -96,7 +98,8 @@ func gaugeHistogram(h *Histogram) *GaugeHistogram {
 		return nil
 	}
 	return &GaugeHistogram{Count: h.Count, Sum: h.Sum, Avg: h.Avg, NoSum: h.NoSum, Native: h.Native != nil,
-		Bounds: h.Bounds, Buckets: h.Buckets, Quantiles: h.Quantiles, Slices: h.Slices}
+		Bounds: h.Bounds, Buckets: h.Buckets, Quantiles: h.Quantiles, FileQuantiles: h.FileQuantiles,
+		Slices: h.Slices}
 }
 
 // summary turns the result of a histogram without buckets.

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -86,11 +87,13 @@ func coarsen(hs []*Histogram) ([]*Histogram, []metric.Warning, error) {
 					finite = append(finite, b.Upper)
 				}
 			}
-			gain, err := h.Gain.Coarsen(finite)
-			if err != nil {
+			var err, fileErr error
+			if c.Gain, err = h.Gain.Coarsen(finite); h.FileGain != nil {
+				c.FileGain, fileErr = h.FileGain.Coarsen(finite)
+			}
+			if err := cmp.Or(err, fileErr); err != nil {
 				return nil, nil, fmt.Errorf("merge histogram %d of %d: %w", i, len(hs), err)
 			}
-			c.Gain = gain
 		}
 		out[i] = &c
 	}
@@ -134,11 +137,14 @@ func addCounts(a, b int64) int64 {
 
 // pool sets the quantiles, or tells why there are none.
 func (out *Histogram) pool(hs []*Histogram, quantiles []float64) *metric.Warning {
-	var gains []*histest.Gain
+	var gains, fileGains []*histest.Gain
 	unusable := 0
 	for _, h := range hs {
 		if h.Gain != nil {
 			gains = append(gains, h.Gain)
+			if h.FileGain != nil {
+				fileGains = append(fileGains, h.FileGain)
+			}
 		} else if !h.idle() {
 			unusable++
 		}
@@ -151,14 +157,26 @@ func (out *Histogram) pool(hs []*Histogram, quantiles []float64) *metric.Warning
 	if len(gains) == 0 {
 		return nil // nothing was observed
 	}
-	all, err := histest.Merge(gains...)
-	if err != nil {
+	var err, fileErr error
+	if out.Quantiles, out.Gain, err = mergeGains(gains, quantiles); len(fileGains) > 0 {
+		out.FileQuantiles, out.FileGain, fileErr = mergeGains(fileGains, quantiles)
+	}
+	if err := cmp.Or(err, fileErr); err != nil {
 		return &metric.Warning{Code: "quantiles_not_merged", Text: "no quantiles: " + err.Error()}
 	}
-	if q, ok := all.Quantiles(make([]histest.Estimate, 0, len(quantiles)), quantiles); ok {
-		out.Quantiles, out.Gain = q, all
-	}
 	return nil
+}
+
+// mergeGains returns the quantiles of all observations together, nil for none, and what they were made of.
+func mergeGains(gains []*histest.Gain, quantiles []float64) ([]histest.Estimate, *histest.Gain, error) {
+	all, err := histest.Merge(gains...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if q, ok := all.Quantiles(make([]histest.Estimate, 0, len(quantiles)), quantiles); ok {
+		return q, all, nil
+	}
+	return nil, nil, nil
 }
 
 // idle reports whether nothing was observed, and that this is certain.

@@ -295,7 +295,7 @@ func (h *native) result(f *Accumulator, v *view) (*Histogram, []metric.Warning, 
 	out := nativeHistogram(value.Spans, value.Count, value.Sum, o)
 	out.NoSum = h.sum < 0
 	if out.NoSum {
-		out.Sum, out.Avg, out.Quantiles = 0, 0, nil
+		out.Sum, out.Avg, out.Quantiles, out.FileQuantiles = 0, 0, nil, nil
 	}
 	if ns := v.times[t.final] - v.times[t.reference()]; ns > 0 && out.Count != 0 && !h.gauge {
 		out.HasRates = true
@@ -359,14 +359,14 @@ func nativePart(sl Slice, value NativeSample, all *Histogram, o *Options) Histog
 	s.Counts = append(s.Counts, truncate(value.Spans.total()))
 	if o.SliceQuantiles && s.Count > 0 && !all.NoSum {
 		own := value.Spans.Edges()
-		s.Quantiles = nativeQuantiles(own, value.Spans.Below(own), value.Spans.total(), s.Sum, o)
+		s.Quantiles = nativeQuantiles(own, value.Spans.Below(own), value.Spans.total(), s.Sum, o.inFiles(), o.Quantiles)
 	}
 	return s
 }
 
 // mergeNative pools native histograms, whatever buckets each of them has.
 func mergeNative(hs []*Histogram, quantiles []float64) *Histogram {
-	o := Options{Estimator: hs[0].Native.Estimator, Quantiles: quantiles}
+	o := Options{Estimator: hs[0].Native.Estimator, FileEstimator: hs[0].Native.FileEstimator, Quantiles: quantiles}
 	var spans Intervals
 	sum := 0.0
 	count := int64(0)
@@ -382,7 +382,7 @@ func mergeNative(hs []*Histogram, quantiles []float64) *Histogram {
 	all.Count, all.CountRate, all.SumRate, all.HasRates, all.NoSum = count, out.CountRate, out.SumRate, out.HasRates,
 		out.NoSum
 	if all.NoSum {
-		all.Sum, all.Avg, all.SumRate, all.Quantiles = 0, 0, 0, nil
+		all.Sum, all.Avg, all.SumRate, all.Quantiles, all.FileQuantiles = 0, 0, 0, nil, nil
 	}
 	return all
 }

@@ -162,12 +162,16 @@ type Histogram struct {
 	Buckets []Bucket
 	// Quantiles is parallel to Options.Quantiles; nil when there is no estimate.
 	Quantiles []histest.Estimate
-	Slices    []HistogramSlice
+	// FileQuantiles are those of Options.FileEstimator; nil without it.
+	FileQuantiles []histest.Estimate
+	Slices        []HistogramSlice
 	// Segments counts the bucket layouts seen inside the window; 1 is usual.
 	Segments int
 	// Gain is what Quantiles were made of, for [MergeHistograms]; nil unless
 	// Options.Mergeable asked for it, and where there can be no estimate.
 	Gain *histest.Gain
+	// FileGain is what FileQuantiles were made of, as Gain is.
+	FileGain *histest.Gain
 	// Native is set for a native histogram: the server makes its buckets as it needs them, and Bounds has those
 	// that gained something, with the ends of the empty stretches between them.
 	Native *Native
@@ -175,8 +179,9 @@ type Histogram struct {
 
 // Native is what a native histogram is made of.
 type Native struct {
-	Spans     Intervals // gained
-	Estimator string    // of the quantiles
+	Spans         Intervals // gained
+	Estimator     string    // of the quantiles
+	FileEstimator string    // of the FileQuantiles
 }
 
 // Bucket is the cumulative gain of one bucket.

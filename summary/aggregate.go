@@ -120,7 +120,7 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []
 			a.Refused = err.Error()
 			return
 		}
-		h.Gain = nil // it holds what the estimators learned
+		h.Gain, h.FileGain = nil, nil // they hold what the estimators learned
 		a.Histogram, a.Warnings = h, warnings
 	default:
 		a.takeGauges(series, rule)
@@ -246,7 +246,7 @@ func forget(metrics []Metric) {
 	for i := range metrics {
 		for _, s := range metrics[i].Series {
 			if s.Histogram != nil {
-				s.Histogram.Gain = nil
+				s.Histogram.Gain, s.Histogram.FileGain = nil, nil
 			}
 		}
 	}

@@ -29,18 +29,23 @@ func BenchmarkBuild(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples, "ns/sample")
 }
 
-// BenchmarkBuildRefined estimates the percentiles of 200 histograms of one target
-// over 360 polls. Run it with -cpu 1,2,4: they are done in parallel.
-func BenchmarkBuildRefined(b *testing.B) {
+// BenchmarkBuildEstimators estimates the percentiles of 200 histograms of one target over 360 polls, as files, screens
+// and the end of collect have them. Run it with -cpu 1,2,4: they are done in parallel.
+func BenchmarkBuildEstimators(b *testing.B) {
 	const polls, histograms, buckets = 380, 200, 18
 	f := loadedRun(1, polls, histograms, buckets)
-	for range b.N {
-		if _, err := summary.Build(context.Background(), []summary.Recording{f},
-			summary.Options{Estimator: "refined"}); err != nil {
-			b.Fatal(err)
-		}
+	for _, o := range []summary.Options{{Estimator: "polynomial"}, {Estimator: "refined"},
+		{Estimator: "refined", FileEstimator: "polynomial"}} {
+		b.Run(o.Estimator+","+o.FileEstimator, func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				if _, err := summary.Build(context.Background(), []summary.Recording{f}, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/histograms, "µs/series")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/histograms, "µs/series")
 }
 
 // loadedRun is a recording of busy histograms.

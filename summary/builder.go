@@ -118,6 +118,9 @@ func (o Options) check() (Options, error) {
 	if o.Estimator == "" {
 		o.Estimator = "polynomial"
 	}
+	if o.FileEstimator == o.Estimator {
+		o.FileEstimator = ""
+	}
 	if err := o.checkBy(); err != nil {
 		return o, err
 	}
@@ -137,8 +140,8 @@ func (o Options) check() (Options, error) {
 
 func (o *Options) fold(start, end int64) normalize.Options {
 	return normalize.Options{StartNS: start, EndNS: end, Slice: o.Slice, Resets: o.Resets,
-		Estimator: o.Estimator, Quantiles: o.Quantiles, Levels: o.Catalog.Levels, SliceQuantiles: o.SliceQuantiles,
-		Clip: o.WindowRates}
+		Estimator: o.Estimator, FileEstimator: o.FileEstimator, Quantiles: o.Quantiles, Levels: o.Catalog.Levels,
+		SliceQuantiles: o.SliceQuantiles, Clip: o.WindowRates}
 }
 
 // AddTarget adds a target that came while the run is recorded and returns its index, which follows those there were.

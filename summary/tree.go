@@ -238,10 +238,12 @@ type FetchStats struct {
 type Options struct {
 	Window window.Ref // the part of the run; the zero value is what package window finds
 	// Windows are those of the recordings, where they are not all Window; nil otherwise.
-	Windows        []window.Ref
-	Slice          time.Duration // 0: no slices; NoiseSlices: as wide as those of NoiseSlice
-	Resets         normalize.ResetMode
-	Estimator      string    // "" is polynomial
+	Windows   []window.Ref
+	Slice     time.Duration // 0: no slices; NoiseSlices: as wide as those of NoiseSlice
+	Resets    normalize.ResetMode
+	Estimator string // "" is polynomial
+	// FileEstimator is that of normalize.Histogram.FileQuantiles, "" for Estimator.
+	FileEstimator  string
 	Quantiles      []float64 // nil: AIPerf's nine
 	SliceQuantiles bool
 	// AIPerf gives a recorded run's series normalize.Series.AIPerf also where the window snaps or pauses, for exports.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -74,8 +75,8 @@ func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
 	a.sliceFlag = f.Lookup("slice-duration")
-	f.StringVar(&a.estimator, "estimator", histest.Polynomial, "percentile `estimator`: "+strings.Join(estimatorNames,
-		", "))
+	f.StringVar(&a.estimator, "estimator", "", "percentile `estimator`: "+strings.Join(estimatorNames, ", ")+
+		" (default refined, in the files of export polynomial, as AIPerf's)")
 	f.StringVar(&a.resets, "counter-resets", "adjust",
 		"`mode`: adjust (sum of increases, a restart counts from zero) or clamp (AIPerf's arithmetic)")
 	f.StringSliceVar(&a.percentile, "percentiles", nil,
@@ -149,7 +150,7 @@ func (a *analysisFlags) validate() error {
 			return err
 		}
 	}
-	if err := first(a.memory.validate(), oneOf("estimator", "estimator", a.estimator, estimatorNames...),
+	if err := first(a.memory.validate(), oneOf("estimator", "estimator", a.inFiles(), estimatorNames...),
 		oneOf("counter-resets", "mode", a.resets, "adjust", "clamp"),
 		oneOf("aiperf-schema", "version", a.schema, "1.0", "1.1"),
 		oneOf("parquet-layout", "layout", a.layout, "aiperf", "tidy"),
@@ -195,10 +196,13 @@ func warnWritable(w io.Writer, path string) {
 	}
 }
 
+// inFiles is the estimator of the percentiles in AIPerf's formats.
+func (a *analysisFlags) inFiles() string { return cmp.Or(a.estimator, histest.Polynomial) }
+
 // options is the part of the summary's options these flags set.
 func (a *analysisFlags) options() summary.Options {
-	so := summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: a.estimator, Quantiles: a.quantiles,
-		SliceQuantiles: a.slicePct, Catalog: a.catalog, WindowRates: a.rates == rateNames[1]}
+	so := summary.Options{Slice: a.slice, Resets: resetNames[a.resets], Estimator: cmp.Or(a.estimator, histest.Refined),
+		Quantiles: a.quantiles, SliceQuantiles: a.slicePct, Catalog: a.catalog, WindowRates: a.rates == rateNames[1]}
 	if a.byFlag != nil && a.byFlag.Changed {
 		so.By = append([]string{}, a.by...)
 	}

@@ -116,14 +116,9 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 			len(gate.Demands)+len(gate.Ready))
 		return err
 	}
-	e, err := o.evidence(ctx, o.run, gate, so, std)
+	e, err := o.bothSides(ctx, gate, so, std)
 	if err != nil {
 		return err
-	}
-	if o.baseline != "" {
-		if e.Baseline, err = o.evidence(ctx, o.baseline, gate, so, std); err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
 	}
 	result, err := gate.Judge(e)
 	if err != nil {
@@ -190,6 +185,28 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 		return nil, usagef("nothing to check: give --assert, --slo, --target or --ready")
 	}
 	return gate, nil
+}
+
+// bothSides analyses the run and, where there is one, the baseline. One that is an export has its own estimator, and
+// the other takes that.
+func (o *checkOptions) bothSides(ctx context.Context, gate *check.Gate, so summary.Options,
+	std stdio) (e *check.Evidence, err error) {
+	if e, err = o.evidence(ctx, o.run, gate, so, std); err != nil || o.baseline == "" {
+		return e, err
+	}
+	so.Estimator = e.Run.Options.Estimator
+	base, err := o.evidence(ctx, o.baseline, gate, so, std)
+	if err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
+	}
+	if its := base.Run.Options.Estimator; its != so.Estimator && o.analysis.estimator == "" {
+		so.Estimator = its
+		if e, err = o.evidence(ctx, o.run, gate, so, std); err != nil {
+			return nil, err
+		}
+	}
+	e.Baseline = base
+	return e, nil
 }
 
 // evidence analyses a run as the gate needs it.
@@ -259,19 +276,18 @@ func (o *checkOptions) againstBaseline(ctx context.Context, so summary.Options) 
 	if o.baseline == "" {
 		return nil, nil
 	}
-	var inputs []compare.Input
+	var sides []sideArg
 	so.Slice = o.analysis.slice // those of the recording are for exports
 	for side, text := range []string{o.baseline, o.run} {
 		a, err := o.window.arg(text)
 		if err != nil {
 			return nil, err
 		}
-		name := []string{"baseline", "run"}[side]
-		in, err := readInput(ctx, sideArg{name, a.Run, a.Ref}, &compareOptions{phases: true}, so)
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, in)
+		sides = append(sides, sideArg{[]string{"baseline", "run"}[side], a.Run, a.Ref})
+	}
+	inputs, err := readInputs(ctx, sides, &compareOptions{phases: true, analysis: o.analysis}, so)
+	if err != nil {
+		return nil, err
 	}
 	return compare.Compare(inputs, compare.Options{Catalog: o.analysis.catalog})
 }

@@ -188,13 +188,9 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	if err := checkProfile(&co); err != nil {
 		return err
 	}
-	var inputs []compare.Input
-	for _, a := range sides {
-		in, err := readInput(ctx, a, &o, so)
-		if err != nil {
-			return err
-		}
-		inputs = append(inputs, in)
+	inputs, err := readInputs(ctx, sides, &o, so)
+	if err != nil {
+		return err
 	}
 	result, err := compare.Compare(inputs, co)
 	if err != nil {

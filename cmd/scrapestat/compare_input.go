@@ -66,24 +66,55 @@ func checkProfile(o *compare.Options) error {
 	return nil
 }
 
-// readInput reads a run directory, or a JSON export where there is no recording.
-func readInput(ctx context.Context, a sideArg, o *compareOptions, so summary.Options) (compare.Input, error) {
-	info, err := os.Stat(a.path)
-	if err != nil {
-		return compare.Input{}, fmt.Errorf("read run %s: %w", a.path, err)
+// readInputs reads run directories, and JSON exports where there is no recording. The estimator of the first export is
+// that of the recordings too, unless one is asked for: those of an export cannot be changed.
+func readInputs(ctx context.Context, sides []sideArg, o *compareOptions, so summary.Options) ([]compare.Input, error) {
+	out, exported := make([]compare.Input, len(sides)), ""
+	for i, a := range sides {
+		path, err := exportOf(a.path)
+		if err != nil {
+			return nil, err
+		}
+		if path == "" {
+			continue
+		}
+		if out[i], err = readJSON(a, path, o); err != nil {
+			return nil, err
+		}
+		exported = cmp.Or(exported, out[i].Run.Options.Estimator)
 	}
-	if !info.IsDir() && filepath.Base(a.path) != "run.db" {
-		return readJSON(a, a.path, o)
-	}
-	if info.IsDir() {
-		export := filepath.Join(a.path, "server_metrics_export.json")
-		if _, err := os.Stat(filepath.Join(a.path, "run.db")); errors.Is(err, fs.ErrNotExist) {
-			if _, err := os.Stat(export); err == nil {
-				return readJSON(a, export, o)
-			}
+	so.Estimator = cmp.Or(o.analysis.estimator, exported, so.Estimator)
+	for i, a := range sides {
+		var err error
+		if out[i].Run != nil {
+			continue
+		}
+		if out[i], err = readRecording(ctx, a, o, so); err != nil {
+			return nil, err
 		}
 	}
-	return readRecording(ctx, a, o, so)
+	return out, nil
+}
+
+// exportOf is the path of the JSON export that an argument means, "" for a recording.
+func exportOf(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read run %s: %w", path, err)
+	}
+	if !info.IsDir() {
+		if filepath.Base(path) == "run.db" {
+			return "", nil
+		}
+		return path, nil
+	}
+	export := filepath.Join(path, "server_metrics_export.json")
+	if _, err := os.Stat(filepath.Join(path, "run.db")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(export); err == nil {
+			return export, nil
+		}
+	}
+	return "", nil
 }
 
 // phaseList is the name of AIPerf's list of phases, which stands for their exports.

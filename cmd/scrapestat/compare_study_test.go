@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -45,7 +46,8 @@ func (s scene) run(t testing.TB, id string) *summary.Run {
 	}
 	b, err := summary.NewBuilder(rundb.Meta{ID: id, Version: "test", OriginNS: start.UnixNano(), Interval: s.interval},
 		[]metric.Target{{URL: "http://sim/metrics", Source: "prometheus"}},
-		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Window: window.Ref{Warmup: &s.warmup}}, nil)
+		summary.Options{Slice: s.slices, Quantiles: []float64{0.5, 0.99}, Estimator: histest.Refined,
+			Window: window.Ref{Warmup: &s.warmup}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

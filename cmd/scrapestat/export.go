@@ -70,7 +70,7 @@ func newExportCmd(std stdio) *cobra.Command {
 
 func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	so := o.analysis.options()
-	so.AIPerf = true
+	so.AIPerf, so.Estimator = true, o.analysis.inFiles()
 	var err error
 	if o.runs, err = o.window.runs(o.runs, &so); err != nil {
 		return err

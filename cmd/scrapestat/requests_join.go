@@ -10,6 +10,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
 )
@@ -94,7 +95,7 @@ func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
 	}
 	o.slice = cmp.Or(o.slice, db.Meta().Slice)
 	result, err := summary.Build(ctx, []summary.Recording{db},
-		join.BuildOptions(summary.Options{Slice: o.slice, Window: o.ref}))
+		join.BuildOptions(summary.Options{Slice: o.slice, Window: o.ref, Estimator: histest.Refined}))
 	if err != nil {
 		return nil, err
 	}

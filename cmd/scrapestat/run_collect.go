@@ -179,7 +179,7 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 func finish(ctx context.Context, o collectOptions, run *collect.Run, runErr error, child *collect.Command,
 	say *progress, std stdio) error {
 	so := o.analysis.options()
-	so.AIPerf = true
+	so.AIPerf, so.FileEstimator = true, o.analysis.inFiles() // the screen and the files of one reading
 	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, so, o.out, say)
 	if ctx.Err() != nil {
 		return &codeError{exitAborted, fmt.Errorf("aborted; write the exports with: scrapestat export %s", o.out)}

@@ -83,7 +83,7 @@ func (o *collectOptions) settings() map[string]any {
 		"settle":            o.settle.String(),
 		"slice-duration":    o.analysis.slice.String(),
 		"slice-percentiles": o.analysis.slicePct,
-		"estimator":         o.analysis.estimator,
+		"estimator":         o.analysis.inFiles(),
 		"counter-resets":    o.analysis.resets,
 		"aiperf-rates":      o.analysis.rates,
 		"formats":           strings.Join(o.analysis.formats, ","),
