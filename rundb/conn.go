@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 )
 
 // conn is the one connection of the writer goroutine, with its statements.
@@ -75,7 +77,7 @@ func (c *conn) place() error {
 }
 
 func (c *conn) connect(ctx context.Context) (err error) {
-	if c.db, err = sql.Open("sqlite", dsn(c.path, "rw")); err != nil {
+	if c.db, err = sql.Open("sqlite", sqlitefile.DSN(c.path, "rw")); err != nil {
 		return err
 	}
 	if c.c, err = c.db.Conn(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -66,7 +67,7 @@ func foreignEvents(ctx context.Context, path string, next func(*metric.Event) bo
 func openForeign(ctx context.Context, path string) (*sql.DB, error) {
 	var last error
 	for _, mode := range []string{"ro", "immutable"} {
-		db, err := sql.Open("sqlite", dsn(path, mode, "query_only(1)", "trusted_schema(0)", "cell_size_check(1)",
+		db, err := sql.Open("sqlite", sqlitefile.DSN(path, mode, "query_only(1)", "trusted_schema(0)", "cell_size_check(1)",
 			"mmap_size(0)"))
 		if err != nil {
 			return nil, err

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 )
 
 // FileName is the name of the recording in a run directory.
@@ -75,16 +73,6 @@ CREATE VIEW named_series AS
 // key is the row of an index of a target.
 func key(target, index int) int64 { return int64(target)<<32 | int64(index) }
 
-// dsn is the connection string of a database file. The driver runs its pragmas
-// on each new connection, in an order of its own.
-func dsn(path, mode string, pragmas ...string) string {
-	q := url.Values{"mode": {mode}, "_pragma": append([]string{"busy_timeout(5000)"}, pragmas...)}
-	if mode == "immutable" {
-		q["mode"], q["immutable"] = []string{"ro"}, []string{"1"}
-	}
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
-}
-
 // openExisting opens the recording in dir and checks that it is one of ours that this program can read.
 func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sql.DB, error) {
 	path, err := filepath.Abs(filepath.Join(dir, FileName))
@@ -110,7 +98,7 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 			return nil, fmt.Errorf("%s: %s: scrapestat repair makes a run of what can be read", path, d.text)
 		}
 	}
-	db, err := sql.Open("sqlite", dsn(path, mode, pragmas...))
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, mode, pragmas...))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -164,40 +152,10 @@ func newerError(version int64) error {
 		SchemaVersion)
 }
 
-// maxObjects is how many tables, views and indexes a recording may have; ours have 27.
-const maxObjects = 500
-
-// checkObjects refuses a file whose schema would have SQLite do something else than read and write rows: what is
-// called as a table of ours is one, with columns that are stored, and nothing happens on a change.
+// checkObjects refuses a file whose schema would do something else than hold rows.
 func checkObjects(ctx context.Context, db *sql.DB) error {
-	const query = `SELECT m.type, m.name, substr(coalesce(m.sql, ''), 1, 100), coalesce(c.name, '') FROM
-		(SELECT type, name, sql FROM sqlite_schema LIMIT ?) m LEFT JOIN pragma_table_xinfo(m.name) c
-		ON m.type = 'table' AND c.hidden > 0`
-	rows, err := db.QueryContext(ctx, query, maxObjects+1)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	seen := map[string]bool{}
-	for rows.Next() {
-		var kind, name, text, column string
-		if err := rows.Scan(&kind, &name, &text, &column); err != nil {
-			return err
-		}
-		seen[kind+" "+name] = true
-		table, ours := tableOf(name)
-		switch {
-		case len(seen) > maxObjects:
-			return fmt.Errorf("more than %d tables and views: not a recording that scrapestat made", maxObjects)
-		case kind == "trigger":
-			return fmt.Errorf("it has a trigger, %s: not a recording that scrapestat made", name)
-		case ours && kind != "table" && kind != "index":
-			return fmt.Errorf("%s is a %s and no table: not a recording that scrapestat made", name, kind)
-		case kind == "table" && strings.Contains(strings.ToUpper(text), "VIRTUAL TABLE"):
-			return fmt.Errorf("%s is a virtual table: not a recording that scrapestat made", name)
-		case column != "" && (!ours || slices.Contains(strings.Split(table.columns, ", "), column)):
-			return fmt.Errorf("column %s of table %s is generated: not a recording that scrapestat made", column, name)
-		}
-	}
-	return rows.Err()
+	return sqlitefile.CheckObjects(ctx, db, "recording", func(name string) ([]string, bool) {
+		t, ours := tableOf(name)
+		return strings.Split(t.columns, ", "), ours
+	})
 }

@@ -29,7 +29,8 @@ func addCompletions(root *cobra.Command) error {
 	for _, c := range descendants(root) {
 		path := strings.TrimPrefix(c.CommandPath(), root.Name()+" ")
 		switch path {
-		case "export", "show", "report", "compare", "check", "mark", "requests join", "requests report", "requests validate":
+		case "export", "show", "report", "compare", "check", "mark", "history add", "history accept",
+			"history drop", "requests join", "requests report", "requests validate":
 			c.ValidArgsFunction = completeRuns
 		case "simulate":
 			c.ValidArgsFunction = cobra.FixedCompletions(simulate.Profiles(), cobra.ShellCompDirectiveNoFileComp)
@@ -62,7 +63,8 @@ func flagValues(command, flag string) func() []string {
 	switch flag {
 	case "format":
 		return map[string]func() []string{"show": report.Formats, "compare": list(compareFormats...),
-			"check": list(checkFormats...), "doctor": list("text", "json")}[command]
+			"check": list(checkFormats...), "history show": list(historyFormats...),
+			"doctor": list("text", "json")}[command]
 	case "formats":
 		return export.Formats
 	case "estimator":
@@ -86,7 +88,10 @@ func flagValues(command, flag string) func() []string {
 	case "remote-write-version":
 		return list(promstore.WriteAuto, promstore.WriteV1, promstore.WriteV2)
 	case "fail-on":
-		return list("worse", "moved", "unclear")
+		return map[string]func() []string{"compare": list("worse", "moved", "unclear"),
+			"history check": list("worse", "minor", "drift")}[command]
+	case "order":
+		return list("time", "commit")
 	case "ready":
 		return readyNames
 	case "profile":

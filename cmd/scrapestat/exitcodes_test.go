@@ -25,10 +25,10 @@ var exitMeanings = []struct {
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
-		"`compare --fail-on` found such a row, `doctor` found a target that cannot be collected, `catalog check` a " +
-		"mistake"},
+		"`compare --fail-on` found such a row, `history check` a change, `doctor` found a target that cannot be " +
+		"collected, `catalog check` a mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
-		"something had no data; of `compare --fail-on`: nothing to judge by"},
+		"something had no data; of `compare --fail-on` and `history check`: nothing to judge by"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
 	{exitMemory, "out of memory, where it is limited (`ulimit -v`)"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
@@ -48,6 +48,12 @@ var exitsOf = []struct {
 	{"compare", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"repeat", []int{exitFailed, exitUsage, exitNothing}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
+	{"history add", []int{exitFailed, exitUsage}},
+	{"history list", []int{exitFailed, exitUsage}},
+	{"history show", []int{exitFailed, exitUsage, exitIncomplete}},
+	{"history check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
+	{"history accept", []int{exitFailed, exitUsage}},
+	{"history drop", []int{exitFailed, exitUsage}},
 	{"mark", []int{exitFailed, exitUsage}},
 	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"requests record", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},
@@ -128,7 +134,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for name, is := range known {
-		if is && name != "scrapestat" && name != "requests" && name != "catalog" &&
+		if is && name != "scrapestat" && name != "requests" && name != "catalog" && name != "history" &&
 			!strings.HasPrefix(name, "completion") &&
 			!strings.HasPrefix(name, "import ") {
 			t.Errorf("the manual has no exit codes of %q", name)
@@ -168,7 +174,7 @@ func exitConstants(t *testing.T) (codes []int) {
 	return codes
 }
 
-var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:(?:requests|catalog) )?[a-z]+)`)
+var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:(?:requests|catalog|history) )?[a-z]+)`)
 
 // scriptExits finds the codes that scripts demand: by command and code the script.
 func scriptExits(t *testing.T) map[string]map[int]string {

@@ -49,6 +49,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newCompareCmd(std),
 		newRepeatCmd(std),
 		newCheckCmd(std),
+		newHistoryCmd(std),
 		newMarkCmd(std),
 		newRepairCmd(std),
 		newRequestsCmd(std),

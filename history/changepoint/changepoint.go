@@ -27,13 +27,15 @@ const (
 
 // Result is what a series holds.
 type Result struct {
-	Log      bool    // all values are positive: changes are relative, else differences
-	Sigma    float64 // standard deviation of a value around its segment, on the scale of Log
-	Unstable bool    // more than a tenth of the values are outliers: none is left out
-	Outliers []int   // indices of values that stand alone
-	Changes  []Change
-	Drifts   []Drift
-	Segments []int // where segments begin, and the length of the series at the end
+	Log   bool    // all values are positive: changes are relative, else differences
+	Sigma float64 // standard deviation of a value around its segment, on the scale of Log
+	// Inflation is by how much runs that hang together make the variance of a mean larger; 1 for runs that do not.
+	Inflation float64
+	Unstable  bool  // more than a tenth of the values are outliers: none is left out
+	Outliers  []int // indices of values that stand alone
+	Changes   []Change
+	Drifts    []Drift
+	Segments  []int // where segments begin, and the length of the series at the end
 }
 
 // Change is a step between two segments.
@@ -62,7 +64,8 @@ type Drift struct {
 func Detect(values []float64, margin float64) Result {
 	skip := max(0, len(values)-most)
 	d := detector{y: slices.Clone(values[skip:]), margin: margin}
-	r := Result{Log: !slices.ContainsFunc(d.y, func(v float64) bool { return !(v > 0) }), Segments: []int{0, len(d.y)}}
+	r := Result{Log: !slices.ContainsFunc(d.y, func(v float64) bool { return !(v > 0) }), Segments: []int{0, len(d.y)},
+		Inflation: 1}
 	d.log = r.Log
 	if d.log {
 		for i, v := range d.y {
@@ -119,9 +122,9 @@ func (d *detector) run(r *Result) {
 	d.merge()
 	r.Drifts = d.drifts()
 	r.Segments = d.at
-	f := d.inflation()
+	r.Inflation = d.inflation()
 	for k := 1; k+1 < len(d.at); k++ {
-		r.Changes = append(r.Changes, d.change(k, f, r.Sigma))
+		r.Changes = append(r.Changes, d.change(k, r.Inflation, r.Sigma))
 	}
 }
 

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/history"
+)
+
+// nightlyCSV are runs of two quantities, one a day.
+func nightlyCSV(n int) (lines []string) {
+	r := rand.New(rand.NewPCG(24, 7))
+	lines = append(lines, "time,run,commit,branch,itl_mean,ttft_p99\n")
+	for i := range n {
+		lines = append(lines, fmt.Sprintf("%d,r%d,c%d,main,%.6f,%.6f\n", 1_750_000_000+i*86400, i, i/2,
+			0.01*(1+0.01*r.NormFloat64()), 0.1*(1+0.05*r.NormFloat64())))
+	}
+	return lines
+}
+
+// historyCommand is a command of history as a process of its own.
+func historyCommand(t *testing.T, in io.Reader, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("scrapestat") // the test binary, by testscript's Main
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, append([]string{"history"}, args...)...)
+	if in != nil {
+		cmd.Stdin = in
+	}
+	return cmd
+}
+
+// TestHistoryKill is row 12: add is killed while it adds 50 runs, and each is there entirely or not; two at once add
+// each once; then the file is that of an undisturbed one.
+func TestHistoryKill(t *testing.T) {
+	t.Parallel()
+	lines := nightlyCSV(50)
+	all := strings.Join(lines, "")
+	whole := filepath.Join(t.TempDir(), "whole.db")
+	cmd := historyCommand(t, strings.NewReader(all), "add", "--csv", "-", "-f", whole)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rng := rand.New(rand.NewPCG(24, 8))
+	path := filepath.Join(t.TempDir(), "history.db")
+	for range points(8) {
+		cmd := historyCommand(t, nil, "add", "--csv", "-", "-f", path)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(in, strings.Join(lines[:2+rng.IntN(len(lines)-2)], ""))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if err != nil {
+			t.Fatal(err)
+		}
+		wholeRuns(t, path)
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			cmd := historyCommand(t, strings.NewReader(all), "add", "--csv", "-", "-f", path)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	both.Wait()
+	if got, want := historyJSON(t, path), historyJSON(t, whole); !bytes.Equal(got, want) {
+		t.Errorf("after kills: %s, want %s", got, want)
+	}
+}
+
+// wholeRuns holds that a file that was killed is a history with whole runs, or has none yet.
+func wholeRuns(t *testing.T, path string) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return
+	}
+	f, err := history.Open(t.Context(), path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	v, err := f.View(t.Context(), history.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range v.Series {
+		if len(s.Points) != len(v.Runs) {
+			t.Errorf("%d of %d runs have %s", len(s.Points), len(v.Runs), s.Quantity)
+		}
+	}
+}
+
+func historyJSON(t *testing.T, path string) []byte {
+	t.Helper()
+	out, err := historyCommand(t, nil, "show", "--format", "json", "-f", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

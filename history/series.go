@@ -1,0 +1,498 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/compare/judge"
+	"github.com/scrapestat/scrapestat/headline"
+	"github.com/scrapestat/scrapestat/history/changepoint"
+)
+
+// Query selects series.
+type Query struct {
+	Fingerprint string
+	Quantities  []string // nil are those of the headline
+	Branch      string   // "" is the most frequent one
+	// Commits is the order of runs, oldest first; nil is by time. Runs of other commits are in no series.
+	Commits []string
+	Tags    map[string]string // that runs must have
+}
+
+// Key names a series.
+type Key struct{ Fingerprint, Phase, Engine, Target, Quantity string }
+
+// Point is a run in a series.
+type Point struct {
+	*Run
+	Value, ErrLog, DF, Beyond float64
+	// Beside is why the point is in no segment: "" for one that is, "load", "window", "branch", "dropped", "order", or
+	// why there is no value.
+	Beside string
+}
+
+// Series is a quantity over the runs of a configuration.
+type Series struct {
+	Key
+	Unit, Better, Kind string
+	Share              bool
+	Margin, Floor      float64
+	Points             []Point            // in order
+	Line               []int              // of Points, those that Found counts
+	Found              changepoint.Result // whose Minor follows Margin and Floor
+}
+
+// defaultMargin is that of a quantity that is none of the headline.
+const defaultMargin = 0.02
+
+// maxRuns bounds how many runs of a file are read.
+const maxRuns = 1_000_000
+
+// Runs returns the runs in order, and the branch that was read; Number and beside follow the query.
+func (f *File) Runs(ctx context.Context, q Query) (runs []*Run, branch string, err error) {
+	rows, err := f.db.QueryContext(ctx, `SELECT id, run_id, path, at_ns, "commit", branch, version, fingerprint, window_s,
+		tags, ok, note, analysis FROM run LIMIT ?`, maxRuns)
+	if err != nil {
+		return nil, "", err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r Run
+		var tags string
+		if err := rows.Scan(&r.row, &r.ID, &r.Path, &r.AtNS, &r.Commit, &r.Branch, &r.Version, &r.Fingerprint, &r.Window,
+			&tags, &r.State, &r.Note, &r.Analysis); err != nil {
+			return nil, "", err
+		}
+		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
+			return nil, "", fmt.Errorf("tags of run %s: %w", r.ID, err)
+		}
+		runs = append(runs, &r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", err
+	}
+	return runs, q.arrange(runs), nil
+}
+
+// arrange sorts and numbers runs, and sets why some are in no series.
+func (q *Query) arrange(runs []*Run) (branch string) {
+	if branch = q.Branch; branch == "" {
+		branch = frequent(runs)
+	}
+	place := map[string]int{}
+	for i, c := range q.Commits {
+		place[c] = i
+	}
+	slices.SortFunc(runs, func(a, b *Run) int {
+		return cmp.Or(place[a.Commit]-place[b.Commit], cmp.Compare(a.AtNS, b.AtNS), cmp.Compare(a.ID, b.ID))
+	})
+	windows, numbers := map[string][]float64{}, map[string]int{}
+	for _, r := range runs {
+		_, known := place[r.Commit]
+		switch {
+		case r.Branch != branch:
+			r.beside = "branch"
+		case r.State == Dropped:
+			r.beside = "dropped"
+		case q.Commits != nil && !known, !r.Tagged(q.Tags):
+			r.beside = "order"
+		default:
+			windows[r.Fingerprint] = append(windows[r.Fingerprint], r.Window)
+			numbers[r.Fingerprint]++
+			r.Number = numbers[r.Fingerprint]
+		}
+	}
+	for fp, list := range windows {
+		windows[fp] = []float64{median(list)}
+	}
+	for _, r := range runs {
+		if r.beside == "" && math.Abs(r.Window-windows[r.Fingerprint][0]) > 0.2*windows[r.Fingerprint][0] {
+			r.beside = "window"
+		}
+	}
+	return branch
+}
+
+// Tagged reports whether the run has these tags.
+func (r *Run) Tagged(tags map[string]string) bool {
+	for k, v := range tags {
+		if r.Tags[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// frequent is the branch of most runs; of equals the first by name.
+func frequent(runs []*Run) (branch string) {
+	n := map[string]int{}
+	for _, r := range runs {
+		n[r.Branch]++
+	}
+	for _, b := range slices.Sorted(maps.Keys(n)) {
+		if n[b] > n[branch] {
+			branch = b
+		}
+	}
+	return branch
+}
+
+// median sorts a copy.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// rank orders quantities as screens do.
+func rank(quantity string) int {
+	rows := headline.Rows()
+	i := slices.IndexFunc(rows, func(r headline.Row) bool { return r.Name() == base(quantity) })
+	return (i + len(rows) + 1) % (len(rows) + 1)
+}
+
+// base is a quantity without its estimator.
+func base(quantity string) string {
+	name, _, _ := strings.Cut(quantity, ":")
+	return name
+}
+
+// loads are quantities by which runs of another load are told.
+var loads = []string{"isl_mean", "osl_mean"}
+
+// Series returns the series of runs, with what is found in them: by configuration, those with the latest run first,
+// then phase, engine, target and the order of screens. It takes time linear in the values that are asked for.
+func (f *File) Series(ctx context.Context, q Query, runs []*Run) iter.Seq2[*Series, error] {
+	return func(yield func(*Series, error) bool) {
+		list, err := f.load(ctx, &q, runs)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		last := map[string]int{}
+		for i, r := range runs {
+			last[r.Fingerprint] = i
+		}
+		slices.SortFunc(list, func(a, b *Series) int {
+			return cmp.Or(last[b.Fingerprint]-last[a.Fingerprint], cmp.Compare(a.Phase, b.Phase),
+				cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Target, b.Target), rank(a.Quantity)-rank(b.Quantity),
+				cmp.Compare(a.Quantity, b.Quantity), cmp.Compare(a.Unit, b.Unit))
+		})
+		other := otherLoads(list)
+		for _, s := range list {
+			if !q.wants(s) {
+				continue
+			}
+			s.detect(other[s.load()])
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// wants reports whether the series is one that was asked for.
+func (q *Query) wants(s *Series) bool {
+	if q.Quantities == nil {
+		return s.Kind == Headline
+	}
+	return slices.Contains(q.Quantities, s.Quantity)
+}
+
+// load reads the points of all series that are needed.
+func (f *File) load(ctx context.Context, q *Query, runs []*Run) (out []*Series, err error) {
+	byRow, order := map[int64]*Run{}, map[*Run]int{}
+	for i, r := range runs {
+		byRow[r.row], order[r] = r, i
+	}
+	names, err := json.Marshal(append(slices.Clone(loads), q.Quantities...))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := f.db.QueryContext(ctx, `SELECT s.kind, s.phase, s.engine, s.target, s.quantity, s.unit, s.better, v.run,
+		v.value, coalesce(v.se_log, 0), coalesce(v.df, 0), coalesce(v.beyond, 0), coalesce(v.note, '')
+		FROM series s CROSS JOIN value v ON v.series = s.id WHERE s.quantity IN (SELECT value FROM json_each(?))
+		OR ? AND s.kind = 'headline'`, string(names), q.Quantities == nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	at := map[[2]string]*Series{} // by fingerprint and the rest
+	for rows.Next() {
+		var s Series
+		var p Point
+		var run int64
+		var value sql.NullFloat64
+		if err := rows.Scan(&s.Kind, &s.Phase, &s.Engine, &s.Target, &s.Quantity, &s.Unit, &s.Better, &run, &value, &p.ErrLog,
+			&p.DF, &p.Beyond, &p.Beside); err != nil {
+			return nil, err
+		}
+		if p.Run = byRow[run]; p.Run == nil || q.Fingerprint != "" && p.Fingerprint != q.Fingerprint {
+			continue
+		}
+		if p.Value = math.NaN(); value.Valid {
+			p.Value = value.Float64
+		}
+		p.Beside = cmp.Or(p.Beside, p.beside)
+		s.Fingerprint = p.Fingerprint
+		k := [2]string{s.Fingerprint, strings.Join([]string{s.Kind, s.Phase, s.Engine, s.Target, s.Quantity, s.Unit,
+			s.Better}, "\x00")}
+		if at[k] == nil {
+			s.describe()
+			at[k] = &s
+			out = append(out, &s)
+		}
+		at[k].Points = append(at[k].Points, p)
+	}
+	for _, s := range out {
+		slices.SortFunc(s.Points, func(a, b Point) int { return order[a.Run] - order[b.Run] })
+	}
+	return out, rows.Err()
+}
+
+// describe sets by which rules the series is judged.
+func (s *Series) describe() {
+	s.Margin = defaultMargin
+	for _, r := range headline.Rows() {
+		if r.Name() == base(s.Quantity) && s.Kind == Headline {
+			s.Margin, s.Floor, s.Share = r.Margin, r.Floor, r.Share
+		}
+	}
+}
+
+// load is what the series has in common with those of the load.
+func (s *Series) load() Key {
+	k := s.Key
+	k.Quantity = ""
+	return k
+}
+
+// otherLoads finds the runs whose load was another than that of their segment, by more than 2 % and four standard
+// deviations.
+func otherLoads(list []*Series) map[Key]map[*Run]bool {
+	out := map[Key]map[*Run]bool{}
+	for _, s := range list {
+		if !slices.Contains(loads, s.Quantity) {
+			continue
+		}
+		s.Margin = defaultMargin
+		s.detect(nil)
+		for i := range s.Found.Segments[1:] {
+			line := s.Line[s.Found.Segments[i]:s.Found.Segments[i+1]]
+			if len(line) == 0 {
+				continue
+			}
+			center := median(s.values(line))
+			for _, at := range line {
+				off := math.Abs(math.Log(s.Points[at].Value / center))
+				if off > max(math.Log1p(defaultMargin), 4*s.Found.Sigma) {
+					if out[s.load()] == nil {
+						out[s.load()] = map[*Run]bool{}
+					}
+					out[s.load()][s.Points[at].Run] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// values are those of points.
+func (s *Series) values(at []int) []float64 {
+	out := make([]float64, len(at))
+	for i, p := range at {
+		out[i] = s.Points[p].Value
+	}
+	return out
+}
+
+// detect finds what changed among the points that are to be judged.
+func (s *Series) detect(otherLoad map[*Run]bool) {
+	s.Line = s.Line[:0]
+	for i := range s.Points {
+		p := &s.Points[i]
+		if otherLoad[p.Run] && !slices.Contains(loads, s.Quantity) {
+			p.Beside = cmp.Or(p.Beside, "load")
+		}
+		if p.Beside == "" {
+			s.Line = append(s.Line, i)
+		}
+	}
+	v := s.values(s.Line)
+	margin := s.Margin
+	if s.Share {
+		margin = 0
+	}
+	s.Found = changepoint.Detect(v, margin)
+	for i := range s.Found.Changes {
+		c := &s.Found.Changes[i]
+		a, b := mean(v[c.Index-c.PointsBefore:c.Index]), mean(v[c.Index:c.Index+c.Points])
+		least := s.Floor
+		if s.Share {
+			least = s.Margin
+		}
+		c.Minor = c.Minor || math.Abs(b-a) < least
+	}
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// At is the point of index i of Found.
+func (s *Series) At(i int) *Point { return &s.Points[s.Line[i]] }
+
+// Word is what a change in this direction is: worse, better or changed.
+func (s *Series) Word(change float64) string {
+	switch {
+	case s.Better != "lower" && s.Better != "higher":
+		return "changed"
+	case (s.Better == "higher") == (change > 0):
+		return "better"
+	}
+	return "worse"
+}
+
+// accepted is the index of the last run that a person made the begin of a level; -1 for none.
+func (s *Series) accepted() int {
+	for i := len(s.Line) - 1; i >= 0; i-- {
+		if s.At(i).State == Accepted {
+			return i
+		}
+	}
+	return -1
+}
+
+// isAccepted reports whether a change is where a person set one.
+func (s *Series) isAccepted(c *changepoint.Change) bool {
+	for i := range s.Line {
+		if s.At(i).State == Accepted && (i >= c.First && i <= c.Last || i >= c.Index-nearby && i <= c.Index+nearby) {
+			return true
+		}
+	}
+	return false
+}
+
+// afterDrift is how many runs of a drift say what its level is now.
+const afterDrift = 10
+
+// levels are the stretches of Line of one level: the segments, of a drift its last runs, cut where a person set a
+// change.
+func (s *Series) levels() (out [][2]int) {
+	seg := s.Found.Segments
+	for i := range seg[1:] {
+		from, to := seg[i], seg[i+1]
+		for _, d := range s.Found.Drifts {
+			if d.End == to {
+				from = max(from, to-afterDrift)
+			}
+		}
+		out = append(out, [2]int{from, to})
+	}
+	if at := s.accepted(); at >= 0 {
+		out = cut(out, at)
+	}
+	return slices.DeleteFunc(out, func(l [2]int) bool { return l[0] == l[1] })
+}
+
+// nearby is how far from a change a person may set it, in runs.
+const nearby = 2
+
+// cut makes a level begin at an index; a boundary nearby moves there.
+func cut(levels [][2]int, at int) [][2]int {
+	i := slices.IndexFunc(levels, func(l [2]int) bool { return l[0] <= at && at < l[1] })
+	switch {
+	case i < 0 || levels[i][0] == at:
+	case at-levels[i][0] <= nearby && i > 0:
+		levels[i-1][1], levels[i][0] = at, at
+	case levels[i][1]-at <= nearby && i+1 < len(levels):
+		levels[i][1], levels[i+1][0] = at, at
+	default:
+		levels = slices.Insert(levels, i+1, [2]int{at, levels[i][1]})
+		levels[i][1] = at
+	}
+	return levels
+}
+
+// points are those of a level less outliers and those that skip reports.
+func (s *Series) points(level [2]int, skip func(*Run) bool) (out []*Point) {
+	for i := level[0]; i < level[1]; i++ {
+		if p := s.At(i); !slices.Contains(s.Found.Outliers, i) && (skip == nil || !skip(p.Run)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Base is the last level of the series: what a new run is held against. skip leaves out runs; nil none.
+func (s *Series) Base(skip func(*Run) bool) []*Point {
+	l := s.levels()
+	if len(l) == 0 {
+		return nil
+	}
+	return s.points(l[len(l)-1], skip)
+}
+
+// FewestRuns is how many runs of a level a new one can be held against.
+const FewestRuns = 6
+
+// The bounds of what noise is made of.
+const (
+	noiseRuns   = 100 // the last ones
+	noisePoints = 3   // of a segment
+	noiseDF     = 60  // at most
+	repeatDF    = 6   // from repeats of one commit, that they alone count
+)
+
+// Noise is how runs of this configuration vary, on the scale of judge.Row. skip leaves out runs; nil none.
+func (s *Series) Noise(skip func(*Run) bool) judge.Noise {
+	to := math.Log
+	if s.Share {
+		to = func(p float64) float64 { return math.Asin(math.Sqrt(p)) }
+	}
+	ss, df, repeatSS, repeats := 0.0, 0.0, 0.0, 0.0
+	add := func(list []float64, sum, n *float64) {
+		m := mean(list)
+		for _, x := range list {
+			*sum += (x - m) * (x - m)
+		}
+		*n += float64(len(list) - 1)
+	}
+	for _, level := range s.levels() {
+		level[0] = max(level[0], len(s.Line)-noiseRuns)
+		var list []float64
+		commits := map[string][]float64{}
+		for _, p := range s.points(level, skip) {
+			x := to(p.Value)
+			if list = append(list, x); p.Commit != "" {
+				commits[p.Commit] = append(commits[p.Commit], x)
+			}
+		}
+		if len(list) < noisePoints {
+			continue
+		}
+		add(list, &ss, &df)
+		for _, c := range slices.Sorted(maps.Keys(commits)) {
+			add(commits[c], &repeatSS, &repeats)
+		}
+	}
+	if repeats >= repeatDF {
+		ss, df = repeatSS, repeats
+	}
+	if !(df > 0) || !finite(ss) {
+		return judge.Noise{}
+	}
+	return judge.Noise{S: math.Sqrt(ss / df), DF: min(noiseDF, df) / s.Found.Inflation}
+}
