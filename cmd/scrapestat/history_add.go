@@ -209,10 +209,11 @@ func (o *historyAdd) isKnown(ctx context.Context, a sideArg) (bool, error) {
 // entry analyses a run for a history. Percentiles are refined: estimators do not mix in a series.
 func (a *analysisFlags) entry(ctx context.Context, arg sideArg, reading *history.Reading) (*history.Entry, error) {
 	so := summary.Options{Estimator: histest.Refined, Catalog: a.catalog, Quantiles: []float64{0.5, 0.99}}
-	in, err := readInput(ctx, arg, &compareOptions{phases: true, analysis: *a}, so)
+	list, err := readInputs(ctx, []sideArg{arg}, &compareOptions{phases: true, analysis: *a}, so)
 	if err != nil {
 		return nil, err
 	}
+	in := list[0]
 	sources := []history.Source{historySource(&in, arg)}
 	for i := range in.Phases {
 		s := historySource(&in.Phases[i].Input, arg)
