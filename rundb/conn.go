@@ -22,6 +22,7 @@ import (
 type conn struct {
 	path string
 	file os.FileInfo // as it was made
+	dir  heldDir     // that it was made in, not locked
 	db   *sql.DB
 	c    *sql.Conn
 	z    *zstd.Encoder
@@ -53,7 +54,11 @@ func createFile(path string, m Meta) (*conn, error) {
 	if err := c.place(); err != nil {
 		return nil, err
 	}
-	if err = c.connect(context.Background()); err == nil {
+	if c.dir, err = holdDir(filepath.Dir(path), false); err == nil {
+		c.dir.unlock()
+		err = c.connect(context.Background())
+	}
+	if err == nil {
 		err = c.describe(m)
 	}
 	if err != nil {
@@ -232,6 +237,7 @@ func (c *conn) release() error {
 	if c.db != nil {
 		err = errors.Join(err, c.db.Close())
 	}
+	c.dir.release()
 	return err
 }
 
@@ -247,9 +253,27 @@ func (c *conn) inPlace() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
+	return c.makeAgain()
+}
+
+// makeAgain puts a copy of a file that was removed in its place, while nobody is opening either.
+func (c *conn) makeAgain() error {
+	if err := c.dir.lock(true); err != nil {
+		return err
+	}
+	defer c.dir.unlock()
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
 	}
+	dir, err := c.dir.renewed(filepath.Dir(c.path))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if dir.unlock(); dir != c.dir { // no copy was made
+			dir.release()
+		}
+	}()
 	for _, companion := range []string{"-wal", "-shm"} { // the copy must not take them for its own
 		if err := os.Remove(c.path + companion); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -268,8 +292,14 @@ func (c *conn) inPlace() error {
 	if err == nil {
 		err = fresh.prepare(ctx)
 	}
+	if now, bad := os.Stat(c.path); err == nil && (bad != nil || !os.SameFile(now, fresh.file)) {
+		err = errors.New("it was removed while it was made again")
+	}
 	if err != nil {
 		return errors.Join(err, fresh.release(), os.Remove(c.path))
+	}
+	if fresh.dir = dir; dir == c.dir {
+		c.dir = heldDir{}
 	}
 	_ = c.release() // of a file that is gone
 	*c = fresh

@@ -194,8 +194,9 @@ func (w *EventWriter) Discard(ctx context.Context) error {
 	return nil
 }
 
-// errMoved is what Write wraps when the file was removed meanwhile.
-var errMoved = errors.New("the recording was removed while request events were written")
+// ErrMoved is wrapped by the error of Write when the file was removed meanwhile: what takes its place may have the
+// batch, so that the same one is to be written again.
+var ErrMoved = errors.New("the recording was removed while request events were written")
 
 // inPlace reports whether the file that is open has its name still.
 func (w *EventWriter) inPlace() bool {
@@ -209,7 +210,7 @@ func (w *EventWriter) reopen(ctx context.Context) (recorded int64, err error) {
 	dir := filepath.Dir(w.path)
 	file, err := os.Stat(w.path)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errMoved, err)
+		return 0, fmt.Errorf("%w: %w", ErrMoved, err)
 	}
 	db, c, err := openWritable(ctx, dir)
 	if err != nil {
@@ -218,7 +219,7 @@ func (w *EventWriter) reopen(ctx context.Context) (recorded int64, err error) {
 	err = c.QueryRowContext(ctx, "SELECT recorded FROM event_stats WHERE id = ? AND source = ?", w.stats, w.source).
 		Scan(&recorded)
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("%w, and what took its place is no copy: %w", errMoved, err), c.Close(), db.Close())
+		return 0, errors.Join(fmt.Errorf("%w, and what took its place is no copy: %w", ErrMoved, err), c.Close(), db.Close())
 	}
 	if _, err := os.Stat(filepath.Join(dir, EventLockName)); errors.Is(err, fs.ErrNotExist) {
 		unlock, err := lockEvents(dir)
@@ -308,7 +309,7 @@ func (w *EventWriter) Write(ctx context.Context, batch []metric.Event, stats Eve
 		return fmt.Errorf("write events to %s: %w (%s)", w.path, err, remedy(err))
 	}
 	if !w.inPlace() {
-		return fmt.Errorf("write events to %s: %w", w.path, errMoved)
+		return fmt.Errorf("write events to %s: %w", w.path, ErrMoved)
 	}
 	bytes := 0
 	for i := range batch {

@@ -90,6 +90,11 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 		return nil, fmt.Errorf("%s: not a file", path)
 	}
 	if mode == "rw" { // what is added would be written over what SQLite leaves out
+		h, err := holdDir(filepath.Dir(path), false)
+		if err != nil {
+			return nil, err
+		}
+		defer h.release()
 		d, err := checkLog(dir)
 		if err != nil {
 			return nil, err
@@ -107,6 +112,10 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 			err = errors.New("its log is missing, which has what was recorded: copy " + FileName + "* together")
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+	}
+	// SQLite opens the log by its name, after the database: those of two files do not go together.
+	if now, err := os.Stat(path); mode == "rw" && (err != nil || !os.SameFile(info, now)) {
+		return nil, errors.Join(fmt.Errorf("%s: it was removed or replaced while it was opened", path), err, db.Close())
 	}
 	return db, nil
 }
