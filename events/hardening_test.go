@@ -59,8 +59,8 @@ func failing(t *testing.T, r *events.Recorder) {
 	}
 }
 
-// eventsAreHeld has writing fail for a while: what was told then is written in its order, and what there was no memory
-// for is counted.
+// eventsAreHeld has writing fail for a while: what was told then is written in its order, but for the oldest where there
+// was no memory for all, which are counted.
 func eventsAreHeld(t *testing.T) {
 	for _, most := range []int64{1 << 20, 10_000} {
 		dir := t.TempDir()
@@ -79,6 +79,11 @@ func eventsAreHeld(t *testing.T) {
 		}
 		if !slices.IsSortedFunc(samples, func(a, b string) int { return number(a) - number(b) }) {
 			t.Errorf("%d bytes: out of order: %q", most, samples)
+		}
+		for i, last := range samples[max(0, len(samples)-20):] {
+			if number(last) != 2030+i {
+				t.Fatalf("%d bytes: the newest are not kept: %q", most, samples)
+			}
 		}
 	}
 }

@@ -25,7 +25,7 @@ type RecorderOptions struct {
 	MaxBytes int64
 	// Pending counts what waits, where others are to see it; it must be nobody else's to change.
 	Pending *atomic.Int64
-	// Block makes Record wait while MaxBytes are in use. Otherwise it drops the event and counts it.
+	// Block makes Record wait while MaxBytes are in use. Otherwise the oldest events that wait are dropped and counted.
 	Block bool
 	// Create is what a new run is made with where the directory holds none; nil refuses that.
 	Create *rundb.Meta
@@ -83,7 +83,12 @@ type Recorder struct {
 	seq   atomic.Int64  // events accepted
 	bytes *atomic.Int64 // of events that wait or are being written
 
-	written, dropped, late, encodeErrors, maxQueue atomic.Int64
+	written, shed, refused, late, encodeErrors, maxQueue atomic.Int64 // shed were accepted, refused were not
+
+	hmu   sync.Mutex // of held and doubt; before those of the shards
+	held  []entry    // out of the shards and not being written, the oldest first
+	doubt []entry    // before held: may be in the file already, and must not be dropped therefore
+	moved bool       // of the writer goroutine: since something was written last, the file was removed
 
 	mu   sync.Mutex
 	room *sync.Cond // bytes fell, or the recorder was closed
@@ -173,7 +178,7 @@ func (r *Recorder) Record(ev metric.Event) {
 	}
 	size := int64(entrySize + len(ev.Sample) + len(ev.Type) + len(ev.Conversation) + len(ev.Data))
 	if !r.reserve(size) {
-		r.dropped.Add(1)
+		r.refused.Add(1)
 		return
 	}
 	s := &r.shard[maphash.String(r.seed, ev.Sample)%shards]
@@ -210,9 +215,9 @@ func (r *Recorder) Flush() {
 	}
 }
 
-// reserve takes memory; it reports whether there was some.
+// reserve takes memory, that of the oldest events if need be; it reports whether there was some.
 func (r *Recorder) reserve(size int64) bool {
-	if r.bytes.Add(size) <= r.o.MaxBytes {
+	if r.bytes.Add(size) <= r.o.MaxBytes || !r.o.Block && r.dropOldest() {
 		return true
 	}
 	r.bytes.Add(-size)
@@ -234,6 +239,24 @@ func (r *Recorder) reserve(size int64) bool {
 		r.bytes.Add(-size)
 		r.room.Wait()
 	}
+}
+
+// dropOldest drops events that wait, the oldest first, until what waits is within its limit; it reports whether it is.
+func (r *Recorder) dropOldest() bool {
+	r.hmu.Lock()
+	defer r.hmu.Unlock()
+	for r.bytes.Load() > r.o.MaxBytes {
+		if len(r.held) == 0 {
+			if r.held = r.cut(r.held, false); len(r.held) == 0 {
+				return false
+			}
+		}
+		r.bytes.Add(-r.held[0].size)
+		r.held[0] = entry{}
+		r.held = r.held[1:]
+		r.shed.Add(1)
+	}
+	return true
 }
 
 func (r *Recorder) release(size int64) {
@@ -261,7 +284,6 @@ func (r *Recorder) segment() []entry {
 func (r *Recorder) run(ctx context.Context) {
 	tick := time.NewTicker(commitEvery)
 	defer tick.Stop()
-	var held []entry
 	var next, wrote time.Time // of the next attempt; since when nothing was written, once stopped
 	var pause time.Duration
 	for stop, stopped := r.stop, false; ; {
@@ -271,17 +293,17 @@ func (r *Recorder) run(ctx context.Context) {
 		case <-stop:
 			stop, stopped, next, wrote = nil, true, time.Time{}, time.Now()
 		}
-		held = r.cut(held, stopped)
+		r.hmu.Lock()
+		r.held = r.cut(r.held, stopped)
+		r.hmu.Unlock()
 		if time.Now().Before(next) && ctx.Err() == nil {
 			continue
 		}
-		rest, err := r.write(ctx, held)
-		n := copy(held, held[len(held)-len(rest):])
-		if n < len(held) {
+		before := r.written.Load()
+		err := r.write(ctx)
+		if r.written.Load() > before {
 			wrote = time.Now()
 		}
-		clear(held[n:])
-		held = held[:n]
 		if err == nil {
 			pause, next = 0, time.Time{}
 		} else {
@@ -296,7 +318,7 @@ func (r *Recorder) run(ctx context.Context) {
 }
 
 // cut adds what waits to the batch, in order. All shards are held for the moment: an event that is taken has none
-// before it that is not. last closes the shards.
+// before it that is not. last closes the shards. hmu is held.
 func (r *Recorder) cut(batch []entry, last bool) []entry {
 	var segments [][]entry
 	from := len(batch)
@@ -332,21 +354,18 @@ func (r *Recorder) cut(batch []entry, last bool) []entry {
 	return batch
 }
 
-// write commits events, some at a time, so that what records scrapes into the same file gets its turn. It returns
-// those that could not be written.
-func (r *Recorder) write(ctx context.Context, batch []entry) (rest []entry, err error) {
+// write commits events, some at a time, so that what records scrapes into the same file gets its turn.
+func (r *Recorder) write(ctx context.Context) error {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
 	if err := r.writeAnchors(ctx); err != nil {
-		return batch, err
+		return err
 	}
-	if len(batch) == 0 {
+	part := r.part()
+	if len(part) == 0 {
 		_ = r.w.Idle(ctx) // it is tried again in time
-		return nil, nil
 	}
-	events := make([]metric.Event, 0, min(len(batch), commitEvents))
-	for len(batch) > 0 {
-		part := batch[:min(len(batch), commitEvents)]
+	for events := make([]metric.Event, 0, len(part)); len(part) > 0; part = r.part() {
 		events = events[:0]
 		size := int64(0)
 		for i := range part {
@@ -361,13 +380,40 @@ func (r *Recorder) write(ctx context.Context, batch []entry) (rest []entry, err 
 		stats := r.Stats()
 		stats.Recorded += int64(len(part))
 		if err := r.w.Write(ctx, events, stats); err != nil {
-			return batch, err
+			r.putBack(part, errors.Is(err, rundb.ErrMoved))
+			return err
 		}
+		r.moved = false
 		r.written.Add(int64(len(part)))
 		r.release(size)
-		batch = batch[len(part):]
+		clear(part)
 	}
-	return nil, nil
+	return nil
+}
+
+// part takes the oldest events out of those that are held, so that what is being written leaves memory for others.
+func (r *Recorder) part() (part []entry) {
+	r.hmu.Lock()
+	defer r.hmu.Unlock()
+	if part, r.doubt = r.doubt, nil; part == nil {
+		n := 0
+		for size := int64(0); n < min(len(r.held), commitEvents) && (n == 0 || size <= r.o.MaxBytes/4); n++ {
+			size += r.held[n].size
+		}
+		part, r.held = r.held[:n:n], r.held[n:]
+	}
+	return part
+}
+
+// putBack holds what part took and could not be written, or may have been if the file has moved.
+func (r *Recorder) putBack(part []entry, moved bool) {
+	r.hmu.Lock()
+	defer r.hmu.Unlock()
+	if r.moved = r.moved || moved; r.moved {
+		r.doubt = part
+	} else {
+		r.held = slices.Insert(r.held, 0, part...)
+	}
 }
 
 func (r *Recorder) fail(err error) {
@@ -386,7 +432,8 @@ func (r *Recorder) failed() error {
 
 // Stats returns how recording goes: Recorded are the events in the file.
 func (r *Recorder) Stats() rundb.EventStats {
-	return rundb.EventStats{Source: r.o.Source, Recorded: r.written.Load(), Dropped: r.dropped.Load(), Late: r.late.Load(),
+	return rundb.EventStats{Source: r.o.Source, Recorded: r.written.Load(), Dropped: r.shed.Load() + r.refused.Load(),
+		Late:         r.late.Load(),
 		EncodeErrors: r.encodeErrors.Load(), MaxQueue: r.maxQueue.Load()}
 }
 
@@ -408,16 +455,19 @@ func (r *Recorder) Close(ctx context.Context) (pending int, err error) {
 		r.fail(r.end(ctx))
 	})
 	<-r.done
-	pending = int(r.seq.Load() - r.written.Load())
+	pending = r.waiting()
 	if err = r.failed(); err != nil {
 		return pending, fmt.Errorf("close recorder with %d events not written: %w", pending, err)
 	}
 	return 0, nil
 }
 
+// waiting is how many events are to be written yet.
+func (r *Recorder) waiting() int { return int(r.seq.Load() - r.written.Load() - r.shed.Load()) }
+
 // end writes the last statistics and closes the file.
 func (r *Recorder) end(ctx context.Context) error {
-	if r.seq.Load() == r.written.Load() {
+	if r.waiting() == 0 {
 		ctx = context.WithoutCancel(ctx) // the deadline was for what waited
 	}
 	var err error
