@@ -59,8 +59,8 @@ func failing(t *testing.T, r *events.Recorder) {
 	}
 }
 
-// eventsAreHeld has writing fail for a while: what was told then is written in its order, but for the oldest where there
-// was no memory for all, which are counted.
+// eventsAreHeld has writing fail for a while: what was told then is written in its order, but for the oldest where
+// there was no memory for all, which are counted.
 func eventsAreHeld(t *testing.T) {
 	for _, most := range []int64{1 << 20, 10_000} {
 		dir := t.TempDir()

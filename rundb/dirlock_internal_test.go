@@ -15,7 +15,8 @@ import (
 )
 
 // TestMadeAgainAlone removes a recording, with its directory or without, while somebody is opening it: SQLite would
-// take the log of the copy for that of the file it has open, so that the copy has to wait.
+// take the log of the copy for that of the file it has open, so that the copy has to wait. It is within the package as
+// nobody else can be stopped while opening.
 func TestMadeAgainAlone(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "run")
