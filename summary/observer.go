@@ -32,7 +32,13 @@ func (o *Observer) Add(s *metric.Snapshot) error {
 		return o.Detector.Add(s, nil)
 	}
 	adjusted := *s
-	adjusted.Delta = step.Delta
+	if adjusted.Delta = step.Delta; step.Held {
+		adjusted.Outcome = metric.SkippedOverlap // no sample of anything, and yet it may name what is new
+	}
+	whole := func(e continuity.Event) bool { return e.Kind == continuity.Restart && e.Series < 0 }
+	if slices.ContainsFunc(step.Events, whole) {
+		o.Restarted()
+	}
 	return o.Detector.Add(&adjusted, step.Born)
 }
 

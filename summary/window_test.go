@@ -104,13 +104,20 @@ func TestLateLoad(t *testing.T) {
 					t.Errorf("seed %d, warm-up %v, settle %v: %v s (%v to %v), want %v", seed, warmup, settle, seconds, low,
 						high, truth)
 				}
-				n := 0.0
+				from, n := load.from[0], 0.0
+				if warmup > 0 { // counted from the poll nearest to its end
+					from = float64(r.Window.Resolved.End.AtNS-fakerun.Origin)/1e9 - r.Endpoints[0].Seconds
+				}
+				if math.Abs(from-load.from[0]-warmup.Seconds()) > .333 {
+					t.Errorf("seed %d, warm-up %v: counted from %v s on, the first request came at %v", seed, warmup, from,
+						load.from[0])
+				}
 				for _, to := range load.to {
-					if to > load.from[0]+warmup.Seconds() {
+					if to > from {
 						n++
 					}
 				}
-				if want := n / truth; math.Abs(rates[settle]-want) > max(.025*want, 1.5/truth) {
+				if want := n / (load.ends() - from); math.Abs(rates[settle]-want) > max(.01*want, 1/truth) {
 					t.Errorf("seed %d, warm-up %v, settle %v: %v requests/s, the load says %v", seed, warmup, settle, rates[settle],
 						want)
 				}
@@ -185,6 +192,52 @@ func TestSegmentsLeaveOutGaps(t *testing.T) {
 		math.Abs(one*first+two*second-rate*seconds) > 1e-6 {
 		t.Errorf("%v + %v s with %v + %v requests, together %v s with %v", first, second, one*first, two*second, seconds,
 			rate*seconds)
+	}
+}
+
+// Acceptance row 20: a server that restarts in the middle of the load, so that its counters fall, has one segment where
+// it is back within 5 s, else two. What it showed before and shows after that counts. Being back is activity also when
+// the next request comes later.
+func TestRestartInTheLoad(t *testing.T) {
+	for _, c := range []struct {
+		away, idle float64
+		want       int
+	}{{4, 0, 1}, {4.5, 4, 1}, {6.5, 0, 2}, {20, 0, 2}} {
+		load, again := newServed(3, 15), newServed(4, 15)
+		down, shown := load.ends()-2, 0
+		back := down + c.away
+		for i := range again.from {
+			again.from[i], again.to[i] = again.from[i]+back+c.idle-11, again.to[i]+back+c.idle-11
+		}
+		f := newFake("http://a/metrics").Mark(1, "warmup").Mark(1, "profiling").Mark(again.ends()+1, "end")
+		f.Phases[0].Kind, f.Phases[1].Kind = metric.MarkOwn, metric.MarkOwn
+		began := "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %v\n"
+		for at := .9; at < again.ends()+2; at += .25 {
+			switch {
+			case at < down:
+				f.Scrape(0, at, load.body(at)+fmt.Sprintf(began, 1_690_000_000))
+				shown = 0
+				for _, to := range load.to {
+					if to <= at {
+						shown++
+					}
+				}
+			case at < back:
+				f.Fail(0, at, metric.ConnectError, "refused")
+			default:
+				f.Scrape(0, at, again.body(at)+fmt.Sprintf(began, 1_700_000_000+math.Floor(down)))
+			}
+		}
+		r := build(t, summary.Options{}, f)
+		w := r.Window.Resolved
+		if got := len(w.Traffic.Segments); got != c.want || len(w.Traffic.Probes) > 0 {
+			t.Errorf("%v s away: %d segments, want %d: %+v", c.away, got, c.want, w.Traffic)
+		}
+		seconds, low, high := w.Bounds()
+		if n, truth := rateOf(t, r, 0)*seconds, again.ends()-load.from[0]; truth < low || truth > high ||
+			math.Abs(n-float64(shown+len(again.from))) > 1e-6 {
+			t.Errorf("%v s away: %v requests in %v s, want %d in %v s", c.away, n, seconds, shown+len(again.from), truth)
+		}
 	}
 }
 

@@ -87,6 +87,10 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 	return nil
 }
 
+// Restarted notes that the poll to come shows a server that restarted: it is back, and the load goes on if that is
+// soon.
+func (d *Detector) Restarted() { d.sure.restarted, d.guess.restarted = true, true }
+
 // leave takes it that a level is not shown any more. One that was above 0 since the first poll did not fall: who showed
 // it left, and whether there was load is not known.
 func (d *Detector) leave(e *entry) {

@@ -50,6 +50,10 @@ type track struct {
 	recent []poll
 	whole  profile
 
+	restarted bool    // before the poll being read
+	lost      float64 // requests that restarts left unfinished
+	back      int64   // when a server was last back within the open segment, 0 for never
+
 	open   bool
 	seg    raw
 	wait   bool // the poll after the last active one ends the segment
@@ -200,7 +204,10 @@ func (t *track) step() {
 	case t.arrivals:
 		p.began = t.arrived
 	case t.leadRank == rankTimed:
-		p.began = t.ended + t.level
+		if t.restarted {
+			t.lost = t.prev.began - t.prev.ended
+		}
+		p.began = t.ended + t.level + t.lost
 	}
 	if t.n == 0 {
 		t.begin = p.sent
@@ -224,14 +231,18 @@ func (t *track) follow(p *poll) {
 		t.end(p)
 	}
 	t.wait, s.final = false, false
-	if !p.active {
+	far := t.open && float64(p.at-max(s.last.at, t.back)) > max(gap, 10*t.interval())
+	if t.restarted && t.open && !far {
+		t.back = p.at
+	}
+	if t.restarted = false; !p.active {
 		return
 	}
-	if t.open && float64(p.at-s.last.at) > max(gap, 10*t.interval()) {
+	if far {
 		t.close()
 	}
 	if !t.open {
-		t.open = true
+		t.open, t.back = true, 0
 		t.seg = raw{first: *p, before: t.prev, cold: t.n == 0, high: math.MaxInt64, back: math.MaxInt64, family: t.lead}
 	}
 	s.last, s.family = *p, t.lead
