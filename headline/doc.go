@@ -59,6 +59,7 @@ func Rows() []Row {
 		latency("tpot", "TPOT", "mean", 0.03, 1e-4), latency("tpot", "TPOT", "p99", 0.05, 1e-4),
 		latency("e2e", "E2E", "mean", 0.03, 1e-3), latency("e2e", "E2E", "p99", 0.05, 1e-3),
 		latency("queue", "queue", "mean", 0.05, 1e-3),
+		latency("audio_ttfp", "first audio", "mean", 0.05, 0),
 		{ID: "rtf", Stat: "p99", Title: "real-time factor p99", Unit: "ratio", Better: lower, Margin: 0.05, family: "rtf"},
 		{ID: "j_per_token", Title: "energy per token", Unit: "joule", Better: lower, Margin: 0.05, derived: "j_per_token"},
 	}

@@ -166,9 +166,10 @@ func (r *Run) tellsWhere(name string) bool {
 	})
 }
 
-// latencyIDs are the canonical quantities of section 7 of the design document
-// derived-metrics.md that are distributions of times, in the order of a request.
-var latencyIDs = [...]string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s"}
+// latencyIDs are the canonical quantities of section 7 of the design document derived-metrics.md that are distributions
+// of times, in the order of a request, and the real-time factor.
+var latencyIDs = [...]string{"ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s",
+	"audio_ttfp_s", "rtf"}
 
 // isLatency reports whether the histogram of a family is one of them.
 func isLatency(c *catalog.Catalog, family string) bool {

@@ -18,6 +18,8 @@ var canonicals = []Canonical{
 	{"prefill_s", "Time of prefill.", "seconds", LowerBetter},
 	{"decode_s", "Time of decode.", "seconds", LowerBetter},
 	{"inference_s", "Time in the model.", "seconds", LowerBetter},
+	{"audio_ttfp_s", "Time to the first packet of audio.", "seconds", LowerBetter},
+	{"rtf", "Real-time factor: the time it takes to make audio by its length.", "ratio", LowerBetter},
 	{"running", "Requests that run.", "requests", Neutral},
 	{"waiting", "Requests that wait.", "requests", LowerBetter},
 	{"kv_usage", "Share of the KV cache in use.", "ratio", Neutral},
@@ -42,6 +44,7 @@ var canonicals = []Canonical{
 	{"tpot_mean_s", "Mean time per output token, each request with the same weight.", "seconds", LowerBetter},
 	{"e2e_mean_s", "Mean time of a request.", "seconds", LowerBetter},
 	{"queue_mean_s", "Mean time that a request waits.", "seconds", LowerBetter},
+	{"audio_ttfp_mean_s", "Mean time to the first packet of audio.", "seconds", LowerBetter},
 	{"queue_share", "Share of the time of requests that they wait.", "ratio", LowerBetter},
 	{"j_per_token", "Energy per generated token.", "joule", LowerBetter},
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,4 +294,36 @@ func TestVerdictsRealPair(t *testing.T) {
 		t.Errorf("swapped, itl_mean is %s", back["itl_mean"].Verdict)
 	}
 	within("high end of itl_mean, swapped", back["itl_mean"].High, 1/(1+itl.Low)-1, 1e-9)
+}
+
+// TestVerdictsOmni: what a listener waits for and how fast audio is made are judged beside text's quantities.
+func TestVerdictsOmni(t *testing.T) {
+	before, after := omniRun(t, "g4", 1, 1), omniRun(t, "g4", 2, 1.5)
+	r := judged(t, []*summary.Run{before}, []*summary.Run{after})
+	want := map[string]float64{}
+	for i := range before.Latencies {
+		switch l := &before.Latencies[i]; l.ID {
+		case "audio_ttfp_s":
+			want["audio_ttfp_mean"] = l.Histogram.Avg
+		case "rtf":
+			want["rtf_p99"] = l.Histogram.Quantiles[slices.Index(before.Options.Quantiles, 0.99)].Value
+		}
+	}
+	for _, name := range []string{"audio_ttfp_mean", "rtf_p99", "error_ratio"} {
+		at := slices.IndexFunc(r.Headline, func(l compare.Line) bool { return l.Name() == name })
+		if at < 0 {
+			t.Errorf("no row %s", name)
+			continue
+		}
+		l := &r.Headline[at]
+		if v, ok := want[name]; (l.From != v || v == 0) && (ok || name != "error_ratio") {
+			t.Errorf("%s is %v, want %v", name, l.From, v)
+		}
+		if name == "audio_ttfp_mean" && l.Verdict != judge.MovedUp {
+			t.Errorf("%s of a stage that takes half as long again is %s", name, l.Verdict)
+		}
+	}
+	if n := len(r.Headline); n > 12 {
+		t.Errorf("%d rows, want at most 12", n)
+	}
 }

@@ -71,7 +71,8 @@ func (e *engine) add(name string, f *catalog.Family, known *pack.Clients) {
 			id = also
 		}
 	}
-	to, ok := map[string]*source{"ttft_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue, "prefill_s": &e.prefill}[id]
+	to, ok := map[string]*source{"ttft_s": &e.ttft, "audio_ttfp_s": &e.ttft, "e2e_s": &e.e2e, "queue_s": &e.queue,
+		"prefill_s": &e.prefill}[id]
 	switch {
 	case slices.Contains(known.Without, id):
 	case id == "running" || id == "waiting":
