@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -54,6 +55,9 @@ type Options struct {
 	Causes bool
 	// By takes series together that differ in other labels only, as that of package summary does; nil does not.
 	By []string
+	// Noise is how runs of this configuration varied earlier, by phase, engine, model and row of the headline; engine and
+	// model are "" where there is one; nil knows nothing.
+	Noise func(phase, engine, model, row string) judge.Noise
 	// Metric leaves out families and derived quantities under no name that matches.
 	Metric *regexp.Regexp
 	// Profile leaves out what is not of this engine of the catalog, or of no use at first sight; "" leaves out nothing.

@@ -194,6 +194,9 @@ func (c *comparer) line(s *section, side int, def headline.Row) (Line, judge.Row
 		row.Better = judge.Neutral
 	}
 	row.Base, row.Other = valuesOf(p[0]), valuesOf(p[1])
+	if c.o.Noise != nil {
+		row.History = c.o.Noise(s.phase, s.engine, s.model, def.Name())
+	}
 	l.single = len(row.Base) == 1 && len(row.Other) == 1
 	row.Reason, l.Lacks = c.notJudged(&p, side)
 	if row.Reason == "" {

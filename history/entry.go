@@ -76,6 +76,8 @@ type Entry struct {
 	Values   []Value
 	Settings map[string]string
 	Config   string // canonical JSON of what the fingerprint is made of
+
+	facts map[string]string // the same
 }
 
 // Source is a run with what its summary does not have.
@@ -139,6 +141,7 @@ func (e *Entry) setConfig(config map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		fmt.Fprintf(h, "%s=%s\n", name, config[name])
 	}
+	e.facts = config
 	e.Fingerprint = hex.EncodeToString(h.Sum(nil))[:12]
 	text, err := json.Marshal(config)
 	e.Config = string(text)

@@ -457,7 +457,9 @@ const (
 )
 
 // Noise is how runs of this configuration vary, on the scale of judge.Row. skip leaves out runs; nil none.
-func (s *Series) Noise(skip func(*Run) bool) judge.Noise {
+func (s *Series) Noise(skip func(*Run) bool) judge.Noise { return s.noise(s.levels(), skip) }
+
+func (s *Series) noise(levels [][2]int, skip func(*Run) bool) judge.Noise {
 	to := math.Log
 	if s.Share {
 		to = func(p float64) float64 { return math.Asin(math.Sqrt(p)) }
@@ -470,7 +472,7 @@ func (s *Series) Noise(skip func(*Run) bool) judge.Noise {
 		}
 		*n += float64(len(list) - 1)
 	}
-	for _, level := range s.levels() {
+	for _, level := range levels {
 		level[0] = max(level[0], len(s.Line)-noiseRuns)
 		var list []float64
 		commits := map[string][]float64{}

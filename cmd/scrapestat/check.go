@@ -53,7 +53,8 @@ var checkFormats = []string{"text", "markdown", "json", "junit"}
 // checkOptions is the command line of check.
 type checkOptions struct {
 	run, slo, baseline, junit, format, out string
-	asserts, targets, ready                []string
+	history                                string
+	asserts, targets, ready, keys          []string
 	provable                               bool
 	window                                 windowFlags
 	analysis                               analysisFlags
@@ -84,6 +85,8 @@ func newCheckCmd(std stdio) *cobra.Command {
 		"`target` on requests as requests validate takes it: qps=100, 'ttft_p99_ms<=450' (repeatable)")
 	f.StringSliceVar(&o.ready, "ready", nil, "ready-made `checks`, see above")
 	f.StringVar(&o.baseline, "baseline", "", "`run` that limits of the form baseline + 5% are made of")
+	registerHistory(cmd, &o.history, &o.keys, "`file` of earlier runs: the headline must not be worse than "+
+		"their last level")
 	f.BoolVar(&o.provable, "require-bounds", false,
 		"let an estimated percentile pass only when all of its interval keeps the limit")
 	f.StringVar(&o.junit, "junit", "", "also write JUnit XML to this `file`")
@@ -128,13 +131,24 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	if err := o.write(&result, compared, std.out); err != nil {
+	gated, none, err := o.againstHistory(ctx)
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	past := verdictOfHistory(gated, none)
+	if len(result.Answers) == 0 { // the history alone decides
+		result.Verdict = map[int]check.Verdict{exitDone: check.Pass, exitBad: check.Fail,
+			exitIncomplete: check.NoData}[codeOrDone(past)]
+	}
+	if err := o.write(&result, compared, gated, std.out); err != nil {
 		return err
 	}
-	switch result.Verdict {
-	case check.Fail:
-		return &codeError{code: exitBad}
-	case check.NoData:
+	switch {
+	case result.Verdict == check.Fail:
+		return &codeError{exitBad, past}
+	case past != nil:
+		return past
+	case result.Verdict == check.NoData:
 		return &codeError{code: exitIncomplete}
 	}
 	if e.Baseline != nil {
@@ -181,8 +195,8 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 		}
 		gate.Ready = append(gate.Ready, r)
 	}
-	if len(gate.Demands)+len(gate.Ready) == 0 {
-		return nil, usagef("nothing to check: give --assert, --slo, --target or --ready")
+	if len(gate.Demands)+len(gate.Ready) == 0 && (o.history == "" || o.run == "") {
+		return nil, usagef("nothing to check: give --assert, --slo, --target, --ready, or a RUN and --history")
 	}
 	return gate, nil
 }
@@ -292,20 +306,31 @@ func (o *checkOptions) againstBaseline(ctx context.Context, so summary.Options) 
 	return compare.Compare(inputs, compare.Options{Catalog: o.analysis.catalog})
 }
 
-func (o *checkOptions) write(r *check.Result, compared *compare.Result, stdout io.Writer) error {
+func (o *checkOptions) write(r *check.Result, baseline, past *compare.Result, stdout io.Writer) error {
 	var b bytes.Buffer
 	text, markdown := r.WriteText, r.WriteMarkdown
-	if compared != nil {
-		r.Headline = compare.HeadlineJSON(compared)
+	if len(r.Answers) == 0 {
+		text = func(io.Writer) error { return nil }
+		markdown = text
+	}
+	for _, x := range []struct {
+		against string
+		*compare.Result
+	}{{"the baseline", baseline}, {"the history", past}} {
+		if x.Result == nil {
+			continue
+		}
+		r.Headline = compare.HeadlineJSON(x.Result)
+		before, beforeMarkdown := text, markdown
 		text = func(w io.Writer) error {
-			err := r.WriteText(w)
-			_, head := io.WriteString(w, "\nagainst the baseline\n")
-			return errors.Join(err, head, report.HeadlineText(w, compared))
+			err := before(w)
+			_, head := io.WriteString(w, "\nagainst "+x.against+"\n")
+			return errors.Join(err, head, report.HeadlineText(w, x.Result))
 		}
 		markdown = func(w io.Writer) error {
-			err := r.WriteMarkdown(w)
-			_, head := io.WriteString(w, "\nAgainst the baseline: ")
-			return errors.Join(err, head, report.HeadlineMarkdown(w, compared))
+			err := beforeMarkdown(w)
+			_, head := io.WriteString(w, "\nAgainst "+x.against+": ")
+			return errors.Join(err, head, report.HeadlineMarkdown(w, x.Result))
 		}
 	}
 	name := filepath.Base(filepath.Clean(o.run))

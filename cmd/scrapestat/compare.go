@@ -48,6 +48,8 @@ type compareOptions struct {
 	gate      compare.Gate
 	phases    bool // compare them one by one
 	causes    bool
+	history   string
+	keys      []string // tags of its configurations
 	format    string
 	out       string
 	all       bool
@@ -84,6 +86,7 @@ func newCompareCmd(std stdio) *cobra.Command {
 	f.StringVar(&o.minEffect, "min-effect", "", "the same as --margin without a row: 2% or 0.02")
 	f.StringSliceVar(&o.gate.Words, "fail-on", nil, "exit with 3 when the headline has one of these `verdicts`: worse, "+
 		"moved, unclear, or any row any-row:worse; with 4 when there is nothing to judge by")
+	registerHistory(cmd, &o.history, &o.keys, "`file` of earlier runs, whose noise lets single runs say worse or better")
 	f.BoolVar(&o.gate.AllowLoad, "allow-load-change", false, "let --fail-on judge runs whose load differed")
 	f.BoolVar(&o.phases, "by-phase", true, "compare runs that have the same phases phase by phase")
 	f.BoolVar(&o.causes, "causes", false, "list what moved also where the headline did not")
@@ -190,6 +193,9 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	}
 	inputs, err := readInputs(ctx, sides, &o, so)
 	if err != nil {
+		return err
+	}
+	if err := o.takeNoise(ctx, inputs, &co, std.err); err != nil {
 		return err
 	}
 	result, err := compare.Compare(inputs, co)

@@ -61,6 +61,12 @@ func (o *historyFlags) register(cmd *cobra.Command) {
 	f.StringToStringVar(&o.tags, "tag", nil, "series are of the runs that have this tag `K=V` (repeatable)")
 }
 
+// registerHistory adds the flags of commands that look into a history.
+func registerHistory(cmd *cobra.Command, path *string, keys *[]string, usage string) {
+	cmd.Flags().StringVar(path, "history", "", usage)
+	cmd.Flags().StringArrayVar(keys, "key", nil, "`tag` that tells configurations of --history apart (repeatable)")
+}
+
 // query is what the flags ask for.
 func (o *historyFlags) query(ctx context.Context) (q history.Query, err error) {
 	q = history.Query{Branch: o.branch, Tags: o.tags}

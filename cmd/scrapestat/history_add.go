@@ -213,8 +213,12 @@ func (a *analysisFlags) entry(ctx context.Context, arg sideArg, reading *history
 	if err != nil {
 		return nil, err
 	}
-	in := list[0]
-	sources := []history.Source{historySource(&in, arg)}
+	return historyEntry(&list[0], arg, reading)
+}
+
+// historyEntry makes an entry of a run that was analysed, and of its phases.
+func historyEntry(in *compare.Input, arg sideArg, reading *history.Reading) (*history.Entry, error) {
+	sources := []history.Source{historySource(in, arg)}
 	for i := range in.Phases {
 		s := historySource(&in.Phases[i].Input, arg)
 		s.Phase = in.Phases[i].Name
