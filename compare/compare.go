@@ -10,6 +10,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare/judge"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -19,6 +20,7 @@ const (
 	FormatRun        = "run"             // a run directory
 	FormatScrapestat = "scrapestat-json" // our JSON export
 	FormatAIPerf     = "aiperf-json"     // AIPerf's
+	FormatCSV        = "csv"             // a line of values for each run
 )
 
 // Input is one run of a side. Its result is only read.
@@ -27,6 +29,8 @@ type Input struct {
 	Path   string // as the user named it
 	Format string // "" is FormatRun
 	Run    *summary.Run
+	// Values are the headline of a run that was measured elsewhere; Run is then empty but for its ID. Nil is that of Run.
+	Values []headline.Group
 	// Interval is the time between polls in seconds, 0 when not known; then that of the updates of the endpoints stands
 	// for it.
 	Interval float64

@@ -125,7 +125,9 @@ func (c *comparer) engines(phase string, inputs []Input) (out []section) {
 	all := make([][]headline.Group, len(inputs))
 	single := true
 	for i := range inputs {
-		all[i] = headline.Of(inputs[i].Run, c.o.Catalog)
+		if all[i] = inputs[i].Values; all[i] == nil {
+			all[i] = headline.Of(inputs[i].Run, c.o.Catalog)
+		}
 		single = single && len(all[i]) == 1
 	}
 	for i := range all {
@@ -302,7 +304,7 @@ func (c *comparer) alone(p *pair, row *judge.Row, l *Line) {
 		}
 		row.Within[n] = judge.Ratio(v.Num, v.Den)
 	}
-	if _, ok := l.Quantile(); !ok || row.Reason != "" {
+	if _, ok := l.Quantile(); !ok || row.Reason != "" || p[0][0].Count == 0 || p[1][0].Count == 0 {
 		return
 	}
 	switch same := slices.Equal(p[0][0].Bounds, p[1][0].Bounds); {
@@ -401,7 +403,7 @@ func checkRepeats(inputs []Input) error {
 		in := &inputs[i]
 		k, w := [2]string{in.Side, in.Run.ID}, window{in.Run.Window.StartNS, in.Run.Window.EndNS}
 		for _, x := range seen[k] {
-			if in.Run.ID != "" && w.start < x.end && x.start < w.end {
+			if in.Run.ID != "" && (w == x || w.start < x.end && x.start < w.end) {
 				return fmt.Errorf("side %s has the same run twice: %s", in.Side, in.Path)
 			}
 		}

@@ -119,7 +119,7 @@ type RunInfo struct {
 	Path     string  `json:"path"` // as the user named it
 	ID       string  `json:"run_id"`
 	Version  string  `json:"version"`          // of the tool that recorded it
-	Format   string  `json:"format"`           // run, scrapestat-json, aiperf-json
+	Format   string  `json:"format"`           // run, scrapestat-json, aiperf-json, csv
 	Seconds  float64 `json:"window_seconds"`   // length of the window
 	Interval float64 `json:"interval_seconds"` // seconds between polls, 0 when not known
 	Targets  int     `json:"targets"`

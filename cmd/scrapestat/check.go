@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,12 +209,12 @@ func (o *checkOptions) bothSides(ctx context.Context, gate *check.Gate, so summa
 	if e, err = o.evidence(ctx, o.run, gate, so, std); err != nil || o.baseline == "" {
 		return e, err
 	}
-	so.Estimator = e.Run.Options.Estimator
+	so.Estimator = cmp.Or(e.Run.Options.Estimator, so.Estimator)
 	base, err := o.evidence(ctx, o.baseline, gate, so, std)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
-	if its := base.Run.Options.Estimator; its != so.Estimator && o.analysis.estimator == "" {
+	if its := base.Run.Options.Estimator; its != "" && its != so.Estimator && o.analysis.estimator == "" {
 		so.Estimator = its
 		if e, err = o.evidence(ctx, o.run, gate, so, std); err != nil {
 			return nil, err
@@ -272,6 +273,11 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 
 // exportedEvidence reads a JSON export, which has no groups and no requests.
 func exportedEvidence(e *check.Evidence, path string, ref window.Ref) error {
+	if filepath.Ext(path) == ".csv" { // which has a headline alone
+		e.Run, e.NoRequests = &summary.Run{ID: path}, "a CSV of values has no request events"
+		e.NoJoin = e.NoRequests
+		return nil
+	}
 	f, err := openExport(path, ref)
 	if err != nil {
 		return err

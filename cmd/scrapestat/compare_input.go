@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
@@ -66,32 +67,62 @@ func checkProfile(o *compare.Options) error {
 	return nil
 }
 
-// readInputs reads run directories, and JSON exports where there is no recording. The estimator of the first export is
-// that of the recordings too, unless one is asked for: those of an export cannot be changed.
+// readInputs reads run directories, JSON exports where there is no recording, and CSVs of the values of runs. The
+// estimator of the first export is that of the recordings too, unless one is asked for: those of an export cannot be
+// changed.
 func readInputs(ctx context.Context, sides []sideArg, o *compareOptions, so summary.Options) ([]compare.Input, error) {
-	out, exported := make([]compare.Input, len(sides)), ""
+	found, exported := make([][]compare.Input, len(sides)), ""
 	for i, a := range sides {
 		path, err := exportOf(a.path)
 		if err != nil {
 			return nil, err
 		}
-		if path == "" {
-			continue
+		switch {
+		case path == "":
+		case filepath.Ext(path) == ".csv":
+			found[i], err = readValues(a, path)
+		default:
+			var in compare.Input
+			if in, err = readJSON(a, path, o); err == nil {
+				found[i], exported = []compare.Input{in}, cmp.Or(exported, in.Run.Options.Estimator)
+			}
 		}
-		if out[i], err = readJSON(a, path, o); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		exported = cmp.Or(exported, out[i].Run.Options.Estimator)
 	}
 	so.Estimator = cmp.Or(o.analysis.estimator, exported, so.Estimator)
 	for i, a := range sides {
-		var err error
-		if out[i].Run != nil {
+		if found[i] != nil {
 			continue
 		}
-		if out[i], err = readRecording(ctx, a, o, so); err != nil {
+		in, err := readRecording(ctx, a, o, so)
+		if err != nil {
 			return nil, err
 		}
+		found[i] = []compare.Input{in}
+	}
+	return slices.Concat(found...), nil
+}
+
+// readValues reads the runs of a CSV of values.
+func readValues(a sideArg, path string) (out []compare.Input, err error) {
+	if a.ref != (window.Ref{}) {
+		return nil, usagef("%s has values, whose window cannot be changed", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read values: %w", err)
+	}
+	defer f.Close()
+	runs, err := headline.ReadCSV(f)
+	if err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	for i := range runs {
+		name := cmp.Or(runs[i].Run, fmt.Sprint(i+1))
+		out = append(out, compare.Input{Side: a.side, Path: path + ":" + name, Format: compare.FormatCSV,
+			Run: &summary.Run{ID: path + ":" + name}, Values: []headline.Group{runs[i].Group}})
 	}
 	return out, nil
 }

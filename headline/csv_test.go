@@ -1,0 +1,61 @@
+package headline_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/scrapestat/scrapestat/headline"
+)
+
+func TestReadCSV(t *testing.T) {
+	got, err := headline.ReadCSV(strings.NewReader("\ufeffrun, engine,ttft_mean,error_ratio,itl_p99\n" +
+		"a,vllm,0.25,0,\nb,vllm,NaN,0.01,-1\n"))
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d runs, %v", len(got), err)
+	}
+	a, b := got[0], got[1]
+	if a.Run != "a" || a.Engine != "vllm" || len(a.Values) != 3 {
+		t.Errorf("run %q of %q has %d values", a.Run, a.Engine, len(a.Values))
+	}
+	if v := a.Values[0]; v.Name() != "ttft_mean" || v.Value != 0.25 || v.Missing != "" || v.Floor != 1e-3 {
+		t.Errorf("ttft_mean is %+v", v)
+	}
+	if v := a.Values[2]; v.Missing != "no value in the file" || !math.IsNaN(v.Value) {
+		t.Errorf("an empty cell is %+v", v)
+	}
+	if b.Values[0].Missing == "" || b.Values[1].Missing != "" || b.Values[2].Missing == "" {
+		t.Errorf("NaN, 0.01 and -1 are %+v", b.Values)
+	}
+}
+
+func TestReadCSVRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "read the columns",
+		"ttft_mean\n":                "no line of values",
+		"ttft\n1\n":                  `column "ttft" is no row (known: run, engine, model, request_rate`,
+		"ttft_mean,ttft_mean\n1,2\n": "column ttft_mean is there twice",
+		"ttft_mean\n450ms\n":         `run 1: ttft_mean is "450ms", want a number`,
+		"run,ttft_mean\na,1\na,2\n":  `run 2: "a" is there twice`,
+		"run,ttft_mean\na\n":         "wrong number of fields",
+	} {
+		if _, err := headline.ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzReadCSV(f *testing.F) {
+	f.Add("run,ttft_mean,error_ratio\na,1,0\nb,2,\n")
+	f.Add("itl_p99\n\"1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		runs, err := headline.ReadCSV(strings.NewReader(text))
+		for _, r := range runs {
+			for _, v := range r.Values {
+				if err != nil || v.Missing == "" && !(v.Value >= 0 && v.Value <= math.MaxFloat64) {
+					t.Errorf("%q: %v, %v %q", text, err, v.Value, v.Missing)
+				}
+			}
+		}
+	})
+}
