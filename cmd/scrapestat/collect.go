@@ -46,6 +46,7 @@ type collectOptions struct {
 	cooldown      time.Duration
 	settle        time.Duration
 	tags          map[string]string
+	tagGit        bool
 	store         string // of --store-command
 	filterFlags
 	limits        scrape.Limits
@@ -92,6 +93,12 @@ func newCollectCmd(std stdio) *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
+			if o.tagGit {
+				var err error
+				if o.tags, err = gitTags(cmd.Context(), o.tags); err != nil {
+					return err
+				}
+			}
 			return runCollect(cmd.Context(), o, std)
 		},
 	}
@@ -129,6 +136,7 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f.StringVar(&o.store, "store-command", storeRedacted,
 		"`how` the command line and the tags are kept: full, redacted (what looks like a secret is left out), or none")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
+	f.BoolVar(&o.tagGit, "tag-git", false, "set the tags git.commit and git.branch to those of the working directory")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	f.StringVar(&o.require, "require-targets", requireAny, "`how many` given targets must answer before COMMAND starts: "+

@@ -54,6 +54,8 @@ var exitsOf = []struct {
 	{"history check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"history accept", []int{exitFailed, exitUsage}},
 	{"history drop", []int{exitFailed, exitUsage}},
+	{"history prune", []int{exitFailed, exitUsage}},
+	{"history export", []int{exitFailed, exitUsage}},
 	{"mark", []int{exitFailed, exitUsage}},
 	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"requests record", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},

@@ -39,7 +39,8 @@ func newHistoryCmd(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newHistoryAddCmd(std), newHistoryListCmd(std), newHistoryShowCmd(std), newHistoryCheckCmd(std),
-		newHistoryMarkCmd(std, history.Accepted), newHistoryMarkCmd(std, history.Dropped))
+		newHistoryMarkCmd(std, history.Accepted), newHistoryMarkCmd(std, history.Dropped), newHistoryPruneCmd(std),
+		newHistoryExportCmd())
 	return cmd
 }
 

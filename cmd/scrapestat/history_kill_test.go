@@ -82,8 +82,8 @@ func TestHistoryKill(t *testing.T) {
 		})
 	}
 	both.Wait()
-	if got, want := historyJSON(t, path), historyJSON(t, whole); !bytes.Equal(got, want) {
-		t.Errorf("after kills: %s, want %s", got, want)
+	if got, want := historyParquet(t, path), historyParquet(t, whole); !bytes.Equal(got, want) {
+		t.Errorf("after kills %d bytes, want %d others", len(got), len(want))
 	}
 }
 
@@ -109,11 +109,16 @@ func wholeRuns(t *testing.T, path string) {
 	}
 }
 
-func historyJSON(t *testing.T, path string) []byte {
+// historyParquet is what history export writes of a file.
+func historyParquet(t *testing.T, path string) []byte {
 	t.Helper()
-	out, err := historyCommand(t, nil, "show", "--format", "json", "-f", path).Output()
-	if err != nil {
+	to := filepath.Join(t.TempDir(), "history.parquet")
+	if out, err := historyCommand(t, nil, "export", "-f", path, "-o", to).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b, err := os.ReadFile(to)
+	if err != nil || len(b) == 0 {
 		t.Fatal(err)
 	}
-	return out
+	return b
 }

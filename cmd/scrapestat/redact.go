@@ -84,7 +84,9 @@ func redactedTags(store string, tags map[string]string) map[string]string {
 	}
 	out := map[string]string{}
 	for k, v := range tags {
-		out[redactText(k)] = redactValue(k, v)
+		if out[redactText(k)] = redactValue(k, v); k == "git.commit" && commitTag.MatchString(v) {
+			out[k] = v
+		}
 	}
 	return out
 }
