@@ -18,6 +18,7 @@ import (
 	"github.com/scrapestat/scrapestat/history"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
+	"github.com/scrapestat/scrapestat/report/html"
 )
 
 const historyLong = `Keeps the judged values and the settings of many runs in one file, history.db, and finds
@@ -199,7 +200,7 @@ const historyShowExample = `  scrapestat history show
   scrapestat history show itl_mean ttft_p99 --since 30d
   scrapestat history show --format markdown >> $GITHUB_STEP_SUMMARY`
 
-var historyFormats = []string{"text", "markdown", "json", "csv"}
+var historyFormats = []string{"text", "markdown", "json", "csv", "html"}
 
 func newHistoryShowCmd(std stdio) *cobra.Command {
 	var o historyFlags
@@ -230,6 +231,8 @@ func newHistoryShowCmd(std stdio) *cobra.Command {
 				err = v.JSON(&b)
 			case "csv":
 				err = v.CSV(&b)
+			case "html":
+				err = html.WriteHistory(&b, v, html.HistoryOptions{SinceNS: ho.SinceNS, Link: reportLinks(out)})
 			default:
 				err = report.HistoryText(&b, v, ho)
 			}
@@ -245,6 +248,26 @@ func newHistoryShowCmd(std stdio) *cobra.Command {
 	f.StringVar(&format, "format", "text", "`format`: "+strings.Join(historyFormats, ", "))
 	f.StringVarP(&out, "out", "o", "-", "write to this `file`, - is stdout")
 	return cmd
+}
+
+// reportLinks finds the reports that lie beside runs, as seen from the file of a page.
+func reportLinks(page string) func(*history.Run) string {
+	known := map[string]string{}
+	from := filepath.Dir(absolute(page))
+	return func(r *history.Run) string {
+		link, ok := known[r.Path]
+		if ok || r.Path == "" {
+			return link
+		}
+		path := filepath.Join(r.Path, "report.html")
+		if _, err := os.Stat(path); err == nil {
+			if rel, err := filepath.Rel(from, path); err == nil {
+				link = "./" + filepath.ToSlash(rel)
+			}
+		}
+		known[r.Path] = link
+		return link
+	}
 }
 
 // hasQuantities ends with 4 where a quantity was asked for that no run has.
