@@ -48,6 +48,7 @@ type reader struct {
 	catalog *catalog.Catalog
 	derived []*summary.Derived // of all endpoints of an engine together
 	pools   map[string][]pool  // histograms by canonical id
+	models  []string           // labels that name a model
 }
 
 // pool is the series of a histogram that are of one engine and model.
@@ -64,7 +65,7 @@ type key struct{ engine, model string }
 func Of(run *summary.Run, c *catalog.Catalog) []Group {
 	own := *run
 	own.Options.Catalog = c
-	r := &reader{run: &own, catalog: c, pools: map[string][]pool{}}
+	r := &reader{run: &own, catalog: c, pools: map[string][]pool{}, models: modelLabels()}
 	r.gather()
 	var out []Group
 	for _, k := range r.keys() {
@@ -90,8 +91,8 @@ func (r *reader) gather() {
 		}) {
 			continue
 		}
-		for _, g := range r.run.Pools(m, modelLabels()) {
-			_, model := modelOf(g.Labels.Get)
+		for _, g := range r.run.Pools(m, r.models) {
+			model := r.modelOf(g.Labels.Get)
 			r.pools[f.Canonical] = append(r.pools[f.Canonical], pool{r.engine(f.Engine), model, m.Name, i, g.Series})
 		}
 	}
@@ -109,13 +110,13 @@ func modelLabels() []string {
 	return slices.DeleteFunc(catalog.KeptLabels(), func(l string) bool { return !strings.HasPrefix(l, "model") })
 }
 
-func modelOf(get func(string) (string, bool)) (label, model string) {
-	for _, l := range modelLabels() {
+func (r *reader) modelOf(get func(string) (string, bool)) string {
+	for _, l := range r.models {
 		if v, ok := get(l); ok {
-			return l, v
+			return v
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // engine is the server that a pack or engine of the catalog is a part of.
@@ -153,7 +154,7 @@ func (r *reader) keys() []key {
 		d := &r.run.Derived[i]
 		whole := slices.Contains([]string{"request_rate", "output_tok_s", "e2e_mean_s"}, d.Canonical)
 		if whole && d.Status != catalog.Missing {
-			_, model := modelOf(d.Labels.Get)
+			model := r.modelOf(d.Labels.Get)
 			see(key{r.engine(d.Pack), model}, d.Endpoint)
 		}
 	}
@@ -328,7 +329,7 @@ func (r *reader) estimate(p *pool, q float64) (histest.Estimate, bool) {
 		h = nil
 		for i := range r.run.Latencies {
 			l := &r.run.Latencies[i]
-			if _, model := modelOf(l.Labels.Get); l.Metric == p.metric && model == p.model && l.Series == len(p.series) {
+			if model := r.modelOf(l.Labels.Get); l.Metric == p.metric && model == p.model && l.Series == len(p.series) {
 				h = l.Histogram
 			}
 		}
@@ -366,7 +367,7 @@ func (v *Value) fromDerived(r *reader, k key) bool {
 	}
 	var list []*summary.Derived
 	for _, d := range r.derived {
-		_, model := modelOf(d.Labels.Get)
+		model := r.modelOf(d.Labels.Get)
 		named := d.Canonical == v.derived || d.Canonical == "" && d.Name == v.derived
 		if named && d.Status != catalog.Missing && (r.engine(d.Pack) == k.engine || v.derived == "j_per_token") &&
 			(model == k.model || model == "") && !slices.ContainsFunc(list, func(x *summary.Derived) bool {
