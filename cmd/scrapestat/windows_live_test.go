@@ -76,13 +76,13 @@ func TestRateOfProxiedCollect(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no sh")
 	}
-	srv := httptest.NewServer(simulated(t, "vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 3, AbortShare: -1,
-		ErrorShare: -1}))
+	srv := httptest.NewServer(simulated(t, "vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 3,
+		AbortShare: -1, ErrorShare: -1}))
 	defer srv.Close()
 	run, front := filepath.Join(t.TempDir(), "run"), freeAddr(t)
-	said(t, exitDone, "collect", srv.URL, "-q", "-o", run, "--formats", "json", "--interval", "100ms", "--scrape-budget", "0",
-		"--settle", "0s", "--proxy", front+"="+srv.URL, "--proxy-calibration-requests", "0", "--", "sh", "-c",
-		"sleep 1; exec askllm "+front+" 3")
+	said(t, exitDone, "collect", srv.URL, "-q", "-o", run, "--formats", "json", "--interval", "100ms",
+		"--scrape-budget", "0", "--settle", "0s", "--proxy", front+"="+srv.URL, "--proxy-calibration-requests", "0", "--",
+		"sh", "-c", "sleep 1; exec askllm "+front+" 3")
 	db, err := rundb.Open(run)
 	if err != nil {
 		t.Fatal(err)
@@ -96,12 +96,13 @@ func TestRateOfProxiedCollect(t *testing.T) {
 		QPS      struct{ Value float64 }
 		Duration struct{ Value float64 } `json:"duration_s"`
 	}
-	if err := json.Unmarshal([]byte(said(t, exitDone, "requests", "report", run, "--format", "json")), &report); err != nil {
+	text := said(t, exitDone, "requests", "report", run, "--format", "json")
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatal(err)
 	}
 	seconds := float64(last-first) / 1e9
-	if began := db.Marks()[0].AtNS; !closeTo(report.QPS.Value, 3/seconds, 1e-9) || !closeTo(report.Duration.Value, seconds, 1e-9) ||
-		first-began < 1e9 {
+	if began := db.Marks()[0].AtNS; !closeTo(report.QPS.Value, 3/seconds, 1e-9) ||
+		!closeTo(report.Duration.Value, seconds, 1e-9) || first-began < 1e9 {
 		t.Errorf("%+v, the clients had 3 requests in %v s, %v s after COMMAND's start", report, seconds,
 			float64(first-began)/1e9)
 	}
