@@ -143,6 +143,34 @@ func TestWindowsOfRecordings(t *testing.T) {
 	}
 }
 
+// The rates of recordings by default flags are within 1 % of what their clients measured.
+func TestWindowsFitClients(t *testing.T) {
+	var v struct {
+		Runs []struct {
+			Run    string
+			Warmup int     `json:"warmup_s"`
+			Rate   float64 `json:"client_rate"`
+		}
+	}
+	if err := json.Unmarshal(testkit.Data(t, "vectors/windows.json"), &v); err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, c := range v.Runs {
+		if c.Rate == 0 {
+			continue
+		}
+		compared++
+		s := shown(t, fmt.Sprintf("%s@warmup=%ds", c.Run, c.Warmup))
+		if rate, _ := s.rate(t, "request_rate"); !closeTo(rate, c.Rate, .01) {
+			t.Errorf("%s less %d s: %v requests/s, its client had %v", c.Run, c.Warmup, rate, c.Rate)
+		}
+	}
+	if compared != 4 {
+		t.Errorf("%d rates of clients, want 4", compared)
+	}
+}
+
 // Row 2: percentiles are those of all observations, as they were before the window was the traffic.
 func TestWindowKeepsPercentiles(t *testing.T) {
 	path := testkit.Path(t, "runs/vllm-bench-rate4")
