@@ -78,6 +78,7 @@ func TestHistoryNights(t *testing.T) {
 	// One bad night is no change yet; the third confirms it, with its commit.
 	n.wants(exitDone, nil, "history", "add", "-f", db, noisy, bad)
 	n.wants(exitDone, []string{"nothing bad"}, "history", "check", "-f", db)
+	n.wants(exitBad, []string{"itl_mean worse"}, "check", bad, "--history", db) // never against itself
 	for range 3 {
 		n.record("8.8ms")
 	}
