@@ -92,7 +92,7 @@ func TestParts(t *testing.T) {
 	flags := []string{"-rounds=1", "-seconds=1", "-polls=24", "-targets=40", "-python=", "-prometheus=none",
 		"-scrapestat=" + binary}
 	for part, rows := range map[string]int{
-		"decode": 3, "store": 3, "collect": 3, "analysis": 4, "hold-polls": 4, "hold-end": 2,
+		"decode": 3, "store": 3, "collect": 3, "analysis": 4, "hostile": 4, "hold-polls": 4, "hold-end": 2,
 	} {
 		t.Run(part, func(t *testing.T) {
 			var out bytes.Buffer

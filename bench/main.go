@@ -47,6 +47,7 @@ func parts() []part {
 		{"store", "recording and reading back: processor time and bytes", runStore},
 		{"exports", "Parquet of a recording", runExports},
 		{"analysis", "statistics, JSON, CSV and HTML of a recording", runAnalysis},
+		{"hostile", "analysis and memory of what was made to cost much", runHostile},
 		{"collect", "whole scrapers on many targets", runCollect},
 		{"hold-polls", "100 targets of 1,380 samples: polls on schedule", holdPolls},
 		{"hold-slow", "1,000 targets, each tenth a black hole", holdSlow},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -151,11 +152,13 @@ func (c *Catalog) Family(name string) (*Family, bool) { return c.joined().Family
 func (c *Catalog) Known(name string) bool { return c.joined().Known(name) }
 
 // Census counts the names that packs know, and lists the others once.
-func (c *Catalog) Census(names []string) (known int, unknown []string) {
-	for _, name := range names {
+func (c *Catalog) Census(names iter.Seq[string]) (known int, unknown []string) {
+	listed := map[string]bool{}
+	for name := range names {
 		if c.Known(name) {
 			known++
-		} else if !slices.Contains(unknown, name) {
+		} else if !listed[name] {
+			listed[name] = true
 			unknown = append(unknown, name)
 		}
 	}

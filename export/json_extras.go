@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -46,11 +47,8 @@ func (d *document) extras() *jsonExtras {
 		}
 	}
 	if r.Options.Catalog != nil {
-		for i := range r.Metrics {
-			if name := r.Metrics[i].Name; !r.Options.Catalog.Known(name) && !slices.Contains(x.UnknownFamilies, name) {
-				x.UnknownFamilies = append(x.UnknownFamilies, name)
-			}
-		}
+		_, x.UnknownFamilies = r.Options.Catalog.Census(iter.Seq[string](listOf(r.Metrics,
+			func(m *summary.Metric) string { return m.Name })))
 	}
 	if r.Options.By != nil {
 		x.Aggregates = &jsonAggregates{r.Options.By, listOf(r.Aggregates, d.aggregate)}

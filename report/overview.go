@@ -479,7 +479,7 @@ func (t *pageBuilder) closing() {
 	for i := range t.run.Metrics {
 		names = append(names, t.run.Metrics[i].Name)
 	}
-	known, unknown := t.run.Options.Catalog.Census(names)
+	known, unknown := t.run.Options.Catalog.Census(slices.Values(names))
 	if len(unknown) > 0 && t.o.Metric == nil && t.run.Options.Catalog != nil {
 		tab.row(only(catalog.CensusText(known, unknown) + "; scrapestat catalog unknown RUN lists them."))
 	}

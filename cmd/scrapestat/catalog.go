@@ -190,7 +190,7 @@ func unknownCmd(cmd *cobra.Command, std stdio, fail *bool) *cobra.Command {
 			}
 			all = append(all, names...)
 		}
-		known, unknown := c.Census(all)
+		known, unknown := c.Census(slices.Values(all))
 		for _, name := range unknown {
 			fmt.Fprintln(std.out, texttab.Escape(name))
 		}

@@ -45,11 +45,10 @@ func defaultMemory() int64 { return min(1<<30, cgroupMemory("/proc/self/cgroup",
 // limitGC has garbage collected more often as memory nears that of the series and what
 // else is held, until restore is called. GOMEMLIMIT wins.
 func limitGC(bytes int64) (restore func()) {
-	old := debug.SetMemoryLimit(-1)
-	if old != math.MaxInt64 {
+	if os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	debug.SetMemoryLimit(max(bytes, 256<<20))
+	old := debug.SetMemoryLimit(max(bytes, 256<<20))
 	return func() { debug.SetMemoryLimit(old) }
 }
 

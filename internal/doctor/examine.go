@@ -148,7 +148,7 @@ func (e *exam) describe() {
 	for i := range e.dict.Families {
 		names = append(names, e.dict.Families[i].Name)
 	}
-	e.r.Known, e.r.Unknown = e.o.Catalog.Census(names)
+	e.r.Known, e.r.Unknown = e.o.Catalog.Census(slices.Values(names))
 	for i, name := range e.r.Unknown {
 		e.r.Unknown[i] = e.text(name)
 	}
