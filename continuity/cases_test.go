@@ -125,6 +125,18 @@ func TestCases(t *testing.T) {
 		}
 		return out
 	}
+	// A server that is started with the recording, killed, and idle before it is used again: its zeros are also those of
+	// the first body, and its first gains leap. What it did is known all the same.
+	t.Run("restart to zeros", func(t *testing.T) {
+		x := counters(t, []float64{0, 300, 800, 1400, 2100, 2500, 0, 0, 0, 0, 0, 250, 600, 1200},
+			[]float64{0, 900, 2100, 4000, 6200, 7000, 0, 0, 0, 0, 0, 1700, 2900, 4800},
+			[]float64{0, 150, 420, 700, 1000, 1300, 0, 0, 0, 0, 0, 60, 350, 500},
+			[]float64{0, 4000, 9000, 15000, 20000, 23000, 0, 0, 0, 0, 0, 900, 7000, 9000})
+		i, _ := x.increase("c0_total")
+		if i.Status != continuity.Corrected || i.Value != 3700 || i.Low > 3700 || i.High < 3700 || i.Restarts != 1 {
+			t.Errorf("%+v %+v", i, x.target())
+		}
+	})
 	t.Run("older bodies", func(t *testing.T) {
 		v := []float64{1000, 1050, 1100, 1050, 1150, 1100, 1200, 1250}
 		scaled := func(by float64) (out []float64) {

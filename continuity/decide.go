@@ -335,12 +335,21 @@ func (t *Tracker) beforeFirst(p *process) bool {
 	return true
 }
 
-// keepOut leaves out an older copy of the body; doubtful when it may be a restart.
+// keepOut leaves out an older copy of the body; doubtful when it may be a restart. Of several in a row each later one
+// may be another, which had gained what it shows.
 func (t *Tracker) keepOut(e *evidence, doubtful bool) {
 	for u := range t.units {
-		if doubtful && t.sight[u].in && t.cur.known[u] && t.below(t.cur, u) {
-			t.note(int32(u), noteHigh, e.at, t.lastOf(t.cur, u))
+		if !doubtful || !t.sight[u].in || !t.cur.known[u] || !t.below(t.cur, u) {
+			continue
 		}
+		more := t.sight[u].value
+		if t.doubted == 0 {
+			more = t.lastOf(t.cur, u)
+		}
+		t.note(int32(u), noteHigh, e.at, more)
+	}
+	if doubtful && t.doubted == 0 {
+		t.doubted = e.at
 	}
 	if t.older++; t.older == 1 {
 		t.olderAt = e.at
@@ -376,6 +385,9 @@ func (t *Tracker) begin(e *evidence) {
 	}
 	if p.tentative {
 		t.book(p)
+	}
+	if t.doubted != 0 { // the bodies that were left out were those of the new process
+		t.log.withdraw(noteHigh, t.doubted)
 	}
 	t.log.mark(markFell, e.at, e.at)
 	n, unlikely := t.open(e, true, true), t.unlikely(p, e)

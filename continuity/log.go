@@ -1,5 +1,7 @@
 package continuity
 
+import "slices"
+
 // What is kept of a target's events, however many there are.
 const (
 	maxEvents = 1000
@@ -131,6 +133,13 @@ func (t *Tracker) note(u int32, kind noteKind, at int64, amount float64) {
 		}
 	}
 	t.log.notes[u] = append(all, note{at, at, amount, 1, kind})
+}
+
+// withdraw removes the notes of a kind since a time: what came after shows that they were wrong.
+func (l *log) withdraw(kind noteKind, since int64) {
+	for u, notes := range l.notes {
+		l.notes[u] = slices.DeleteFunc(notes, func(n note) bool { return n.kind == kind && n.at >= since })
+	}
 }
 
 // tell notes an event for people.

@@ -80,7 +80,7 @@ func (p *process) paceOf(u int) float64 {
 
 // leaps reports whether a gain is more than the unit ever made in that time.
 func (p *process) leaps(u int, gain, dt float64) bool {
-	return gain > 8*float64(p.units[u].pace2)*dt+20
+	return gain > 8*p.paceOf(u)*dt+20
 }
 
 // knows reports whether a gain would change nothing of the record.
@@ -323,7 +323,7 @@ func (t *Tracker) take(p *process, e *evidence) {
 		p.start = e.start
 	}
 	p.whole = p.whole || e.complete
-	p.at, p.bodies, t.older = e.at, p.bodies+1, 0
+	p.at, p.bodies, t.older, t.doubted = e.at, p.bodies+1, 0, 0
 	if e.gained {
 		t.keep(p)
 	}

@@ -55,6 +55,7 @@ type Tracker struct {
 	starting []float64 // different start times near each other, at most 4
 	older    int       // held bodies in a row
 	olderAt  int64     // since when
+	doubted  int64     // the first of the copies that were left out last which may be a restart; 0 is none
 	dipped   int       // units that ever dipped
 	restarts int       // of the process
 	gone     int       // processes that were excursions
