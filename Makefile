@@ -1,4 +1,4 @@
-.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench golden ci ci-long
+.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench lab golden ci ci-long
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
 SOAK ?= 30m
@@ -27,6 +27,9 @@ soak: # collect beside servers that fail and restart, in real time; the figure g
 	SCRAPESTAT_SOAK=$(SOAK) go test ./cmd/scrapestat -run '^TestSoak$$' -count=1 -timeout 0 -v
 soak-day: # 24 h of ten servers at 3 Hz in simulated time
 	go test ./internal/faults -run '^TestCatalogueFormats$$/^D12' -day.interval 333ms -count=1 -timeout 0 -v
+lab:
+	go run ./lab all
+
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 golden: # rewrite expected files; review the diff like code

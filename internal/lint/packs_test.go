@@ -37,7 +37,7 @@ func TestFamilyNames(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{"testdata", "bench", "lint", ".git"}, d.Name()):
+		case d.IsDir() && slices.Contains([]string{"testdata", "bench", "lab", "lint", ".git"}, d.Name()):
 			return filepath.SkipDir
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil

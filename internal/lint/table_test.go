@@ -53,6 +53,7 @@ var layers = map[string][]string{
 	"internal/simulate/record": {"internal/simulate", "metric", "scrape", "events", "rundb"},
 	"internal/doctor":          {"metric", "continuity", "scrape", "catalog", "catalog/pack", "internal/texttab"},
 	"cmd/scrapestat":           {everything},
+	"lab":                      {},
 	"internal/atomicfile":      {},
 	"internal/column":          {"metric"},
 	"internal/parquetwriter":   {"internal/column"},
@@ -133,12 +134,12 @@ var homes = []home{
 // drivers of tests. source/torchserve reads pipes while nobody polls it.
 var goroutineOwners = []string{"scrape", "rundb", "events", "events/proxy", "internal/simulate", "summary", "export",
 	"collect",
-	"cmd/scrapestat",
+	"cmd/scrapestat", "lab",
 	"source/torchserve", "internal/badserver", "internal/sourcetest", "internal/parquetwriter"}
 
 // exitFiles are the files that may end the process: of the command, and of the
 // programs of the repository.
-var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go"}
+var exitFiles = []string{"cmd/scrapestat/main.go", "internal/release/main.go", "lab/main.go"}
 
 // The limits on sizes, in lines.
 const (
