@@ -75,11 +75,11 @@ func Open(ctx context.Context, path string, write bool) (*File, error) {
 		return nil, err
 	}
 	f := &File{path: path, texts: map[string]int64{}}
-	mode := "rw"
+	mode, pragmas := "rw", []string{"trusted_schema(0)", "synchronous(normal)", "cell_size_check(1)"}
 	if !write {
 		mode = readMode(abs)
+		pragmas = append(pragmas, "query_only(1)")
 	}
-	pragmas := []string{"trusted_schema(0)", "synchronous(normal)", "cell_size_check(1)"}
 	if f.db, err = sql.Open("sqlite", sqlitefile.DSN(abs, mode, pragmas...)); err != nil {
 		return nil, err
 	}
@@ -99,18 +99,17 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// readMode is how a file is read: one at rest in a directory that cannot be written needs no companion files.
+// readMode is how a file is read: as one that is written, so that what SQLite lays beside it goes away again; one that
+// nobody here may write needs nothing beside it when it is at rest.
 func readMode(path string) string {
+	if f, err := os.OpenFile(filepath.Clean(path), os.O_RDWR, 0); err == nil {
+		_ = f.Close()
+		return "rw"
+	}
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		return "ro"
 	}
-	probe, err := os.CreateTemp(filepath.Dir(path), ".history-*")
-	if err != nil {
-		return "immutable"
-	}
-	_ = probe.Close()
-	_ = os.Remove(probe.Name())
-	return "ro"
+	return "immutable"
 }
 
 // Path is where the file is.

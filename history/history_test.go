@@ -264,6 +264,9 @@ func TestRefused(t *testing.T) {
 	if _, err := history.Open(t.Context(), path, false); err == nil || !strings.Contains(err.Error(), "history add") {
 		t.Errorf("none: %v", err)
 	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("reading left %v: %v", left, err)
+	}
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
