@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/report"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 const compareLong = `Compares runs and says what changed, how sure that is, and what could not be
@@ -97,6 +99,7 @@ func newCompareCmd(std stdio) *cobra.Command {
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.memory.register(cmd)
+	o.analysis.registerStrict(cmd)
 	o.analysis.registerBy(cmd)
 	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: " +
 		"1/100 of the window, at least 2 intervals)"
@@ -205,7 +208,13 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	if err := o.write(result, std.out); err != nil {
 		return err
 	}
-	return gateVerdict(o.gate, result)
+	var recorded []*summary.Run // whose losses are known
+	for _, in := range inputs {
+		if in.Format == "" || in.Format == compare.FormatRun {
+			recorded = append(recorded, in.Run)
+		}
+	}
+	return cmp.Or(gateVerdict(o.gate, result), o.analysis.verdict(recorded...))
 }
 
 // write writes the result in the chosen format.

@@ -375,6 +375,10 @@ func refusesLargest(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := regexp.MustCompile(`hog.*--max-memory`).MatchString(said.String())
+		for _, command := range [][]string{{"show", dir}, {"compare", dir, dir}} {
+			try(t, exitDone, "", command...)
+			try(t, exitIncomplete, "lines dropped", append(command, "--strict")...)
+		}
 		if got != code || accounts[0].Dropped == 0 || accounts[1].Dropped != 0 || !told {
 			t.Errorf("exit %d, want %d; accounts %+v, said %.2000s", got, code, accounts, said.String())
 		}
