@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command lab judges the numbers of scrapestat against real servers: it installs a server, drives a bounded load whose
 // truth the client knows, collects through the command line, and compares quantity by quantity.
 //
