@@ -410,6 +410,31 @@ func TestLiveRefuses(t *testing.T) {
 	}
 }
 
+// TestLiveBusyAfterwards has a level that is above 0 from the first poll on and falls to 0 when the window has begun:
+// only then it tells of requests before the first poll. What was folded stays.
+func TestLiveBusyAfterwards(t *testing.T) {
+	f := newFake("u")
+	for i := range 20 {
+		running := max(0, 10-i)
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE vllm:num_requests_running gauge\n"+
+			"vllm:num_requests_running{model_name=\"m\",engine=\"0\"} %d\n# TYPE vllm:request_success counter\n"+
+			"vllm:request_success_total{model_name=\"m\",engine=\"0\",finished_reason=\"stop\"} %d\n", running, max(0, 5*(i-2))))
+	}
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Mark(metric.Mark{Name: metric.PhaseProfiling, AtNS: origin, Kind: metric.MarkOwn})
+	for i := range f.Polled[0].Polls {
+		if err := b.Add(&f.Polled[0].Polls[i]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Result(origin + int64(i+1)*second); err != nil {
+			t.Fatalf("after poll %d: %v", i, err)
+		}
+	}
+}
+
 // TestLiveWithoutMarks checks that a builder that is never told of a mark does
 // not hold polls back for ever.
 func TestLiveWithoutMarks(t *testing.T) {

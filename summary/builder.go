@@ -39,8 +39,14 @@ type Builder struct {
 	marks   []metric.Mark
 	started bool // plan.window.StartNS is settled and the folds may run
 	plan    plan
-	pin     *traffic.Edge // where the traffic began, as the folds took it
-	cut     int64         // polls after it are not for the folds: the cool-down, once its start is known
+	pin     *onset // of the traffic, as the folds took it
+	cut     int64  // polls after it are not for the folds: the cool-down, once its start is known
+}
+
+// onset is where traffic begins, and whether it went on before the first poll.
+type onset struct {
+	edge traffic.Edge
+	busy bool
 }
 
 // target is the state of one target. Its lock is taken before that of Builder.
@@ -171,7 +177,7 @@ func (b *Builder) Mark(m metric.Mark) {
 func (b *Builder) planNow(endNS int64) (plan, error) {
 	found := b.load.Found()
 	if b.pin != nil && len(found.Segments) > 0 {
-		found.Segments[0].Start = *b.pin
+		found.Segments[0].Start, found.BusyAtStart = b.pin.edge, b.pin.busy
 	}
 	marks, warm := make([]metric.Mark, 0, len(b.marks)), false
 	for _, m := range b.marks {
@@ -211,7 +217,7 @@ func (b *Builder) settle(now bool) {
 		return // the first requests came between two polls: the next one tells more
 	}
 	if ok {
-		b.pin = &e
+		b.pin = &onset{e, p.resolved.Traffic.BusyAtStart}
 	}
 	b.plan, b.started = p, true
 }
