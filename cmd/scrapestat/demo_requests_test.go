@@ -17,7 +17,7 @@ func TestDemoRequests(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var out, talk bytes.Buffer
 	std := stdio{in: strings.NewReader(""), out: &out, err: &talk}
-	if code := run(t.Context(), []string{"demo", "--requests", "--duration", "3s", "-o", dir}, std); code != exitDone {
+	if code := run(t.Context(), []string{"demo", "--requests", "--duration", "6s", "-o", dir}, std); code != exitDone {
 		t.Fatalf("demo: exit code %d\n%s", code, talk.String())
 	}
 	out.Reset()

@@ -269,11 +269,18 @@ func notEmpty(r *summary.Run, name string, code int) error {
 	return nil
 }
 
-// firstError is the first failure of the first target that has one.
+// firstError is the first failure of the first target that has one: what came of a request, else why there was none.
 func firstError(r *summary.Run) string {
 	for _, e := range r.Endpoints {
-		if fe := e.Ledger.FirstError; fe.Text != "" {
-			return e.URL + ": " + fe.Text
+		first := e.Ledger.FirstError
+		for o, of := range e.Ledger.FirstOf {
+			asked := metric.Outcome(o) < metric.SkippedOverlap && !metric.Outcome(o).Stored()
+			if asked && of.Text != "" && (first.Outcome >= metric.SkippedOverlap || of.AtNS < first.AtNS) {
+				first = of
+			}
+		}
+		if first.Text != "" {
+			return e.URL + ": " + first.Text
 		}
 	}
 	return "no scrape succeeded"
