@@ -79,44 +79,45 @@ func (f *File) Rows(ctx context.Context) iter.Seq2[Row, error] {
 }
 
 // allSettings are the settings of all runs as JSON; equal ones share their text.
-func (f *File) allSettings(ctx context.Context) (out map[int64]string, err error) {
-	rows, err := f.db.QueryContext(ctx, "SELECT id FROM run LIMIT ?", maxRuns)
+func (f *File) allSettings(ctx context.Context) (map[int64]string, error) {
+	rows, err := f.db.QueryContext(ctx, `SELECT r.id, n.text, v.text FROM (SELECT id FROM run LIMIT ?) r
+		LEFT JOIN setting s ON s.run = r.id LEFT JOIN text n ON n.id = s.name LEFT JOIN text v ON v.id = s.value
+		ORDER BY r.id`, maxRuns)
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, closing(rows, err)
-		}
-		ids = append(ids, id)
-	}
-	if err := closing(rows, rows.Err()); err != nil {
-		return nil, err
-	}
+	defer rows.Close()
 	out, same := map[int64]string{}, map[string]string{}
-	for _, id := range ids {
-		facts, err := f.settings(ctx, &Run{row: id})
-		if err != nil {
-			return nil, err
-		}
+	facts, run, begun := map[string]string{}, int64(0), false
+	keep := func() error {
 		text, err := json.Marshal(facts)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if same[string(text)] == "" {
 			same[string(text)] = string(text)
 		}
-		out[id] = same[string(text)]
+		out[run] = same[string(text)]
+		clear(facts)
+		return nil
 	}
-	return out, nil
-}
-
-// closing closes rows of which an error is known.
-func closing(rows *sql.Rows, err error) error {
-	if e := rows.Close(); err == nil {
-		err = e
+	for rows.Next() {
+		var id int64
+		var name, value sql.NullString
+		if err := rows.Scan(&id, &name, &value); err != nil {
+			return nil, err
+		}
+		if begun && id != run {
+			if err := keep(); err != nil {
+				return nil, err
+			}
+		}
+		if run, begun = id, true; name.Valid && value.Valid {
+			facts[name.String] = value.String
+		}
 	}
-	return err
+	if err := rows.Err(); err != nil || !begun {
+		return out, err
+	}
+	return out, keep()
 }

@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,9 +75,6 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 		if err := l.keep(s, recording, out); err != nil {
 			return nil, err
 		}
-	}
-	for _, expr := range slices.Sorted(maps.Keys(s.check)) {
-		out = append(out, l.assert(ctx, recording, expr, s.check[expr]))
 	}
 	unknown, err := l.unknown(ctx, recording)
 	return append(out, unknown), err
@@ -153,21 +148,6 @@ func (l *lab) ask(ctx context.Context, recording string, r row) (verdict, error)
 		v.status = "no number"
 	}
 	return v, nil
-}
-
-// assert judges whether an assertion holds, or fails, as it must.
-func (l *lab) assert(ctx context.Context, recording, expr string, holds bool) verdict {
-	v := verdict{row: row{Ask: "check " + expr}}
-	want := 3
-	if holds {
-		want = 0
-	}
-	_, code, err := l.output(ctx, "check", recording, "--assert", expr)
-	v.Value, v.ours = float64(want), float64(code)
-	if err != nil {
-		v.status = err.Error()
-	}
-	return v
 }
 
 // unknown counts the families of the recording that no pack knows and the recipe does not accept.

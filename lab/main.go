@@ -48,8 +48,6 @@ type scenario struct {
 	load func(ctx context.Context, c *client) error
 	// rows are judged on the recording; the truth of each is what the client counted under its name.
 	rows []row
-	// check are assertions of `scrapestat check`, and whether they hold.
-	check map[string]bool
 }
 
 // row is a quantity: what `scrapestat check` is asked, and the client's count or sum that it must equal.
