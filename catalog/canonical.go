@@ -21,7 +21,7 @@ type Quantity struct{ ID, Engine string }
 
 // words are those of a note for what servers and ids mean.
 func (c *Catalog) words(n *pack.Note) func(key string) string {
-	packs, key := c.servers(), cmp.Or(n.Name, n.Letter)
+	packs, key := c.all(), cmp.Or(n.Name, n.Letter)
 	return func(name string) string {
 		if i := slices.IndexFunc(packs, func(p *pack.Pack) bool { return p.Name == name && p.Part == "" }); i >= 0 {
 			return packs[i].Says[key]
@@ -63,7 +63,7 @@ func SortCaveats(list []Caveat) []Caveat {
 
 func (c *Catalog) caveats(applies func(*pack.Note) bool) []Caveat {
 	var out []Caveat
-	for _, p := range c.servers() {
+	for _, p := range c.all() {
 		for i := range p.Notes {
 			n := &p.Notes[i]
 			if x := (Caveat{n.Letter, n.Text, n.Forbids}); applies(n) && !slices.Contains(out, x) {

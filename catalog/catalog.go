@@ -26,9 +26,10 @@ var files embed.FS
 
 // Catalog is what is known of families. It is immutable and safe for concurrent use; a nil Catalog knows no families.
 type Catalog struct {
-	set   *pack.Set
-	own   []*pack.Pack // of which it was made
-	packs []Pack
+	set     *pack.Set
+	own     []*pack.Pack // of which it was made
+	packs   []Pack
+	servers []*pack.Pack // see Servers
 }
 
 // embedded is the catalog of our own packs. They are a constant that takes some 40 ms to read, so they are read once,
@@ -97,7 +98,7 @@ func newCatalog(own []*pack.Pack) (*Catalog, error) {
 	if len(problems) > 0 {
 		return nil, refused(problems)
 	}
-	c := &Catalog{set: set, own: own}
+	c := &Catalog{set: set, own: own, servers: serversOf(set)}
 	for _, p := range set.Packs() {
 		if len(p.Quantities) == 0 {
 			continue

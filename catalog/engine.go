@@ -31,8 +31,15 @@ func Servers() []*pack.Pack { return ours().Servers() }
 // Servers returns the packs that tell how a server is recognised, the specific ones before those that they contain: a
 // Ray or Dynamo body passes the families of its engine through. They are only to be read.
 func (c *Catalog) Servers() []*pack.Pack {
-	var out []*pack.Pack
-	for _, p := range c.joined().Packs() {
+	if c == nil {
+		return ours().servers
+	}
+	return c.servers
+}
+
+// serversOf are the packs of a set that tell how a server is recognised, in the order of Servers.
+func serversOf(set *pack.Set) (out []*pack.Pack) {
+	for _, p := range set.Packs() {
 		if p.Recognise.Families != nil {
 			out = append(out, p)
 		}
@@ -80,8 +87,26 @@ func (c *Catalog) recognised(d *metric.Schema, r *pack.Recognise) bool {
 
 // of reports whether a family is one by which a server is recognised, in any spelling of its name.
 func (c *Catalog) of(r *pack.Recognise, name string) bool {
-	f, known := c.Family(name)
-	return pack.MatchAny(r.Families, name) || known && pack.MatchAny(r.Families, f.As(name))
+	return pack.MatchAny(r.Families, name) || pack.MatchAny(r.Families, c.spelt(name))
+}
+
+// spelt is a name as packs spell it, as it is where none has it.
+func (c *Catalog) spelt(name string) string {
+	if f, ok := c.Family(name); ok {
+		return f.As(name)
+	}
+	return name
+}
+
+// ServerOf returns the name of the most specific server that is recognised by a family, "" for none.
+func (c *Catalog) ServerOf(family string) string {
+	as := c.spelt(family)
+	for _, p := range c.Servers() {
+		if pack.MatchAny(p.Recognise.Families, family) || pack.MatchAny(p.Recognise.Families, as) {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // version looks for a version in the labels that may have it: the one that the pack names, and the label version of a
@@ -110,17 +135,22 @@ func isInfo(f *metric.Family) bool {
 	return f.Type == metric.Info || strings.HasSuffix(f.Name, "_info") || strings.HasSuffix(f.Name, "_version")
 }
 
-// servers are the packs with what is known of servers; nil knows those that are embedded.
-func (c *Catalog) servers() []*pack.Pack {
+// all are the packs with what is known of servers; nil knows those that are embedded.
+func (c *Catalog) all() []*pack.Pack {
 	if c == nil {
 		c = ours()
 	}
 	return c.set.Packs()
 }
 
+// Quiet reports whether a family that no pack has tells nothing of requests, by its name.
+func (c *Catalog) Quiet(family string) bool {
+	return slices.ContainsFunc(c.all(), func(p *pack.Pack) bool { return pack.MatchAny(p.Quiet, family) })
+}
+
 // Hint tells what gives a server a family of that name, its newest; "" when nothing is known.
 func (c *Catalog) Hint(family string) string {
-	for _, p := range c.servers() {
+	for _, p := range c.all() {
 		for _, n := range p.Needs {
 			if pack.Match(n.Families, family) {
 				return n.Text

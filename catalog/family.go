@@ -29,6 +29,10 @@ type (
 	Family = pack.Family
 	// Inputs is what a server cannot tell.
 	Inputs = pack.Inputs
+	// Server is what is known of a server.
+	Server = pack.Pack
+	// Hint is what to tell of a server.
+	Hint = pack.Hint
 	// Canonical is a quantity that several engines have.
 	Canonical = pack.Canonical
 )
@@ -79,6 +83,9 @@ const (
 	Errors     = pack.Errors
 	Efficiency = pack.Efficiency
 	Check      = pack.Check
+
+	Silent = pack.Silent
+	Fast   = pack.Fast
 )
 
 // Canonicals returns the quantities across engines: those that families are, then those that are derived.

@@ -11,8 +11,7 @@ import (
 // maxExpression bounds the text of an expression, in bytes.
 const maxExpression = 4096
 
-const form = "want SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT], such as: " +
-	"vllm:time_to_first_token_seconds p99 < 450ms"
+const form = "want SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT], such as: ttft p99 < 450ms"
 
 // requestMetrics are what package events reports of requests, and whether it is a rate or count, which has no
 // statistic, or a distribution.

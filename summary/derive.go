@@ -101,7 +101,7 @@ func derive(c *catalog.Catalog, sources []source) []Derived {
 // deriveTogether applies the rules to endpoints taken together. A vLLM server beside a vLLM-Omni one is no
 // stage of its pipeline, nor are its stages servers: each of the two packs sees its own.
 func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derived {
-	omni, plain := pipelines(sources)
+	omni, plain := pipelines(c, sources)
 	if len(omni) == 0 || len(plain) == 0 {
 		return deriveAll(c, sources, endpoint)
 	}
@@ -117,15 +117,15 @@ func deriveTogether(c *catalog.Catalog, sources []source, endpoint int) []Derive
 }
 
 // pipelines tells the endpoints of vLLM-Omni from other ones of vLLM.
-func pipelines(sources []source) (omni, plain []source) {
+func pipelines(c *catalog.Catalog, sources []source) (omni, plain []source) {
 	for _, s := range sources {
-		has := func(is func(family string) bool) bool {
-			return slices.ContainsFunc(s.dict.Families, func(f metric.Family) bool { return is(f.Name) })
+		has := func(server string) bool {
+			return slices.ContainsFunc(s.dict.Families, func(f metric.Family) bool { return c.ServerOf(f.Name) == server })
 		}
 		switch {
-		case has(isOmni):
+		case has(catalog.OmniPack):
 			omni = append(omni, s)
-		case has(isVLLM):
+		case has(catalog.VLLMPack):
 			plain = append(plain, s)
 		}
 	}

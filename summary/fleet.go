@@ -190,8 +190,8 @@ func (r *Run) latencies() {
 			}
 			for _, g := range r.groups(m, f.Identity) {
 				engine := f.Engine
-				if isVLLM(m.Name) && plain && omni[g.series[0].Endpoint] {
-					engine = "vllm-omni"
+				if engine == catalog.VLLMPack && plain && omni[g.series[0].Endpoint] {
+					engine = catalog.OmniPack
 				}
 				r.Latencies = append(r.Latencies, Latency{ID: id, Engine: engine,
 					Aggregate: Aggregate{Metric: i, Labels: g.labels, Series: len(g.series), LeftOut: g.leftOut}})
@@ -209,10 +209,11 @@ func (r *Run) latencies() {
 func (r *Run) omniEndpoints() (omni map[int]bool, plain bool) {
 	omni, vllm := map[int]bool{}, map[int]bool{}
 	for i := range r.Metrics {
+		server := r.Options.Catalog.ServerOf(r.Metrics[i].Name)
 		for j := range r.Metrics[i].Series {
 			e := r.Metrics[i].Series[j].Endpoint
-			omni[e] = omni[e] || isOmni(r.Metrics[i].Name)
-			vllm[e] = vllm[e] || isVLLM(r.Metrics[i].Name)
+			omni[e] = omni[e] || server == catalog.OmniPack
+			vllm[e] = vllm[e] || server == catalog.VLLMPack
 		}
 	}
 	for e := range vllm {

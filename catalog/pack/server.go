@@ -35,11 +35,20 @@ type Clients struct {
 	Also    map[string]string `yaml:"also"`    // canonical ids of families that have none
 }
 
+// What hints are of, beside bodies: an endpoint of a run that names families of the server and has numbers of none, and
+// one that is polled more often than the server renews what the text names.
+const (
+	Silent = "silent"
+	Fast   = "fast"
+)
+
 // Hint is what to tell of a body. All of its conditions must hold; names that end in * stand for families with that
 // beginning.
 type Hint struct {
 	Code   string   `yaml:"code"` // a stable word
 	Level  string   `yaml:"level"`
+	Run    string   `yaml:"run"`    // "": it is of bodies
+	Of     []string `yaml:"of"`     // servers: a silent one has numbers of none of them, a fast one of any
 	If     []string `yaml:"if"`     // any of these families is there
 	Unless []string `yaml:"unless"` // none of these is
 	Label  string   `yaml:"label"`  // a label that has several values
@@ -109,10 +118,12 @@ func (rd *reader) server(n *yaml.Node, f *file) Server {
 	s.Hints = each[Hint](rd, f.Hints, "a hint")
 	s.Notes = each[Note](rd, f.Notes, "a note")
 	for i, h := range s.Hints {
+		at := position{f.Hints[i].Line, f.Hints[i].Column}
 		if !slices.Contains(levels(), h.Level) || h.Code == "" || h.Text == "" {
-			at := f.Hints[i]
-			rd.fail(position{at.Line, at.Column}, "hint %s: needs a code, a text and a level: %s", h.Code,
-				strings.Join(levels(), ", "))
+			rd.fail(at, "hint %s: needs a code, a text and a level: %s", h.Code, strings.Join(levels(), ", "))
+		}
+		if !slices.Contains([]string{"", Silent, Fast}, h.Run) {
+			rd.fail(at, "hint %s: run: %q must be %s or %s, or left out for a hint on bodies", h.Code, h.Run, Silent, Fast)
 		}
 	}
 	return s

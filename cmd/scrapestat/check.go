@@ -43,7 +43,7 @@ metric is missing, misspelt, empty or NaN; 2 the checks are wrong.
 Ready checks (--ready):
 `
 
-const checkExample = `  scrapestat check run1 --assert 'vllm:time_to_first_token_seconds p99 < 450ms' --ready ` +
+const checkExample = `  scrapestat check run1 --assert 'ttft p99 < 450ms' --ready ` +
 	`resets,complete
   scrapestat check run1 --slo slo.yaml --baseline main --junit out.xml --format markdown
   scrapestat check run1 --assert 'derived:output_tok_s by () >= baseline - 5%' --baseline main

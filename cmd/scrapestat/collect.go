@@ -163,7 +163,7 @@ func (o *collectOptions) registerScrapes(cmd *cobra.Command) {
 func (o *collectOptions) registerKinds(cmd *cobra.Command) {
 	o.kinds.register(cmd, true)
 	cmd.Flags().BoolVar(&o.subtract, "torchserve-subtract-self", false,
-		"take our own scrapes off TorchServe's counter Requests2XX, which counts them")
+		"take our own scrapes off TorchServe's counter of answers, which counts them")
 }
 
 func (o *collectOptions) registerRequests(cmd *cobra.Command) {

@@ -18,11 +18,11 @@ import (
 func demoRequests(ctx context.Context, out string, duration time.Duration, std stdio) error {
 	server, err := simulate.New("vllm", simulate.Options{Load: []simulate.LoadStep{{}}, Seed: 1})
 	if err != nil {
-		return fmt.Errorf("simulate vllm: %w", err)
+		return fmt.Errorf("simulate a server: %w", err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return fmt.Errorf("listen for simulated vllm: %w", err)
+		return fmt.Errorf("listen for the simulated server: %w", err)
 	}
 	front, err := freeAddress()
 	if err != nil {

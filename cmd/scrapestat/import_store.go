@@ -42,7 +42,7 @@ func newImportPrometheusCmd(std stdio) *cobra.Command {
 		Long:  importPrometheusLong,
 		Example: `  scrapestat import prometheus http://prometheus:9090 --match '{job="vllm"}' --start -1h --end now ` +
 			`-o incident
-  scrapestat import prometheus https://thanos.example --match '{__name__=~"vllm:.*",cluster="a"}' --match up \
+  scrapestat import prometheus https://thanos.example --match '{job="engines",cluster="a"}' --match up \
       --start 2026-11-21T10:00:00Z --end 2026-11-21T10:30:00Z --bearer-token-file token --target-labels ` +
 			`cluster,job,instance -o run2`,
 		Args: exactly(1, "URL"),

@@ -11,7 +11,7 @@ import (
 func (e *exam) judgeEngines() {
 	for _, p := range e.o.Catalog.Servers() {
 		for i := range p.Hints {
-			if h := &p.Hints[i]; e.r.is(p.Name) && e.holds(h) {
+			if h := &p.Hints[i]; h.Run == "" && e.r.is(p.Name) && e.holds(h) {
 				e.r.add(map[string]Level{"note": Note, "warning": Warning, "error": Error}[h.Level], h.Code, h.Text, h.Fix)
 			}
 		}

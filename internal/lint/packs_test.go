@@ -21,9 +21,9 @@ var familyOfEngine = regexp.MustCompile(`\b(vllm|sglang|llamacpp|lmcache|vllm_om
 var namesFamilies = []string{
 	"catalog/energy.go", "catalog/natives.go", "catalog/omni*.go", "catalog/triton*.go", "internal/simulate/*.go",
 	"source/triton/families.go", "source/torchserve/*.go",
-	"check/parse.go", "cmd/scrapestat/*.go",
+	"cmd/scrapestat/simulate.go",
 	"collect/self_scrape.go", "internal/doctor/rules.go", "scrape/sentinel.go",
-	"summary/grouping.go", "summary/omni.go", "window/traffic/evidence.go",
+	"summary/grouping.go",
 }
 
 // TestFamilyNames finds names of engines' families in Go that no file of the list may have, and files of the list

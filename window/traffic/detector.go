@@ -135,7 +135,7 @@ func (d *Detector) learn() {
 		if id.Role != metric.RoleValue && id.Role != metric.RoleCount && id.Role != metric.RoleSum {
 			continue
 		}
-		tier, level := Evidence(f, fam, series.Labels)
+		tier, level := Evidence(d.catalog, fam, series.Labels)
 		if tier == None || level && id.Role != metric.RoleValue {
 			continue
 		}

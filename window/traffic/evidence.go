@@ -20,9 +20,10 @@ const (
 	Generic
 )
 
-// Evidence returns how well a series tells of requests: f is what the catalog knows of its family, nil for nothing.
-// Level is set when its values are numbers of present requests, else what they gain tells of them.
-func Evidence(f *catalog.Family, fam *metric.Family, l metric.Labels) (tier Tier, level bool) {
+// Evidence returns how well a series of a family tells of requests. Level is set when its values are numbers of present
+// requests, else what they gain tells of them.
+func Evidence(c *catalog.Catalog, fam *metric.Family, l metric.Labels) (tier Tier, level bool) {
+	f, _ := c.Family(fam.Name)
 	kind := fam.Type
 	if f != nil && kind == metric.Unknown {
 		kind = f.Type
@@ -41,7 +42,7 @@ func Evidence(f *catalog.Family, fam *metric.Family, l metric.Labels) (tier Tier
 		}
 		return None, false
 	case f == nil || f.Engine == genericEngine:
-		if !level && f == nil && saysRequest(fam.Name) {
+		if !level && f == nil && !c.Quiet(fam.Name) && saysRequest(fam.Name) {
 			return Generic, false
 		}
 		return None, false
@@ -105,12 +106,6 @@ func isProbe(path string) bool {
 
 // saysRequest reports whether the name of an unknown family has a word for what a load brings.
 func saysRequest(name string) bool {
-	for _, p := range []string{"promhttp_", "prometheus_", "process_", "python_", "go_", "jvm_", "nodejs_", "node_",
-		"nv_gpu", "DCGM_", "lmcache", "event_loop"} {
-		if strings.HasPrefix(name, p) {
-			return false
-		}
-	}
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == ':' || r == '.' })
 	return slices.ContainsFunc(words, func(w string) bool {
 		return slices.Contains([]string{"request", "inference", "prediction", "completion", "token", "query", "querie"},

@@ -234,8 +234,7 @@ func TestEvidence(t *testing.T) {
 		{"DCGM_FI_DEV_GPU_UTIL", metric.Gauge, none, traffic.None, false},
 		{"process_cpu_seconds", metric.Counter, none, traffic.None, false},
 	} {
-		f, _ := own(t).Family(c.family)
-		tier, level := traffic.Evidence(f, &metric.Family{Name: c.family, Type: c.kind}, c.labels)
+		tier, level := traffic.Evidence(own(t), &metric.Family{Name: c.family, Type: c.kind}, c.labels)
 		if tier != c.tier || level != c.level && tier != traffic.None {
 			t.Errorf("%s%v: tier %d, level %v", c.family, c.labels, tier, level)
 		}
