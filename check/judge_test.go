@@ -428,13 +428,16 @@ func TestWrite(t *testing.T) {
 		switch name {
 		case "json":
 			var v struct {
+				Schema  string
+				Version int `json:"schema_version"`
 				Verdict string
 				Checks  []struct {
 					Verdict  string
 					Outcomes []struct{ Labels map[string]string }
 				}
 			}
-			if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Verdict != "FAIL" || len(v.Checks) != 3 ||
+			if err := json.Unmarshal(b.Bytes(), &v); err != nil || v.Schema != "scrapestat.check" || v.Version != 2 ||
+				v.Verdict != "FAIL" || len(v.Checks) != 3 ||
 				v.Checks[2].Verdict != "NO DATA" || v.Checks[1].Outcomes[0].Labels["r"] != "<script>|`\x1b]0;x\x07\n" {
 				t.Errorf("JSON: %v %+v", err, v)
 			}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -165,65 +164,34 @@ func mark(v Verdict) string {
 // cell is a text in a cell of a table.
 func cell(s string) string { return texttab.Markdown(texttab.Truncate(s, 300)) }
 
-// jsonResult is the JSON form; numbers that there are not are null.
-type jsonResult struct {
-	Schema  string       `json:"schema"`
-	Verdict Verdict      `json:"verdict"`
-	Checks  []jsonAnswer `json:"checks"`
-	// Headline is that of compare, of the baseline and the run.
-	Headline any `json:"headline,omitempty"`
-}
+// schemaVersion is that of the JSON document: fields are added, never renamed.
+const schemaVersion = 2
 
-type jsonAnswer struct {
-	Name     string        `json:"name"`
-	Check    string        `json:"check"`
-	Verdict  Verdict       `json:"verdict"`
-	Operator string        `json:"operator,omitempty"`
-	Outcomes []jsonOutcome `json:"outcomes"`
-}
-
-type jsonOutcome struct {
-	Verdict  Verdict           `json:"verdict"`
-	Target   string            `json:"target,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Value    *float64          `json:"value"`
-	Low      *float64          `json:"low"`
-	High     *float64          `json:"high"`
-	Unit     string            `json:"unit,omitempty"`
-	Limit    *float64          `json:"limit"`
-	Baseline *float64          `json:"baseline,omitempty"`
-	Margin   *float64          `json:"margin"`
-	Reason   string            `json:"reason,omitempty"`
-	Note     string            `json:"note,omitempty"`
-}
-
-func finite(v float64, is bool) *float64 {
-	if !is || math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
-}
-
-// WriteJSON writes everything, schema "1".
+// WriteJSON writes everything as a document scrapestat.check; numbers that there are not are null.
 func (r *Result) WriteJSON(w io.Writer) error {
-	out := jsonResult{Schema: "1", Verdict: r.Verdict, Checks: []jsonAnswer{}, Headline: r.Headline}
-	for i := range r.Answers {
-		a := &r.Answers[i]
-		ja := jsonAnswer{Name: a.Name, Check: a.Text, Verdict: a.Verdict, Operator: a.Op, Outcomes: []jsonOutcome{}}
-		for j := range a.Outcomes {
-			o := &a.Outcomes[j]
-			known := o.Why == ""
-			ja.Outcomes = append(ja.Outcomes, jsonOutcome{Verdict: o.Verdict, Target: o.Target, Labels: o.Labels.Map(),
-				Value: finite(o.Value, known), Low: finite(o.Low, known),
-				High: finite(o.High, known), Unit: o.Unit, Limit: finite(o.Limit, known), Baseline: finite(o.Base, o.HasBase),
-				Margin: finite(o.Margin, o.HasMargin), Reason: o.Why, Note: o.Note})
-		}
-		out.Checks = append(out.Checks, ja)
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(out); err != nil {
+	doc := texttab.NewObject("schema", "scrapestat.check", "schema_version", schemaVersion, "verdict", r.Verdict,
+		"checks", texttab.NewList(r.Answers, (*Check).json)).Known("headline", r.Headline) // that of compare
+	if err := doc.WriteJSON(w); err != nil {
 		return fmt.Errorf("write verdicts: %w", err)
 	}
 	return nil
+}
+
+func (a *Check) json() texttab.Object {
+	return texttab.NewObject("name", a.Name, "check", a.Text, "verdict", a.Verdict).Known("operator", a.Op).
+		With("outcomes", texttab.NewList(a.Outcomes, (*Outcome).json))
+}
+
+func (o *Outcome) json() texttab.Object {
+	number := func(v float64, there bool) any {
+		if !there {
+			return nil
+		}
+		return v
+	}
+	known := o.Why == ""
+	return texttab.NewObject("verdict", o.Verdict).Known("target", o.Target, "labels", o.Labels.Map()).
+		With("value", number(o.Value, known), "low", number(o.Low, known), "high", number(o.High, known)).
+		Known("unit", o.Unit).With("limit", number(o.Limit, known)).Known("baseline", number(o.Base, o.HasBase)).
+		With("margin", number(o.Margin, o.HasMargin)).Known("reason", o.Why, "note", o.Note)
 }

@@ -314,7 +314,7 @@ func (s *sheet) summaryCells(x *normalize.Summary) (last string) {
 			b = append(b, ';')
 		}
 		b = append(append(b, quantileText(q)...), '=')
-		if isFinite(q.Value) {
+		if metric.Finite(q.Value) {
 			b = appendFloat(b, q.Value)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
 
@@ -64,7 +65,7 @@ func (s *sheet) number(v float64) { s.numberIf(true, v) }
 
 func (s *sheet) numberIf(there bool, v float64) {
 	s.cell()
-	if there && isFinite(v) {
+	if there && metric.Finite(v) {
 		s.buf = strconv.AppendFloat(s.buf, v, 'f', 4, 64)
 	}
 }

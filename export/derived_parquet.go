@@ -269,7 +269,7 @@ func (l *leaves) texts(texts ...string) {
 
 func (l *leaves) numbers(numbers ...float64) {
 	for _, v := range numbers {
-		l.add(parquet.DoubleValue(v), isFinite(v))
+		l.add(parquet.DoubleValue(v), metric.Finite(v))
 	}
 }
 

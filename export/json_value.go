@@ -30,7 +30,7 @@ const (
 
 // float makes a scalar; none of what is not finite, for which JSON has no text.
 func float(v float64) scalar {
-	if !isFinite(v) {
+	if !metric.Finite(v) {
 		return scalar{}
 	}
 	return scalar{math.Float64bits(v), isFloat}

@@ -82,5 +82,3 @@ func appendFloat(b []byte, v float64) []byte {
 	}
 	return append(b, '.', '0')
 }
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/headline"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // CSVOptions is how a file of values of other tools is read.
@@ -126,7 +127,7 @@ func (o *CSVOptions) value(name, text string) Value {
 		v.Better = b
 	}
 	var err error
-	if v.Value, err = strconv.ParseFloat(text, 64); err != nil || !finite(v.Value) || known && v.Value < 0 {
+	if v.Value, err = strconv.ParseFloat(text, 64); err != nil || !metric.Finite(v.Value) || known && v.Value < 0 {
 		v.Value, v.Note = math.NaN(), "not a number: "+text[:min(len(text), 40)]
 	}
 	return v

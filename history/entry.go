@@ -201,7 +201,7 @@ func valueOf(v Value, kind string, x *headline.Value, estimator string) Value {
 	} else if v.Note == "" {
 		noise = judge.Ratio(x.Num, x.Den)
 	}
-	if finite(noise.Err) && finite(noise.DF) {
+	if metric.Finite(noise.Err) && metric.Finite(noise.DF) {
 		v.ErrLog, v.DF = noise.Err, noise.DF
 	}
 	return v.checked()
@@ -209,7 +209,7 @@ func valueOf(v Value, kind string, x *headline.Value, estimator string) Value {
 
 // checked leaves out what is no number from 0 up.
 func (v Value) checked() Value {
-	if v.Note == "" && !(v.Value >= 0 && finite(v.Value)) {
+	if v.Note == "" && !(v.Value >= 0 && metric.Finite(v.Value)) {
 		v.Note = "not a number from 0 up"
 	}
 	if v.Note != "" {
@@ -217,8 +217,6 @@ func (v Value) checked() Value {
 	}
 	return v
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // causes are quantities of an engine that may explain a change: means of stages, and what is derived across engines.
 func causes(v Value, r *summary.Run, had map[string]bool) (out []Value) {
@@ -273,7 +271,7 @@ func families(s Source) (out []Value) {
 				v := Value{Phase: s.Phase, Kind: Family, Target: path.Base(r.Endpoints[x.Endpoint].Name), Unit: unit,
 					Better: "neutral", Quantity: m.Name + x.Labels.String() + " " + stat, Value: value, Low: math.NaN(),
 					High: math.NaN()}
-				if finite(value) {
+				if metric.Finite(value) {
 					out = append(out, v)
 				}
 			}

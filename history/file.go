@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/internal/sqlitefile"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // FileName is what a history is called where no name is given.
@@ -287,7 +288,7 @@ func (f *File) putValue(ctx context.Context, c *sql.Conn, run int64, v *Value) e
 		f.texts[key] = id
 	}
 	number := func(x float64, there bool) sql.NullFloat64 {
-		return sql.NullFloat64{Float64: x, Valid: there && finite(x)}
+		return sql.NullFloat64{Float64: x, Valid: there && metric.Finite(x)}
 	}
 	_, err := c.ExecContext(ctx, "INSERT OR REPLACE INTO value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", id, run,
 		number(v.Value, true), number(v.ErrLog, v.DF > 0), number(v.DF, v.DF > 0), number(v.Low, true), number(v.High, true),

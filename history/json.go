@@ -1,9 +1,11 @@
 package history
 
 import (
-	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/scrapestat/scrapestat/history/changepoint"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 )
 
 // jsonSchema is the version of the document: fields are added, never renamed.
@@ -13,154 +15,48 @@ const jsonSchema = 1
 // Indices count from 0 along the points of a series that are in no way beside it. The same runs give the same bytes,
 // in whatever order they were added.
 func (v *View) JSON(w io.Writer) error {
-	doc := jsonView{Schema: "scrapestat.history", Version: jsonSchema, Branch: v.Branch, Runs: len(v.Runs),
-		Configs: []jsonConfig{}, Series: []jsonSeries{}, Events: []jsonEvent{}}
-	for _, c := range v.Configs {
-		doc.Configs = append(doc.Configs, jsonConfig{c.Fingerprint, c.Runs, c.Facts})
-	}
-	for _, s := range v.Series {
-		doc.Series = append(doc.Series, s.json())
-	}
-	for i := range v.Events {
-		e := &v.Events[i]
-		x := jsonEvent{Kind: e.Kind, Verdict: e.Word(), Fingerprint: e.Fingerprint, Phase: e.Phase, Engine: e.Engine,
-			Target: e.Target, Settings: e.Settings}
-		for k := range e.Changes {
-			x.Changes = append(x.Changes, e.Changes[k].json())
-		}
-		doc.Events = append(doc.Events, x)
-	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(doc)
+	configs := texttab.NewList(v.Configs, func(c *Config) texttab.Object {
+		return texttab.NewObject("fingerprint", c.Fingerprint, "runs", c.Runs, "config", c.Facts)
+	})
+	return texttab.NewObject("schema", "scrapestat.history", "schema_version", jsonSchema).Known("branch", v.Branch).
+		With("runs", len(v.Runs), "configurations", configs, "events", texttab.NewList(v.Events, (*Event).json), "series",
+			texttab.NewList(v.Series, func(s **Series) texttab.Object { return (*s).json() })).WriteJSON(w)
 }
 
-type jsonView struct {
-	Schema  string       `json:"schema"`
-	Version int          `json:"schema_version"`
-	Branch  string       `json:"branch,omitempty"`
-	Runs    int          `json:"runs"`
-	Configs []jsonConfig `json:"configurations"`
-	Events  []jsonEvent  `json:"events"`
-	Series  []jsonSeries `json:"series"`
+func (e *Event) json() texttab.Object {
+	return texttab.NewObject("kind", e.Kind, "verdict", e.Word(), "fingerprint", e.Fingerprint).
+		Known("phase", e.Phase, "engine", e.Engine, "target", e.Target, "settings", e.Settings).
+		With("changes", texttab.NewList(e.Changes, (*Change).json))
 }
 
-type jsonConfig struct {
-	Fingerprint string            `json:"fingerprint"`
-	Runs        int               `json:"runs"`
-	Config      map[string]string `json:"config"`
+func (r *Run) json() texttab.Object {
+	return texttab.Object{}.Known("run", r.Number).With("run_id", r.ID, "at", r.at()).Known("commit", r.Commit)
 }
 
-type jsonEvent struct {
-	Kind        string       `json:"kind"`
-	Verdict     string       `json:"verdict"`
-	Fingerprint string       `json:"fingerprint"`
-	Phase       string       `json:"phase,omitempty"`
-	Engine      string       `json:"engine,omitempty"`
-	Target      string       `json:"target,omitempty"`
-	Settings    []Setting    `json:"settings,omitempty"`
-	Changes     []jsonChange `json:"changes"`
+// at is when the run began.
+func (r *Run) at() string { return time.Unix(0, r.AtNS).UTC().Format(time.RFC3339) }
+
+func (c *Change) json() texttab.Object {
+	return texttab.NewObject("quantity", c.Quantity, "index", c.Index, "change", c.Change.Change, "low", c.Low, "high",
+		c.High, "p", c.P, "n_before", c.PointsBefore, "n_after", c.Points, "verdict", c.Word, "minor", c.Minor).
+		Known("accepted", c.Accepted, "edge_of_drift", c.Edge).
+		With("before", c.Before.json(), "at", c.At.json(), "at_the_latest", c.Last.json())
 }
 
-type jsonRun struct {
-	Run    int    `json:"run,omitempty"`
-	ID     string `json:"run_id"`
-	At     string `json:"at"`
-	Commit string `json:"commit,omitempty"`
-}
-
-type jsonChange struct {
-	Quantity string   `json:"quantity"`
-	Index    int      `json:"index"`
-	Change   *float64 `json:"change"`
-	Low      *float64 `json:"low"`
-	High     *float64 `json:"high"`
-	P        *float64 `json:"p"`
-	NBefore  int      `json:"n_before"`
-	NAfter   int      `json:"n_after"`
-	Verdict  string   `json:"verdict"`
-	Minor    bool     `json:"minor"`
-	Accepted bool     `json:"accepted,omitempty"`
-	Edge     bool     `json:"edge_of_drift,omitempty"`
-	Before   jsonRun  `json:"before"`
-	At       jsonRun  `json:"at"`
-	Last     jsonRun  `json:"at_the_latest"`
-}
-
-type jsonPoint struct {
-	jsonRun
-	Value  *float64 `json:"value"`
-	Beside string   `json:"beside,omitempty"`
-}
-
-type jsonDrift struct {
-	Start  int      `json:"start"`
-	End    int      `json:"end"`
-	Change *float64 `json:"change"`
-}
-
-type jsonLevel struct {
-	Runs   int      `json:"runs"`
-	Mean   *float64 `json:"mean"`
-	Spread *float64 `json:"spread"`
-	S      *float64 `json:"noise"`
-	DF     float64  `json:"noise_df"`
-}
-
-type jsonSeries struct {
-	Fingerprint string       `json:"fingerprint"`
-	Phase       string       `json:"phase,omitempty"`
-	Engine      string       `json:"engine,omitempty"`
-	Target      string       `json:"target,omitempty"`
-	Quantity    string       `json:"quantity"`
-	Unit        string       `json:"unit,omitempty"`
-	Better      string       `json:"better"`
-	Kind        string       `json:"kind"`
-	Log         bool         `json:"log"`
-	Sigma       float64      `json:"sigma"`
-	Unstable    bool         `json:"unstable"`
-	Level       jsonLevel    `json:"last_segment"`
-	Segments    []int        `json:"segments"`
-	Outliers    []int        `json:"outliers"`
-	Changes     []jsonChange `json:"changes"`
-	Drifts      []jsonDrift  `json:"drifts"`
-	Points      []jsonPoint  `json:"points"`
-}
-
-func number(v float64) *float64 {
-	if !finite(v) {
-		return nil
-	}
-	return &v
-}
-
-func (r *Run) json() jsonRun {
-	return jsonRun{r.Number, r.ID, time.Unix(0, r.AtNS).UTC().Format(time.RFC3339), r.Commit}
-}
-
-func (c *Change) json() jsonChange {
-	return jsonChange{Quantity: c.Quantity, Index: c.Index, Change: number(c.Change.Change), Low: number(c.Low),
-		High: number(c.High), P: number(c.P), NBefore: c.PointsBefore, NAfter: c.Points, Verdict: c.Word, Minor: c.Minor,
-		Accepted: c.Accepted, Edge: c.Edge, Before: c.Before.json(), At: c.At.json(), Last: c.Last.json()}
-}
-
-func (s *Series) json() jsonSeries {
-	out := jsonSeries{Fingerprint: s.Fingerprint, Phase: s.Phase, Engine: s.Engine, Target: s.Target, Quantity: s.Quantity,
-		Unit: s.Unit, Better: s.Better, Kind: s.Kind, Log: s.Found.Log, Sigma: s.Found.Sigma, Unstable: s.Found.Unstable,
-		Segments: s.Found.Segments, Outliers: append([]int{}, s.Found.Outliers...), Changes: []jsonChange{},
-		Drifts: []jsonDrift{}}
+func (s *Series) json() texttab.Object {
 	center, spread, n := s.Level()
 	noise := s.Noise(nil)
-	out.Level = jsonLevel{n, number(center), number(spread), number(noise.S), noise.DF}
-	for _, c := range s.Changes() {
-		out.Changes = append(out.Changes, c.json())
-	}
-	for _, d := range s.Found.Drifts {
-		out.Drifts = append(out.Drifts, jsonDrift{d.Start, d.End, number(d.Change)})
-	}
-	for i := range s.Points {
-		p := &s.Points[i]
-		out.Points = append(out.Points, jsonPoint{p.json(), number(p.Value), p.Beside})
-	}
-	return out
+	return texttab.NewObject("fingerprint", s.Fingerprint).
+		Known("phase", s.Phase, "engine", s.Engine, "target", s.Target).With("quantity", s.Quantity).Known("unit", s.Unit).
+		With("better", s.Better, "kind", s.Kind, "log", s.Found.Log, "sigma", s.Found.Sigma, "unstable", s.Found.Unstable,
+			"last_segment", texttab.NewObject("runs", n, "mean", center, "spread", spread, "noise", noise.S, "noise_df",
+				noise.DF),
+			"segments", s.Found.Segments, "outliers", append([]int{}, s.Found.Outliers...),
+			"changes", texttab.NewList(s.Changes(), (*Change).json),
+			"drifts", texttab.NewList(s.Found.Drifts, func(d *changepoint.Drift) texttab.Object {
+				return texttab.NewObject("start", d.Start, "end", d.End, "change", d.Change)
+			}),
+			"points", texttab.NewList(s.Points, func(p *Point) texttab.Object {
+				return p.json().With("value", p.Value).Known("beside", p.Beside)
+			}))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/history/changepoint"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Query selects series.
@@ -111,7 +112,7 @@ func (q *Query) arrange(runs []*Run) (branch string) {
 		}
 	}
 	for fp, list := range windows {
-		windows[fp] = []float64{median(list)}
+		windows[fp] = []float64{changepoint.Median(list)}
 	}
 	for _, r := range runs {
 		if r.beside == "" && math.Abs(r.Window-windows[r.Fingerprint][0]) > 0.2*windows[r.Fingerprint][0] {
@@ -143,13 +144,6 @@ func frequent(runs []*Run) (branch string) {
 		}
 	}
 	return branch
-}
-
-// median sorts a copy.
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	n := len(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // rank orders quantities as screens do.
@@ -290,7 +284,7 @@ func otherLoads(list []*Series) map[Key]map[*Run]bool {
 			if len(line) == 0 {
 				continue
 			}
-			center := median(s.values(line))
+			center := changepoint.Median(s.values(line))
 			for _, at := range line {
 				off := math.Abs(math.Log(s.Points[at].Value / center))
 				if off > max(math.Log1p(defaultMargin), 4*s.Found.Sigma) {
@@ -334,21 +328,13 @@ func (s *Series) detect(otherLoad map[*Run]bool) {
 	s.Found = changepoint.Detect(v, margin)
 	for i := range s.Found.Changes {
 		c := &s.Found.Changes[i]
-		a, b := mean(v[c.Index-c.PointsBefore:c.Index]), mean(v[c.Index:c.Index+c.Points])
+		a, b := changepoint.Mean(v[c.Index-c.PointsBefore:c.Index]), changepoint.Mean(v[c.Index:c.Index+c.Points])
 		least := s.Floor
 		if s.Share {
 			least = s.Margin
 		}
 		c.Minor = c.Minor || math.Abs(b-a) < least
 	}
-}
-
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }
 
 // At is the point of index i of Found.
@@ -466,7 +452,7 @@ func (s *Series) noise(levels [][2]int, skip func(*Run) bool) judge.Noise {
 	}
 	ss, df, repeatSS, repeats := 0.0, 0.0, 0.0, 0.0
 	add := func(list []float64, sum, n *float64) {
-		m := mean(list)
+		m := changepoint.Mean(list)
 		for _, x := range list {
 			*sum += (x - m) * (x - m)
 		}
@@ -493,7 +479,7 @@ func (s *Series) noise(levels [][2]int, skip func(*Run) bool) judge.Noise {
 	if repeats >= repeatDF {
 		ss, df = repeatSS, repeats
 	}
-	if !(df > 0) || !finite(ss) {
+	if !(df > 0) || !metric.Finite(ss) {
 		return judge.Noise{}
 	}
 	return judge.Noise{S: math.Sqrt(ss / df), DF: min(noiseDF, df) / s.Found.Inflation}

@@ -423,7 +423,7 @@ func (v *View) CSV(w io.Writer) error {
 			p := &s.Points[i]
 			var row []texttab.Cell
 			for _, x := range []any{s.Fingerprint, s.Phase, s.Engine, s.Target, s.Quantity, s.Unit, int64(p.Number), p.ID,
-				p.json().At, p.Commit, p.Branch, p.Value, p.Beside} {
+				p.at(), p.Commit, p.Branch, p.Value, p.Beside} {
 				row = append(row, texttab.Cell{Value: x})
 			}
 			t.Rows = append(t.Rows, row)

@@ -125,7 +125,9 @@ func (l *lab) ask(ctx context.Context, recording string, r row) (verdict, error)
 		return v, err
 	}
 	var got struct {
-		Checks []struct {
+		Schema  string
+		Version int `json:"schema_version"`
+		Checks  []struct {
 			Outcomes []struct {
 				Verdict string
 				Reason  string
@@ -135,6 +137,10 @@ func (l *lab) ask(ctx context.Context, recording string, r row) (verdict, error)
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		return v, fmt.Errorf("read answer of check: %w", err)
+	}
+	if got.Schema != "scrapestat.check" || got.Version != 2 || len(got.Checks) != 1 {
+		return v, fmt.Errorf("check answers with %s %d and %d checks, want scrapestat.check 2 and one", got.Schema,
+			got.Version, len(got.Checks))
 	}
 	outcomes := got.Checks[0].Outcomes
 	for _, o := range outcomes {

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"errors"
+	"math"
 	"net/url"
 	"strings"
 	"unicode"
@@ -38,3 +39,6 @@ func WithoutURL(err error) error {
 	}
 	return err
 }
+
+// Finite reports whether v is a number that is not infinite.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -132,9 +131,7 @@ func (p *page) json(w io.Writer, run texttab.Object) error {
 		}
 		doc[i].Value = append(doc[i].Value.([]texttab.Object), t.Objects()...)
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	return doc.WriteJSON(w)
 }
 
 // schemaVersion is that of the JSON and the CSV: fields are added, never renamed.

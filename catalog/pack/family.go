@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -144,8 +143,6 @@ func (in *familyIn) pattern(p *Pack) error {
 
 var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // family checks an entry and makes a family of it.
 func (in *familyIn) family(p *Pack) (*Family, error) {
 	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
@@ -205,7 +202,7 @@ func (in *familyIn) names(p *Pack, f *Family) error {
 	}
 	in.Aliases = slices.Concat(in.Same, in.Aliases)
 	for alias, scale := range in.Scales {
-		if !slices.Contains(in.Aliases, alias) || !finite(scale) || scale <= 0 {
+		if !slices.Contains(in.Aliases, alias) || !metric.Finite(scale) || scale <= 0 {
 			return fmt.Errorf("scales: %v of %q, which must be a positive factor of an alias", scale, alias)
 		}
 	}

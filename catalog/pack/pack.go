@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/scrapestat/scrapestat/catalog/quantity"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/units"
 )
 
@@ -311,12 +312,12 @@ func (rd *reader) document(n *yaml.Node) *Pack {
 func (rd *reader) inputs(n *yaml.Node, in Inputs) {
 	at := position{n.Line, n.Column}
 	for _, v := range []float64{in.PeakTFLOPS, in.PeakGBs} {
-		if !finite(v) || v < 0 {
+		if !metric.Finite(v) || v < 0 {
 			rd.fail(at, "inputs: a peak of %v", v)
 		}
 	}
 	for id, v := range in.SLO {
-		if !slices.Contains(SLOIDs(), id) || !finite(v) || v <= 0 {
+		if !slices.Contains(SLOIDs(), id) || !metric.Finite(v) || v <= 0 {
 			rd.fail(at, "inputs: slo %s of %v is none (positive seconds of %s)", id, v, strings.Join(SLOIDs(), ", "))
 		}
 	}

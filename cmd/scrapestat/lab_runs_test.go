@@ -54,7 +54,9 @@ func gateSum(t *testing.T, recording, ask string, limit float64) (sum float64, w
 	var out, talk bytes.Buffer
 	run(context.Background(), []string{"check", recording, "--format", "json", "--assert", expr}, stdio{nil, &out, &talk})
 	var got struct {
-		Checks []struct {
+		Schema  string
+		Version int `json:"schema_version"`
+		Checks  []struct {
 			Outcomes []struct {
 				Verdict, Reason string
 				Value           *float64
@@ -62,7 +64,8 @@ func gateSum(t *testing.T, recording, ask string, limit float64) (sum float64, w
 		}
 	}
 	err := json.Unmarshal(out.Bytes(), &got)
-	if err != nil || len(got.Checks) != 1 || len(got.Checks[0].Outcomes) == 0 {
+	if err != nil || got.Schema != "scrapestat.check" || got.Version != 2 || len(got.Checks) != 1 ||
+		len(got.Checks[0].Outcomes) == 0 {
 		t.Fatalf("%s: %+v, %v\n%s", ask, got, err, talk.String())
 	}
 	for _, o := range got.Checks[0].Outcomes {

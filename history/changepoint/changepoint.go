@@ -145,7 +145,7 @@ func scaledMedian(y []float64) float64 {
 	for i := range steps {
 		steps[i] = math.Abs(y[i+1] - y[i])
 	}
-	return 1.4826 * median(steps) / math.Sqrt2
+	return 1.4826 * Median(steps) / math.Sqrt2
 }
 
 func meanSquare(y []float64) float64 {
@@ -156,8 +156,8 @@ func meanSquare(y []float64) float64 {
 	return math.Sqrt(s / float64(2*(len(y)-1)))
 }
 
-// median sorts a copy.
-func median(v []float64) float64 {
+// Median is the middle of values, of which there must be some. It sorts a copy.
+func Median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
@@ -171,7 +171,7 @@ func replaceOutliers(y []float64, s float64) (out []float64, at []int) {
 		if len(before) < 2 || len(after) < minSegment {
 			continue
 		}
-		mb, ma := median(before), median(after)
+		mb, ma := Median(before), Median(after)
 		b, a := y[i]-mb, y[i]-ma
 		if b*a > 0 && min(math.Abs(b), math.Abs(a)) > clip*s {
 			if out[i] = ma; math.Abs(b) < math.Abs(a) {
@@ -237,7 +237,7 @@ func (d *detector) inflation() float64 {
 	num, den := 0.0, 0.0
 	for k := range d.at[1:] {
 		y := d.y[d.at[k]:d.at[k+1]]
-		m := mean(y)
+		m := Mean(y)
 		for i, v := range y {
 			den += (v - m) * (v - m)
 			if i > 0 {
@@ -265,7 +265,7 @@ func (d *detector) test(k int, f float64) tested {
 	l, r := d.y[d.at[k-1]:d.at[k]], d.y[d.at[k]:d.at[k+1]]
 	n1, n2 := float64(len(l)), float64(len(r))
 	df := n1 + n2 - 2
-	t := tested{step: mean(r) - mean(l), df: max(1, df/f), p: 1}
+	t := tested{step: Mean(r) - Mean(l), df: max(1, df/f), p: 1}
 	t.err = math.Sqrt(f * (squares(l) + squares(r)) / df * (1/n1 + 1/n2))
 	switch {
 	case t.err == 0 && t.step != 0:
@@ -286,7 +286,7 @@ func (d *detector) change(k int, f, s float64) Change {
 		half = distuv.StudentsT{Sigma: 1, Nu: t.df}.Quantile(0.975) * t.err
 	}
 	if !d.log {
-		least = d.margin * max(math.Abs(mean(d.y[from:at])), math.Abs(mean(d.y[at:to])))
+		least = d.margin * max(math.Abs(Mean(d.y[from:at])), math.Abs(Mean(d.y[at:to])))
 	}
 	c := Change{Index: at, Change: d.value(t.step), Low: d.value(t.step - half), High: d.value(t.step + half), P: t.p,
 		PointsBefore: at - from, Points: to - at, Minor: math.Abs(t.step) < least}
@@ -338,7 +338,7 @@ func (d *detector) drifts() []Drift {
 
 // step is the difference at boundary k.
 func (d *detector) step(k int) float64 {
-	return mean(d.y[d.at[k]:d.at[k+1]]) - mean(d.y[d.at[k-1]:d.at[k]])
+	return Mean(d.y[d.at[k]:d.at[k+1]]) - Mean(d.y[d.at[k-1]:d.at[k]])
 }
 
 // stairs is the BIC of the segments between two boundaries.
@@ -353,7 +353,7 @@ func (d *detector) stairs(from, to int) float64 {
 // line is the BIC and the slope of a straight line.
 func line(y []float64) (cost, slope float64) {
 	n := float64(len(y))
-	m, num, den := mean(y), 0.0, 0.0
+	m, num, den := Mean(y), 0.0, 0.0
 	for i, v := range y {
 		x := float64(i) - (n-1)/2
 		num, den = num+x*v, den+x*x
@@ -372,8 +372,8 @@ func bic(squares float64, n, parameters int) float64 {
 	return float64(n)*math.Log(max(squares/float64(n), 1e-300)) + float64(parameters)*math.Log(float64(n))
 }
 
-// mean of equal values is their value, to the last bit.
-func mean(y []float64) float64 {
+// Mean is that of values, of which there must be some; of equal ones it is their value, to the last bit.
+func Mean(y []float64) float64 {
 	if slices.Min(y) == slices.Max(y) {
 		return y[0]
 	}
@@ -386,7 +386,7 @@ func mean(y []float64) float64 {
 
 // squares is the sum of squares around the mean.
 func squares(y []float64) float64 {
-	m, s := mean(y), 0.0
+	m, s := Mean(y), 0.0
 	for _, v := range y {
 		s += (v - m) * (v - m)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -25,7 +26,7 @@ func (c Cell) CSV() string {
 	case int64:
 		return strconv.FormatInt(v, 10)
 	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !isFinite(v) {
 			return ""
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -79,13 +80,50 @@ type Field struct {
 	Value any
 }
 
-// NewObject makes an object of names, which are strings, each with its value.
-func NewObject(pairs ...any) Object {
-	o := Object{}
+// NewObject makes an object of names, which are strings, each with its value. A float64 that is no finite number is
+// null.
+func NewObject(pairs ...any) Object { return Object{}.With(pairs...) }
+
+// With adds fields.
+func (o Object) With(pairs ...any) Object {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		o = append(o, Field{pairs[i].(string), pairs[i+1]})
 	}
 	return o
+}
+
+// Known adds the fields that have something: no empty text or list, no 0 that is a count, no false, and no float64 that
+// is no finite number.
+func (o Object) Known(pairs ...any) Object {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if hasValue(pairs[i+1]) {
+			o = o.With(pairs[i : i+2]...)
+		}
+	}
+	return o
+}
+
+func hasValue(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return isFinite(v)
+	case interface{ Len() int }:
+		return v.Len() > 0
+	}
+	r := reflect.ValueOf(v)
+	if r.IsValid() && (r.Kind() == reflect.Map || r.Kind() == reflect.Slice) {
+		return r.Len() > 0
+	}
+	return r.IsValid() && !r.IsZero()
+}
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// WriteJSON writes the object with two spaces of indent and a newline at the end.
+func (o Object) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(o)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -99,6 +137,9 @@ func (o Object) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if v, ok := f.Value.(float64); ok && !isFinite(v) {
+			f.Value = nil
+		}
 		value, err := json.Marshal(f.Value)
 		if err != nil {
 			return nil, err
@@ -106,6 +147,34 @@ func (o Object) MarshalJSON() ([]byte, error) {
 		out = append(append(append(out, name...), ':'), value...)
 	}
 	return append(out, '}'), nil
+}
+
+// List is a list of JSON whose objects are made while it is written.
+type List[T any] struct {
+	of   []T
+	make func(*T) Object
+}
+
+// NewList makes a list with an object for each element; both are kept.
+func NewList[T any](of []T, object func(*T) Object) List[T] { return List[T]{of, object} }
+
+// Len is how many elements there are.
+func (l List[T]) Len() int { return len(l.of) }
+
+// MarshalJSON implements json.Marshaler.
+func (l List[T]) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	for i := range l.of {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		text, err := l.make(&l.of[i]).MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text...)
+	}
+	return append(out, ']'), nil
 }
 
 // WriteCSV writes the columns that have an id, and a line for each row, in one call of Write.
