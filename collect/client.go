@@ -1,10 +1,12 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +29,7 @@ type ClientOptions struct {
 	In     io.Reader     // stdin
 	Proxy  *ProxyOptions // nil for none
 	Create *rundb.Meta   // of the run that the directory is to get; nil where it has one
+	Memory int64         // for events that wait, and the table of requests at the end; 0 is not bounded
 
 	maxBytes int64         // of events that wait while the recording cannot be written; 0 is the recorder's own limit
 	pending  *atomic.Int64 // counts them
@@ -50,6 +53,7 @@ type ClientRecorder struct {
 	// others, or events from before: then no source starts or ends it, and beside
 	// lines a proxy does not tell what is tracked.
 	shared bool
+	memory int64
 }
 
 // StartClient begins to record the client's side of the run in dir. The recorder,
@@ -60,7 +64,7 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 	if err != nil {
 		return nil, err
 	}
-	c := &ClientRecorder{dir: dir, shared: o.Lines != "" && o.Proxy != nil}
+	c := &ClientRecorder{dir: dir, shared: o.Lines != "" && o.Proxy != nil, memory: o.Memory}
 	if o.Create == nil && !c.shared {
 		if c.shared, err = hasEvents(dir); err != nil {
 			return nil, err
@@ -72,7 +76,7 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 		}
 	}
 	c.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: o.source(),
-		Create: o.Create, MaxBytes: o.maxBytes, Pending: o.pending})
+		Create: o.Create, MaxBytes: cmp.Or(o.maxBytes, min(o.Memory/2, 256<<20)), Pending: o.pending})
 	if err != nil {
 		return nil, errors.Join(err, c.proxy.discard())
 	}
@@ -216,7 +220,8 @@ func (c *ClientRecorder) Stop(ctx context.Context, grace time.Duration) (ClientS
 	defer cancel()
 	var err error
 	if out.Pending, err = c.rec.Close(drain); err == nil {
-		out.Session, err = events.Rebuild(context.WithoutCancel(ctx), c.dir, events.Rules{Lenient: true})
+		out.Session, err = events.Rebuild(context.WithoutCancel(ctx), c.dir, events.Rules{Lenient: true,
+			Memory: metric.NewMemory(cmp.Or(c.memory, math.MaxInt64))})
 	}
 	out.Events = c.rec.Stats()
 	return out, errors.Join(append(errs, err)...)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // Stream is events in the order in which they were recorded. An event is valid until the next one is asked for. An
@@ -21,8 +22,10 @@ type Rules struct {
 	Lenient bool
 	// Tokenizer is one of Tokenizers, or "" for the best that the source has: usage, then token_ids, then chunks.
 	Tokenizer string
-	// MaxRequests limits memory, about 400 bytes for each; 0 is 5 million.
+	// MaxRequests limits their number; 0 is 5 million.
 	MaxRequests int
+	// Memory counts what they take; nil is not bounded.
+	Memory *metric.Memory
 	// OwnTracking is set where our recorder, not the load generator, told what is tracked: a stretch begins with the first
 	// request in it then, as before that the load generator is starting.
 	OwnTracking bool
@@ -32,6 +35,9 @@ type Rules struct {
 }
 
 const defaultMaxRequests = 5_000_000
+
+// requestMemory is what a request takes until it is reported, but for its names.
+const requestMemory = 800
 
 // Block is a stretch in which performance was tracked.
 type Block struct {
@@ -58,6 +64,9 @@ type Session struct {
 	// Warnings say what was let pass.
 	Warnings []metric.Warning
 }
+
+// Lost is how many events are in no request as they were told.
+func (s *Session) Lost() int64 { return int64(s.Orphans + s.Unknown + s.BadData) }
 
 // assembly is a session in the making.
 type assembly struct {
@@ -249,6 +258,9 @@ func (a *assembly) make(ev *metric.Event) (*Request, error) {
 	}
 	if len(a.Requests) >= a.rules.MaxRequests {
 		return nil, fmt.Errorf("more than %d requests (--max-requests)", a.rules.MaxRequests)
+	}
+	if !a.rules.Memory.Use(int64(requestMemory + len(ev.Sample) + len(ev.Conversation))) {
+		return nil, rundb.ErrMemory
 	}
 	a.rows[ev.Sample] = len(a.Requests)
 	a.Requests = append(a.Requests, Request{ID: ev.Sample, Conversation: ev.Conversation, Turn: ev.Turn, Block: -1,

@@ -24,12 +24,17 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 // Charge counts lines of series, with so many bytes of labels, that are there already and of no target in particular.
 // It reports whether all is within the limit. It is safe for concurrent use; nil has no limit.
 func (m *Memory) Charge(lines, text int) bool {
+	return m.Use(int64(lines)*lineMemory + int64(text)*textMemory)
+}
+
+// Use counts bytes of something else as Charge does.
+func (m *Memory) Use(bytes int64) bool {
 	if m == nil {
 		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.total += int64(lines)*lineMemory + int64(text)*textMemory
+	m.total += bytes
 	return m.total <= m.limit
 }
 

@@ -282,9 +282,10 @@ func (r *Run) Lost(target int) int {
 	return r.lost[target]
 }
 
-// ErrMemory is wrapped by the error of Snapshots when series take more than [Run.Bound] allows.
-var ErrMemory = errors.New("its series, and those of what is read with it, take more memory than they may " +
-	"(--max-memory)")
+// ErrMemory is wrapped by the error of Snapshots when series take more than [Run.Bound] allows, and by those of others
+// whom a [metric.Memory] refuses more.
+var ErrMemory = errors.New("its series or requests, and those of what is read with it, take more memory than they " +
+	"may (--max-memory)")
 
 // Bound has the series that are read from now on counted, those of each target once.
 func (r *Run) Bound(m *metric.Memory) {

@@ -43,9 +43,8 @@ type analysisFlags struct {
 	csvRaw     bool
 	by         []string
 	slicePct   bool
-	strict     bool
 	catalogs   []string
-	memory     memoryFlag
+	runFlags
 
 	quantiles []float64        // of percentile, set by validate
 	sliceFlag *pflag.Flag      // tells 0 from not given
@@ -72,6 +71,7 @@ func (a *analysisFlags) register(cmd *cobra.Command) {
 func (a *analysisFlags) registerNumbers(cmd *cobra.Command) {
 	a.formats, a.schema, a.layout, a.rates = []string{"json", "csv", "parquet"}, "1.1", "aiperf", rateNames[0]
 	a.stderr = cmd.ErrOrStderr
+	a.runFlags.register(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&a.slice, "slice-duration", 0, "timeslice width (default: no slices)")
 	a.sliceFlag = f.Lookup("slice-duration")
@@ -93,14 +93,8 @@ func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 	a.byFlag = f.Lookup("by")
 }
 
-// registerStrict adds --strict for commands that read recorded runs.
-func (a *analysisFlags) registerStrict(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.strict, "strict", false, "end with exit code 4 when any data was lost, cannot be read, or is "+
-		"not certain")
-}
-
 // verdict is what --strict says of what was read: nothing may have been lost.
-func (a *analysisFlags) verdict(runs ...*summary.Run) error {
+func (a *runFlags) verdict(runs ...*summary.Run) error {
 	for _, r := range runs {
 		if !a.strict || r == nil {
 			continue

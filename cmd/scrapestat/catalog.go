@@ -167,7 +167,6 @@ and column. Ends with 3 when there is one.`,
 }
 
 func newCatalogUnknownCmd(std stdio) *cobra.Command {
-	fail := false
 	cmd := &cobra.Command{
 		Use:   "unknown RUN|TARGET|FILE... [flags]",
 		Short: "List the families of runs, tables or scraped bodies that no pack knows",
@@ -177,14 +176,20 @@ a head "# columns: version, name, ...". Prints those that no pack knows.`,
 		Example: "  scrapestat catalog unknown run1 body.prom vllm.tsv --fail",
 		Args:    atLeast(1, "RUN, TARGET or FILE"),
 	}
-	return unknownCmd(cmd, std, &fail)
+	return unknownCmd(cmd, std)
 }
 
-func unknownCmd(cmd *cobra.Command, std stdio, fail *bool) *cobra.Command {
+func unknownCmd(cmd *cobra.Command, std stdio) *cobra.Command {
+	var fail bool
+	var flags runFlags
 	withCatalogs(cmd, func(c *catalog.Catalog, args []string) error {
 		var all []string
+		err := flags.memory.validate()
 		for _, path := range args {
-			names, err := namesIn(cmd.Context(), std, c, path)
+			var names []string
+			if err == nil {
+				names, err = namesIn(cmd.Context(), std, analysisFlags{catalog: c, runFlags: flags}, path)
+			}
 			if err != nil {
 				return err
 			}
@@ -195,19 +200,19 @@ func unknownCmd(cmd *cobra.Command, std stdio, fail *bool) *cobra.Command {
 			fmt.Fprintln(std.out, texttab.Escape(name))
 		}
 		fmt.Fprintln(std.err, texttab.Escape(catalog.CensusText(known, unknown)))
-		if *fail && len(unknown) > 0 {
+		if fail && len(unknown) > 0 {
 			return &codeError{exitBad, nil}
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(fail, "fail", false, "end with 3 when there is one")
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&fail, "fail", false, "end with 3 when there is one")
 	return cmd
 }
 
 // namesIn returns the names of families in a run or file.
-func namesIn(ctx context.Context, std stdio, c *catalog.Catalog, path string) (out []string, err error) {
+func namesIn(ctx context.Context, std stdio, a analysisFlags, path string) (out []string, err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		a := analysisFlags{catalog: c}
 		run, err := loaded(ctx, std, &a, path)
 		if err != nil {
 			return nil, err
@@ -215,7 +220,7 @@ func namesIn(ctx context.Context, std stdio, c *catalog.Catalog, path string) (o
 		for i := range run.Metrics {
 			out = append(out, run.Metrics[i].Name)
 		}
-		return out, nil
+		return out, a.verdict(run)
 	}
 	f, err := os.Open(path)
 	if err != nil && strings.Contains(path, ":") {

@@ -29,13 +29,15 @@ by what, and what each series of its families did. The way to find out why a qua
 		Example: "  scrapestat catalog eval run1 'mean(e2e_request_latency_seconds)' --engine vllm",
 		Args:    exactly(2, "RUN and EXPR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := first(oneOf("by", "result", by, "scope", "slice", "series"), a.readCatalogs()); err != nil {
+			words := oneOf("by", "result", by, "scope", "slice", "series")
+			if err := first(words, a.memory.validate(), a.readCatalogs()); err != nil {
 				return err
 			}
 			return evaluate(cmd.Context(), std, &a, args[0], args[1], engine, by)
 		},
 	}
 	cmd.Flags().StringArrayVar(&a.catalogs, "catalog", nil, "YAML `file` of more packs; repeatable")
+	a.runFlags.register(cmd)
 	cmd.Flags().StringVar(&engine, "engine", "",
 		"`pack` whose families the formula names (default: that of most families)")
 	cmd.Flags().StringVar(&by, "by", "scope", "`results`: scope, slice of the run as it was recorded, or series")
@@ -75,7 +77,7 @@ func evaluate(ctx context.Context, std stdio, a *analysisFlags, dir, expr, engin
 	if n == 0 {
 		return &codeError{exitIncomplete, fmt.Errorf("nothing in %s has the families of %s", dir, expr)}
 	}
-	return nil
+	return a.verdict(run)
 }
 
 // loaded is the result of a run with the packs of the flags.

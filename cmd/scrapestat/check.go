@@ -58,6 +58,7 @@ type checkOptions struct {
 	asserts, targets, ready, keys          []string
 	provable                               bool
 	window                                 windowFlags
+	incomplete                             error // of --strict, by the requests
 	analysis                               analysisFlags
 }
 
@@ -95,8 +96,6 @@ func newCheckCmd(std stdio) *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "-", "write the output to this `file`, - is stdout")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
-	o.analysis.memory.register(cmd)
-	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -151,6 +150,8 @@ func judgeRun(ctx context.Context, o checkOptions, std stdio) error {
 		return past
 	case result.Verdict == check.NoData:
 		return &codeError{code: exitIncomplete}
+	case o.incomplete != nil:
+		return o.incomplete
 	}
 	if e.Baseline != nil {
 		return o.analysis.verdict(e.Run, e.Baseline.Run)
@@ -258,15 +259,19 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 	}
 	if gate.WantsRequests() {
 		rf := requestFlags{window: events.WindowTracked, kind: "auto", method: events.Linear, tpot: events.PerNMinus1,
-			weight: events.WeightBoth, maxRequests: maxRequests}
+			weight: events.WeightBoth, maxRequests: maxRequests, runFlags: o.analysis.runFlags}
 		if e.Requests, _, err = rf.report(ctx, path, std); err != nil {
 			e.NoRequests = err.Error()
 		}
+		o.incomplete = cmp.Or(o.incomplete, rf.complete())
 	}
 	if gate.WantsJoin() {
-		if e.Joined, err = joinRun(ctx, joinOptions{run: path, ref: so.Windows[0]}); err != nil {
+		var lost error
+		jo := joinOptions{run: path, ref: so.Windows[0], runFlags: o.analysis.runFlags}
+		if e.Joined, lost, err = joinRun(ctx, jo); err != nil {
 			e.NoJoin = err.Error()
 		}
+		o.incomplete = cmp.Or(o.incomplete, lost)
 	}
 	return e, nil
 }

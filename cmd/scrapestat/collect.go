@@ -49,22 +49,22 @@ type collectOptions struct {
 	tagGit        bool
 	store         string // of --store-command
 	filterFlags
-	limits        scrape.Limits
-	maxRecording  int64
-	maxPending    int
-	maxShare      float64
-	compress      bool
-	protocols     []string
-	strict, quiet bool
-	kinds         kindFlags
-	subtract      bool
-	access        accessFlags
-	analysis      analysisFlags
-	require       string        // requireAll, requireAny or requireNone
-	requireGiven  bool          // on the command line
-	wait          time.Duration // for targets that do not answer yet
-	waitTraffic   time.Duration // for a first request
-	window        string
+	limits       scrape.Limits
+	maxRecording int64
+	maxPending   int
+	maxShare     float64
+	compress     bool
+	protocols    []string
+	quiet        bool
+	kinds        kindFlags
+	subtract     bool
+	access       accessFlags
+	analysis     analysisFlags
+	require      string        // requireAll, requireAny or requireNone
+	requireGiven bool          // on the command line
+	wait         time.Duration // for targets that do not answer yet
+	waitTraffic  time.Duration // for a first request
+	window       string
 
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.RemoteWriter // of remoteWrite, opened by validate; nil without
@@ -137,7 +137,6 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 		"`how` the command line and the tags are kept: full, redacted (what looks like a secret is left out), or none")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
 	f.BoolVar(&o.tagGit, "tag-git", false, "set the tags git.commit and git.branch to those of the working directory")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any data was lost")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 	f.StringVar(&o.require, "require-targets", requireAny, "`how many` given targets must answer before COMMAND starts: "+
 		"all, any or none; too few end with exit code 5")
@@ -197,7 +196,6 @@ func (o *collectOptions) registerLimits(cmd *cobra.Command) {
 	f.IntVar(&l.Buckets, "max-buckets", 5000, "most buckets of a histogram")
 	f.IntVar(&l.NativeBuckets, "max-native-buckets", 10_000,
 		"most populated buckets of a native histogram in one scrape; twice as many over the run")
-	f.Int64Var(&l.Memory, "max-memory", 0, maxMemoryUsage)
 	f.Int64Var(&o.maxRecording, "max-recording", 2<<30,
 		"size of the recording, in `bytes`, beyond which it keeps no bodies of answers; samples it always keeps")
 	f.IntVar(&o.maxPending, "max-pending", 256<<20, "how many `bytes` wait in memory while the recording cannot be "+
@@ -285,8 +283,10 @@ func (o *collectOptions) validateLimits() error {
 	if o.limits.Redirects < 0 {
 		return usagef("--max-redirects %d is negative", o.limits.Redirects)
 	}
-	o.limits.Memory = cmp.Or(o.limits.Memory, defaultMemory())
-	o.analysis.memory.bytes = o.limits.Memory
+	if err := o.analysis.memory.validate(); err != nil {
+		return err
+	}
+	o.limits.Memory = o.analysis.memory.bytes
 	limits := o.limits.ByFlag()
 	limits["max-recording"], limits["max-pending"] = o.maxRecording, int64(o.maxPending)
 	for name, limit := range limits {

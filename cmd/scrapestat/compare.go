@@ -98,8 +98,6 @@ func newCompareCmd(std stdio) *cobra.Command {
 	f.IntVar(&o.rows, "rows", 0, "`number` of rows to list without --all (default none beneath a headline, else 25)")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
-	o.analysis.memory.register(cmd)
-	o.analysis.registerStrict(cmd)
 	o.analysis.registerBy(cmd)
 	f.Lookup("slice-duration").Usage = "width of the timeslices that within-run noise is estimated from (default: " +
 		"1/100 of the window, at least 2 intervals)"

@@ -153,8 +153,8 @@ func recordRude(t *testing.T, c *rude) (dir string, code int) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprint(w, c.body(min(int(time.Since(epoch)/time.Second), c.last)))
 	})
-	o := collectOptions{interval: time.Second, duration: time.Duration(c.last) * time.Second, strict: true}
-	o.analysis.formats = []string{"json"}
+	o := collectOptions{interval: time.Second, duration: time.Duration(c.last) * time.Second}
+	o.analysis.formats, o.analysis.strict = []string{"json"}, true
 	return collectInBubble(t, o, func() http.Handler { return server })
 }
 

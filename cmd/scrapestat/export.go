@@ -62,9 +62,7 @@ func newExportCmd(std stdio) *cobra.Command {
 		"phases/NAME/server_metrics.json, and their list, "+phaseList)
 	o.window.register(cmd)
 	o.analysis.register(cmd)
-	o.analysis.memory.register(cmd)
 	o.analysis.registerBy(cmd)
-	o.analysis.registerStrict(cmd)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func newHistoryAddCmd(std stdio) *cobra.Command {
 	f.BoolVar(&o.refresh, "refresh", false, "analyse runs that are there again")
 	f.StringArrayVar(&o.analysis.catalogs, "catalog", nil, "YAML `file` of families that the program does not know")
 	o.analysis.stderr = cmd.ErrOrStderr
-	o.analysis.memory.register(cmd)
+	o.analysis.runFlags.register(cmd)
 	return cmd
 }
 
@@ -157,7 +158,8 @@ func (o *historyAdd) addOne(ctx context.Context, a sideArg) error {
 		o.known++
 		return err
 	}
-	e, err := o.analysis.entry(ctx, a, &o.reading)
+	o.analysis.memory.renew()
+	e, run, err := o.analysis.entry(ctx, a, &o.reading)
 	if codeOrDone(err) == exitUsage || ctx.Err() != nil {
 		return err
 	}
@@ -167,6 +169,10 @@ func (o *historyAdd) addOne(ctx context.Context, a sideArg) error {
 		return nil
 	}
 	added, err := o.f.Add(ctx, e, o.refresh)
+	if bad := o.analysis.verdict(run); bad != nil && err == nil {
+		fmt.Fprintf(o.std.err, "warning: %s: %v\n", a.path, bad)
+		o.failed = cmp.Or(o.failed, bad)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -207,13 +213,15 @@ func (o *historyAdd) isKnown(ctx context.Context, a sideArg) (bool, error) {
 }
 
 // entry analyses a run for a history. Percentiles are refined: estimators do not mix in a series.
-func (a *analysisFlags) entry(ctx context.Context, arg sideArg, reading *history.Reading) (*history.Entry, error) {
+func (a *analysisFlags) entry(ctx context.Context, arg sideArg, reading *history.Reading) (*history.Entry, *summary.Run,
+	error) {
 	so := summary.Options{Estimator: histest.Refined, Catalog: a.catalog, Quantiles: []float64{0.5, 0.99}}
 	list, err := readInputs(ctx, []sideArg{arg}, &compareOptions{phases: true, analysis: *a}, so)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return historyEntry(&list[0], arg, reading)
+	e, err := historyEntry(&list[0], arg, reading)
+	return e, list[0].Run, err
 }
 
 // historyEntry makes an entry of a run that was analysed, and of its phases.

@@ -27,7 +27,7 @@ func (o *checkOptions) againstHistory(ctx context.Context) (r *compare.Result, n
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	e, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref}, o.reading())
+	e, _, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref}, o.reading())
 	if err != nil {
 		return nil, "", err
 	}

@@ -38,9 +38,9 @@ type importOptions struct {
 	marks            []string
 	tags             map[string]string
 	filterFlags
-	step          time.Duration
-	strict, quiet bool
-	memory        memoryFlag
+	step  time.Duration
+	quiet bool
+	runFlags
 }
 
 func newImportCmd(std stdio) *cobra.Command {
@@ -84,9 +84,7 @@ func (o *importOptions) register(cmd *cobra.Command) {
 	o.filterFlags.register(f, "import")
 	f.DurationVar(&o.step, "step", 0, "leave out polls of a target that follow another one within this `duration` "+
 		"(default: keep all)")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any sample was lost, or a number is not "+
-		"certain")
-	o.memory.register(cmd)
+	o.runFlags.register(cmd)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no talk on stderr")
 }
 
@@ -213,8 +211,9 @@ func (o *importOptions) verdict(ctx context.Context, say *progress, got imported
 		return err
 	case got.polls == 0:
 		return &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no sample could be stored", o.source)}
-	case o.strict && got.lost > 0:
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d samples were lost (--strict)", got.lost)}
+	}
+	if err := o.lost(got.lost, "%d samples were lost", got.lost); err != nil {
+		return err
 	}
 	if o.strict {
 		if err := uncertain(ctx, o.out); err != nil {

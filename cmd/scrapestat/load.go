@@ -95,6 +95,7 @@ func noteOpen(say *progress, runs []*rundb.Run, dirs []string) {
 // otherwise. The caller calls closeAll when err is nil and the recordings are no longer read.
 func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Options, say *progress) (
 	result *summary.Run, runs []*rundb.Run, closeAll func(), err error) {
+	a.memory.renew()
 	runs, closeAll, err = openRuns(dirs, a.memory)
 	if err != nil {
 		return nil, nil, nil, err

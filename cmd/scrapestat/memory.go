@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -15,15 +16,32 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// memoryFlag is --max-memory of the commands that read recordings.
+// runFlags are those of all commands that read or record runs.
+type runFlags struct {
+	memory memoryFlag
+	strict bool
+}
+
+func (r *runFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&r.memory.bytes, "max-memory", 0, "memory for the series and requests of all that is read or recorded, "+
+		"in `bytes`, about: more is refused with exit code 6, of scrapes the series of the largest target "+
+		"(default 1 GiB, or half of the cgroup's limit if that is less)")
+	f.BoolVar(&r.strict, "strict", false, "end with exit code 4 when any data was lost, cannot be read, or is not certain")
+}
+
+// lost is how a command ends under --strict that n things were lost to.
+func (r *runFlags) lost(n int64, format string, args ...any) error {
+	if !r.strict || n == 0 {
+		return nil
+	}
+	return &codeError{exitIncomplete, fmt.Errorf("data incomplete: "+format+" (--strict)", args...)}
+}
+
+// memoryFlag is --max-memory.
 type memoryFlag struct {
 	bytes int64
 	of    *metric.Memory // set by validate
-}
-
-func (m *memoryFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Int64Var(&m.bytes, "max-memory", 0, "memory for the series of all that is read, in `bytes`, about: "+
-		"more is refused with exit code 6 (default 1 GiB, or half of the cgroup's limit if that is less)")
 }
 
 func (m *memoryFlag) validate() error {
@@ -35,9 +53,12 @@ func (m *memoryFlag) validate() error {
 	return nil
 }
 
-// maxMemoryUsage is what --max-memory is of those that record.
-const maxMemoryUsage = "memory for the series of all targets together, in `bytes`, about: the target that takes the " +
-	"most is refused new ones first (default 1 GiB, or half of the cgroup's limit if that is less)"
+// renew forgets what was read: nothing of it is held any more. Without a bound it does nothing.
+func (m *memoryFlag) renew() {
+	if m.of != nil {
+		m.of = metric.NewMemory(m.bytes)
+	}
+}
 
 // defaultMemory is --max-memory where it is not given.
 func defaultMemory() int64 { return min(1<<30, cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup")/2) }

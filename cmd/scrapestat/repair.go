@@ -20,8 +20,7 @@ again. Numbers are never guessed: what is there is as it was recorded.`
 // repairOptions is the command line of repair.
 type repairOptions struct {
 	run, out string
-	strict   bool
-	memory   memoryFlag
+	runFlags
 }
 
 func newRepairCmd(std stdio) *cobra.Command {
@@ -41,8 +40,7 @@ func newRepairCmd(std stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "new run `directory` (default RUN-repaired)")
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything is lost")
-	o.memory.register(cmd)
+	o.runFlags.register(cmd)
 	return cmd
 }
 
@@ -74,8 +72,5 @@ func (o *repairOptions) repair(ctx context.Context, std stdio) error {
 	for _, text := range done.Damage {
 		fmt.Fprintln(std.out, "  "+text)
 	}
-	if o.strict && len(done.Damage) > 0 {
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes are lost (--strict)", done.Lost)}
-	}
-	return nil
+	return o.lost(int64(len(done.Damage)), "%d scrapes are lost", done.Lost)
 }

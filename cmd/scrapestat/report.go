@@ -60,8 +60,6 @@ func newReportCmd(std stdio) *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
-	o.analysis.memory.register(cmd)
-	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
@@ -188,7 +186,7 @@ func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Option
 	}
 	in = html.Input{Name: a.side, Run: result, Timeline: t, Open: meta.EndNS == 0}
 	if run.HasEvents() {
-		s, err := events.Assemble(run.Events(ctx), events.Rules{Lenient: true})
+		s, err := events.Assemble(run.Events(ctx), events.Rules{Lenient: true, Memory: m.of})
 		if err != nil {
 			return in, ci, fmt.Errorf("read request events of %s: %w", a.path, err)
 		}

@@ -24,12 +24,13 @@ type requestsImport struct {
 	kind, path, out  string
 	anchor, sameBoot string
 	alignFirst       bool
-	lenient, strict  bool
-	maxLine          int
-	maxSize          int64
-	maxRequests      int
-	flags            []string
-	made             rundb.Manifest // by store
+	lenient          bool
+	runFlags
+	maxLine     int
+	maxSize     int64
+	maxRequests int
+	flags       []string
+	made        rundb.Manifest // by store
 }
 
 func newRequestsImportCmd(std stdio) *cobra.Command {
@@ -78,10 +79,10 @@ Lines and entries that cannot be read are counted and left out. The exit code is
 			"/proc/sys/kernel/random/boot_id said when the file was recorded")
 	f.BoolVar(&o.alignFirst, "align-first-scrape", false, "the first event of the file was at the first scrape of the run")
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was left out")
+	o.runFlags.register(cmd)
 	f.IntVar(&o.maxLine, "max-line", 64<<20, "longest line in `bytes`; a longer one is left out")
 	f.Int64Var(&o.maxSize, "max-size", 2<<30, "largest JSON document in `bytes`")
-	f.IntVar(&o.maxRequests, "max-requests", 5_000_000, "most requests held in memory, about 400 bytes each")
+	f.IntVar(&o.maxRequests, "max-requests", 5_000_000, "most requests held in memory, about 800 bytes each")
 	return cmd
 }
 
@@ -103,7 +104,7 @@ func (o *requestsImport) validate() error {
 		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize,
 			o.maxRequests)
 	}
-	return nil
+	return o.memory.validate()
 }
 
 // place finds the anchor that the flags ask for.
@@ -180,6 +181,7 @@ func (o *requestsImport) prepare() (created bool, unlock func(), err error) {
 }
 
 func (o *requestsImport) run(ctx context.Context, std stdio) error {
+	defer limitGC(o.memory.bytes)()
 	anchor, err := o.place(ctx)
 	if err != nil {
 		return err
@@ -246,7 +248,8 @@ func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.S
 			}
 		}
 	}
-	s, err = events.Assemble(stream, events.Rules{Lenient: o.lenient, MaxRequests: o.maxRequests})
+	s, err = events.Assemble(stream, events.Rules{Lenient: o.lenient, MaxRequests: o.maxRequests,
+		Memory: o.memory.of})
 	if err == nil {
 		err = flush()
 	}
@@ -295,7 +298,7 @@ func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) e
 	}
 	fmt.Fprintf(std.err, "imported %d events of %d requests (%s), %s, into %s\n", f.Events, len(s.Requests), f.Kind, when,
 		o.out)
-	lost := f.Bad + int64(s.Orphans+s.Unknown+s.BadData)
+	lost := f.Bad + s.Lost()
 	if f.Bad > 0 {
 		fmt.Fprintf(std.err, "warning: %d entries could not be read, the first: %s\n", f.Bad, texttab.Escape(f.FirstBad))
 	}
@@ -316,8 +319,8 @@ func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) e
 	case f.Anchor.Source == "same-boot" && f.LastNS > time.Now().Add(time.Minute).UnixNano():
 		fmt.Fprintln(std.err, "warning: the last event is in the future: these times are not of this boot")
 	}
-	if o.strict && lost > 0 {
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d entries or events were left out (--strict)", lost)}
+	if err := o.lost(lost, "%d entries or events were left out", lost); err != nil {
+		return err
 	}
 	fmt.Fprintf(std.err, "next: scrapestat requests report %s\n", o.out)
 	return o.hint(f, std)

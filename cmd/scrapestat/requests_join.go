@@ -29,7 +29,7 @@ type joinOptions struct {
 	json   bool
 	slice  time.Duration
 	window windowFlags
-	memory memoryFlag
+	runFlags
 }
 
 func newRequestsJoinCmd(std stdio) *cobra.Command {
@@ -51,7 +51,7 @@ func newRequestsJoinCmd(std stdio) *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.DurationVar(&o.slice, "slice-duration", 0, "timeslice width (default that of the recording)")
 	o.window.register(cmd)
-	o.memory.register(cmd)
+	o.runFlags.register(cmd)
 	return cmd
 }
 
@@ -67,41 +67,47 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 		return err
 	}
 	o.run, o.ref = a.Run, a.Ref
-	r, err := joinRun(ctx, o)
+	r, strict, err := joinRun(ctx, o)
 	if err != nil {
 		return err
 	}
 	if !o.json {
-		return r.Text(std.out)
+		return cmp.Or(r.Text(std.out), strict)
 	}
-	return writeJSON(std.out, r)
+	return cmp.Or(writeJSON(std.out, r), strict)
 }
 
-// joinRun reads the requests of a run and joins them with its metrics.
-func joinRun(ctx context.Context, o joinOptions) (*join.Result, error) {
+// joinRun reads the requests of a run and joins them with its metrics. strict is how --strict ends.
+func joinRun(ctx context.Context, o joinOptions) (r *join.Result, strict, err error) {
+	o.memory.renew()
 	runs, closeAll, err := openRuns([]string{o.run}, o.memory)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer closeAll()
 	db := runs[0]
 	clocks, err := db.Clocks(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s, err := events.Assemble(db.Events(ctx), events.Rules{})
+	stats, err := db.EventStats(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read requests of %s: %w", o.run, err)
+		return nil, nil, err
+	}
+	s, err := events.Assemble(db.Events(ctx), events.Rules{Memory: o.memory.of})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read requests of %s: %w", o.run, err)
 	}
 	o.slice = cmp.Or(o.slice, db.Meta().Slice)
 	result, err := summary.Build(ctx, []summary.Recording{db},
 		join.BuildOptions(summary.Options{Slice: o.slice, Window: o.ref, Estimator: histest.Refined}))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r, err := join.Join(s, result, join.Options{Clocks: clocks, Engine: o.engine})
+	r, err = join.Join(s, result, join.Options{Clocks: clocks, Engine: o.engine})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.run, err)
+		return nil, nil, fmt.Errorf("%s: %w", o.run, err)
 	}
-	return r, r.Observe(ctx, s, db)
+	of := requestFlags{runFlags: o.runFlags, missing: missingOf(db, s, stats)}
+	return r, cmp.Or(of.complete(), o.verdict(result)), r.Observe(ctx, s, db)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ type requestsProxyOptions struct {
 	flags       proxyFlags
 	listen, out string
 	warmup      time.Duration
-	strict      bool
+	runFlags
 }
 
 func newRequestsProxyCmd(std stdio) *cobra.Command {
@@ -73,7 +74,7 @@ func newRequestsProxyCmd(std stdio) *cobra.Command {
 			case o.out == "":
 				o.out = defaultRunDir(time.Now())
 			}
-			if err := o.flags.validate(); err != nil {
+			if err := first(o.flags.validate(), o.memory.validate()); err != nil {
 				return err
 			}
 			return requestsProxy(cmd.Context(), o, std)
@@ -87,19 +88,20 @@ func newRequestsProxyCmd(std stdio) *cobra.Command {
 		"runs/<UTC time>)")
 	f.DurationVar(&o.warmup, "warmup", 0, "the first part of the session: recorded, not tracked, so that reports "+
 		"leave it out")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when anything was lost")
+	o.runFlags.register(cmd)
 	o.flags.register(f, "")
 	return cmd
 }
 
 func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error {
+	defer limitGC(o.memory.bytes)()
 	surviveReaders()
 	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	co := collect.ClientOptions{Proxy: &o.flags.options}
+	co := collect.ClientOptions{Proxy: &o.flags.options, Memory: o.memory.bytes}
 	var err error
 	if co.Proxy.Listen, err = listenAddress(o.listen); err != nil {
 		return err
@@ -136,10 +138,7 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 		say("warning: " + w.Text)
 	}
 	say(got.String())
-	if err == nil && o.strict && got.Lost() > 0 {
-		err = &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.LossText())}
-	}
-	return err
+	return cmp.Or(err, o.lost(got.Lost(), "%s", got.LossText()))
 }
 
 // proxyPair reads the value of collect --proxy.

@@ -24,12 +24,13 @@ sample_uuid, ...) or a whole request: {"id", "issued_ns", "first_ns", "complete_
 end in _ns, _us, _ms or _s. Bad lines are counted, never fatal.`
 
 type requestsRecordOptions struct {
-	out, run      string
-	source        string
-	force         bool
-	tags          map[string]string
-	flags         []string
-	strict, quiet bool
+	out, run string
+	source   string
+	force    bool
+	tags     map[string]string
+	flags    []string
+	quiet    bool
+	runFlags
 }
 
 func newRequestsRecordCmd(std stdio) *cobra.Command {
@@ -54,6 +55,9 @@ func newRequestsRecordCmd(std stdio) *cobra.Command {
 				return usagef("--run records into an existing run: --out, --force and --tag are for a new one")
 			}
 			o.flags = givenFlags(cmd)
+			if err := o.memory.validate(); err != nil {
+				return err
+			}
 			return recordRequests(cmd.Context(), o, std)
 		},
 	}
@@ -63,13 +67,14 @@ func newRequestsRecordCmd(std stdio) *cobra.Command {
 	f.StringVar(&o.run, "run", "", "existing run `directory` to record into")
 	f.BoolVar(&o.force, "force", false, "replace the run in an existing directory")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 4 when any line or event was lost")
+	o.runFlags.register(cmd)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	return cmd
 }
 
 // recordRequests records one feed into one run.
 func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) error {
+	defer limitGC(o.memory.bytes)()
 	say := newProgress(std.err, o.quiet)
 	dir, isNew := o.run, o.run == ""
 	var run *requestsRun
@@ -89,7 +94,8 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	surviveReaders()
 	first, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
-	side, err := collect.StartClient(ctx, dir, collect.ClientOptions{Lines: o.source, In: std.in})
+	side, err := collect.StartClient(ctx, dir, collect.ClientOptions{Lines: o.source, In: std.in,
+		Memory: o.memory.bytes})
 	if err != nil {
 		return errors.Join(err, run.discard())
 	}
@@ -113,10 +119,8 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 		return err
 	case got.Events.Recorded == 0:
 		return &codeError{exitNothing, fmt.Errorf("no request was recorded from %s", o.source)}
-	case o.strict && got.Lost() > 0:
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %s (--strict)", got.LossText())}
 	}
-	return nil
+	return o.lost(got.Lost(), "%s", got.LossText())
 }
 
 // requestsRun is a new run that has the client's side alone.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,9 @@ type requestFlags struct {
 	targets                                               []string
 	compat, lenient                                       bool
 	maxRequests                                           int
+	runFlags
+
+	missing int64 // what is not in the requests that were read
 }
 
 func (o *requestFlags) register(cmd *cobra.Command, targets string) {
@@ -46,29 +50,30 @@ func (o *requestFlags) register(cmd *cobra.Command, targets string) {
 	f.StringVar(&o.format, "format", "text", "`format` of the output: text, json")
 	f.StringArrayVar(&o.targets, "target", nil, targets)
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
-	f.IntVar(&o.maxRequests, "max-requests", maxRequests, "most requests held in memory, about 400 bytes each")
+	f.IntVar(&o.maxRequests, "max-requests", maxRequests, "most requests held in memory, about 800 bytes each")
+	o.runFlags.register(cmd)
 }
 
 func (o *requestFlags) validate() error {
 	if o.maxRequests < 1 {
 		return usagef("--max-requests %d: a limit must be positive", o.maxRequests)
 	}
-	return oneOf("format", "format", o.format, "text", "json")
+	return first(o.memory.validate(), oneOf("format", "format", o.format, "text", "json"))
 }
 
 // rules are those that sessions are assembled by.
 func (o *requestFlags) rules() events.Rules {
-	return events.Rules{Lenient: o.lenient, Tokenizer: o.tokenizer, MaxRequests: o.maxRequests}
+	return events.Rules{Lenient: o.lenient, Tokenizer: o.tokenizer, MaxRequests: o.maxRequests, Memory: o.memory.of}
 }
 
 // ofRun reads the session of a run, and the part of it that ref asks for.
 func (o *requestFlags) ofRun(ctx context.Context, dir string, ref window.Ref) (*events.Session, *window.Window, error) {
-	run, err := rundb.Open(dir)
+	runs, closeAll, err := openRuns([]string{dir}, o.memory)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, w, err := o.sessionOf(ctx, dir, run, ref)
-	return s, w, errors.Join(err, run.Close())
+	defer closeAll()
+	return o.sessionOf(ctx, dir, runs[0], ref)
 }
 
 func (o *requestFlags) sessionOf(ctx context.Context, dir string, run *rundb.Run, ref window.Ref) (s *events.Session,
@@ -83,14 +88,37 @@ func (o *requestFlags) sessionOf(ctx context.Context, dir string, run *rundb.Run
 		return nil, nil, err
 	}
 	rules.OwnTracking = !slices.ContainsFunc(stats, func(e rundb.EventStats) bool { return e.Source != "proxy" })
-	if s, err = events.Assemble(run.Events(ctx), rules); err != nil || ref == (window.Ref{}) {
-		return s, nil, err
+	if s, err = events.Assemble(run.Events(ctx), rules); err != nil {
+		return nil, nil, err
+	}
+	if o.missing = missingOf(run, s, stats); ref == (window.Ref{}) {
+		return s, nil, nil
 	}
 	found, err := summary.WindowOf(ctx, run, summary.Options{Window: ref})
 	if errors.Is(err, window.ErrNoSuch) {
 		err = usagef("%w", err)
 	}
 	return s, &found, err
+}
+
+// missingOf is how much of what was told of requests is not in them as it was told.
+func missingOf(run *rundb.Run, s *events.Session, stats []rundb.EventStats) int64 {
+	n := s.Lost()
+	for _, e := range stats {
+		n += e.Lost()
+	}
+	told := []string{"recording_damaged", "request_lines_bad", "request_events_lost", "proxy_incomplete"}
+	for _, w := range run.Warnings() {
+		if slices.Contains(told, w.Code) {
+			n++
+		}
+	}
+	return n
+}
+
+// complete is the error of --strict where something is not in the requests that were read.
+func (o *requestFlags) complete() error {
+	return o.lost(o.missing, "of the requests something was lost or left out, at %d places", o.missing)
 }
 
 // ofFile reports a file of another tool: from its requests, or from the statistics of a summary.
@@ -108,7 +136,7 @@ func (o *requestFlags) ofFile(ctx context.Context, path string, ro events.Report
 	if err != nil {
 		return nil, err
 	}
-	if f.Bad > 0 {
+	if o.missing = f.Bad + s.Lost(); f.Bad > 0 {
 		fmt.Fprintf(std.err, "warning: %d entries could not be read, the first: %s\n", f.Bad, texttab.Escape(f.FirstBad))
 	}
 	return o.ofSession(s, ro)
@@ -158,6 +186,8 @@ func openEvents(path string, std stdio, o events.FileOptions) (*events.File, fun
 
 // report makes the report that the flags ask for.
 func (o *requestFlags) report(ctx context.Context, path string, std stdio) (*events.Report, []events.Target, error) {
+	o.memory.renew()
+	defer limitGC(o.memory.bytes)()
 	targets, err := events.ParseTargets(o.targets)
 	if err != nil {
 		return nil, nil, usagef("--target: %w", err)
@@ -222,9 +252,9 @@ What the numbers mean: docs/requests.md.`,
 				return err
 			}
 			if o.format == "json" {
-				return writeJSON(std.out, r)
+				return cmp.Or(writeJSON(std.out, r), o.complete())
 			}
-			return r.Text(std.out)
+			return cmp.Or(r.Text(std.out), o.complete())
 		},
 	}
 	o.register(cmd, "`limit` for goodput, such as 'ttft<=450ms', 'tpot<=40ms' or 'latency<=2s' (repeatable)")
@@ -272,9 +302,9 @@ has no data.`,
 			}
 			v := events.Validate(r, targets, tolerance)
 			if o.format == "json" {
-				return errors.Join(writeJSON(std.out, v), exitOf(v.Verdict))
+				return cmp.Or(writeJSON(std.out, v), exitOf(v.Verdict), o.complete())
 			}
-			return errors.Join(v.Text(std.out), exitOf(v.Verdict))
+			return cmp.Or(v.Text(std.out), exitOf(v.Verdict), o.complete())
 		},
 	}
 	o.register(cmd, "`target` to hold, such as qps=100 or 'ttft_p99_ms<=450' (repeatable)")

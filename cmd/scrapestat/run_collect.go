@@ -106,7 +106,7 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 	if o.remoteWriter != nil {
 		c.self.mirror(o.remoteWriter)
 	}
-	out.Client = collect.ClientOptions{Lines: o.requests, In: std.in}
+	out.Client = collect.ClientOptions{Lines: o.requests, In: std.in, Memory: o.limits.Memory}
 	if o.proxy != "" {
 		p := o.proxyFlags.options
 		p.Untracked = true // the phases of the run decide what is tracked
@@ -238,16 +238,16 @@ func (o *collectOptions) verdict(run *collect.Run, child *collect.Command, r *su
 		return child.Failure
 	case child != nil && child.Code != 0 && !child.Stopped:
 		return &codeError{child.Code, nil}
-	case o.strict && emptyWindow(r) != "":
+	case o.analysis.strict && emptyWindow(r) != "":
 		return &codeError{exitIncomplete, errors.New(emptyWindow(r) + " (--strict)")}
-	case o.strict && child != nil && r.Warned("no_traffic") != "":
+	case o.analysis.strict && child != nil && r.Warned("no_traffic") != "":
 		return &codeError{exitIncomplete, errors.New(r.Warned("no_traffic") + " (--strict)")}
-	case o.strict && client != nil && (client.Failed || client.Lost() > 0):
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: of the requests %s (--strict)", client.LossText())}
-	case o.strict && !t.Lossless():
-		return &codeError{exitIncomplete, fmt.Errorf("data incomplete: %d scrapes failed or were skipped, %d lines "+
-			"dropped, %d scrapes not written (--strict)", t.Failed, t.Dropped, t.Unwritten)}
-	case o.strict && r.Uncertain() != "":
+	case o.analysis.strict && client != nil && (client.Failed || client.Lost() > 0):
+		return o.analysis.lost(1, "of the requests %s", client.LossText())
+	case o.analysis.strict && !t.Lossless():
+		return o.analysis.lost(1, "%d scrapes failed or were skipped, %d lines dropped, %d scrapes not written", t.Failed,
+			t.Dropped, t.Unwritten)
+	case o.analysis.strict && r.Uncertain() != "":
 		return &codeError{exitIncomplete, fmt.Errorf("data uncertain: %s (--strict)", r.Uncertain())}
 	}
 	return nil

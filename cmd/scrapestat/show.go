@@ -62,9 +62,7 @@ func newShowCmd(std stdio) *cobra.Command {
 		"also print the whole microseconds that Triton's perf_analyzer prints")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
-	o.analysis.memory.register(cmd)
 	o.analysis.registerBy(cmd)
-	o.analysis.registerStrict(cmd)
 	return cmd
 }
 
