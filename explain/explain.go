@@ -1,0 +1,208 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Row is a part of the mean time of a request.
+type Row struct {
+	ID      string
+	Seconds float64 // per request that ended, from 0 up; of "unexplained" what is missing to the mean, or too much
+	Share   float64 // of the mean
+}
+
+// Finding is a cause, or a condition that changes what the numbers mean.
+type Finding struct {
+	ID string
+	// Seconds and Share are those of its rows. A condition has no seconds (NaN), and a loss the share of requests.
+	Seconds, Share float64
+}
+
+// Result is what the facts of an engine tell.
+type Result struct {
+	Engine  string
+	Verdict string // the first finding
+	// Findings are in order of weight; "service", the time of the model itself, is last.
+	Findings []Finding
+	// E2E is the mean time of the Requests that ended, NaN where it is not known. Waterfall adds up to it.
+	E2E       float64
+	Requests  float64
+	Waterfall []Row
+	Model     *StepModel // nil where it does not fit
+	// Classes has for each timeslice the class of queue that most of those that waited were in, "" for none.
+	Classes []string
+	Notes   []string // how rows are to be read
+	Missing []string // what the engine does not show and the answer would need
+}
+
+// order is that of the rows of a waterfall, as a request goes through them.
+var order = []string{"front", "queue_kv", "queue_slots", "queue_budget", "queue_imbalance", "queue_burst",
+	"queue_unknown", "cold_start", "prefill", "decode_base", "decode_batch", "decode_prefill", "unexplained"}
+
+// Row returns the seconds of a row, 0 for one that is not there.
+func (r *Result) Row(id string) float64 {
+	for i := range r.Waterfall {
+		if r.Waterfall[i].ID == id {
+			return r.Waterfall[i].Seconds
+		}
+	}
+	return 0
+}
+
+// explanation is a result that is being made.
+type explanation struct {
+	*Result
+	facts *Facts
+	rules *Thresholds
+	rows  map[string]float64
+	queue float64
+}
+
+// Explain tells where the time of the requests of an engine went, and what was exhausted meanwhile.
+func Explain(f *Facts, rules *Rules) *Result {
+	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: f.Sums["e2e"].Count}, f, &rules.Thresholds,
+		map[string]float64{}, 0}
+	heads := x.conditions()
+	if !x.enough() {
+		x.Findings = heads
+		if len(heads) == 0 {
+			x.Findings = []Finding{{"cannot_tell", math.NaN(), math.NaN()}}
+		}
+		x.Verdict = x.Findings[0].ID
+		return x.Result
+	}
+	x.E2E, x.queue = f.mean("e2e"), f.mean("queue")
+	x.waterfall()
+	x.Findings = heads
+	if gap := x.rows["unexplained"]; math.Abs(gap) > x.rules.Unexplained*x.E2E {
+		x.Missing = append(x.Missing, fmt.Sprintf("times that add up: the parts are %.0f %% of the time of a request",
+			100*(1-gap/x.E2E)))
+		x.Findings = append(x.Findings, Finding{"cannot_tell", gap, gap / x.E2E})
+	} else {
+		x.Findings = append(x.Findings, x.causes()...)
+	}
+	x.Verdict = x.Findings[0].ID
+	return x.Result
+}
+
+// enough reports whether there are times of enough requests, and notes what is missing.
+func (x *explanation) enough() bool {
+	e2e := x.facts.Sums["e2e"]
+	switch {
+	case !x.facts.has("e2e"):
+		x.Missing = append(x.Missing, "time of a request")
+	case !(e2e.Count > 0):
+		x.Missing = append(x.Missing, "no request ended in the window")
+	case e2e.Count < x.rules.Few:
+		x.Missing = append(x.Missing, fmt.Sprintf("%.0f requests ended in the window, want %.0f", e2e.Count, x.rules.Few))
+	case !x.facts.has("queue"):
+		x.Missing = append(x.Missing, "queue time")
+	default:
+		for name, t := range x.facts.Sums {
+			if !(t.Sum >= 0) || math.IsInf(t.Sum, 0) {
+				x.Missing = append(x.Missing, name+": the sum is not a number from 0 up")
+			}
+		}
+		slices.Sort(x.Missing)
+		return len(x.Missing) == 0
+	}
+	return false
+}
+
+// waterfall makes the rows.
+func (x *explanation) waterfall() {
+	f := x.facts
+	if f.has("inference") {
+		x.rows["front"] = max(0, x.E2E-x.queue-f.mean("inference"))
+	}
+	prefill, decode := x.phases()
+	gaps := f.gaps()
+	cold := coldLead(gaps, x.rules)
+	x.dealQueue(cold)
+	x.splitDecode(gaps, cold, decode)
+	if prefill >= 0 {
+		x.rows["prefill"] = prefill
+	}
+	sum := 0.0 // in the order of rows, so that the same facts give the same bits
+	for _, id := range order {
+		sum += x.rows[id]
+	}
+	x.rows["unexplained"] = x.E2E - sum
+	for _, id := range order {
+		if v, ok := x.rows[id]; ok {
+			x.Waterfall = append(x.Waterfall, Row{id, v, v / x.E2E})
+		}
+	}
+}
+
+// phases returns the times of prefill, -1 where decode holds it, and of decode.
+func (x *explanation) phases() (prefill, decode float64) {
+	f := x.facts
+	switch {
+	case f.has("prefill") && f.has("decode"):
+		return f.mean("prefill"), f.mean("decode")
+	case f.has("ttft"):
+		t := f.Sums["ttft"]
+		prefill = max(0, t.Sum/max(t.Count, 1)-x.queue)
+		x.Notes = append(x.Notes, "prefill holds the front end")
+		return prefill, max(0, x.E2E-x.queue-prefill)
+	case f.has("inference"):
+		decode = f.mean("inference")
+	default:
+		decode = max(0, x.E2E-x.queue)
+	}
+	x.Notes = append(x.Notes, "prefill and decode are one")
+	return -1, decode
+}
+
+// dealQueue makes the rows of the queue.
+func (x *explanation) dealQueue(cold int) {
+	if x.facts.slices() == 0 {
+		x.rows["queue_unknown"] = x.queue
+		x.Missing = append(x.Missing, "waiting and running requests")
+		return
+	}
+	d := dealQueue(x.facts, x.rules, cold)
+	x.Classes = d.names
+	rows := d.rows(x.queue)
+	if rows == nil {
+		rows = map[string]float64{"queue_unknown": x.queue}
+		x.Notes = append(x.Notes, "no poll saw a request wait")
+	}
+	for id, v := range rows {
+		x.rows[id] = v
+	}
+	if d.area[unknown] > 0 {
+		x.Missing = append(x.Missing, "KV cache usage")
+	}
+}
+
+// splitDecode makes the rows of decode.
+func (x *explanation) splitDecode(gaps []gap, cold int, decode float64) {
+	if cold >= 0 {
+		slow := decode * coldShare(gaps, cold)
+		x.rows["cold_start"] += slow
+		decode -= slow
+	}
+	s := x.facts.steps(cold)
+	m, ok := s.fit()
+	if !ok {
+		x.rows["decode_base"] = decode
+		x.Notes = append(x.Notes, "decode is not split: no model of the step fits")
+		return
+	}
+	x.Model = &m
+	x.rows["decode_base"], x.rows["decode_batch"], x.rows["decode_prefill"] = s.split(m, decode)
+}
+
+// byWeight sorts findings by their share, the largest first.
+func byWeight(list []Finding) []Finding {
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}
