@@ -30,12 +30,8 @@ type simulateOptions struct {
 	sim     simulate.Options
 }
 
-func newSimulateCmd(std stdio) *cobra.Command {
-	o := simulateOptions{}
-	cmd := &cobra.Command{
-		Use:   "simulate PROFILE",
-		Short: "Serve the metrics of a simulated inference server",
-		Long: `Serves /metrics of a server that behaves like a real engine under load: a
+func simulateLong() string {
+	return `Serves /metrics of a server that behaves like a real engine under load: a
 queueing model behind the real family names, labels and buckets, with the
 quirks of the engine. For demos, documentation and tests. Profiles:
 ` + wrapped(simulate.Profiles()) + `.
@@ -44,7 +40,17 @@ docs/simulate.md says what is special about each.
 With --record a run of one or more servers is recorded at once, by a clock that
 does not wait; the same command gives the same samples. A server is then
 [NAME=]PROFILE[,KEY=VALUE...], with the keys rate, rate@OFFSET (from then on),
-seed, engines, step, and down=FROM..TO, between which no process answers.`,
+down=FROM..TO, between which no process answers, seed, engines, and what plants
+a cause: slots, blocks, chunk, maxlen, step, perseq, pertok, prompt, output,
+prefix, abort, error, cold (docs/simulate.md).`
+}
+
+func newSimulateCmd(std stdio) *cobra.Command {
+	o := simulateOptions{}
+	cmd := &cobra.Command{
+		Use:   "simulate PROFILE",
+		Short: "Serve the metrics of a simulated inference server",
+		Long:  simulateLong(),
 		Example: `  scrapestat simulate vllm --listen 127.0.0.1:8000 --rate 20 --seed 7
   scrapestat simulate vllm --record run1 --warmup 30s --duration 5m --requests
   scrapestat simulate a=vllm b=vllm,step=12ms,down=40s..46s gpus=dcgm,engines=2 --record run2`,

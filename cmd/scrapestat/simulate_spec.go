@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,16 +57,10 @@ func setServer(s *record.Server, setting string) (err error) {
 	if at, ok := strings.CutPrefix(key, "rate@"); ok {
 		return setStep(s, at, value)
 	}
-	switch key {
-	case "rate":
-		s.Options.Rate, err = strconv.ParseFloat(value, 64)
-	case "seed":
-		s.Options.Seed, err = strconv.ParseUint(value, 10, 64)
-	case "engines":
-		s.Options.Engines, err = strconv.Atoi(value)
-	case "step":
-		s.Options.Hardware.StepBase, err = time.ParseDuration(value)
-	case "down":
+	switch set := planted(&s.Options)[key]; {
+	case set != nil:
+		err = set(value)
+	case key == "down":
 		from, to, _ := strings.Cut(value, "..")
 		if s.DownFrom, err = time.ParseDuration(from); err == nil {
 			s.DownTo, err = time.ParseDuration(to)
@@ -72,12 +69,53 @@ func setServer(s *record.Server, setting string) (err error) {
 			return usagef("%s: want FROM..TO, offsets from the start of the run", setting)
 		}
 	default:
-		return usagef("unknown key in %q (known: rate, rate@OFFSET, seed, engines, step, down)", setting)
+		return usagef("unknown key in %q (known: rate, rate@OFFSET, down, %s)", setting,
+			strings.Join(slices.Sorted(maps.Keys(planted(&s.Options))), ", "))
 	}
 	if err != nil {
 		return usagef("%s: %w", setting, err)
 	}
 	return nil
+}
+
+// planted are the keys that set one option of a server each.
+func planted(o *simulate.Options) map[string]func(string) error {
+	hw := &o.Hardware
+	return map[string]func(string) error{
+		"rate": number(&o.Rate), "step": span(&hw.StepBase), "perseq": span(&hw.StepPerSequence),
+		"pertok": span(&hw.StepPerToken), "engines": count(&o.Engines), "slots": count(&hw.MaxSequences),
+		"chunk": count(&hw.MaxStepTokens), "blocks": count(&hw.Blocks), "maxlen": count(&hw.MaxModelLen),
+		"prefix": number(&o.PrefixShare), "abort": number(&o.AbortShare), "error": number(&o.ErrorShare),
+		"prompt": lengths(&o.Prompt), "output": lengths(&o.Output),
+		"seed": func(v string) (err error) { o.Seed, err = strconv.ParseUint(v, 10, 64); return err },
+		"cold": func(v string) error {
+			slow, long, _ := strings.Cut(v, ":")
+			return cmp.Or(number(&o.ColdStart.Slowdown)(slow), span(&o.ColdStart.For)(long))
+		},
+	}
+}
+
+func number(to *float64) func(string) error {
+	return func(v string) (err error) { *to, err = strconv.ParseFloat(v, 64); return err }
+}
+
+func count(to *int) func(string) error {
+	return func(v string) (err error) { *to, err = strconv.Atoi(v); return err }
+}
+
+func span(to *time.Duration) func(string) error {
+	return func(v string) (err error) { *to, err = time.ParseDuration(v); return err }
+}
+
+// lengths reads MEAN[:CV] of a distribution of tokens.
+func lengths(to *simulate.Lengths) func(string) error {
+	return func(v string) error {
+		mean, cv, given := strings.Cut(v, ":")
+		if err := number(&to.Mean)(mean); err != nil || !given {
+			return err
+		}
+		return number(&to.CV)(cv)
+	}
 }
 
 // setStep changes the rate at an offset.
