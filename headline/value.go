@@ -270,7 +270,7 @@ func (v *Value) percentile(r *reader, p *pool) {
 		return
 	}
 	first := p.series[0].Histogram
-	cum, all, sum := make([]float64, len(first.Bounds)), 0.0, 0.0
+	cum, all, sum, late := make([]float64, len(first.Bounds)), 0.0, 0.0, int64(0)
 	slicesOf := map[int64][]float64{}
 	for _, s := range p.series {
 		h := s.Histogram
@@ -282,7 +282,7 @@ func (v *Value) percentile(r *reader, p *pool) {
 		for i := range cum {
 			cum[i] += float64(h.Buckets[i].Count)
 		}
-		all, sum = all+float64(h.Count), sum+h.Sum
+		all, sum, late = all+float64(h.Count), sum+h.Sum, late+h.Late
 		v.addSlices(h, slicesOf)
 	}
 	if v.Count = all; !(all > 0) {
@@ -298,7 +298,7 @@ func (v *Value) percentile(r *reader, p *pool) {
 	e, ok := r.estimate(p, q)
 	if v.Estimator = cmp.Or(r.run.Options.Estimator, histest.Polynomial); !ok {
 		v.Estimator = histest.Linear
-		e, ok = linear(v.Bounds, cum, sum, q)
+		e, ok = linear(v.Bounds, cum, sum, q, late)
 	}
 	if v.Value, v.Low, v.High = e.Value, e.Low, e.High; !ok {
 		v.Value, v.Missing = math.NaN(), "no estimate of "+v.Stat
@@ -341,7 +341,7 @@ func (r *reader) estimate(p *pool, q float64) (histest.Estimate, bool) {
 }
 
 // linear estimates a percentile of cumulative counts.
-func linear(bounds, cum []float64, sum, q float64) (histest.Estimate, bool) {
+func linear(bounds, cum []float64, sum, q float64, late int64) (histest.Estimate, bool) {
 	n := len(bounds) - 1
 	if n < 1 || !math.IsInf(bounds[n], 1) {
 		return histest.Estimate{}, false
@@ -356,6 +356,10 @@ func linear(bounds, cum []float64, sum, q float64) (histest.Estimate, bool) {
 		return histest.Estimate{}, false
 	}
 	list[0].Clamp()
+	if total.Late = late; late > 0 {
+		wide, _ := e.Quantiles(nil, total, []float64{q})
+		list[0].Low, list[0].High = wide[0].Low, wide[0].High
+	}
 	return list[0], true
 }
 

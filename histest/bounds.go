@@ -14,6 +14,7 @@ type proof struct {
 	layout
 	rows      rows
 	upTo      []float64 // observations in the buckets before b
+	late      int       // as in limits
 	low, high []float64 // by row: least and greatest sum, without observations of no bound
 	noLow     []float64 // by row: observations without a lower bound
 	noHigh    []float64 // by row: observations without an upper bound
@@ -56,12 +57,15 @@ func newProof(bounds []float64, r rows, counts []float64) *proof {
 
 // tighten narrows the estimates of qs in place. It leaves them alone where the intervals contradict each other.
 func (p *proof) tighten(dst []Estimate, qs []float64) {
-	n := int(p.upTo[len(p.upTo)-1])
+	n := int(p.upTo[len(p.upTo)-1]) - p.late
+	if n < 1 {
+		return
+	}
 	at := make([]position, len(qs))
-	ranks := make([]int, 0, 2*len(qs))
+	ranks := make([]int, 0, 4*len(qs))
 	for i, q := range qs {
 		at[i] = positionOf(q, n)
-		ranks = append(ranks, at[i].lower, at[i].upper)
+		ranks = append(ranks, at[i].lower, at[i].upper, at[i].lower+p.late, at[i].upper+p.late)
 	}
 	slices.Sort(ranks)
 	ranks = slices.Compact(ranks)
@@ -76,9 +80,9 @@ func (p *proof) tighten(dst []Estimate, qs []float64) {
 		return bound[i]
 	}
 	for i, a := range at {
-		l, h := of(low, a.lower), of(high, a.lower)
+		l, h := of(low, a.lower), of(high, a.lower+p.late)
 		if a.frac > 0 {
-			l, h = lerpBound(l, of(low, a.upper), a.frac), lerpBound(h, of(high, a.upper), a.frac)
+			l, h = lerpBound(l, of(low, a.upper), a.frac), lerpBound(h, of(high, a.upper+p.late), a.frac)
 		}
 		if l = finiteOrNaN(l); !(l < dst[i].Low) {
 			dst[i].Low = l

@@ -36,6 +36,9 @@ type Delta struct {
 	HasInf bool
 	Sum    float64 // gained sum of the observations
 	Count  float64 // gained number of observations
+	// Late is how many of them, at most, may not be of the window, as they were published late. Bounds of quantiles hold
+	// for what is left of the observations whichever those are; estimates are of all.
+	Late int64
 }
 
 // Flags qualify an estimate.

@@ -12,6 +12,7 @@ type limits struct {
 	bounds  []float64
 	cum     []float64
 	inf     float64 // observations in all
+	late    int     // of them any may not be of the window
 	valid   bool    // counts rise and are whole; otherwise nothing is proven
 	sums    bool    // the sum fits the counts, so it proves something too
 	single  bool    // all observations are in one bucket
@@ -22,7 +23,7 @@ type limits struct {
 
 // limitsOf returns the limits for a delta with the layout of bounds.
 func limitsOf(bounds []float64, d *Delta) limits {
-	l := limits{bounds: bounds, cum: d.Cum, sum: d.Sum, inf: d.total()}
+	l := limits{bounds: bounds, cum: d.Cum, sum: d.Sum, inf: d.total(), late: int(d.Late)}
 	l.valid = l.inf >= 1 && l.inf == math.Trunc(l.inf)
 	prev, filled := 0.0, 0
 	for i := range len(bounds) + 1 {
@@ -94,14 +95,19 @@ func (l *limits) estimate(v, q float64) Estimate {
 	if !l.valid {
 		return e
 	}
-	p := positionOf(q, int(l.inf))
-	low, high := l.orderStatistic(p.lower)
-	if p.frac > 0 {
-		low2, high2 := l.orderStatistic(p.upper)
-		low, high = lerpBound(low, low2, p.frac), lerpBound(high, high2, p.frac)
-	}
-	if k := len(l.bounds); k == 0 || float64(p.upper) >= l.cum[k-1] {
+	if k := len(l.bounds); k == 0 || float64(positionOf(q, int(l.inf)).upper) >= l.cum[k-1] {
 		e.Flags |= Overflow
+	}
+	if l.late >= int(l.inf) {
+		return e
+	}
+	p := positionOf(q, int(l.inf)-l.late) // lowest when the greatest are not of the window, highest when the least are not
+	low, _ := l.orderStatistic(p.lower)
+	_, high := l.orderStatistic(p.lower + l.late)
+	if p.frac > 0 {
+		low2, _ := l.orderStatistic(p.upper)
+		_, high2 := l.orderStatistic(p.upper + l.late)
+		low, high = lerpBound(low, low2, p.frac), lerpBound(high, high2, p.frac)
 	}
 	e.Low, e.High = finiteOrNaN(low), finiteOrNaN(high)
 	return e

@@ -150,7 +150,7 @@ func poolTotals(bounds []float64, gains []*Gain) Delta {
 		for i, c := range g.total.Cum {
 			pool.Cum[i] += c
 		}
-		pool.Sum += g.total.Sum
+		pool.Sum, pool.Late = pool.Sum+g.total.Sum, pool.Late+g.total.Late
 		if pool.HasInf {
 			pool.Inf += g.total.total()
 			pool.Count += g.total.Count

@@ -88,6 +88,7 @@ func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estim
 	rows := r.evidence(total, counts)
 	order, proof := r.estimate(rows, total, counts)
 	limits := limitsOf(r.bounds, total)
+	limits.late = 0 // values are those without it
 	start := len(dst)
 	for _, q := range qs {
 		v := math.NaN()
@@ -105,6 +106,14 @@ func (r *refined) Quantiles(dst []Estimate, total *Delta, qs []float64) ([]Estim
 	}
 	for i := range added {
 		added[i].Clamp()
+	}
+	if limits.late, proof.late = int(total.Late), int(total.Late); total.Late > 0 {
+		for i, q := range qs {
+			added[i] = limits.estimate(added[i].Value, q)
+		}
+		if limits.valid {
+			proof.tighten(added, qs)
+		}
 	}
 	return dst, true
 }

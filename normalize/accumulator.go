@@ -60,6 +60,8 @@ type Accumulator struct {
 	aiperf *Accumulator
 	whole  bool    // Span.Whole, where that makes a difference
 	pauses *pauses // nil for none
+	// doubtful are by series observations of histograms that may be of what went before the window.
+	doubtful map[int32]int64
 
 	dict    *metric.Schema // of the tracker
 	slots   []slot
@@ -210,6 +212,10 @@ func (f *Accumulator) Late(gains map[int32]float64) {
 		}
 	}
 }
+
+// Doubt tells how many observations of each series may be of what went before the window, published late: for
+// Histogram.Late of results from now on, which share the map.
+func (f *Accumulator) Doubt(bySeries map[int32]int64) { f.doubtful = bySeries }
 
 // snaps reports whether a poll at an edge or beyond it, the first one, stands for it, being nearer than the one before.
 func (f *Accumulator) snaps(edge int64, any bool, s *metric.Snapshot) bool {

@@ -58,18 +58,23 @@ func (h *histogram) result(f *Accumulator, v *view) (*Histogram, []metric.Warnin
 		}
 	}
 	if out.Buckets != nil && h.est != nil && !out.NoSum && !inexact {
-		d := h.total(gained, out.Count, v.resets)
-		mergeable := f.o.Mergeable ||
-			f.o.MergeableFamily != nil && f.o.MergeableFamily(f.dict.FamilyOf(int(h.series)).Name)
-		out.Quantiles, out.Gain = estimate(h.est, d, f.o.Quantiles, mergeable)
-		if h.fileEst != nil {
-			out.FileQuantiles, out.FileGain = estimate(h.fileEst, d, f.o.Quantiles, mergeable)
-		}
+		h.estimate(f, out, h.total(gained, out.Count, v.resets))
 	}
 	if v.sliced && (t.samples > 1 || t.ref >= 0) {
 		out.Slices = h.slices(f, v, out, v.times[t.reference()])
 	}
 	return out, warnings, t
+}
+
+// estimate sets the quantiles of what was gained.
+func (h *histogram) estimate(f *Accumulator, out *Histogram, d *histest.Delta) {
+	out.Late = min(f.doubtful[h.series], out.Count)
+	d.Late = out.Late
+	mergeable := f.o.Mergeable || f.o.MergeableFamily != nil && f.o.MergeableFamily(f.dict.FamilyOf(int(h.series)).Name)
+	out.Quantiles, out.Gain = estimate(h.est, d, f.o.Quantiles, mergeable)
+	if h.fileEst != nil {
+		out.FileQuantiles, out.FileGain = estimate(h.fileEst, d, f.o.Quantiles, mergeable)
+	}
 }
 
 // estimate returns what an estimator makes of a gain, nil for nothing, and what merging it takes if that is wanted.

@@ -109,7 +109,7 @@ func (h *Histogram) find(upper float64) int {
 
 // add adds the gains of h, whose bounds are the same.
 func (out *Histogram) add(h *Histogram) {
-	out.Count = addCounts(out.Count, h.Count)
+	out.Count, out.Late = addCounts(out.Count, h.Count), out.Late+h.Late
 	out.Sum = finite(out.Sum + h.Sum)
 	out.CountRate = finite(out.CountRate + h.CountRate)
 	out.SumRate = finite(out.SumRate + h.SumRate)

@@ -150,6 +150,7 @@ type GaugeSlice struct {
 // Histogram is what a histogram gained over the window.
 type Histogram struct {
 	Count    int64
+	Late     int64 // of Count, at most: may not be of the window, as published late; bounds of quantiles allow for it
 	Sum, Avg float64
 	NoSum    bool // the server sends no sum (ResetAdjust): Sum, Avg and SumRate are 0
 	// CountRate and SumRate are per second; HasRates is false when no time passed.

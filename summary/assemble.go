@@ -33,6 +33,7 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	r := targetResult{endpoint: Endpoint{Target: t.Target, StartNS: p.window.StartNS, EndNS: p.window.EndNS}}
 	e := &r.endpoint
 	if t.opened && t.main != nil && !p.empty {
+		t.main.Doubt(t.late.doubtful())
 		r.main = t.main.ResultEach(p.window.PhaseEndNS, each)
 		e.EndNS = r.main.EndNS
 		e.Seconds = p.resolved.SecondsBetween(r.main.RefNS, r.main.LastNS)

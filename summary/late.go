@@ -45,9 +45,11 @@ type late struct {
 	levels   bool    // there are some
 	// Those in flight at the edge, as far as anything tells; drained is set when it tells that there were none.
 	inFlightEdge float64
-	drained      bool
-	boundaryNS   int64
-	polls        int
+	// By series: what may be late of the present poll, and of all whose gains did not move.
+	maybe, doubts map[int32]float64
+	drained       bool
+	boundaryNS    int64
+	polls         int
 	// Requests that ended since the first poll: up to the present one, the one before, and that of the edge.
 	finished, finishedLast, finishedEdge float64
 }
@@ -145,7 +147,8 @@ func (b *Builder) watchLate(p *plan, tracker *continuity.Tracker) (start, end *l
 			clients = nil
 		}
 		return &late{catalog: b.o.Catalog, tracker: tracker, settle: b.meta.Settle.Seconds(), edgeNS: e.AtNS,
-			snapped: e.Kind == window.Snapped, clients: clients, accounts: map[string]*account{}}
+			snapped: e.Kind == window.Snapped, clients: clients, accounts: map[string]*account{},
+			maybe: map[int32]float64{}, doubts: map[int32]float64{}}
 	}
 	if p.empty || len(w.Parts) != 1 {
 		return nil, nil
@@ -336,6 +339,8 @@ func (l *late) begin() {
 
 // judge takes the gains of a poll beyond the edge.
 func (l *late) judge(atNS int64) (cut []int) {
+	schema := l.tracker.Schema()
+	clear(l.maybe)
 	at, before := float64(atNS-l.boundaryNS)/1e9, max(0, float64(l.lastNS-l.boundaryNS)/1e9)
 	for _, f := range l.families {
 		if f != nil {
@@ -354,6 +359,7 @@ func (l *late) judge(atNS int64) (cut []int) {
 		proven, maybe := shares(gained, x.lower, x.upper, at, before, l.settle)
 		f := l.families[x.family]
 		f.n, f.proven, f.maybe = f.n+gained, f.proven+proven, f.maybe+maybe
+		l.maybe[int32(schema.Slots[slot].Series)] += maybe
 	}
 	ends := false
 	for i, f := range l.families {
@@ -381,7 +387,30 @@ func (l *late) judge(atNS int64) (cut []int) {
 			f.impure = f.impure || !ends && f.n > 0
 		}
 	}
+	for series, n := range l.maybe {
+		if !slices.Contains(cut, schema.Series[series].Family) {
+			l.doubts[series] += n
+		}
+	}
 	return cut
+}
+
+// doubtful returns by series how many observations may be late, of those that did not move.
+func (l *late) doubtful() map[int32]int64 {
+	if l == nil || !l.began {
+		return nil
+	}
+	out := map[int32]int64{}
+	for series, n := range l.doubts {
+		f := l.families[l.tracker.Schema().Series[series].Family]
+		if l.counts(f) {
+			n = min(n, float64(max(0, f.owed-f.Moved)))
+		}
+		if n >= 1 {
+			out[series] = int64(n)
+		}
+	}
+	return out
 }
 
 // gains returns what the slots of some families gained since the edge, or since they were cut before.

@@ -2,11 +2,13 @@ package summary_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -271,5 +273,81 @@ func TestLateAtTheEndOfPhases(t *testing.T) {
 		if counted["low"] != 49+moved || counted["high"] != 81-moved || aiperf["low"] != 49 || aiperf["high"] != 81 {
 			t.Errorf("%s: %v observations, AIPerf's %v", name, counted, aiperf)
 		}
+	}
+}
+
+// TestLateBounds draws runs whose server publishes what it observed up to 2 s late, with requests of any length in
+// flight at the cut and a level that tells of them: the bounds of quantiles hold those of the requests that ended in
+// the window, whatever of the gains is of the warm-up.
+func TestLateBounds(t *testing.T) {
+	const cut, length = 14.0, 20.0
+	doubts, outside := 0, 0
+	for n := range 60 {
+		rng := rand.New(rand.NewPCG(uint64(n), 54))
+		publish := lag(rng)
+		scale := []float64{0.1, 0.5, 2}[n%3]
+		var ends, took, at []float64
+		var truth []float64
+		for range 60 + rng.IntN(100) {
+			begin, duration := rng.Float64()*(cut+length-2), scale*rng.ExpFloat64()
+			end := begin + duration
+			if at, ends, took = append(at, end+min(2, publish(end)-end)), append(ends, end), append(took, duration); end >= cut {
+				truth = append(truth, duration)
+			}
+		}
+		slices.Sort(truth)
+		f := newFake("http://a/metrics").Mark(0, "warmup").Mark(cut, "profiling").Mark(cut+length, "end")
+		f.Info.Settle = 2 * time.Second
+		for now := -0.1; now < cut+length+20; now += 0.333 {
+			running, sum := 0, 0.0
+			var count [5]int
+			for i, end := range ends {
+				if begin := end - took[i]; begin <= now && now < end {
+					running++
+				}
+				for b, upper := range []float64{0.25, 0.5, 1, 2.5, math.Inf(1)} {
+					if at[i] <= now && took[i] <= upper {
+						count[b]++
+					}
+				}
+				if at[i] <= now {
+					sum += took[i]
+				}
+			}
+			body := fmt.Sprintf("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running %d\n"+
+				"# TYPE vllm:e2e_request_latency_seconds histogram\n", running)
+			for b, upper := range []string{"0.25", "0.5", "1", "2.5", "+Inf"} {
+				body += fmt.Sprintf("vllm:e2e_request_latency_seconds_bucket{le=%q} %d\n", upper, count[b])
+			}
+			f.Scrape(0, now, body+fmt.Sprintf("vllm:e2e_request_latency_seconds_sum %v\n"+
+				"vllm:e2e_request_latency_seconds_count %d\n", sum, count[4]))
+		}
+		for _, estimator := range []string{"polynomial", "linear", "refined"} {
+			r := build(t, summary.Options{Estimator: estimator}, f)
+			h := r.Metrics[0].Series[0].Histogram
+			if doubts += min(1, int(h.Late)); h.Late == h.Count {
+				continue
+			}
+			for i, q := range r.Options.Quantiles {
+				want := histest.Quantile(truth, q)
+				if e := h.Quantiles[i]; e.Low > want+1e-9 || e.High < want-1e-9 {
+					t.Errorf("run %d %s: q %v of %d is %v, outside of %+v; %d of %d may be late", n, estimator, q, len(truth),
+						want, e, h.Late, h.Count)
+				}
+			}
+		}
+		all := slices.Clone(took[:0:0])
+		for i, p := range at {
+			if p > cut {
+				all = append(all, took[i])
+			}
+		}
+		slices.Sort(all)
+		if histest.Quantile(all, 0.5) != histest.Quantile(truth, 0.5) {
+			outside++
+		}
+	}
+	if doubts < 60 || outside < 20 {
+		t.Errorf("%d results with doubts, %d medians move: nothing is tried", doubts, outside)
 	}
 }
