@@ -143,6 +143,20 @@ func (c *Catalog) all() []*pack.Pack {
 	return c.set.Packs()
 }
 
+// Sentinel returns what tells the values of a family that mean there is none; nil where all mean something. It is safe
+// for concurrent use.
+func (c *Catalog) Sentinel(family string) func(v float64) bool {
+	as := c.spelt(family)
+	for _, p := range c.all() {
+		for _, s := range p.Sentinels {
+			if pack.MatchAny(s.Families, family) || pack.MatchAny(s.Families, as) {
+				return s.Blank
+			}
+		}
+	}
+	return nil
+}
+
 // Quiet reports whether a family that no pack has tells nothing of requests, by its name.
 func (c *Catalog) Quiet(family string) bool {
 	return slices.ContainsFunc(c.all(), func(p *pack.Pack) bool { return pack.MatchAny(p.Quiet, family) })

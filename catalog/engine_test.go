@@ -69,3 +69,35 @@ func TestEngines(t *testing.T) {
 		t.Errorf("a TorchServe without requests: %+v", e)
 	}
 }
+
+// What means that there is no value is told by packs, of names that nobody lists too, under all spellings.
+func TestSentinels(t *testing.T) {
+	for _, c := range []struct {
+		family string
+		blank  []float64
+		value  []float64
+	}{
+		{"DCGM_FI_DEV_OF_TOMORROW", []float64{9223372036854775794, 2147483632, 2147483647, 140737488355328},
+			[]float64{0, -1, 2147483631, 2147483648, 1e19}},
+		{"vllm:gpu_prefix_cache_hit_rate", []float64{-1}, []float64{0, -2, 0.5}},
+		{"ray_vllm_cpu_prefix_cache_hit_rate", []float64{-1}, []float64{0}},
+		{"trtllm_max_batch_size_runtime", []float64{0}, []float64{1}},
+		{"vllm:num_requests_running", nil, nil},
+	} {
+		blank := catalog.Embedded().Sentinel(c.family)
+		if (blank == nil) != (c.blank == nil) {
+			t.Errorf("%s has sentinels: %v", c.family, blank != nil)
+			continue
+		}
+		for _, v := range c.blank {
+			if !blank(v) {
+				t.Errorf("%v of %s is a value", v, c.family)
+			}
+		}
+		for _, v := range c.value {
+			if blank(v) {
+				t.Errorf("%v of %s is none", v, c.family)
+			}
+		}
+	}
+}

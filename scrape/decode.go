@@ -3,7 +3,6 @@ package scrape
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
@@ -24,11 +23,12 @@ type Decoder struct {
 	relabel func(name string, labels metric.Labels) (string, metric.Labels, bool)
 
 	proto     protoMemory
-	sentinels map[int32]sentinelRule    // slots that may hold sentinels
-	watched   int                       // slots that were looked at
-	blanks    int                       // such values so far
-	exemplars map[int32]metric.Exemplar // by slot: those the consumer was told
-	ownTimes  []int32                   // by series: one more than the slot of its time; 0 is none yet, noSlot refused
+	sentinel  func(family string) func(float64) bool
+	sentinels map[int32]func(float64) bool // slots that may hold sentinels
+	watched   int                          // slots that were looked at
+	blanks    int                          // such values so far
+	exemplars map[int32]metric.Exemplar    // by slot: those the consumer was told
+	ownTimes  []int32                      // by series: one more than the slot of its time; 0 is none yet, noSlot refused
 
 	any     bool   // a poll was stored
 	message []byte // the last stored body when it is protobuf, which has no layout
@@ -43,19 +43,20 @@ type Decoder struct {
 	said  map[string]bool // codes of warnings that need saying once
 }
 
-// NewDecoder returns a decoder with an empty dictionary. Of the options it uses Limits, Keep and Drop.
+// NewDecoder returns a decoder with an empty dictionary. Of the options it uses Limits, Keep, Drop
+// and Sentinel.
 func NewDecoder(o Options) (*Decoder, error) {
 	o = o.WithDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return newDecoder(o.Limits, o.Keep, o.Drop), nil
+	return newDecoder(o), nil
 }
 
-func newDecoder(l Limits, keep, drop *regexp.Regexp) *Decoder {
-	dict := newDictionary(l)
-	return &Decoder{limits: l, dict: dict, asm: newAssembler(dict, keep, drop), said: map[string]bool{},
-		learn: new(slowDecoder)}
+func newDecoder(o Options) *Decoder {
+	dict := newDictionary(o.Limits)
+	return &Decoder{limits: o.Limits, dict: dict, asm: newAssembler(dict, o.Keep, o.Drop), sentinel: o.Sentinel,
+		said: map[string]bool{}, learn: new(slowDecoder)}
 }
 
 // Body is what a target answered.
@@ -223,8 +224,8 @@ func (d *Decoder) once(s *metric.Snapshot, code, text string) {
 // text when that was told before: it is called after each replay.
 func (d *Decoder) warnOfValues(s *metric.Snapshot) {
 	if d.blanks > 0 && !d.said["sentinel"] {
-		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none (blanks of DCGM, a hit rate of -1) and are "+
-			"stored as NaN; their series count them", d.blanks))
+		d.once(s, "sentinel", fmt.Sprintf("%d values mean that there is none and are stored as NaN; their series "+
+			"count them", d.blanks))
 	}
 	if n := d.learn.inexact; n > 0 && !d.said["integer_precision"] {
 		d.once(s, "integer_precision", fmt.Sprintf("%d whole numbers are beyond 2^53 and were rounded to the next "+

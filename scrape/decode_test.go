@@ -109,7 +109,7 @@ func decodeOne(t testing.TB, o scrape.Options, contentType, body string) (*consu
 // check decodes one body; want is the outcome, and the samples one per line.
 func check(t *testing.T, contentType, body string, outcome metric.Outcome, want string) *metric.Snapshot {
 	t.Helper()
-	c, s := decodeOne(t, scrape.Options{}, contentType, body)
+	c, s := decodeOne(t, scrape.Options{Sentinel: blanks}, contentType, body)
 	if s.Outcome != outcome {
 		t.Errorf("body %q: outcome %v (%s), want %v", body, s.Outcome, s.Err, outcome)
 	}

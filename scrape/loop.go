@@ -57,7 +57,7 @@ func newLoop(c *Collector, index int, t Target, own http.RoundTripper) (*loop, e
 		if l.fetcher, err = newFetcher(t, o, l.timeout, own, c.nowNS); err != nil {
 			return nil, err
 		}
-		l.decoder = newDecoder(o.Limits, o.Keep, o.Drop)
+		l.decoder = newDecoder(o)
 		l.decoder.dict.memory = l.memory
 		l.names = newNameFilter(o.Keep)
 		l.fetcher.buffers = &c.buffers

@@ -39,6 +39,9 @@ type Options struct {
 	// Keep and Drop choose families by name, the declared or ours: those that
 	// match Keep (nil: all) and do not match Drop (nil: none).
 	Keep, Drop *regexp.Regexp
+	// Sentinel tells the values of a family that mean there is none, which are stored as NaN. It returns nil for a family
+	// without such; nil knows none. Targets call it at the same time.
+	Sentinel func(family string) func(v float64) bool
 	// Protocols are the formats asked for, the preferred one first; see [AcceptHeader].
 	Protocols []string
 	Version   string // for the User-Agent; "" is "dev"

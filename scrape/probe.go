@@ -15,11 +15,12 @@ import (
 // Prober asks a target single questions, under the limits, the deadline, the authentication and the rule about
 // redirects of a [Collector]: for looking at a target before a run. It has one owner.
 type Prober struct {
-	f       *fetcher
-	own     *http.Transport
-	limits  Limits
-	timeout time.Duration
-	origin  time.Time
+	f        *fetcher
+	own      *http.Transport
+	limits   Limits
+	sentinel func(family string) func(float64) bool
+	timeout  time.Duration
+	origin   time.Time
 }
 
 // NewProber returns a prober of a target that is asked for an exposition. Of the
@@ -32,7 +33,7 @@ func NewProber(t Target, o Options) (*Prober, error) {
 	if t.Source != nil {
 		return nil, fmt.Errorf("probe %s: a source of kind %q is no exposition", t, t.Kind)
 	}
-	p := &Prober{limits: o.Limits, timeout: timeoutFor(cmp.Or(t.Timeout, o.Timeout), o.Interval), origin: time.Now()}
+	p := &Prober{limits: o.Limits, sentinel: o.Sentinel, timeout: timeoutFor(cmp.Or(t.Timeout, o.Timeout), o.Interval), origin: time.Now()}
 	p.own = newTransport(1, o.Limits)
 	if strings.HasPrefix(t.URL, "unix:") {
 		p.own = newUnixTransport(t.URL, o.Limits)
@@ -107,7 +108,7 @@ func (p *Prober) Ask(ctx context.Context, q ProbeRequest) *ProbeResult {
 	case q.Raw:
 		r.Said = a.body[:min(len(a.body), maxRaw)]
 	default:
-		d := newDecoder(p.limits, nil, nil)
+		d := newDecoder(Options{Limits: p.limits, Sentinel: p.sentinel})
 		d.Decode(&r.Snapshot, Body{Bytes: a.body, ContentType: a.contentType, Cut: a.cut})
 		if r.Outcome.Stored() {
 			r.Format = d.format.String()

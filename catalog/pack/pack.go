@@ -46,7 +46,8 @@ type Pack struct {
 	// of them belongs to each result that agrees with the others.
 	Scope, Split []string
 	// Quiet are families, listed here or not, that tell nothing of requests, whatever their names contain.
-	Quiet []string
+	Quiet     []string
+	Sentinels []Sentinel
 	// Requires is a prefix of families without which the pack tells nothing; "" is none.
 	Requires string
 	// Implausible is how many times as long as its stretch a mean time may be; 0 is any.
@@ -165,6 +166,7 @@ type file struct {
 	Split       []string          `yaml:"split"`
 	Requires    string            `yaml:"requires"`
 	Quiet       []string          `yaml:"quiet"`
+	Sentinels   []yaml.Node       `yaml:"sentinels"`
 	Implausible float64           `yaml:"implausible"`
 	Families    []yaml.Node       `yaml:"families"`
 	Quantities  yaml.Node         `yaml:"quantities"`
@@ -290,6 +292,7 @@ func (rd *reader) document(n *yaml.Node) *Pack {
 	p := &Pack{Name: f.Pack, Title: f.Title, Part: f.Part, Of: f.Of, Rank: f.Rank, Prefixes: f.Prefixes,
 		Relabel: f.Relabel, Volatile: f.Volatile, Identity: f.Identity, Reads: f.Reads, Scope: f.Scope,
 		Split: f.Split, Requires: f.Requires, Quiet: f.Quiet,
+		Sentinels:   rd.sentinels(f.Sentinels),
 		Implausible: f.Implausible, Inputs: f.Inputs, file: rd.name, edges: f.Edges}
 	if p.Name == "" && len(f.Families)+len(f.Quantities.Content)+len(f.Checks) > 0 {
 		rd.fail(position{n.Line, n.Column}, "needs a pack: the name of the engine")

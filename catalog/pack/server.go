@@ -139,6 +139,30 @@ func each[T any](rd *reader, nodes []yaml.Node, what string) []T {
 	return out
 }
 
+// Sentinel is the values of some families, listed here or not, that mean there is none.
+type Sentinel struct {
+	Families []string    `yaml:"families"`
+	Values   [][]float64 `yaml:"values"` // each one value, or the least and the largest of several
+}
+
+// Blank reports whether v is one of the values.
+func (s Sentinel) Blank(v float64) bool {
+	return slices.ContainsFunc(s.Values, func(r []float64) bool { return r[0] <= v && v <= r[len(r)-1] })
+}
+
+func (rd *reader) sentinels(nodes []yaml.Node) []Sentinel {
+	out := each[Sentinel](rd, nodes, "sentinels")
+	for i, s := range out {
+		wrong := func(r []float64) bool { return len(r) == 0 || len(r) > 2 || !(r[0] <= r[len(r)-1]) }
+		if len(s.Families) == 0 || len(s.Values) == 0 || slices.ContainsFunc(s.Values, wrong) {
+			rd.fail(position{nodes[i].Line, nodes[i].Column}, "sentinels: needs families, and values: [[-1]] for one, "+
+				"[[5, 9]] for those from 5 to 9")
+			out[i].Values = nil
+		}
+	}
+	return out
+}
+
 // Match reports whether a name is the pattern, or begins as it does up to a trailing *.
 func Match(pattern, name string) bool {
 	if start, any := strings.CutSuffix(pattern, "*"); any {

@@ -113,7 +113,8 @@ func examineTarget(ctx context.Context, t scrape.Target, o doctorOptions) (*doct
 		defer cancel()
 		return doctor.ExamineSource(ctx, t.Public(), t.Source, o.exam), nil
 	}
-	p, err := scrape.NewProber(t, scrape.Options{Timeout: o.collect.timeout, Version: toolVersion()})
+	p, err := scrape.NewProber(t, scrape.Options{Timeout: o.collect.timeout, Version: toolVersion(),
+		Sentinel: o.exam.Catalog.Sentinel})
 	if err != nil {
 		return nil, usagef("%w", err)
 	}

@@ -163,6 +163,7 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 		MaxScrapeShare: o.maxShare,
 		Compress:       o.compress,
 		Protocols:      o.protocols,
+		Sentinel:       o.analysis.catalog.Sentinel,
 	}
 	if o.maxShare == 0 {
 		so.MaxScrapeShare = -1 // the collector's word for no limit

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/doctor"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/internal/testkit"
@@ -41,7 +42,7 @@ func examine(t *testing.T, h http.Handler, path ...string) *doctor.Report {
 
 func examineTarget(t *testing.T, target scrape.Target) *doctor.Report {
 	t.Helper()
-	p, err := scrape.NewProber(target, scrape.Options{Timeout: 5 * time.Second})
+	p, err := scrape.NewProber(target, scrape.Options{Timeout: 5 * time.Second, Sentinel: catalog.Embedded().Sentinel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +336,7 @@ func TestSlowServer(t *testing.T) {
 		<-timer.C
 		fmt.Fprint(w, "a 1\n")
 	}))
-	p, err := scrape.NewProber(scrape.Target{URL: u}, scrape.Options{})
+	p, err := scrape.NewProber(scrape.Target{URL: u}, scrape.Options{Sentinel: catalog.Embedded().Sentinel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +352,7 @@ func TestSlowServer(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	u := startServer(t, body("a 1\n"))
-	p, err := scrape.NewProber(scrape.Target{URL: u}, scrape.Options{})
+	p, err := scrape.NewProber(scrape.Target{URL: u}, scrape.Options{Sentinel: catalog.Embedded().Sentinel})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func (e *exam) showsRestarts() bool {
 	return e.family("process_start_time_seconds")
 }
 
-// sentinels returns the families with a value that stands for none.
+// sentinels returns the families with a value that stands for none, which was read as NaN.
 func (e *exam) sentinels() []string {
 	var out []string
 	for i, slot := range e.body.Delta.Slots {
@@ -191,25 +191,12 @@ func (e *exam) sentinels() []string {
 			continue
 		}
 		name := e.dict.FamilyOf(s.Series).Name
-		if v := s.Float(e.body.Delta.Bits[i]); isSentinel(name, v) && (len(out) == 0 || out[len(out)-1] != name) {
+		if math.IsNaN(s.Float(e.body.Delta.Bits[i])) && e.o.Catalog.Sentinel(name) != nil &&
+			!slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	return out
-}
-
-// isSentinel knows the sentinel values that DCGM, vLLM and TensorRT-LLM send for no data. What scrape knows too has
-// become NaN.
-func isSentinel(name string, v float64) bool {
-	switch {
-	case strings.HasPrefix(name, "DCGM_"):
-		return math.IsNaN(v)
-	case strings.HasSuffix(name, "_hit_rate"):
-		return v == -1 || math.IsNaN(v)
-	case strings.HasPrefix(name, "trtllm_max_batch_size_"), name == "trtllm_max_num_tokens_runtime":
-		return v == 0
-	}
-	return false
 }
 
 // family reports whether the body has a family of that name.

@@ -22,7 +22,7 @@ var namesFamilies = []string{
 	"catalog/energy.go", "catalog/natives.go", "catalog/omni*.go", "catalog/triton*.go", "internal/simulate/*.go",
 	"source/triton/families.go", "source/torchserve/*.go",
 	"cmd/scrapestat/simulate.go",
-	"collect/self_scrape.go", "internal/doctor/rules.go", "scrape/sentinel.go",
+	"collect/self_scrape.go", "internal/doctor/rules.go",
 	"summary/grouping.go",
 }
 
