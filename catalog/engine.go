@@ -25,12 +25,13 @@ type Engine struct {
 	Host bool
 }
 
-// Servers returns the embedded packs that tell how a server is recognised, as [Catalog.Servers] does.
-func Servers() []*pack.Pack { return ours().Servers() }
-
 // Servers returns the packs that tell how a server is recognised, the specific ones before those that they contain: a
 // Ray or Dynamo body passes the families of its engine through. They are only to be read.
 func (c *Catalog) Servers() []*pack.Pack {
+	return slices.Clone(c.recognisable())
+}
+
+func (c *Catalog) recognisable() []*pack.Pack {
 	if c == nil {
 		return ours().servers
 	}
@@ -101,7 +102,7 @@ func (c *Catalog) spelt(name string) string {
 // ServerOf returns the name of the most specific server that is recognised by a family, "" for none.
 func (c *Catalog) ServerOf(family string) string {
 	as := c.spelt(family)
-	for _, p := range c.Servers() {
+	for _, p := range c.recognisable() {
 		if pack.MatchAny(p.Recognise.Families, family) || pack.MatchAny(p.Recognise.Families, as) {
 			return p.Name
 		}

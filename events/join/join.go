@@ -195,7 +195,7 @@ func (j *joiner) choose() error {
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%w (known servers: %v)", ErrNoServer, Engines())
+		return fmt.Errorf("%w (known servers: %v)", ErrNoServer, names(j.o.Catalog))
 	}
 	j.e, j.r.Engine = found[0], found[0].name
 	for _, e := range found[1:] {

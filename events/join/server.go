@@ -33,10 +33,9 @@ func servers(all []*pack.Pack) []*pack.Pack {
 	return out
 }
 
-// Engines returns the names of the known servers, those that are preferred first.
-func Engines() []string {
-	var out []string
-	for _, p := range servers(catalog.Servers()) {
+// names are those of the servers of a catalog, those that are preferred first.
+func names(c *catalog.Catalog) (out []string) {
+	for _, p := range servers(c.Servers()) {
 		out = append(out, p.Name)
 	}
 	return out
