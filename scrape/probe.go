@@ -33,7 +33,8 @@ func NewProber(t Target, o Options) (*Prober, error) {
 	if t.Source != nil {
 		return nil, fmt.Errorf("probe %s: a source of kind %q is no exposition", t, t.Kind)
 	}
-	p := &Prober{limits: o.Limits, sentinel: o.Sentinel, timeout: timeoutFor(cmp.Or(t.Timeout, o.Timeout), o.Interval), origin: time.Now()}
+	p := &Prober{limits: o.Limits, sentinel: o.Sentinel,
+		timeout: timeoutFor(cmp.Or(t.Timeout, o.Timeout), o.Interval), origin: time.Now()}
 	p.own = newTransport(1, o.Limits)
 	if strings.HasPrefix(t.URL, "unix:") {
 		p.own = newUnixTransport(t.URL, o.Limits)
