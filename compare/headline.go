@@ -259,16 +259,18 @@ func (c *comparer) notJudged(p *pair, side int) (reason string, lacks bool) {
 func layouts(p *pair) string {
 	var first *headline.Value
 	for _, v := range slices.Concat(p[0], p[1]) {
-		if v.Bounds == nil {
+		if _, ok := v.Quantile(); !ok || v.Missing != "" {
 			continue
 		}
 		if first == nil {
 			first = v
 		}
 		if v.Estimator != first.Estimator {
-			return fmt.Sprintf("percentiles of different estimators: %s and %s", first.Estimator, v.Estimator)
+			return fmt.Sprintf("percentiles of different estimators: %s and %s", cmp.Or(first.Estimator, "unknown"),
+				cmp.Or(v.Estimator, "unknown"))
 		}
-		if !slices.Equal(v.Bounds, first.Bounds) && !apart(p[0], p[1]) && !apart(p[1], p[0]) {
+		if v.Bounds != nil && first.Bounds != nil && !slices.Equal(v.Bounds, first.Bounds) &&
+			!apart(p[0], p[1]) && !apart(p[1], p[0]) {
 			return "the buckets differ: see the mean"
 		}
 	}

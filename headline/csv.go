@@ -24,45 +24,71 @@ const (
 )
 
 // ReadCSV reads a line of values for each run: columns are called as rows are (ttft_mean, in the unit of the row), or
-// run, engine and model. An empty cell is a value that is missing. What other columns there are, twice the same run,
-// and what is no number are refused. Values come without slices: single runs have nothing to be judged by.
+// run, engine, model and estimator. An empty cell is a value that is missing. What other columns there are, twice the
+// same run, and what is no number are refused. Values come without slices: single runs have nothing to be judged by.
 func ReadCSV(r io.Reader) ([]Values, error) {
-	in := csv.NewReader(io.LimitReader(r, maxCSVBytes))
-	in.ReuseRecord, in.TrimLeadingSpace = true, true
-	head, err := in.Read()
-	if err != nil {
-		return nil, fmt.Errorf("read the columns: %w", err)
-	}
-	columns, err := columnsOf(head)
-	if err != nil {
-		return nil, err
-	}
+	var columns []column
 	var out []Values
-	for {
-		line, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read values: %w", err)
-		}
-		v, err := columns.values(line)
-		if err != nil {
-			return nil, fmt.Errorf("run %d: %w", len(out)+1, err)
-		}
-		if len(out) == maxCSVRuns {
-			return nil, fmt.Errorf("more than %d runs", maxCSVRuns)
-		}
-		if v.Run != "" && slices.ContainsFunc(out, func(o Values) bool { return o.Run == v.Run }) {
-			return nil, fmt.Errorf("run %d: %q is there twice", len(out)+1, v.Run)
+	err := Lines(io.LimitReader(r, maxCSVBytes), func(head []string) (at int, err error) {
+		columns, at, err = columnsOf(head)
+		return at, err
+	}, func(line []string) (int, error) {
+		v, at, err := valuesOf(columns, line)
+		switch {
+		case err != nil:
+			return at, err
+		case len(out) == maxCSVRuns:
+			return 0, fmt.Errorf("more than %d runs", maxCSVRuns)
+		case v.Run != "" && slices.ContainsFunc(out, func(o Values) bool { return o.Run == v.Run }):
+			return slices.IndexFunc(columns, func(c column) bool { return c.text == "run" }),
+				fmt.Errorf("run %q is there twice", v.Run)
 		}
 		out = append(out, v)
+		return 0, nil
+	})
+	if err == nil && len(out) == 0 {
+		err = errors.New("1:1: no line of values")
 	}
-	if len(out) == 0 {
-		return nil, errors.New("no line of values")
-	}
-	return out, nil
+	return out, err
 }
+
+// Lines reads a CSV: head takes the names of the columns, of which none is empty or there twice, line the fields of
+// each further line; they are valid until it returns. Both return which field is wrong, -1 for an error of its own;
+// all others begin with line:column.
+func Lines(r io.Reader, head, line func(fields []string) (at int, err error)) error {
+	in := csv.NewReader(r)
+	in.ReuseRecord, in.TrimLeadingSpace = true, true
+	do := func(fields []string) (int, error) {
+		fields[0] = strings.TrimPrefix(fields[0], "\ufeff")
+		for i, name := range fields {
+			if fields[i] = strings.TrimSpace(name); fields[i] == "" || slices.Contains(fields[:i], fields[i]) {
+				return i, fmt.Errorf("column %q is empty or there twice", fields[i])
+			}
+		}
+		return head(slices.Clone(fields))
+	}
+	for ; ; do = line {
+		fields, err := in.Read()
+		var p *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &p):
+			return fmt.Errorf("%d:%d: %w", p.Line, p.Column, p.Err)
+		case err != nil:
+			return err
+		}
+		if at, err := do(fields); err != nil && at < 0 {
+			return err
+		} else if err != nil {
+			line, column := in.FieldPos(at)
+			return fmt.Errorf("%d:%d: %w", line, column, err)
+		}
+	}
+}
+
+// csvTexts are the columns that have no value: estimator is that of the percentiles, unknown without it.
+var csvTexts = []string{"run", "engine", "model", "estimator"}
 
 // column is what a column of a CSV is: a row of the headline, or one of the texts.
 type column struct {
@@ -70,36 +96,30 @@ type column struct {
 	row  Row
 }
 
-type columnList []column
-
-func columnsOf(head []string) (columnList, error) {
+func columnsOf(head []string) (out []column, at int, err error) {
 	rows := Rows()
 	var known []string
 	for i := range rows {
 		known = append(known, rows[i].Name())
 	}
-	var out columnList
 	for i, name := range head {
-		name = strings.TrimPrefix(strings.TrimSpace(name), "\ufeff")
-		at := slices.Index(known, name)
-		switch {
-		case slices.Contains(head[:i], name):
-			return nil, fmt.Errorf("column %s is there twice", name)
-		case slices.Contains([]string{"run", "engine", "model"}, name):
+		switch at := slices.Index(known, name); {
+		case slices.Contains(csvTexts, name):
 			out = append(out, column{text: name})
 		case at < 0:
-			return nil, fmt.Errorf("column %q is no row (known: run, engine, model, %s)", name, strings.Join(known, ", "))
+			return nil, i, fmt.Errorf("column %q is no row (known: %s)", name,
+				strings.Join(slices.Concat(csvTexts, known), ", "))
 		default:
 			out = append(out, column{row: rows[at]})
 		}
 	}
-	return out, nil
+	return out, 0, nil
 }
 
-// values are those of a line, which has as many cells as there are columns.
-func (list columnList) values(line []string) (Values, error) {
-	var out Values
-	texts := map[string]*string{"run": &out.Run, "engine": &out.Engine, "model": &out.Model}
+// valuesOf are those of a line, which has as many cells as there are columns.
+func valuesOf(list []column, line []string) (out Values, at int, err error) {
+	estimator := ""
+	texts := map[string]*string{"run": &out.Run, "engine": &out.Engine, "model": &out.Model, "estimator": &estimator}
 	for i, c := range list {
 		if c.text != "" {
 			*texts[c.text] = strings.Clone(line[i])
@@ -110,14 +130,17 @@ func (list columnList) values(line []string) (Values, error) {
 			continue
 		}
 		v := Value{Row: c.row, Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Quantity: c.row.quantity(out.Engine)}
+		if _, ok := c.row.Quantile(); ok {
+			v.Estimator = estimator
+		}
 		if cell := strings.TrimSpace(line[i]); cell == "" {
 			v.Missing = "no value in the file"
 		} else if x, err := strconv.ParseFloat(cell, 64); err != nil {
-			return out, fmt.Errorf("%s is %q, want a number", c.row.Name(), cell)
+			return out, i, fmt.Errorf("%s is %q, want a number", c.row.Name(), cell)
 		} else if v.Value = x; !(x >= 0) || math.IsInf(x, 0) {
 			v.Missing = "not a number from 0 up"
 		}
 		out.Group.Values = append(out.Group.Values, v)
 	}
-	return out, nil
+	return out, 0, nil
 }

@@ -31,12 +31,12 @@ func TestReadCSV(t *testing.T) {
 
 func TestReadCSVRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "read the columns",
+		"":                           "no line of values",
 		"ttft_mean\n":                "no line of values",
-		"ttft\n1\n":                  `column "ttft" is no row (known: run, engine, model, request_rate`,
-		"ttft_mean,ttft_mean\n1,2\n": "column ttft_mean is there twice",
-		"ttft_mean\n450ms\n":         `run 1: ttft_mean is "450ms", want a number`,
-		"run,ttft_mean\na,1\na,2\n":  `run 2: "a" is there twice`,
+		"ttft\n1\n":                  `1:1: column "ttft" is no row (known: run, engine, model, estimator, request_rate`,
+		"ttft_mean,ttft_mean\n1,2\n": `1:11: column "ttft_mean" is empty or there twice`,
+		"ttft_mean\n450ms\n":         `2:1: ttft_mean is "450ms", want a number`,
+		"run,ttft_mean\na,1\na,2\n":  `3:1: run "a" is there twice`,
 		"run,ttft_mean\na\n":         "wrong number of fields",
 	} {
 		if _, err := headline.ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

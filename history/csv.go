@@ -2,7 +2,6 @@ package history
 
 import (
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,52 +29,26 @@ const maxCSVColumns = 1000
 // other one. time is RFC 3339, seconds since 1970, or "2026.01.01 3:00:00 +0100". An empty value is none; what is no
 // number, or none above 0 where the quantity must have one, is a note. Errors begin with line:column.
 func ReadCSV(r io.Reader, o CSVOptions, each func(*Entry) error) error {
-	in := csv.NewReader(r)
-	in.ReuseRecord = true
-	first, err := in.Read()
-	head := slices.Clone(first)
-	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("1:1: no header: time,run,commit,branch,tag:NAME,QUANTITY")
-	case err != nil:
-		return csvError(err)
-	case !slices.Contains(head, "time"):
-		return errors.New("1:1: no column time")
-	case len(head) > maxCSVColumns:
-		return fmt.Errorf("1:1: more than %d columns", maxCSVColumns)
-	}
-	for i, name := range head {
-		line, column := in.FieldPos(i)
-		if name == "" || slices.Contains(head[:i], name) {
-			return fmt.Errorf("%d:%d: column %q is empty or there twice", line, column, name)
+	var head []string
+	err := headline.Lines(r, func(names []string) (int, error) {
+		switch head = names; {
+		case !slices.Contains(head, "time"):
+			return 0, errors.New("no column time")
+		case len(head) > maxCSVColumns:
+			return 0, fmt.Errorf("more than %d columns", maxCSVColumns)
+		case !slices.ContainsFunc(head, isQuantity):
+			return 0, errors.New("no column of a quantity")
 		}
-	}
-	if !slices.ContainsFunc(head, isQuantity) {
-		return errors.New("1:1: no column of a quantity")
-	}
-	for {
-		row, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return csvError(err)
-		}
+		return 0, nil
+	}, func(row []string) (int, error) {
 		e, at, err := o.entry(head, row)
 		if err != nil {
-			line, column := in.FieldPos(at)
-			return fmt.Errorf("%d:%d: %w", line, column, err)
+			return at, err
 		}
-		if err := each(e); err != nil {
-			return err
-		}
-	}
-}
-
-func csvError(err error) error {
-	var p *csv.ParseError
-	if errors.As(err, &p) {
-		return fmt.Errorf("%d:%d: %w", p.Line, p.Column, p.Err)
+		return -1, each(e)
+	})
+	if err == nil && head == nil {
+		err = errors.New("1:1: no header: time,run,commit,branch,tag:NAME,QUANTITY")
 	}
 	return err
 }

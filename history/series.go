@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/history/changepoint"
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -59,25 +60,21 @@ const maxRuns = 1_000_000
 
 // Runs returns the runs in order, and the branch that was read; Number and beside follow the query.
 func (f *File) Runs(ctx context.Context, q Query) (runs []*Run, branch string, err error) {
-	rows, err := f.db.QueryContext(ctx, `SELECT id, run_id, path, at_ns, "commit", branch, version, fingerprint, window_s,
-		tags, ok, note, analysis FROM run LIMIT ?`, maxRuns)
-	if err != nil {
-		return nil, "", err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var r Run
 		var tags string
 		if err := rows.Scan(&r.row, &r.ID, &r.Path, &r.AtNS, &r.Commit, &r.Branch, &r.Version, &r.Fingerprint, &r.Window,
 			&tags, &r.State, &r.Note, &r.Analysis); err != nil {
-			return nil, "", err
+			return err
 		}
 		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
-			return nil, "", fmt.Errorf("tags of run %s: %w", r.ID, err)
+			return fmt.Errorf("tags of run %s: %w", r.ID, err)
 		}
 		runs = append(runs, &r)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, `SELECT id, run_id, path, at_ns, "commit", branch, version, fingerprint, window_s, tags, ok, note, analysis
+		FROM run LIMIT ?`, maxRuns)
+	if err != nil {
 		return nil, "", err
 	}
 	return runs, q.arrange(runs), nil
@@ -211,45 +208,44 @@ func (f *File) load(ctx context.Context, q *Query, runs []*Run) (out []*Series, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT s.kind, s.phase, s.engine, s.target, s.quantity, s.unit, s.better, v.run,
-		v.value, coalesce(v.se_log, 0), coalesce(v.df, 0), coalesce(v.beyond, 0), coalesce(v.note, '')
-		FROM series s CROSS JOIN value v ON v.series = s.id WHERE s.quantity IN (SELECT value FROM json_each(?))
-		OR ? AND s.kind = 'headline'`, string(names), q.Quantities == nil)
-	if err != nil {
-		return nil, err
+	type identity struct {
+		Key
+		kind, unit, better string
 	}
-	defer rows.Close()
-	at := map[[2]string]*Series{} // by fingerprint and the rest
-	for rows.Next() {
+	at := map[identity]*Series{}
+	err = sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var s Series
 		var p Point
 		var run int64
 		var value sql.NullFloat64
 		if err := rows.Scan(&s.Kind, &s.Phase, &s.Engine, &s.Target, &s.Quantity, &s.Unit, &s.Better, &run, &value, &p.ErrLog,
 			&p.DF, &p.Beyond, &p.Beside); err != nil {
-			return nil, err
+			return err
 		}
 		if p.Run = byRow[run]; p.Run == nil || q.Fingerprint != "" && p.Fingerprint != q.Fingerprint {
-			continue
+			return nil
 		}
 		if p.Value = math.NaN(); value.Valid {
 			p.Value = value.Float64
 		}
 		p.Beside = cmp.Or(p.Beside, p.beside)
 		s.Fingerprint = p.Fingerprint
-		k := [2]string{s.Fingerprint, strings.Join([]string{s.Kind, s.Phase, s.Engine, s.Target, s.Quantity, s.Unit,
-			s.Better}, "\x00")}
+		k := identity{s.Key, s.Kind, s.Unit, s.Better}
 		if at[k] == nil {
 			s.describe()
 			at[k] = &s
 			out = append(out, &s)
 		}
 		at[k].Points = append(at[k].Points, p)
-	}
+		return nil
+	}, `SELECT s.kind, s.phase, s.engine, s.target, s.quantity, s.unit, s.better, v.run, v.value, coalesce(v.se_log, 0),
+		coalesce(v.df, 0), coalesce(v.beyond, 0), coalesce(v.note, '')
+		FROM series s CROSS JOIN value v ON v.series = s.id WHERE s.quantity IN (SELECT value FROM json_each(?))
+		OR ? AND s.kind = 'headline'`, string(names), q.Quantities == nil)
 	for _, s := range out {
 		slices.SortFunc(s.Points, func(a, b Point) int { return order[a.Run] - order[b.Run] })
 	}
-	return out, rows.Err()
+	return out, err
 }
 
 // describe sets by which rules the series is judged.

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/history/changepoint"
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 )
 
@@ -114,24 +116,17 @@ func (f *File) View(ctx context.Context, q Query) (*View, error) {
 
 // Configs returns what fingerprints are made of.
 func (f *File) Configs(ctx context.Context) (map[string]map[string]string, error) {
-	rows, err := f.db.QueryContext(ctx, "SELECT fingerprint, json FROM config LIMIT ?", maxRuns)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	out := map[string]map[string]string{}
-	for rows.Next() {
+	return out, sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var fp, text string
-		if err := rows.Scan(&fp, &text); err != nil {
-			return nil, err
-		}
 		facts := map[string]string{}
-		if err := json.Unmarshal([]byte(text), &facts); err != nil {
-			return nil, err
+		err := rows.Scan(&fp, &text)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &facts)
 		}
 		out[fp] = facts
-	}
-	return out, rows.Err()
+		return err
+	}, "SELECT fingerprint, json FROM config LIMIT ?", maxRuns)
 }
 
 // Differ returns what differs between two sets of facts, by name.
@@ -171,21 +166,14 @@ func (f *File) changed(ctx context.Context, a, b *Run) ([]Setting, error) {
 }
 
 func (f *File) settings(ctx context.Context, r *Run) (map[string]string, error) {
-	rows, err := f.db.QueryContext(ctx, `SELECT n.text, v.text FROM setting s JOIN text n ON n.id = s.name
-		JOIN text v ON v.id = s.value WHERE s.run = ?`, r.row)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	out := map[string]string{}
-	for rows.Next() {
+	return out, sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&name, &value)
 		out[name] = value
-	}
-	return out, rows.Err()
+		return err
+	}, `SELECT n.text, v.text FROM setting s JOIN text n ON n.id = s.name JOIN text v ON v.id = s.value
+		WHERE s.run = ?`, r.row)
 }
 
 // Changes are the steps of the series with the runs around them.

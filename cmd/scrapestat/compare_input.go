@@ -117,7 +117,7 @@ func readValues(a sideArg, path string) (out []compare.Input, err error) {
 	defer f.Close()
 	runs, err := headline.ReadCSV(f)
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		return nil, usagef("%s:%w", path, err)
 	}
 	for i := range runs {
 		name := cmp.Or(runs[i].Run, fmt.Sprint(i+1))

@@ -99,12 +99,23 @@ func (o *historyFlags) view(ctx context.Context, quantities []string) (v *histor
 		return nil, err
 	}
 	q.Quantities = quantities
-	f, err := history.Open(ctx, o.file, false)
-	if err != nil {
-		return nil, err
+	err = withHistory(ctx, o.file, false, func(f *history.File) (err error) {
+		v, err = f.View(ctx, q)
+		return err
+	})
+	return v, err
+}
+
+// withHistory does something with a history that is there. Changing needs one too: what is not there is not made.
+func withHistory(ctx context.Context, path string, write bool, do func(*history.File) error) error {
+	if _, err := os.Stat(path); err != nil {
+		write = false // Open then says what to do
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.View(ctx, q)
+	f, err := history.Open(ctx, path, write)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(f), f.Close())
 }
 
 // parseAge reads a time span: 90d or what Go has.
@@ -130,24 +141,21 @@ func newHistoryListCmd(std stdio) *cobra.Command {
 	var why []string
 	cmd := &cobra.Command{
 		Use: "list [flags]", Short: "List the runs of a history", Example: historyListExample, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := o.query(cmd.Context())
 			if err != nil {
 				return err
 			}
-			f, err := history.Open(cmd.Context(), o.file, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, f.Close()) }()
-			if why != nil {
-				return explainFingerprints(cmd.Context(), f, why, std.out)
-			}
-			runs, _, err := f.Runs(cmd.Context(), q)
-			if err != nil {
-				return err
-			}
-			return listRuns(std.out, runs, o)
+			return withHistory(cmd.Context(), o.file, false, func(f *history.File) error {
+				if why != nil {
+					return explainFingerprints(cmd.Context(), f, why, std.out)
+				}
+				runs, _, err := f.Runs(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				return listRuns(std.out, runs, o)
+			})
 		},
 	}
 	o.register(cmd)
@@ -359,29 +367,18 @@ func newHistoryMarkCmd(std stdio, to history.State) *cobra.Command {
 		if note == "" {
 			return usagef("give --note TEXT: why")
 		}
-		f, err := openToChange(cmd.Context(), o.file)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		for _, name := range []string{args[0], absolute(args[0])} {
-			if ok, err := f.Mark(cmd.Context(), name, to, note); ok || err != nil {
-				return err
+		return withHistory(cmd.Context(), o.file, true, func(f *history.File) error {
+			for _, name := range []string{args[0], absolute(args[0])} {
+				if ok, err := f.Mark(cmd.Context(), name, to, note); ok || err != nil {
+					return err
+				}
 			}
-		}
-		return fmt.Errorf("%s has no run %s: history list shows them", o.file, args[0])
+			return fmt.Errorf("%s has no run %s: history list shows them", o.file, args[0])
+		})
 	}
 	o.registerFile(cmd)
 	cmd.Flags().StringVar(&note, "note", "", "why, for who reads it later: `text`")
 	return cmd
-}
-
-// openToChange opens a history that is there.
-func openToChange(ctx context.Context, path string) (*history.File, error) {
-	if _, err := os.Stat(path); err != nil {
-		return history.Open(ctx, path, false) // which says what to do
-	}
-	return history.Open(ctx, path, true)
 }
 
 // absolute is the path of a run as the file has it.

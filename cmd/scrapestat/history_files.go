@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -25,7 +24,7 @@ func newHistoryPruneCmd(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prune [flags]", Short: "Delete old values from a history", Args: cobra.NoArgs,
 		Example: "  scrapestat history prune --keep-families 90d --keep 5000",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			before := int64(math.MinInt64)
 			if families != "" {
 				age, err := parseAge("keep-families", families)
@@ -37,17 +36,14 @@ func newHistoryPruneCmd(std stdio) *cobra.Command {
 			if families == "" && keep == 0 || keep < 0 {
 				return usagef("nothing to delete: give --keep-families AGE, --keep RUNS (1 and more), or both")
 			}
-			f, err := openToChange(cmd.Context(), o.file)
-			if err != nil {
+			return withHistory(cmd.Context(), o.file, true, func(f *history.File) error {
+				values, runs, err := f.Prune(cmd.Context(), before, keep)
+				if err == nil {
+					_, err = fmt.Fprintf(std.out, "deleted %s and %s of families\n", texttab.Count(runs, "run"),
+						texttab.Count(values, "value"))
+				}
 				return err
-			}
-			defer func() { err = errors.Join(err, f.Close()) }()
-			values, runs, err := f.Prune(cmd.Context(), before, keep)
-			if err == nil {
-				_, err = fmt.Fprintf(std.out, "deleted %s and %s of families\n", texttab.Count(runs, "run"),
-					texttab.Count(values, "value"))
-			}
-			return err
+			})
 		},
 	}
 	o.registerFile(cmd)
@@ -62,21 +58,18 @@ func newHistoryExportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export [flags]", Short: "Write a history as one Parquet file, a row for each value", Args: cobra.NoArgs,
 		Example: "  scrapestat history export -o history.parquet",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			f, err := history.Open(cmd.Context(), o.file, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, f.Close()) }()
-			w, err := atomicfile.Create(filepath.Clean(out), 0)
-			if err != nil {
-				return err
-			}
-			defer w.Abort()
-			if err := export.RowsParquet(w, "history", f.Rows(cmd.Context())); err != nil {
-				return err
-			}
-			return w.Commit()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHistory(cmd.Context(), o.file, false, func(f *history.File) error {
+				w, err := atomicfile.Create(filepath.Clean(out), 0)
+				if err != nil {
+					return err
+				}
+				defer w.Abort()
+				if err := export.RowsParquet(w, "history", f.Rows(cmd.Context())); err != nil {
+					return err
+				}
+				return w.Commit()
+			})
 		},
 	}
 	o.registerFile(cmd)

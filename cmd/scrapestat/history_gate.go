@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,25 +21,19 @@ func (o *checkOptions) againstHistory(ctx context.Context) (r *compare.Result, n
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := history.Open(ctx, o.history, false)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	e, _, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref}, o.reading())
-	if err != nil {
-		return nil, "", err
-	}
-	g, err := f.Gate(ctx, e, history.Query{})
-	if err != nil {
-		return nil, "", err
-	}
-	return gateResult(g), g.None, nil
-}
-
-// reading is how the run is read to be held against the history.
-func (o *checkOptions) reading() *history.Reading {
-	return &history.Reading{Catalog: o.analysis.catalog, Keys: o.keys}
+	err = withHistory(ctx, o.history, false, func(f *history.File) error {
+		e, _, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref},
+			&history.Reading{Catalog: o.analysis.catalog, Keys: o.keys})
+		if err != nil {
+			return err
+		}
+		g, err := f.Gate(ctx, e, history.Query{})
+		if err == nil {
+			r, none = gateResult(g), g.None
+		}
+		return err
+	})
+	return r, none, err
 }
 
 // gateResult is a gate as a comparison of the last levels with the run, for all that draws one.
@@ -116,11 +109,6 @@ func (o *compareOptions) takeNoise(ctx context.Context, inputs []compare.Input, 
 	if o.history == "" {
 		return nil
 	}
-	f, err := history.Open(ctx, o.history, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	reading := history.Reading{Catalog: co.Catalog, Keys: o.keys}
 	var entries []*history.Entry
 	for i := range inputs {
@@ -130,10 +118,12 @@ func (o *compareOptions) takeNoise(ctx context.Context, inputs []compare.Input, 
 		}
 		entries = append(entries, e)
 	}
-	noise, none, err := f.Noises(ctx, entries)
-	if none != "" {
-		fmt.Fprintln(w, "note: "+none)
-	}
-	co.Noise = noise
-	return err
+	return withHistory(ctx, o.history, false, func(f *history.File) error {
+		noise, none, err := f.Noises(ctx, entries)
+		if none != "" {
+			fmt.Fprintln(w, "note: "+none)
+		}
+		co.Noise = noise
+		return err
+	})
 }

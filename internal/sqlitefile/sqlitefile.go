@@ -22,6 +22,21 @@ func DSN(path, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
 
+// Each calls scan at each row of a query, until it fails.
+func Each(ctx context.Context, db *sql.DB, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // maxObjects is how many tables, views and indexes a file may have; a run.db has 27.
 const maxObjects = 500
 
@@ -33,13 +48,8 @@ func CheckObjects(ctx context.Context, db *sql.DB, what string,
 	const query = `SELECT m.type, m.name, substr(coalesce(m.sql, ''), 1, 100), coalesce(c.name, '') FROM
 		(SELECT type, name, sql FROM sqlite_schema LIMIT ?) m LEFT JOIN pragma_table_xinfo(m.name) c
 		ON m.type = 'table' AND c.hidden > 0`
-	rows, err := db.QueryContext(ctx, query, maxObjects+1)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	seen := map[string]bool{}
-	for rows.Next() {
+	return Each(ctx, db, func(rows *sql.Rows) error {
 		var kind, name, text, column string
 		if err := rows.Scan(&kind, &name, &text, &column); err != nil {
 			return err
@@ -59,9 +69,8 @@ func CheckObjects(ctx context.Context, db *sql.DB, what string,
 		case column != "" && (!ours || slices.Contains(list, column)):
 			fault = fmt.Sprintf("column %s of table %s is generated", column, name)
 		default:
-			continue
+			return nil
 		}
 		return fmt.Errorf("%s: not a %s that scrapestat made", fault, what)
-	}
-	return rows.Err()
+	}, query, maxObjects+1)
 }
