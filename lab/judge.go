@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,7 +50,12 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 	}
 	recording := filepath.Join(dir, "run")
 	all := l.recipe.start(l, s)
-	if err := serve(ctx, dir, all, func() error { return l.collect(ctx, s, dir, recording, all) }); err != nil {
+	var bodies []row
+	err = serve(ctx, dir, all, func() (err error) {
+		bodies, err = moved(ctx, all, func() error { return l.collect(ctx, s, dir, recording, all) })
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "truth.json"))
@@ -60,19 +66,24 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 	if err := json.Unmarshal(text, &truth); err != nil {
 		return nil, err
 	}
-	for _, r := range s.rows {
+	rows := slices.Clone(s.rows)
+	for i, r := range rows {
 		value, known := truth[r.Truth]
-		if r.Value = value; !known {
+		if rows[i].Value = value; !known {
 			return nil, fmt.Errorf("the client counts no %q: %v", r.Truth, truth)
 		}
-		v, err := l.ask(ctx, recording, r)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
+	}
+	if truth[killed] == 0 {
+		rows = append(rows, bodies...)
+	}
+	if out, err = l.ask(ctx, recording, rows); err != nil {
+		return nil, err
+	}
+	for _, expr := range s.fails {
+		out = append(out, l.mustFail(ctx, recording, expr))
 	}
 	if l.update {
-		if err := l.keep(s, recording, out); err != nil {
+		if err := l.keep(s, recording, rows); err != nil {
 			return nil, err
 		}
 	}
@@ -116,13 +127,15 @@ func (l *lab) output(ctx context.Context, args ...string) (text []byte, code int
 	return text, 0, err
 }
 
-// ask reads a quantity as a user's gate does, the sum over all series that it is asked of.
-func (l *lab) ask(ctx context.Context, recording string, r row) (verdict, error) {
-	v := verdict{row: r}
-	text, _, err := l.output(ctx, "check", recording, "--format", "json", "--assert",
-		fmt.Sprintf("%s == %v", r.Ask, strconv.FormatFloat(r.Value, 'f', -1, 64)))
+// ask reads quantities as a user's gate does, each the sum over all series that it is asked of.
+func (l *lab) ask(ctx context.Context, recording string, rows []row) (out []verdict, err error) {
+	args := []string{"check", recording, "--format", "json"}
+	for _, r := range rows {
+		args = append(args, "--assert", fmt.Sprintf("%s == %s", r.Ask, strconv.FormatFloat(r.Value, 'f', -1, 64)))
+	}
+	text, _, err := l.output(ctx, args...)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
 	var got struct {
 		Schema  string
@@ -135,25 +148,36 @@ func (l *lab) ask(ctx context.Context, recording string, r row) (verdict, error)
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		return v, fmt.Errorf("read answer of check: %w", err)
+	if err := json.Unmarshal(text, &got); err != nil || got.Schema != "scrapestat.check" || got.Version != 2 ||
+		len(got.Checks) != len(rows) {
+		return nil, fmt.Errorf("read answer of check: %s %d, %d of %d: %w", got.Schema, got.Version,
+			len(got.Checks), len(rows), err)
 	}
-	if got.Schema != "scrapestat.check" || got.Version != 2 || len(got.Checks) != 1 {
-		return v, fmt.Errorf("check answers with %s %d and %d checks, want scrapestat.check 2 and one", got.Schema,
-			got.Version, len(got.Checks))
-	}
-	outcomes := got.Checks[0].Outcomes
-	for _, o := range outcomes {
-		if o.Value == nil {
-			v.status = o.Verdict + " " + o.Reason
-			continue
+	for i, c := range got.Checks {
+		v := verdict{row: rows[i]}
+		if len(c.Outcomes) == 0 {
+			v.status = "no number"
 		}
-		v.ours += *o.Value
+		for _, o := range c.Outcomes {
+			if o.Value == nil {
+				v.status = o.Verdict + " " + o.Reason
+				continue
+			}
+			v.ours += *o.Value
+		}
+		out = append(out, v)
 	}
-	if len(outcomes) == 0 {
-		v.status = "no number"
+	return out, nil
+}
+
+// mustFail judges whether a gate that must not let the run pass fails.
+func (l *lab) mustFail(ctx context.Context, recording, expr string) verdict {
+	_, code, err := l.output(ctx, "check", recording, "--assert", expr)
+	v := verdict{row: row{Ask: "exit code of check " + expr, Value: 3}, ours: float64(code)}
+	if err != nil {
+		v.status = err.Error()
 	}
-	return v, nil
+	return v
 }
 
 // unknown counts the families of the recording that no pack knows and the recipe does not accept.
@@ -177,7 +201,7 @@ func (l *lab) unknown(ctx context.Context, recording string) (verdict, error) {
 }
 
 // keep writes the recording and what it must show into testdata/runs.
-func (l *lab) keep(s *scenario, recording string, rows []verdict) error {
+func (l *lab) keep(s *scenario, recording string, rows []row) error {
 	dir := filepath.Join(l.root, "testdata", "runs", l.recipe.name+"-"+s.name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -189,17 +213,20 @@ func (l *lab) keep(s *scenario, recording string, rows []verdict) error {
 	if len(db) > 1<<20 {
 		return fmt.Errorf("the recording has %d bytes, more than 1 MiB", len(db))
 	}
-	truth := struct {
-		Server string `json:"server"`
-		Rows   []row  `json:"rows"`
-	}{Server: l.recipe.versions}
-	for _, v := range rows {
-		truth.Rows = append(truth.Rows, v.row)
+	lines := make([]string, len(rows))
+	for i, r := range rows {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		lines[i] = string(text)
 	}
-	text, err := json.MarshalIndent(truth, "", "  ")
+	fails, err := json.Marshal(append([]string{}, s.fails...))
 	if err != nil {
 		return err
 	}
+	text := fmt.Appendf(nil, "{\"server\": %q,\n\"fails\": %s,\n\"rows\": [\n%s\n]}\n", l.recipe.versions, fails,
+		strings.Join(lines, ",\n"))
 	return errors.Join(os.WriteFile(filepath.Join(dir, "run.db"), db, 0o644),
-		os.WriteFile(filepath.Join(dir, "truth.json"), append(text, '\n'), 0o644))
+		os.WriteFile(filepath.Join(dir, "truth.json"), text, 0o644))
 }

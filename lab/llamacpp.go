@@ -54,7 +54,7 @@ func llamacpp() recipe {
 					if err := c.kill(ctx, "llama"); err != nil {
 						return err
 					}
-					if err := answers(ctx, c.base+"/health"); err != nil {
+					if err := answers(ctx, c.base+"/health", nil); err != nil {
 						return err
 					}
 					return c.paced(ctx, 60, 50*time.Millisecond, completion(ctx, c))

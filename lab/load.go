@@ -20,6 +20,9 @@ import (
 	"time"
 )
 
+// killed is the count of servers that were ended in the middle.
+const killed = "n:killed"
+
 // client sends a load and counts what it gets: the truth that the recording is judged by.
 type client struct {
 	base string // URL of the server
@@ -125,21 +128,24 @@ func (c *client) edge(to *time.Time, first bool) {
 	}
 }
 
-// kill ends a server as a crash does. What it counted has been scraped: two polls and more have passed.
-func (c *client) kill(ctx context.Context, name string) error {
+// kill ends servers as a crash does. What they counted has been scraped: two polls and more have passed.
+func (c *client) kill(ctx context.Context, names ...string) error {
+	c.add(killed, float64(len(names)))
 	if err := pause(ctx, 1500*time.Millisecond); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(c.dir, name+".pid"))
-	if err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		return err
-	}
-	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill %s: %w", name, err)
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(c.dir, name+".pid"))
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.Atoi(string(text))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill %s: %w", name, err)
+		}
 	}
 	return pause(ctx, 1500*time.Millisecond)
 }

@@ -48,6 +48,8 @@ type scenario struct {
 	load func(ctx context.Context, c *client) error
 	// rows are judged on the recording; the truth of each is what the client counted under its name.
 	rows []row
+	// fails are assertions that must not hold.
+	fails []string
 }
 
 // row is a quantity: what `scrapestat check` is asked, and the client's count or sum that it must equal.
@@ -56,6 +58,7 @@ type row struct {
 	Truth  string  `json:"-"`
 	Value  float64 `json:"truth"`
 	Within float64 `json:"within"` // relative
+	body   bool    // the truth is of the bodies, not of the client
 }
 
 // lab is what the flags set.
@@ -66,7 +69,7 @@ type lab struct {
 	recipe                              *recipe
 }
 
-func recipes() []recipe { return []recipe{llamacpp()} }
+func recipes() []recipe { return []recipe{llamacpp(), dynamo()} }
 
 var errWrong = errors.New("a quantity is wrong")
 
@@ -171,8 +174,20 @@ func (l *lab) judge(ctx context.Context) (right bool, err error) {
 		if err != nil {
 			return false, errors.Join(fmt.Errorf("scenario %s: %w", r.scenarios[i].name, err), table.Flush())
 		}
+		bodies, exact := 0, 0
 		for _, v := range rows {
 			right = right && v.right()
+			if v.body {
+				bodies++
+			}
+			if v.body && v.right() {
+				exact++
+				continue
+			}
+			fmt.Fprintln(table, r.scenarios[i].name+"\t"+strings.Join(v.cells(), "\t"))
+		}
+		if bodies > 0 {
+			v := verdict{row: row{Ask: "quantities of the bodies", Value: float64(bodies)}, ours: float64(exact)}
 			fmt.Fprintln(table, r.scenarios[i].name+"\t"+strings.Join(v.cells(), "\t"))
 		}
 	}

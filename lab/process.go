@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -27,21 +28,24 @@ type process struct {
 	// ready answers with 200 when the server can be used, metrics is what is scraped ("" is not). Both are URLs.
 	ready, metrics string
 	port           int // nothing may listen on it afterwards
-	// again starts it anew each time that it ends before its time.
+	// again starts it anew each time that it is killed before its time.
 	again bool
 
-	pid  string // file with its process id
-	done chan error
+	pid  string        // file with its process id
+	over chan struct{} // closed when the process has ended
+	err  error         // why it did, after over
 }
 
-// freePort returns a port of loopback that nobody listens on.
+// freePort returns a port of loopback that nobody listens on. It is below those that the system gives to clients, and
+// one that programs can read which store it in 16 bits with a sign.
 func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err) // a machine without loopback
+	for {
+		port := 15000 + rand.IntN(1<<14)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func loopback(port int, path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", port, path) }
@@ -52,16 +56,14 @@ func (p *process) launch(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	p.pid, p.done = filepath.Join(dir, p.name+".pid"), make(chan error, 1)
+	p.pid, p.over = filepath.Join(dir, p.name+".pid"), make(chan struct{})
 	started := make(chan error, 1)
 	go func() {
+		defer close(p.over)
 		defer log.Close()
-		for {
-			err := p.once(ctx, log, started)
-			if !p.again || ctx.Err() != nil {
-				p.done <- err
-				return
-			}
+		var exit *exec.ExitError
+		for again := true; again; again = p.again && ctx.Err() == nil && errors.As(p.err, &exit) && !exit.Exited() {
+			p.err = p.once(ctx, log, started)
 		}
 	}()
 	return <-started
@@ -94,19 +96,24 @@ func (p *process) once(ctx context.Context, log io.Writer, started chan<- error)
 	return err
 }
 
-// wait waits until the process answers, at most three minutes.
+// wait waits until the process answers or has ended, at most three minutes.
 func (p *process) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	if err := answers(ctx, p.ready); err != nil {
-		return fmt.Errorf("%s does not answer at %s: %w", p.name, p.ready, err)
+	err := answers(ctx, p.ready, p.over)
+	select {
+	case <-p.over:
+		return fmt.Errorf("%s has ended: %w", p.name, p.err)
+	default:
+		return err
 	}
-	return nil
 }
 
-// answers waits until a GET of url has the status 200.
-func answers(ctx context.Context, url string) error {
-	for tick := time.NewTicker(200 * time.Millisecond); ; {
+// answers waits until a GET of url has the status 200, or until over.
+func answers(ctx context.Context, url string, over <-chan struct{}) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
@@ -115,14 +122,14 @@ func answers(ctx context.Context, url string) error {
 			_, _ = io.Copy(io.Discard, res.Body)
 			res.Body.Close()
 			if res.StatusCode == http.StatusOK {
-				tick.Stop()
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			tick.Stop()
-			return context.Cause(ctx)
+			return fmt.Errorf("%s does not answer: %w", url, context.Cause(ctx))
+		case <-over:
+			return nil
 		case <-tick.C:
 		}
 	}
@@ -134,8 +141,8 @@ func serve(ctx context.Context, dir string, all []*process, f func() error) (err
 	defer func() {
 		stop()
 		for _, p := range all {
-			if p.done != nil {
-				<-p.done // killed: an error
+			if p.over != nil {
+				<-p.over
 			}
 			if c, dialed := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", p.port), time.Second); dialed == nil {
 				c.Close()

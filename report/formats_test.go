@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -162,5 +163,19 @@ func formulas(t *testing.T) {
 	}
 	if !marked["'=HYPERLINK(1)"] || !marked["'@SUM(1)"] || !marked["'-2+3"] {
 		t.Error("names are missing")
+	}
+}
+
+// A time of which a part was not seen has fewer observations than there were, and says so.
+func TestLatencyLowerBound(t *testing.T) {
+	r := explained()
+	r.Latencies[0].Increase = continuity.Increase{Status: continuity.LowerBound}
+	var b bytes.Buffer
+	if err := report.Write(&b, r, report.FormatText, report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if line := regexp.MustCompile(`(?m)^ttft_s .*`).FindString(b.String()); !strings.Contains(line, ">= 4 ") ||
+		!strings.Contains(line, "lower bound") {
+		t.Errorf("%q", line)
 	}
 }

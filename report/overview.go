@@ -280,6 +280,11 @@ func (t *pageBuilder) latencies(e *engine) (*table, []string) {
 		default:
 			row = append(row, t.histogramCells(unit, h.Count, nanIf(h.NoSum, h.Avg), h.Quantiles, &flags)...)
 		}
+		note := l.Refused
+		if h != nil && !l.Increase.Status.Certain() {
+			row[5].Text = summary.ShownIncrease(row[5].Text, &l.Increase, digits)
+			note = cmp.Or(note, strings.ReplaceAll(l.Increase.Status.String(), "_", " "))
+		}
 		ids = append(ids, l.ID)
 		of := ""
 		if l.Labels.Len() > 0 && (len(e.scopes) > 1 || t.several(l)) {
@@ -289,7 +294,7 @@ func (t *pageBuilder) latencies(e *engine) (*table, []string) {
 		if l.Series < 2 {
 			series.Text = ""
 		}
-		tab.row(append(row, series, opt(l.Refused), only(of))...)
+		tab.row(append(row, series, opt(note), only(of))...)
 	}
 	if len(tab.Rows) > 0 {
 		tab.notes = append([]string{"Percentiles are estimates; the true ones lie within the brackets. Means are exact."},

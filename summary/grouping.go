@@ -55,9 +55,11 @@ func PlaceLabels() []string {
 	})
 }
 
-// Continuity are the options of the trackers of a run whose servers c knows.
+// Continuity are the options of the trackers of a run whose servers c knows. An engine is a part of the process that
+// tells of it, not a place that was there before: its counters begin with it, whatever they show at first.
 func Continuity(c *catalog.Catalog) continuity.Options {
-	return continuity.Options{Places: PlaceLabels(), Uptime: func(name string) bool {
+	places := slices.DeleteFunc(PlaceLabels(), func(name string) bool { return name == "engine" })
+	return continuity.Options{Places: places, Uptime: func(name string) bool {
 		f, ok := c.Family(name)
 		return ok && f.Moves == "age"
 	}}

@@ -28,31 +28,48 @@ func TestLabRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want struct {
-			Rows []struct {
-				Ask    string
-				Truth  float64
-				Within float64
-			}
+			Fails []string
+			Rows  []labRow
 		}
 		if err := json.Unmarshal(text, &want); err != nil || len(want.Rows) == 0 {
 			t.Fatalf("%s: %d rows, %v", path, len(want.Rows), err)
 		}
 		name := filepath.Base(filepath.Dir(path))
-		for _, r := range want.Rows {
-			got, why := gateSum(t, filepath.Dir(path), r.Ask, r.Truth)
-			if why != "" || !(math.Abs(got-r.Truth) <= r.Within*math.Abs(r.Truth)) {
-				t.Errorf("%s: %s is %v %s, want %v within %g", name, r.Ask, got, why, r.Truth, r.Within)
+		for i, got := range gateSums(t, filepath.Dir(path), want.Rows) {
+			r := want.Rows[i]
+			if got.why != "" || !(math.Abs(got.sum-r.Truth) <= r.Within*math.Abs(r.Truth)) {
+				t.Errorf("%s: %s is %v %s, want %v within %g", name, r.Ask, got.sum, got.why, r.Truth, r.Within)
+			}
+		}
+		for _, expr := range want.Fails {
+			var out bytes.Buffer
+			args := []string{"check", filepath.Dir(path), "--assert", expr}
+			if code := run(context.Background(), args, stdio{nil, &out, &out}); code != 3 {
+				t.Errorf("%s: check %s exits with %d, want 3\n%s", name, expr, code, out.String())
 			}
 		}
 	}
 }
 
-// gateSum adds up what `check` measures of each series; why is not empty when one has no number.
-func gateSum(t *testing.T, recording, ask string, limit float64) (sum float64, why string) {
+type labRow struct {
+	Ask           string
+	Truth, Within float64
+}
+
+// labSum is what `check` measures, of all series together; why is not empty when one has no number.
+type labSum struct {
+	sum float64
+	why string
+}
+
+func gateSums(t *testing.T, recording string, rows []labRow) []labSum {
 	t.Helper()
-	expr := fmt.Sprintf("%s == %s", ask, strconv.FormatFloat(limit, 'f', -1, 64))
+	args := []string{"check", recording, "--format", "json"}
+	for _, r := range rows {
+		args = append(args, "--assert", fmt.Sprintf("%s == %s", r.Ask, strconv.FormatFloat(r.Truth, 'f', -1, 64)))
+	}
 	var out, talk bytes.Buffer
-	run(context.Background(), []string{"check", recording, "--format", "json", "--assert", expr}, stdio{nil, &out, &talk})
+	run(context.Background(), args, stdio{nil, &out, &talk})
 	var got struct {
 		Schema  string
 		Version int `json:"schema_version"`
@@ -63,16 +80,22 @@ func gateSum(t *testing.T, recording, ask string, limit float64) (sum float64, w
 			}
 		}
 	}
-	err := json.Unmarshal(out.Bytes(), &got)
-	if err != nil || got.Schema != "scrapestat.check" || got.Version != 2 || len(got.Checks) != 1 ||
-		len(got.Checks[0].Outcomes) == 0 {
-		t.Fatalf("%s: %+v, %v\n%s", ask, got, err, talk.String())
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Schema != "scrapestat.check" || got.Version != 2 ||
+		len(got.Checks) != len(rows) {
+		t.Fatalf("%s: %d answers, %v\n%s", recording, len(got.Checks), err, talk.String())
 	}
-	for _, o := range got.Checks[0].Outcomes {
-		if o.Value == nil {
-			return 0, o.Verdict + " " + o.Reason
+	sums := make([]labSum, len(rows))
+	for i, c := range got.Checks {
+		if len(c.Outcomes) == 0 {
+			sums[i].why = "no number"
 		}
-		sum += *o.Value
+		for _, o := range c.Outcomes {
+			if o.Value == nil {
+				sums[i].why = o.Verdict + " " + o.Reason
+				continue
+			}
+			sums[i].sum += *o.Value
+		}
 	}
-	return sum, ""
+	return sums
 }
