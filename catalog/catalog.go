@@ -98,12 +98,12 @@ func newCatalog(own []*pack.Pack) (*Catalog, error) {
 	if len(problems) > 0 {
 		return nil, refused(problems)
 	}
-	c := &Catalog{set: set, own: own, servers: serversOf(set)}
+	c, algorithms := &Catalog{set: set, own: own, servers: serversOf(set)}, natives()
 	for _, p := range set.Packs() {
 		if len(p.Quantities) == 0 {
 			continue
 		}
-		made, err := newPack(p)
+		made, err := newPack(p, algorithms)
 		if err != nil {
 			return nil, fmt.Errorf("read catalog %s: %w", p.Name, err)
 		}

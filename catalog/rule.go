@@ -12,7 +12,7 @@ import (
 )
 
 // newPack makes the rules of a pack.
-func newPack(p *pack.Pack) (Pack, error) {
+func newPack(p *pack.Pack, algorithms map[string]native) (Pack, error) {
 	out := Pack{Name: p.Name, Title: p.Title, Prefixes: p.Reads, Scope: p.Scope, Split: p.Split, requires: p.Requires}
 	if p.Implausible > 0 {
 		out.Check = func(v *View, d *Derived) {
@@ -24,7 +24,7 @@ func newPack(p *pack.Pack) (Pack, error) {
 	for _, q := range p.Quantities {
 		r := Rule{Quantity: q}
 		if q.Native != "" {
-			algorithm, ok := natives()[q.Native]
+			algorithm, ok := algorithms[q.Native]
 			if !ok {
 				return out, fmt.Errorf("quantity %s: there is no native %s", q.Name, q.Native)
 			}

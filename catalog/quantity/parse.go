@@ -3,6 +3,7 @@ package quantity
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -356,8 +357,9 @@ func (p *parser) reference(at int, name string) *node {
 }
 
 func (p *parser) call(at int, name string) *node {
-	if f, ok := functions()[name]; ok {
-		return p.family(at, name, f)
+	known := functions()
+	if i := slices.IndexFunc(known, func(f function) bool { return f.name == name }); i >= 0 {
+		return p.family(at, &known[i])
 	}
 	if w, ok := wrappers()[name]; ok {
 		return p.wrap(at, w)

@@ -44,48 +44,49 @@ func (s *selector) matches(l metric.Labels) bool {
 
 // function is how a name is called and what it makes.
 type function struct {
+	name string
 	of   string // the kinds of family it takes, one letter each: counter, gauge, histogram; "" is an expression
 	part Part
 	make func(p *parser, n *node) *node // of a term; nil leaves it
 }
 
 // functions are those of families.
-func functions() map[string]function {
+func functions() []function {
 	over := func(p *parser, n *node) *node { return p.op(opDiv, n, &node{op: opTime, dim: dim{s: 1, of: "1"}}) }
-	return map[string]function{
-		"increase": {"c", Gained, nil}, "rate": {"c", Gained, over}, "sum": {"h", Sum, nil}, "count": {"h", Count, nil},
-		"mean": {"h", Sum, func(p *parser, n *node) *node {
+	return []function{
+		{"increase", "c", Gained, nil}, {"rate", "c", Gained, over}, {"sum", "h", Sum, nil}, {"count", "h", Count, nil},
+		{"mean", "h", Sum, func(p *parser, n *node) *node {
 			q := p.op(opDiv, n, n.as(Count))
 			q.dim = n.dim
 			return q
 		}},
-		"overflow": {"h", Over, func(p *parser, n *node) *node { return p.op(opDiv, n, n.as(Count)) }},
-		"above": {"h", Count, func(p *parser, n *node) *node {
+		{"overflow", "h", Over, func(p *parser, n *node) *node { return p.op(opDiv, n, n.as(Count)) }},
+		{"above", "h", Count, func(p *parser, n *node) *node {
 			top := n.as(Count)
 			top.op, top.x = opAbove, p.argument()
 			return p.op(opDiv, top, n)
 		}},
-		"over": {"h", Over, func(p *parser, n *node) *node {
+		{"over", "h", Over, func(p *parser, n *node) *node {
 			if p.space(); p.at < len(p.src) && p.src[p.at] == ',' {
 				n.op, n.part, n.x = opAbove, Count, p.argument()
 			}
 			return n
 		}},
-		"avg": {"g", Mean, nil}, "area": {"g", Integral, nil}, "peak": {"g", Max, nil}, "low": {"g", Min, nil},
-		"first": {"gc", First, nil}, "last": {"gc", Last, nil}, "delta": {"gc", Delta, nil},
-		"series": {"cgh", Present, nil},
-		"changed": {"g", Changed, func(_ *parser, n *node) *node {
+		{"avg", "g", Mean, nil}, {"area", "g", Integral, nil}, {"peak", "g", Max, nil}, {"low", "g", Min, nil},
+		{"first", "gc", First, nil}, {"last", "gc", Last, nil}, {"delta", "gc", Delta, nil},
+		{"series", "cgh", Present, nil},
+		{"changed", "g", Changed, func(_ *parser, n *node) *node {
 			n.dim = dim{}
 			return n
 		}},
-		"time_above": {"g", Mean, func(p *parser, n *node) *node {
+		{"time_above", "g", Mean, func(p *parser, n *node) *node {
 			n.op, n.x, n.dim = opTimeAbove, p.argument(), dim{of: "1"}
 			if !slices.Contains(n.sel.family.Above, n.x) && n.sel.family.Name != "" {
 				p.fail(p.start, "time_above(): %s has no level %v in its above", n.sel.text, n.x)
 			}
 			return n
 		}},
-		"label": {"cgh", Present, func(p *parser, n *node) *node {
+		{"label", "cgh", Present, func(p *parser, n *node) *node {
 			n.op, n.word, n.dim = opLabel, p.text(), dim{}
 			return n
 		}},
@@ -101,8 +102,8 @@ func wrappers() map[string]op {
 // Functions returns the names of all functions, sorted.
 func Functions() []string {
 	out := []string{"first_of", "input", "share", "skew"}
-	for name := range functions() {
-		out = append(out, name)
+	for _, f := range functions() {
+		out = append(out, f.name)
 	}
 	for name := range wrappers() {
 		out = append(out, name)
@@ -112,19 +113,19 @@ func Functions() []string {
 }
 
 // family is a function of a family.
-func (p *parser) family(at int, name string, f function) *node {
+func (p *parser) family(at int, f *function) *node {
 	p.start = at
 	s := p.selector()
 	if p.err != nil {
 		return &node{}
 	}
 	if k := kind(s.family.Type); k != "" && !strings.Contains(f.of, k) {
-		p.fail(at, "%s() wants a %s; %s is a %s: use %s", name, kinds(f.of), s.text, kinds(k), usable(k))
+		p.fail(at, "%s() wants a %s; %s is a %s: use %s", f.name, kinds(f.of), s.text, kinds(k), usable(k))
 		return &node{}
 	}
 	over := f.part == Mean || f.part == Integral
 	if over && s.family.Aggregate == AggregateNever && s.match == nil {
-		p.fail(at, "%s(): no number of several series of %s means anything; its aggregate is never", name, s.text)
+		p.fail(at, "%s(): no number of several series of %s means anything; its aggregate is never", f.name, s.text)
 	}
 	if p.terms++; p.terms > maxTerms {
 		p.fail(at, "more than %d terms", maxTerms)
@@ -166,9 +167,9 @@ func kinds(letters string) string {
 
 func usable(letter string) string {
 	var out []string
-	for name, f := range functions() {
+	for _, f := range functions() {
 		if strings.Contains(f.of, letter) && len(f.of) < 3 {
-			out = append(out, name)
+			out = append(out, f.name)
 		}
 	}
 	slices.Sort(out)

@@ -19,8 +19,8 @@ import (
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	a, b, program := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "scrapestat.exe")
-	for _, args := range [][]string{{"go", "build", "-tags", "man", "-o", program, "."}, {program, "man", a},
-		{program, "man", b}} {
+	for _, args := range [][]string{{"go", "build", "-tags", "man", "-ldflags", "-s -w", "-o", program, "."},
+		{program, "man", a}, {program, "man", b}} {
 		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", args, err, out)
 		}
