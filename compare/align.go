@@ -160,7 +160,6 @@ type draft struct {
 	key      string
 	facts    facts
 	measures [][]*measure // by side, then run; only those with a value
-	seeds    [][]string   // parallel: the identity of the run
 	caveats  []catalog.Caveat
 	fixed    string // reason why the row cannot be compared at all
 }
@@ -295,7 +294,7 @@ func (c *comparer) draft(key string, first *familyEntry, hold []*familyEntry, at
 			d.Names[c.stocks[i].side] = h.name
 		}
 	}
-	d.measures, d.seeds = make([][]*measure, len(c.sides)), make([][]string, len(c.sides))
+	d.measures = make([][]*measure, len(c.sides))
 	return d
 }
 

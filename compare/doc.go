@@ -27,13 +27,12 @@
 //
 // With repeats each run is one independent value: medians, intervals of the median by order statistics, Mann-Whitney's
 // test and, over all rows tested, Benjamini and Hochberg's correction (package benchmath of golang.org/x/perf). With
-// too few runs for the test to reach Options.Alpha, the change carries an interval from a moving-block bootstrap over
-// the timeslices of each run. It knows the noise within a run and nothing of that between runs, so it is labelled
-// WithinRun and has no p-value: slices follow each other and depend on each other.
+// too few runs for the test to reach Options.Alpha, the change carries an interval from batch means over the timeslices
+// of each run, as the headline has (package judge). It knows the noise within a run and nothing of that between runs,
+// so it is labelled WithinRun and has no p-value: slices follow each other and depend on each other.
 //
 // A row is better or worse only if the change is larger than Options.MinEffect, the evidence excludes none, and the
 // catalog says which direction is good; without a direction it is changed.
 //
-// All results are deterministic: random numbers come from seeds made of the identity of run and row, so swapping sides
-// mirrors the result exactly.
+// Nothing is random: swapping sides mirrors the result exactly.
 package compare

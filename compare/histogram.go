@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -40,7 +41,7 @@ func (g *group) histogram() []named {
 	case noSum:
 		mean = absent("the server sends no sum")
 	default:
-		mean = present(sum/float64(count)*g.factor, means.trace(g.factor))
+		mean = present(sum/float64(count)*g.factor, means.noise(g.factor))
 	}
 	g.noteResets(mean)
 	pool := g.pool()
@@ -50,7 +51,7 @@ func (g *group) histogram() []named {
 		out = append(out, named{percentile(q), g.percentile(pool, q, count)})
 	}
 	if hasRate {
-		return append(out, named{"rate", present(rate, rates.trace(1))})
+		return append(out, named{"rate", present(rate, rates.noise(1))})
 	}
 	return append(out, named{"rate", absent("no rate: no time passed, or nothing was observed")})
 }
@@ -140,7 +141,7 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 	}
 	e, estimator, ok := g.estimate(q)
 	ok = ok && !math.IsNaN(e.Value)
-	m := present(e.Value*g.factor, nil)
+	m := present(e.Value*g.factor, judge.Estimate{})
 	switch {
 	case ok:
 		m.low, m.high, m.estimator = e.Low*g.factor, e.High*g.factor, estimator
@@ -151,15 +152,21 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 	case len(g.series) == 1:
 		return absent("no estimate of " + percentile(q))
 	default:
-		m = present(linearQuantile(p.bounds, p.cum, q), nil)
+		h := p.histogram(p.cum)
+		m = present(h.At(q), judge.Estimate{})
 		m.estimator = histest.Linear + ", pooled"
 	}
 	if p.counts == nil {
 		return m
 	}
 	if math.IsNaN(m.low) {
-		i, low := bucketOf(p.bounds, p.cum, q)
-		m.low, m.high = low, math.NaN() // certain without more knowledge
+		i, _ := slices.BinarySearch(p.cum, q*p.cum[len(p.bounds)])
+		m.low, m.high = math.NaN(), math.NaN() // certain without more knowledge
+		if i > 0 {
+			m.low = p.bounds[i-1]
+		} else if p.bounds[0] >= 0 {
+			m.low = 0
+		}
 		if i < len(p.bounds) {
 			m.high = p.bounds[i]
 		}
@@ -168,10 +175,18 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 	if q*p.cum[len(p.bounds)] > p.cum[len(p.bounds)-1] {
 		m.notes = append(m.notes, "beyond the last bound: a guess")
 	}
-	if len(p.slices) >= fewestSlices {
-		m.trace = &trace{counts: p.slices, bounds: p.bounds, q: q}
+	hist := make([]judge.Histogram, len(p.slices))
+	for i, cum := range p.slices {
+		hist[i] = p.histogram(cum)
 	}
+	m.noise = judge.Quantile(m.value, q, hist)
+	m.noise.Err *= m.value
 	return m
+}
+
+// histogram is a distribution in the buckets of the pool.
+func (c *counts) histogram(cum []float64) judge.Histogram {
+	return judge.Histogram{Bounds: append(slices.Clip(c.bounds), math.Inf(1)), Cum: cum}
 }
 
 // estimate is the run's own estimate of a quantile of the group.

@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"golang.org/x/perf/benchmath"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/compare/judge"
 )
 
 // assignVerdicts gives every row and side its verdict.
@@ -143,57 +145,49 @@ func poolCounts(list []*measure) *counts {
 	return out
 }
 
-// withinRun adds the interval of the difference by what varies within the runs.
+// withinRun adds the interval of the difference by what varies within the runs: batch means, by the rule of the
+// headline. Percentiles in one bucket differ by what their estimator makes of sums, of which slices show no noise.
 func (c *comparer) withinRun(d *draft, side int) {
 	a := &d.Against[side]
-	base, ok1 := d.spread(0)
-	other, ok2 := d.spread(side)
-	if !ok1 || !ok2 {
+	x, okX := d.spread(0)
+	y, okY := d.spread(side)
+	if !okX || !okY || oneBucket(slices.Concat(d.measures[0], d.measures[side])) {
 		return
 	}
 	a.Evidence = WithinRun
-	half := halfWidth(base, other, c.o.Alpha)
-	resampled := d.linear(side) - d.linear(0)
-	a.Low, a.High = min(a.Difference, resampled)-half, max(a.Difference, resampled)+half
+	half, va, vb := 0.0, x.Err*x.Err, y.Err*y.Err
+	if va+vb > 0 {
+		df := (va + vb) * (va + vb) / (va*va/x.DF + vb*vb/y.DF) // Welch and Satterthwaite
+		half = distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-c.o.Alpha/2) * math.Sqrt(va+vb)
+	}
+	a.Low, a.High = a.Difference-half, a.Difference+half
 }
 
-// linear is the value of a side by what is resampled. For percentiles that is the linear estimate from the bucket
-// counts alone, and the interval reaches from it to the difference of the better estimates: what those read out of
-// sums has no noise that slices could show, least of all when one bucket holds everything.
-func (d *draft) linear(side int) float64 {
-	m := d.measures[side]
-	if m[0].trace.counts == nil {
-		return d.Cells[side].Value
+// oneBucket reports whether percentiles lie in the same bucket.
+func oneBucket(list []*measure) bool {
+	at := func(m *measure) int {
+		i, _ := slices.BinarySearch(m.layout, m.value)
+		return i
 	}
-	var values []float64
-	for _, x := range m {
-		sums := x.trace.prefix()
-		values = append(values, x.trace.value(sums[x.trace.len()]))
-	}
-	center, _, _ := median(values, 0.5)
-	return center
+	return list[0].layout != nil && !slices.ContainsFunc(list, func(m *measure) bool { return at(m) != at(list[0]) })
 }
 
 // spread is that of the median of the runs of a side. The median of more than two varies more than their mean, at most
 // by the factor sqrt(pi/2) of the normal distribution.
-func (d *draft) spread(side int) (spread, bool) {
-	sum, df := 0.0, 0.0
+func (d *draft) spread(side int) (e judge.Estimate, ok bool) {
 	n := float64(len(d.measures[side]))
-	for i, m := range d.measures[side] {
-		if m.trace == nil {
-			return spread{}, false
+	for _, m := range d.measures[side] {
+		if m.noise.DF == 0 {
+			return e, false
 		}
-		s := m.trace.bootstrap(seedOf(d.seeds[side][i], d.key, d.Stat, d.Target, d.Labels.String()))
-		if !s.ok {
-			return spread{}, false
-		}
-		sum += s.err * s.err
-		df += s.df
+		e.Err += m.noise.Err * m.noise.Err
+		e.DF += m.noise.DF
 	}
 	if n > 2 {
-		sum *= math.Pi / 2
+		e.Err *= math.Pi / 2
 	}
-	return spread{err: math.Sqrt(sum) / n, df: df, ok: true}, true
+	e.Err = math.Sqrt(e.Err) / n
+	return e, true
 }
 
 // decide turns what is known into the verdict.
@@ -224,7 +218,7 @@ func (c *comparer) decideFew(d *draft, side int) {
 	switch {
 	case a.Evidence == None:
 		a.Verdict = NeedsRepeats
-		a.Reason = fmt.Sprintf("no timeslices to tell noise from: give %d runs a side", need)
+		a.Reason = fmt.Sprintf("nothing within the runs tells of noise: give %d runs a side", need)
 	case a.Low <= 0 && a.High >= 0:
 		a.Verdict = NeedsRepeats
 		a.Reason = fmt.Sprintf("within the noise of the runs: give %d runs a side", need)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -17,10 +18,10 @@ import (
 // measure is one quantity of one run.
 type measure struct {
 	value     float64
-	low, high float64 // provable bounds of a percentile; NaN
-	trace     *trace  // nil when there are no slices
-	missing   string  // why there is no value; "" when there is one
-	counts    *counts // of a mean: the distribution behind it
+	low, high float64        // provable bounds of a percentile; NaN
+	noise     judge.Estimate // by the slices, with the standard error of the value itself; DF 0 where they do not tell
+	missing   string         // why there is no value; "" when there is one
+	counts    *counts        // of a mean: the distribution behind it
 	layout    []float64
 	estimator string // of a percentile
 	unsure    string // the status for which it must not be judged; "" where it may
@@ -34,10 +35,10 @@ func absent(why string) *measure {
 	return &measure{value: math.NaN(), low: math.NaN(), high: math.NaN(), missing: why}
 }
 
-func present(v float64, t *trace) *measure {
+func present(v float64, noise judge.Estimate) *measure {
 	m := absent("")
-	m.value, m.trace = v, t
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	m.value, m.noise = v, noise
+	if !metric.Finite(v) {
 		m.missing = "not a finite number"
 	}
 	return m
@@ -127,16 +128,13 @@ func (g *grid) add(at int64, num, den float64) {
 	g.den[at] += den
 }
 
-func (g *grid) trace(factor float64) *trace {
-	if len(g.num) < fewestSlices {
-		return nil
-	}
-	t := &trace{}
+// noise is how much the quotient of the sums varies by chance.
+func (g *grid) noise(factor float64) judge.Estimate {
+	var num, den []float64
 	for _, at := range slices.Sorted(maps.Keys(g.num)) {
-		t.num = append(t.num, g.num[at]*factor)
-		t.den = append(t.den, g.den[at])
+		num, den = append(num, g.num[at]*factor), append(den, g.den[at])
 	}
-	return t
+	return judge.Quotient(num, den)
 }
 
 func seconds(s *normalize.Slice) float64 { return float64(s.EndNS-s.StartNS) / 1e9 }
@@ -161,7 +159,7 @@ func (g *group) rate() *measure {
 	if n == 0 {
 		return absent("a single sample, so nothing to take a difference of")
 	}
-	m := present(sum*g.factor, slices.trace(g.factor))
+	m := present(sum*g.factor, slices.noise(g.factor))
 	g.noteResets(m)
 	if n < len(g.series) {
 		m.notes = append(m.notes, "series of a single sample are left out")
@@ -221,7 +219,7 @@ func (g *group) gauge() *measure {
 	if g.rule == catalog.AggregateMean {
 		factor /= float64(len(gauges))
 	}
-	return present(sum*factor, grid.trace(factor))
+	return present(sum*factor, grid.noise(factor))
 }
 
 func (g *group) oneGauge(v *normalize.Gauge) *measure {
@@ -232,7 +230,7 @@ func (g *group) oneGauge(v *normalize.Gauge) *measure {
 			grid.add(s.StartNS, s.Avg*n, n)
 		}
 	}
-	return present(v.Avg*g.factor, grid.trace(g.factor))
+	return present(v.Avg*g.factor, grid.noise(g.factor))
 }
 
 func (g *group) state() *measure {
@@ -245,7 +243,7 @@ func (g *group) state() *measure {
 			grid.add(v.StartNS, v.Share, 1)
 		}
 	}
-	return present(sum/float64(len(g.series)), grid.trace(1))
+	return present(sum/float64(len(g.series)), grid.noise(1))
 }
 
 func (g *group) current() *measure {
@@ -253,7 +251,7 @@ func (g *group) current() *measure {
 	if len(g.series) > 1 || h.NoSum || h.Count == 0 {
 		return absent("no mean of the last sample")
 	}
-	m := present(h.Avg*g.factor, nil)
+	m := present(h.Avg*g.factor, judge.Estimate{})
 	m.notes = append(m.notes, "of the last sample only")
 	return m
 }
@@ -280,7 +278,7 @@ func (g *group) summary() []named {
 	}
 	mean := absent("no observations in the window")
 	if count != 0 {
-		mean = present(sum/float64(count)*g.factor, means.trace(g.factor))
+		mean = present(sum/float64(count)*g.factor, means.noise(g.factor))
 	}
 	out := []named{{"mean", mean}}
 	reported := func(s *summary.Series) bool { return s.Summary != nil && len(s.Summary.Quantiles) > 0 }
@@ -288,7 +286,7 @@ func (g *group) summary() []named {
 		out = append(out, named{"quantiles", absent("the server's own quantiles: over a time of its choice, not the window")})
 	}
 	if hasRate {
-		out = append(out, named{"rate", present(rate, rates.trace(1))})
+		out = append(out, named{"rate", present(rate, rates.noise(1))})
 	}
 	return out
 }
@@ -313,25 +311,18 @@ func (g *group) derivedValue() *measure {
 			grid.add(s.StartNS, s.Value, 1)
 		}
 	}
-	m := present(d.Value*g.factor, grid.trace(g.factor))
+	m := present(d.Value*g.factor, grid.noise(g.factor))
 	if !d.Status.Certain() {
 		m.unsure = d.Status.String()
 	}
 	if d.Status != catalog.OK {
 		m.notes = append(m.notes, "status "+d.Status.String())
 	}
-	if m.trace != nil && !near(m.trace, m.value) {
-		m.trace = nil // it is no mean of its slices: a peak, say
+	// What the slices do not add up to, but for those that are cut short, is no mean of them: a peak, say.
+	if v := m.noise.Value; !(math.Abs(v-m.value) <= 0.05*math.Max(math.Abs(v), math.Abs(m.value))) {
+		m.noise.DF = 0
 	}
 	return m
-}
-
-// near reports whether the slices of a trace add up to the value of the window, but for what happened in slices that
-// are cut short.
-func near(t *trace, value float64) bool {
-	sums := t.prefix()
-	v := t.value(sums[t.len()])
-	return math.Abs(v-value) <= 0.05*math.Max(math.Abs(v), math.Abs(value))
 }
 
 // estimateOf is the estimate of quantile q, if the run has one.

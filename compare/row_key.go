@@ -101,7 +101,6 @@ func (c *comparer) fill(d *draft, i int, h *familyEntry, at place, m *measure) {
 	}
 	cell.Values = append(cell.Values, m.value)
 	d.measures[side] = append(d.measures[side], m)
-	d.seeds[side] = append(d.seeds[side], c.stocks[i].in.Run.ID)
 }
 
 func (d *draft) note(text string) {

@@ -14,13 +14,23 @@ const MinSlices = 12
 type Estimate struct{ Value, Err, DF float64 }
 
 // Ratio returns the sum of num by the sum of den over the complete timeslices of a
-// run. Its noise is that of sums of batches of slices, long enough for what hangs
+// run; without noise when that is not above 0.
+func Ratio(num, den []float64) Estimate {
+	e := Quotient(num, den)
+	if e.Err /= e.Value; !(e.Value > 0) {
+		e.Err, e.DF = 0, 0
+	}
+	return e
+}
+
+// Quotient is Ratio for values of any sign: Err is the standard error of Value
+// itself. Its noise is that of sums of batches of slices, long enough for what hangs
 // together (batch means: Schmeiser 1982; the truncation of the autocorrelation is
 // Geyer's initial positive sequence, 1992).
-func Ratio(num, den []float64) Estimate {
-	total, by := sum(num), sum(den)
-	e := Estimate{Value: total / by}
-	if len(num) != len(den) || len(num) < MinSlices || !(by > 0) || !(total > 0) {
+func Quotient(num, den []float64) Estimate {
+	by := sum(den)
+	e := Estimate{Value: sum(num) / by}
+	if len(num) != len(den) || len(num) < MinSlices || !(by > 0) {
 		return e
 	}
 	influence := make([]float64, len(num))
@@ -28,7 +38,7 @@ func Ratio(num, den []float64) Estimate {
 		influence[i] = num[i] - e.Value*den[i]
 	}
 	se, df := batchMeans(influence)
-	e.Err, e.DF = se/by/e.Value, df
+	e.Err, e.DF = se/by, df
 	return e
 }
 
@@ -55,8 +65,8 @@ func (h *Histogram) below(v float64) float64 {
 	return from + (h.Cum[i]-from)*(v-low)/(h.Bounds[i]-low)
 }
 
-// at is the linear quantile of the distribution; in the last bucket its lower bound.
-func (h *Histogram) at(q float64) float64 {
+// At is the linear quantile of the distribution; in the last bucket its lower bound.
+func (h *Histogram) At(q float64) float64 {
 	target := q * h.Cum[len(h.Cum)-1]
 	i, _ := slices.BinarySearch(h.Cum, target)
 	low, from := 0.0, 0.0
@@ -92,7 +102,7 @@ func Quantile(v, q float64, slicesOf []Histogram) Estimate {
 	}
 	se, df := batchMeans(influence)
 	t := quantileT(0.975, df)
-	low, high := window.at(max(0, q-t*se/count)), window.at(min(1, q+t*se/count))
+	low, high := window.At(max(0, q-t*se/count)), window.At(min(1, q+t*se/count))
 	if low > 0 && high >= low {
 		e.Err, e.DF = math.Log(high/low)/(2*t), df
 	}
