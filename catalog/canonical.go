@@ -2,10 +2,12 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog/pack"
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Caveat is why a quantity is not what the same quantity of another engine is, or not what a reader may take it for.
@@ -82,31 +84,55 @@ func packEngine(pack string) string {
 	return pack
 }
 
-// labels are those that mean the same everywhere.
-func labels() (out pack.Labels) {
-	for _, p := range ours().joined().Packs() {
-		out.Replica = append(out.Replica, p.Labels.Replica...)
-		out.Kept = append(out.Kept, p.Labels.Kept...)
-		out.Volatile = append(out.Volatile, p.Labels.Volatile...)
+// labelsOf joins what packs tell of labels.
+func labelsOf(packs []*pack.Pack) (out pack.Labels) {
+	for _, p := range packs {
+		l := &p.Labels
+		out.Replica, out.Kept = append(out.Replica, l.Replica...), append(out.Kept, l.Kept...)
+		out.Volatile, out.Apart = append(out.Volatile, l.Volatile...), append(out.Apart, l.Apart...)
+		for _, name := range slices.Sorted(maps.Keys(l.Whole)) {
+			out.Wholes = append(out.Wholes, metric.Label{Name: name, Value: l.Whole[name]})
+		}
 	}
 	return out
 }
 
+func (c *Catalog) roles() *pack.Labels {
+	if c == nil {
+		return &ours().labels
+	}
+	return &c.labels
+}
+
 // ReplicaLabels are the labels that tell replicas apart and are aggregated over unless somebody asks for them.
-func ReplicaLabels() []string { return labels().Replica }
+func (c *Catalog) ReplicaLabels() []string { return slices.Clone(c.roles().Replica) }
 
 // KeptLabels are the labels that are not aggregated over.
-func KeptLabels() []string { return labels().Kept }
+func (c *Catalog) KeptLabels() []string { return slices.Clone(c.roles().Kept) }
 
 // VolatileLabels are the labels that differ between two runs of the same, of any family, and are left out when series
 // of two runs are matched.
-func VolatileLabels() []string { return labels().Volatile }
+func (c *Catalog) VolatileLabels() []string { return slices.Clone(c.roles().Volatile) }
+
+// Wholes are labels one value of which stands for all: where a series has it, its siblings with other values are parts
+// or copies of it and would count twice.
+func (c *Catalog) Wholes() []metric.Label { return slices.Clone(c.roles().Wholes) }
+
+// Apart are the labels over which a family is never added up.
+func (c *Catalog) Apart(family string) (out []string) {
+	for _, a := range c.roles().Apart {
+		if pack.MatchAny(a.Families, family) {
+			out = append(out, a.Label)
+		}
+	}
+	return out
+}
 
 // Volatile reports whether a label of a family, by any of its names, is one of those, or one that is volatile for this
 // family; of configurations all are.
 func (c *Catalog) Volatile(family, label string) bool {
 	f, ok := c.Family(family)
-	return slices.Contains(labels().Volatile, label) || ok && slices.Contains(f.Volatile, label) || Configuration(family)
+	return slices.Contains(c.roles().Volatile, label) || ok && slices.Contains(f.Volatile, label) || Configuration(family)
 }
 
 // Configuration reports whether the labels of a family are its content, such as those of cache_config_info: to be

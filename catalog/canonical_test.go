@@ -114,8 +114,8 @@ func TestLabels(t *testing.T) {
 	check("vllm:cache_config_info", "block_size", true)
 	check("nobody_knows", "pod", true)
 	check("nobody_knows", "block_size", false)
-	for _, l := range catalog.KeptLabels() {
-		if slices.Contains(catalog.ReplicaLabels(), l) || slices.Contains(catalog.VolatileLabels(), l) {
+	for _, l := range catalog.Embedded().KeptLabels() {
+		if slices.Contains(catalog.Embedded().ReplicaLabels(), l) || slices.Contains(catalog.Embedded().VolatileLabels(), l) {
 			t.Errorf("label %s is kept and is not", l)
 		}
 	}

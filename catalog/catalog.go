@@ -30,6 +30,7 @@ type Catalog struct {
 	own     []*pack.Pack // of which it was made
 	packs   []Pack
 	servers []*pack.Pack // see Servers
+	labels  pack.Labels
 }
 
 // embedded is the catalog of our own packs. They are a constant that takes some 20 ms to read, so they are read once,
@@ -98,7 +99,8 @@ func newCatalog(own []*pack.Pack) (*Catalog, error) {
 	if len(problems) > 0 {
 		return nil, refused(problems)
 	}
-	c, algorithms := &Catalog{set: set, own: own, servers: serversOf(set)}, natives()
+	c := &Catalog{set: set, own: own, servers: serversOf(set), labels: labelsOf(set.Packs())}
+	algorithms := natives()
 	for _, p := range set.Packs() {
 		if len(p.Quantities) == 0 {
 			continue

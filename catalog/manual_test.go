@@ -110,8 +110,9 @@ func manual(c *catalog.Catalog) string {
 	}
 	list := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
 	fmt.Fprintf(&b, "\n## Labels\n\n- Replicas of a server, aggregated over unless asked for: %s.\n- Kept: %s.\n- Left "+
-		"out when series of two runs are matched: %s, and all labels of `*_info`.\n", list(catalog.ReplicaLabels()),
-		list(catalog.KeptLabels()), list(catalog.VolatileLabels()))
+		"out when series of two runs are matched: %s, and all labels of `*_info`.\n",
+		list(catalog.Embedded().ReplicaLabels()),
+		list(catalog.Embedded().KeptLabels()), list(catalog.Embedded().VolatileLabels()))
 	return b.String()
 }
 

@@ -6,9 +6,6 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 )
 
-// rankLabels name the ranks of a model that is spread over processes.
-var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "ep_rank"}
-
 // everything indexes the gains of a plan by the newest names of their families.
 func (p *Plan) everything() *View {
 	c := p.catalog
@@ -27,7 +24,7 @@ func (p *Plan) everything() *View {
 		if best, ok := newest[generation{f, g.Source}]; ok && rank > best && f.Implied[as] == nil {
 			continue
 		}
-		if g = p.newest(f, as, g); repeats(f, g.Labels) {
+		if g = p.newest(f, as, g); c.repeats(f, g.Labels) {
 			continue
 		}
 		key := spelt{f, g.Labels, g.Source}
@@ -107,13 +104,13 @@ func (p *Plan) newest(f *Family, as string, g *Gain) *Gain {
 }
 
 // repeats reports whether another rank tells the same.
-func repeats(f *Family, l metric.Labels) bool {
+func (c *Catalog) repeats(f *Family, l metric.Labels) bool {
 	if f.Aggregate != AggregateRank0 {
 		return false
 	}
-	return slices.ContainsFunc(rankLabels, func(name string) bool {
-		rank, ok := l.Get(name)
-		return ok && rank != "0" && rank != ""
+	return slices.ContainsFunc(c.roles().Wholes, func(w metric.Label) bool {
+		rank, ok := l.Get(w.Name)
+		return ok && w.Value == "0" && rank != "0" && rank != ""
 	})
 }
 

@@ -108,7 +108,7 @@ func (c *comparer) causeID(d *draft, rows []*draft) string {
 	if id == "tpot" && slices.ContainsFunc(rows, func(d *draft) bool { return d.facts.canonical == "itl_s" }) {
 		id = "itl"
 	}
-	drop := append(catalog.ReplicaLabels(), identityLabels...)
+	drop := append(c.o.Catalog.ReplicaLabels(), identityLabels...)
 	if l := d.Labels.Without(drop...); l.Len() > 0 {
 		id += l.String()
 	}

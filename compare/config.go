@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -158,7 +157,7 @@ func (s *stock) infoSettings(c *comparer) map[string]string {
 			name = f.Name
 		}
 		for i := range m.Series {
-			for label, value := range m.Series[i].Labels.Without(catalog.VolatileLabels()...).All() {
+			for label, value := range m.Series[i].Labels.Without(c.o.Catalog.VolatileLabels()...).All() {
 				key := fmt.Sprintf("%s{%s}", strings.TrimSuffix(name, "_info"), label)
 				if !slices.Contains(sets[key], value) {
 					sets[key] = append(sets[key], value)

@@ -55,7 +55,7 @@ var labelNames = map[string]string{"stage_id": "stage", "replica_id": "replica"}
 // stable returns the labels by which a series is found again in another run: by their newest names, with those that
 // its name implies, without those that name a process or a place.
 func (c *comparer) stable(name string, f facts, l metric.Labels) metric.Labels {
-	l = l.Without(catalog.VolatileLabels()...)
+	l = l.Without(c.o.Catalog.VolatileLabels()...)
 	if f.family == nil {
 		return rename(l)
 	}

@@ -107,7 +107,7 @@ func (c *comparer) stockDerived(s *stock, d *summary.Derived) {
 		s.families[key] = h
 	}
 	h.entry = append(h.entry, entry{target: s.targetOf(d.Endpoint),
-		labels: rename(d.Labels.Without(catalog.VolatileLabels()...)), derive: d})
+		labels: rename(d.Labels.Without(c.o.Catalog.VolatileLabels()...)), derive: d})
 }
 
 // targetOf is the name of the target of a derived quantity; "" for one of all targets together.

@@ -65,7 +65,7 @@ type key struct{ engine, model string }
 func Of(run *summary.Run, c *catalog.Catalog) []Group {
 	own := *run
 	own.Options.Catalog = c
-	r := &reader{run: &own, catalog: c, pools: map[string][]pool{}, models: modelLabels()}
+	r := &reader{run: &own, catalog: c, pools: map[string][]pool{}, models: modelLabels(c)}
 	r.gather()
 	var out []Group
 	for _, k := range r.keys() {
@@ -106,8 +106,8 @@ func (r *reader) gather() {
 }
 
 // modelLabels are the labels that name a model.
-func modelLabels() []string {
-	return slices.DeleteFunc(catalog.KeptLabels(), func(l string) bool { return !strings.HasPrefix(l, "model") })
+func modelLabels(c *catalog.Catalog) []string {
+	return slices.DeleteFunc(c.KeptLabels(), func(l string) bool { return !strings.HasPrefix(l, "model") })
 }
 
 func (r *reader) modelOf(get func(string) (string, bool)) string {

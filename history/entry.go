@@ -234,7 +234,7 @@ func causes(v Value, r *summary.Run, had map[string]bool) (out []Value) {
 				return false
 			}
 		}
-		return l.Without(catalog.KeptLabels()...).Len() == 0
+		return l.Without(r.Options.Catalog.KeptLabels()...).Len() == 0
 	}
 	for i := range r.Latencies {
 		l := &r.Latencies[i]
@@ -303,6 +303,7 @@ var changing = regexp.MustCompile(`(?i)version|commit|revision|build|patchlevel`
 
 // infos adds the labels of the families of settings, and the version of the engine.
 func (o *Reading) infos(e *Entry, r *summary.Run, config map[string]string) {
+	volatile := o.Catalog.VolatileLabels()
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		name := m.Name
@@ -315,7 +316,7 @@ func (o *Reading) infos(e *Entry, r *summary.Run, config map[string]string) {
 		}
 		values := map[string][]string{}
 		for k := range m.Series {
-			for label, value := range m.Series[k].Labels.Without(catalog.VolatileLabels()...).All() {
+			for label, value := range m.Series[k].Labels.Without(volatile...).All() {
 				if !slices.Contains(values[label], value) {
 					values[label] = append(values[label], value)
 				}
@@ -325,7 +326,7 @@ func (o *Reading) infos(e *Entry, r *summary.Run, config map[string]string) {
 			slices.Sort(list)
 			key, value := strings.TrimSuffix(name, "_info")+" "+label, strings.Join(list, ", ")
 			e.Settings[key] = value
-			own := known && (slices.Contains(catalog.VolatileLabels(), label) || slices.Contains(f.Volatile, label))
+			own := known && (slices.Contains(volatile, label) || slices.Contains(f.Volatile, label))
 			switch {
 			case label == "version" && known && len(e.Values) > 0 && f.Engine == e.Values[0].Engine:
 				e.Version = value

@@ -67,7 +67,7 @@ func (r *Run) aggregate() {
 	}
 	_ = parallel(context.Background(), len(members), func(_ context.Context, i int) error { // cannot fail
 		a := &r.Aggregates[i]
-		a.merge(members[i], r.rule(&r.Metrics[a.Metric]), r.Options.Quantiles)
+		a.merge(members[i], r.rule(&r.Metrics[a.Metric]), &r.Options)
 		return nil
 	})
 	if len(never) > 0 {
@@ -90,7 +90,7 @@ func someOf(list []string, n int) string {
 	return strings.Join(list[:n], ", ") + ", ..."
 }
 
-func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []float64) {
+func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, o *Options) {
 	var counters []*normalize.Counter
 	var histograms []*normalize.Histogram
 	for _, s := range series {
@@ -109,13 +109,13 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, quantiles []
 		a.Refused, a.Summary = "several processes answered, which nothing tells apart", nil
 		return
 	}
-	a.Skew = skewOf(series)
+	a.Skew = skewOf(series, placeLabels(o.Catalog))
 	switch {
 	case a.Summary != nil:
 	case len(counters) > 0:
 		a.addUp(counters)
 	case len(histograms) > 0:
-		h, warnings, err := normalize.MergeHistograms(histograms, quantiles)
+		h, warnings, err := normalize.MergeHistograms(histograms, o.Quantiles)
 		if err != nil {
 			a.Refused = err.Error()
 			return

@@ -153,7 +153,7 @@ func (r *Run) together(sources []source) []FleetResult {
 
 // tellsWhere reports whether a label names a place rather than a kind of thing.
 func (r *Run) tellsWhere(name string) bool {
-	if name == ByEndpoint || name == ByTarget || slices.Contains(PlaceLabels(), name) {
+	if name == ByEndpoint || name == ByTarget || slices.Contains(placeLabels(r.Options.Catalog), name) {
 		return true
 	}
 	for i := range r.Endpoints {
@@ -200,7 +200,7 @@ func (r *Run) latencies() {
 		}
 	}
 	_ = parallel(context.Background(), len(members), func(_ context.Context, i int) error { // cannot fail
-		r.Latencies[i].merge(members[i], catalog.AggregateMerge, r.Options.Quantiles)
+		r.Latencies[i].merge(members[i], catalog.AggregateMerge, &r.Options)
 		return nil
 	})
 }

@@ -29,7 +29,7 @@ func (r *Run) supersede() {
 		}
 	})
 	mixed := map[int]string{}
-	places := append(catalog.ReplicaLabels(), catalog.VolatileLabels()...)
+	places := append(r.Options.Catalog.ReplicaLabels(), r.Options.Catalog.VolatileLabels()...)
 	r.generations(func(k named, rank int, m *Metric, s *Series) {
 		if rank == newest[k] {
 			return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
@@ -32,33 +31,19 @@ func (o *Options) checkBy() error {
 	return nil
 }
 
-// wholes are the labels one value of which stands for all: where a series has it,
-// its siblings with other values are parts or copies of it and would count twice.
-// Section 8 of the design document derived-metrics.md, section 1 of engines.md.
-var wholes = [...]metric.Label{
-	// each rank reports all
-	{Name: "tp_rank", Value: "0"}, {Name: "pp_rank", Value: "0"}, {Name: "moe_ep_rank", Value: "0"},
-	{Name: "priority", Value: ""},          // SGLang: the total beside the priorities
-	{Name: "cache_source", Value: "total"}, // SGLang: the total beside the tiers
-}
-
-// apart are labels over which families of a prefix are never added up: a row of
-// an ensemble of Triton holds what those of its composing models hold.
-var apart = [...]struct{ prefix, label string }{{"nv_inference_", "model"}, {"triton_stats_", "model"},
-	{"nv_cache_", "model"}}
-
-// PlaceLabels are the labels that tell replicas within a target apart: those of the catalog except ranks that
-// each report the whole.
-func PlaceLabels() []string {
-	return slices.DeleteFunc(catalog.ReplicaLabels(), func(name string) bool {
-		return slices.ContainsFunc(wholes[:], func(l metric.Label) bool { return l.Name == name })
+// placeLabels are the labels that tell replicas within a target apart: those of the catalog except ranks that each
+// report the whole.
+func placeLabels(c *catalog.Catalog) []string {
+	wholes := c.Wholes()
+	return slices.DeleteFunc(c.ReplicaLabels(), func(name string) bool {
+		return slices.ContainsFunc(wholes, func(l metric.Label) bool { return l.Name == name })
 	})
 }
 
 // Continuity are the options of the trackers of a run whose servers c knows. An engine is a part of the process that
 // tells of it, not a place that was there before: its counters begin with it, whatever they show at first.
 func Continuity(c *catalog.Catalog) continuity.Options {
-	places := slices.DeleteFunc(PlaceLabels(), func(name string) bool { return name == "engine" })
+	places := slices.DeleteFunc(placeLabels(c), func(name string) bool { return name == "engine" })
 	return continuity.Options{Places: places, Uptime: func(name string) bool {
 		f, ok := c.Family(name)
 		return ok && f.Moves == "age"
@@ -92,9 +77,9 @@ func (r *Run) rule(m *Metric) catalog.Aggregate {
 
 // groups returns the groups of a metric by some labels, in their order; their series keep their order.
 func (r *Run) groups(m *Metric, by []string) []*group {
-	for _, a := range apart {
-		if strings.HasPrefix(m.Name, a.prefix) && !slices.Contains(by, a.label) {
-			by = append(slices.Clone(by), a.label)
+	for _, label := range r.Options.Catalog.Apart(m.Name) {
+		if !slices.Contains(by, label) {
+			by = append(slices.Clone(by), label)
 		}
 	}
 	twice := r.countedTwice(m, by)
@@ -130,7 +115,7 @@ func (r *Run) countedTwice(m *Metric, by []string) map[int]bool {
 		endpoint int
 		labels   metric.Labels
 	}
-	all := wholes[:]
+	all := r.Options.Catalog.Wholes()
 	if f := r.family(m); f != nil {
 		all = append(slices.Clone(f.Only), all...)
 	}
@@ -201,13 +186,12 @@ type Skew struct {
 }
 
 // skewOf compares replicas, that is endpoints and within them the values of
-// PlaceLabels. It is nil for less than two, or when nothing happened.
-func skewOf(series []*Series) *Skew {
+// places. It is nil for less than two, or when nothing happened.
+func skewOf(series []*Series, places []string) *Skew {
 	type replica struct {
 		endpoint int
 		labels   metric.Labels
 	}
-	names := PlaceLabels()
 	var order []replica
 	sum := map[replica]float64{}
 	for _, s := range series {
@@ -224,7 +208,7 @@ func skewOf(series []*Series) *Skew {
 		default:
 			continue
 		}
-		k := replica{s.Endpoint, s.Labels.Only(names...)}
+		k := replica{s.Endpoint, s.Labels.Only(places...)}
 		if _, ok := sum[k]; !ok {
 			order = append(order, k)
 		}

@@ -193,6 +193,7 @@ func (s *scanner) value(column int, bracketed bool) *yaml.Node {
 		return s.quoted(c, yaml.DoubleQuotedStyle)
 	case c == '\'':
 		return s.quoted(c, yaml.SingleQuotedStyle)
+	case c == '-' && s.byteAt(1) >= '0' && s.byteAt(1) <= '9': // a negative number
 	case strings.IndexByte("-?:,]}#&*!|>%@`<\n", c) >= 0:
 		s.fail()
 	}

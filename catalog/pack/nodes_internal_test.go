@@ -87,7 +87,7 @@ func TestNodesOfAnyText(t *testing.T) {
 		"a: [b:, c]", "a: [b:[c]]", "a: [b#c, d #e\n ]", "a:\n    b: c\n  d: e\n", "a:\n  - b\n    - c\n",
 		"yes: no\nn: off\n", "a: 'b \n  c'", "a: \"b\n\n  c\"", "a: [b,\nc]", "a: b#c", "a: [b\n\n  c]",
 		"a: [b\n  #c\n  d]", "a: [b, c # d\n ]", "a: [\n...\n]", "a: [b\n... c]", "a: \"b\n--- c\"", "a: b\n...\n",
-		"  a: b\nc: d", "  a: b\n  c: d\n---\n e: f", "a: b\n---\n",
+		"  a: b\nc: d", "a: -1\nb: [[-1], -2.5 ]\n", "a:\n  -1\n", "a: -1-\n", "  a: b\n  c: d\n---\n e: f", "a: b\n---\n",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 40000 {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Recognise is how a server is known by its body.
@@ -84,6 +86,16 @@ type Labels struct {
 	Replica  []string `yaml:"replica"`  // tell replicas apart, and are aggregated over unless somebody asks for them
 	Kept     []string `yaml:"kept"`     // are not aggregated over
 	Volatile []string `yaml:"volatile"` // differ between two runs of the same
+	// Whole has the value that stands for all of a label: ranks that each tell the whole, a total beside its parts.
+	Whole  map[string]string `yaml:"whole"`
+	Apart  []Apart           `yaml:"apart"`
+	Wholes []metric.Label    `yaml:"-"` // Whole of several packs, sorted within each
+}
+
+// Apart is a label over which some families are never added up.
+type Apart struct {
+	Families []string `yaml:"families"`
+	Label    string   `yaml:"label"`
 }
 
 // Server is what is known of a server beside families and quantities.

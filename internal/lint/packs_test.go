@@ -23,7 +23,6 @@ var namesFamilies = []string{
 	"source/triton/families.go", "source/torchserve/*.go",
 	"cmd/scrapestat/simulate.go",
 	"collect/self_scrape.go", "internal/doctor/rules.go",
-	"summary/grouping.go",
 }
 
 // TestFamilyNames finds names of engines' families in Go that no file of the list may have, and files of the list
