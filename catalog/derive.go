@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog/pack"
+	"github.com/scrapestat/scrapestat/catalog/quantity"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -47,7 +48,7 @@ func (d *Derived) Flag(name string) {
 // Rule makes one quantity.
 type Rule struct {
 	*pack.Quantity
-	native func(*View) []Derived // nil for a formula
+	native func(*View, []quantity.Binding) []Derived // nil for a formula; with the one beside it, bound
 }
 
 // Pack is the rules of one kind of server.
@@ -103,11 +104,11 @@ func (c *Catalog) Describe(d *Derived) {
 }
 
 // apply makes the results of a native in one scope.
-func (p *Pack) apply(v *View, r *Rule) []Derived {
-	out := r.native(v)
+func (p *Pack) apply(v *View, r *Rule, bound []quantity.Binding) []Derived {
+	out := r.native(v, bound)
 	for i := range out {
 		v.doubt(&out[i])
-		r.finish(&out[i], v, p)
+		r.finish(&out[i], v, p, join(v.Scope, out[i].Labels))
 	}
 	return out
 }
@@ -229,8 +230,11 @@ func pairs(l metric.Labels) []metric.Label {
 
 // join returns the union of two label sets; b wins.
 func join(a, b metric.Labels) metric.Labels {
-	if b.Len() == 0 {
+	switch {
+	case b.Len() == 0:
 		return a
+	case a.Len() == 0:
+		return b
 	}
 	return metric.NewLabels(append(pairs(a), pairs(b)...)...)
 }

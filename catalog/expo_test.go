@@ -188,7 +188,7 @@ func unknown(c *catalog.Catalog, s catalog.Interval) (out []string) {
 
 // simulated watches a simulated server from one minute after its start, and tells
 // what really happened meanwhile.
-func simulated(t *testing.T, profile string, o simulate.Options, seconds, every int) (catalog.Interval,
+func simulated(t testing.TB, profile string, o simulate.Options, seconds, every int) (catalog.Interval,
 	simulate.Totals, simulate.Truth) {
 	t.Helper()
 	start := time.Unix(1_800_000_000, 0)

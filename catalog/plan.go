@@ -15,6 +15,7 @@ type Plan struct {
 	views   []scope // of them
 	// renamed are those gains that the rules see under other labels or in another unit, each after what it was made of.
 	renamed []renamed
+	results int // of the last stretch
 }
 
 // scope is a view that the rules of a pack apply to.
@@ -47,7 +48,7 @@ func (p *Plan) Derive(s Interval, span Span) []Derived {
 	} else {
 		p.lay(s.Gains)
 	}
-	var out []Derived
+	out := make([]Derived, 0, p.results) // those of a slice are as many as those of the one before
 	for _, x := range p.views {
 		v := x.view
 		v.Seconds, v.EndNS, v.SliceSeconds, v.stretch, v.omni = s.Seconds, s.EndNS, s.SliceSeconds, &s, nil
@@ -58,9 +59,12 @@ func (p *Plan) Derive(s Interval, span Span) []Derived {
 			if r := &x.pack.Rules[i]; r.native == nil {
 				out = x.formulas.evaluate(out, i, v, x.pack)
 			} else {
-				out = append(out, x.pack.apply(v, r)...)
+				out = append(out, x.pack.apply(v, r, x.formulas.bindings[i])...)
 			}
 		}
+	}
+	if p.results = len(out); len(out) == 0 {
+		return nil
 	}
 	return out
 }

@@ -28,7 +28,9 @@ func newPack(p *pack.Pack, algorithms map[string]native) (Pack, error) {
 			if !ok {
 				return out, fmt.Errorf("quantity %s: there is no native %s", q.Name, q.Native)
 			}
-			r.native = func(v *View) []Derived { return algorithm(v, r.argument(v, cmp.Or(p.Of, p.Name))) }
+			r.native = func(v *View, bound []quantity.Binding) []Derived {
+				return algorithm(v, r.argument(v, bound, cmp.Or(p.Of, p.Name)))
+			}
 		}
 		out.Rules = append(out.Rules, r)
 	}
@@ -56,14 +58,14 @@ type argument struct {
 	at        []float64
 }
 
-func (r *Rule) argument(v *View, engine string) argument {
+func (r *Rule) argument(v *View, bound []quantity.Binding, engine string) argument {
 	out := argument{engine: engine, asked: r.Formula.Is != nil, at: r.At}
 	if !out.asked {
 		return out
 	}
 	out.first = r.Families()[0]
-	for _, b := range r.Formula.Bind(source{v}) {
-		if out.Derived, out.ok = derived(&b, v); out.ok {
+	for i := range bound {
+		if out.Derived, out.ok = derived(&bound[i], v); out.ok {
 			break
 		}
 	}
@@ -89,10 +91,16 @@ func (p *Pack) bind(v *View) formulas {
 	f := formulas{make([][]quantity.Binding, len(p.Rules)), make([]*quantity.Binding, len(p.Rules))}
 	for i := range p.Rules {
 		q := p.Rules[i]
+		if q.Formula.Is != nil {
+			f.bindings[i] = q.Formula.Bind(source{v})
+		}
 		if q.native != nil {
 			continue
 		}
-		f.bindings[i] = q.Formula.Bind(source{v})
+		for k := range f.bindings[i] {
+			b := &f.bindings[i][k]
+			b.Labels = join(v.Scope, b.Labels)
+		}
 		if q.Edges != nil {
 			f.edges[i] = &q.Edges.Bind(source{v})[0]
 		}
@@ -104,11 +112,12 @@ func (p *Pack) bind(v *View) formulas {
 func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
 	r := &p.Rules[i]
 	for k := range f.bindings[i] {
-		d, ok := derived(&f.bindings[i][k], v)
+		b := &f.bindings[i][k]
+		d, ok := derived(b, v)
 		if !ok {
 			continue
 		}
-		if r.finish(&d, v, p); r.Tolerance > 0 && d.Status.Defined() {
+		if r.finish(&d, v, p, b.Labels); r.Tolerance > 0 && d.Status.Defined() {
 			allowed := r.Tolerance
 			if f.edges[i] != nil {
 				share, _ := f.edges[i].Eval(v.stretch)
@@ -140,14 +149,9 @@ func derived(b *quantity.Binding, v *View) (Derived, bool) {
 	return d, ok
 }
 
-// finish says what the rule knows of a result.
-func (r *Rule) finish(d *Derived, v *View, p *Pack) {
-	d.Pack, d.Name, d.Unit = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit)
-	if d.Labels == (metric.Labels{}) {
-		d.Labels = v.Scope
-	} else {
-		d.Labels = join(v.Scope, d.Labels)
-	}
+// finish says what the rule knows of a result with these labels.
+func (r *Rule) finish(d *Derived, v *View, p *Pack, labels metric.Labels) {
+	d.Pack, d.Name, d.Unit, d.Labels = p.Name, cmp.Or(d.Name, r.Name), cmp.Or(d.Unit, r.Unit), labels
 	d.Help, d.Better, d.Category, d.Headline, d.Canonical = cmp.Or(d.Help, r.Help), r.Better, r.Category, r.Headline,
 		r.Canonical
 	d.atBest(r.Status)
