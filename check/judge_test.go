@@ -519,3 +519,16 @@ func TestValidate(t *testing.T) {
 		t.Errorf("quantiles %v", got)
 	}
 }
+
+// A share above 1 is a mistake of who wrote it, a sum of shares is not.
+func TestSumOfShares(t *testing.T) {
+	e := evidence(t)
+	e.Run.Metrics = append(e.Run.Metrics, summary.Metric{Name: "shares", Unit: "ratio", Series: []summary.Series{{
+		Series: normalize.Series{Samples: 10, Histogram: &normalize.Histogram{Count: 4, Sum: 2.5, Avg: 0.625}}}}})
+	for text, holds := range map[string]bool{"shares sum == 2.5": true, "shares avg > 2.5": false} {
+		a, err := judge(t, text, e)
+		if (err == nil) != holds || holds && a.Verdict != check.Pass {
+			t.Errorf("%s: %v, %v", text, a.Verdict, err)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 // files has a folder for each server: requirements.txt, which pins what pip installs by version and hash, and the
 // programs that the server runs.
 //
-//go:embed llamacpp dynamo
+//go:embed llamacpp dynamo classes
 var files embed.FS
 
 // home is the folder of the cache that the server is installed in. Another lock file is another folder.
@@ -72,7 +72,8 @@ func (l *lab) install(ctx context.Context) error {
 	}
 	// What is pinned is complete: nothing is resolved, so nothing is drawn in that has no hash.
 	err = l.do(ctx, "pip.log", l.python("python"), "-m", "pip", "install", "--quiet", "--no-input", "--no-deps",
-		"--only-binary", ":all:", "--require-hashes", "--disable-pip-version-check", "-r", l.file("requirements.txt"))
+		"--no-compile", "--only-binary", ":all:", "--require-hashes", "--disable-pip-version-check", "--retries", "10",
+		"--timeout", "60", "-r", l.file("requirements.txt"))
 	if err != nil {
 		return err
 	}

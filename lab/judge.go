@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -73,8 +74,16 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 			return nil, fmt.Errorf("the client counts no %q: %v", r.Truth, truth)
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(truth)) {
+		if ask, told := strings.CutPrefix(key, asked); told {
+			rows = append(rows, row{Ask: ask, Value: truth[key], Within: 1e-9, many: true})
+		}
+	}
 	if truth[killed] == 0 {
-		rows = append(rows, bodies...)
+		rows = append(rows, slices.DeleteFunc(bodies, func(r row) bool {
+			_, told := truth[asked+r.Ask]
+			return told || l.recipe.besides[r.Ask] != ""
+		})...)
 	}
 	if out, err = l.ask(ctx, recording, rows); err != nil {
 		return nil, err
@@ -120,7 +129,7 @@ func (l *lab) output(ctx context.Context, args ...string) (text []byte, code int
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if exit.ExitCode() == 1 || exit.ExitCode() == 2 {
-			return nil, exit.ExitCode(), fmt.Errorf("scrapestat %v: %w\n%s", args, err, exit.Stderr)
+			return nil, exit.ExitCode(), fmt.Errorf("scrapestat %s: %w\n%s", args[0], err, exit.Stderr)
 		}
 		return text, exit.ExitCode(), nil
 	}

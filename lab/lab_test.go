@@ -3,12 +3,16 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestVerdict(t *testing.T) {
@@ -68,17 +72,79 @@ func TestRecipes(t *testing.T) {
 			} else {
 				seen[name] = true
 			}
-			if len(s.rows) == 0 || s.load == nil {
+			if s.load == nil {
 				t.Errorf("%s judges nothing", s.name)
 			}
 		}
-		for family, why := range r.accepted {
-			if why == "" {
-				t.Errorf("%s: %s is accepted without a reason", r.name, family)
+		for _, left := range []map[string]string{r.accepted, r.besides} {
+			for name, why := range left {
+				if why == "" {
+					t.Errorf("%s: %s is left out without a reason", r.name, name)
+				}
 			}
 		}
 	}
 	if len(seen) < 3 {
 		t.Errorf("%d scenarios", len(seen))
+	}
+}
+
+// TestListening is the server of TestServe, when the environment says so.
+func TestListening(t *testing.T) {
+	if at := os.Getenv("LAB_LISTENS"); at != "" {
+		t.Error(http.ListenAndServe(at, http.NotFoundHandler()))
+	}
+}
+
+// A server that is killed comes back, and afterwards neither it nor what it started listens.
+func TestServe(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePort()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	answer := func() {
+		t.Helper()
+		for range 600 {
+			if c, err := net.Dial("tcp", address); err == nil {
+				c.Close()
+				return
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+		t.Error("nobody listens")
+	}
+	ready := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer ready.Close()
+	dir := t.TempDir()
+	p := &process{name: "server", port: port, again: true, ready: ready.URL, env: []string{"LAB_LISTENS=" + address},
+		args: []string{"sh", "-c", `"$0" -test.run '^TestListening$' & wait`, self}}
+	err = serve(t.Context(), dir, []*process{p}, func() error {
+		answer()
+		c := &client{dir: dir, truth: map[string]float64{}}
+		if err := c.kill(t.Context(), "server"); err != nil {
+			return err
+		}
+		answer()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", address); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}
+
+// A server that does not start is told at once, with what it said.
+func TestServeFails(t *testing.T) {
+	port := freePort()
+	p := &process{name: "server", port: port, again: true, ready: loopback(port, "/"),
+		args: []string{"sh", "-c", "echo no such model >&2; exit 3"}}
+	err := serve(t.Context(), t.TempDir(), []*process{p}, func() error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "no such model") {
+		t.Errorf("%v", err)
 	}
 }

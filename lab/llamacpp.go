@@ -28,6 +28,8 @@ func llamacpp() recipe {
 	return recipe{
 		name:     "llamacpp",
 		versions: "llama.cpp (xllamacpp 2026.10.11549)",
+		besides: map[string]string{
+			"llamacpp:n_tokens_max total": "the server calls the highest value so far a counter"},
 		setup: func(ctx context.Context, l *lab) error {
 			return l.do(ctx, "model.log", l.python("python"), l.file("model.py"), l.file("tiny.gguf"))
 		},
@@ -42,7 +44,7 @@ func llamacpp() recipe {
 				load: func(ctx context.Context, c *client) error {
 					return c.paced(ctx, 200, 125*time.Millisecond, completion(ctx, c))
 				}},
-			{name: "saturated", args: []string{"1"}, rows: counts,
+			{name: "saturated", sample: true, args: []string{"1"}, rows: counts,
 				load: func(ctx context.Context, c *client) error {
 					return c.paced(ctx, 200, time.Millisecond, completion(ctx, c))
 				}},

@@ -23,10 +23,14 @@ import (
 // killed is the count of servers that were ended in the middle.
 const killed = "n:killed"
 
+// asked begins the names of counts that are each a quantity to ask for.
+const asked = "n:ask "
+
 // client sends a load and counts what it gets: the truth that the recording is judged by.
 type client struct {
-	base string // URL of the server
-	dir  string // with the process ids
+	base string        // URL of the server
+	dir  string        // with the process ids
+	rest time.Duration // before and after a server is killed
 
 	mu    sync.Mutex
 	truth map[string]float64
@@ -39,7 +43,7 @@ func runLoad(ctx context.Context, recipeName, scenarioName, base, dir string) er
 	all := recipes()
 	r := all[slices.IndexFunc(all, func(r recipe) bool { return r.name == recipeName })]
 	s := r.scenarios[slices.IndexFunc(r.scenarios, func(s scenario) bool { return s.name == scenarioName })]
-	c := &client{base: base, dir: dir, truth: map[string]float64{}}
+	c := &client{base: base, dir: dir, rest: 1500 * time.Millisecond, truth: map[string]float64{}}
 	if err := pause(ctx, s.late); err != nil { // a load generator that imports
 		return err
 	}
@@ -101,7 +105,7 @@ func (c *client) post(ctx context.Context, path string, body any) (status int, a
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(text))
 	if err != nil {
@@ -131,7 +135,7 @@ func (c *client) edge(to *time.Time, first bool) {
 // kill ends servers as a crash does. What they counted has been scraped: two polls and more have passed.
 func (c *client) kill(ctx context.Context, names ...string) error {
 	c.add(killed, float64(len(names)))
-	if err := pause(ctx, 1500*time.Millisecond); err != nil {
+	if err := pause(ctx, c.rest); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -147,5 +151,5 @@ func (c *client) kill(ctx context.Context, names ...string) error {
 			return fmt.Errorf("kill %s: %w", name, err)
 		}
 	}
-	return pause(ctx, 1500*time.Millisecond)
+	return pause(ctx, c.rest)
 }

@@ -6,6 +6,8 @@
 //	go run ./lab list
 //	go run ./lab llamacpp         or "all"
 //	go run ./lab -update llamacpp refreshes testdata/runs
+//	go run ./lab -sample all      what hardly depends on how fast the machine is, in a minute
+//	go run ./lab -install all     only installs what -sample needs, with -sample
 //
 // It prints a table and exits with 1 when a quantity is wrong. What it installs stays in a cache; what it starts
 // listens on loopback alone and has ended when the program does.
@@ -38,14 +40,17 @@ type recipe struct {
 	scenarios []scenario
 	// accepted are families that no pack knows, each with the reason why none should.
 	accepted map[string]string
+	// besides are quantities of the bodies that are not judged, each with the reason.
+	besides map[string]string
 }
 
 // scenario is a load, and what it must lead to.
 type scenario struct {
-	name string
-	args []string // of the server
-	late time.Duration
-	load func(ctx context.Context, c *client) error
+	name   string
+	sample bool     // short, and judged by counts alone
+	args   []string // of the server
+	late   time.Duration
+	load   func(ctx context.Context, c *client) error
 	// rows are judged on the recording; the truth of each is what the client counted under its name.
 	rows []row
 	// fails are assertions that must not hold.
@@ -58,18 +63,18 @@ type row struct {
 	Truth  string  `json:"-"`
 	Value  float64 `json:"truth"`
 	Within float64 `json:"within"` // relative
-	body   bool    // the truth is of the bodies, not of the client
+	many   bool    // one of all that the bodies or the server tell: shown only when it is wrong
 }
 
 // lab is what the flags set.
 type lab struct {
 	cache, work, root, scrapestat, self string
-	update                              bool
+	update, sample, only                bool
 	out                                 io.Writer
 	recipe                              *recipe
 }
 
-func recipes() []recipe { return []recipe{llamacpp(), dynamo()} }
+func recipes() []recipe { return []recipe{llamacpp(), dynamo(), classes()} }
 
 var errWrong = errors.New("a quantity is wrong")
 
@@ -96,8 +101,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("make work directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(l.work)) }()
-	if err := l.build(ctx); err != nil {
-		return err
+	if !l.only {
+		if err := l.build(ctx); err != nil {
+			return err
+		}
 	}
 	wrong := false
 	for i := range chosen {
@@ -121,6 +128,8 @@ func (l *lab) parse(args []string) (chosen []recipe, err error) {
 	home, _ := os.UserCacheDir() // without one the folder is given, or the work directory is it
 	f.StringVar(&l.cache, "cache", filepath.Join(home, "scrapestat", "lab"), "`folder` of what is installed")
 	f.BoolVar(&l.update, "update", false, "write what was recorded into testdata/runs")
+	f.BoolVar(&l.sample, "sample", false, "run the scenarios alone that are short and judged by counts")
+	f.BoolVar(&l.only, "install", false, "install, and run nothing")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -142,7 +151,11 @@ func (l *lab) parse(args []string) (chosen []recipe, err error) {
 			chosen = append(chosen, all[i])
 		}
 	}
-	return chosen, nil
+	for i := range chosen {
+		r := &chosen[i]
+		r.scenarios = slices.DeleteFunc(r.scenarios, func(s scenario) bool { return l.sample && !s.sample })
+	}
+	return slices.DeleteFunc(chosen, func(r recipe) bool { return len(r.scenarios) == 0 }), nil
 }
 
 // build makes the command that is judged, of the checkout that the lab stands in.
@@ -163,8 +176,8 @@ func (l *lab) build(ctx context.Context) (err error) {
 func (l *lab) judge(ctx context.Context) (right bool, err error) {
 	r := l.recipe
 	fmt.Fprintf(l.out, "%s  %s  %s\n", r.name, r.versions, time.Now().UTC().Format(time.DateOnly))
-	if err := l.install(ctx); err != nil {
-		return false, err
+	if err := l.install(ctx); err != nil || l.only {
+		return err == nil, err
 	}
 	right = true
 	table := tabwriter.NewWriter(l.out, 0, 8, 2, ' ', 0)
@@ -174,20 +187,20 @@ func (l *lab) judge(ctx context.Context) (right bool, err error) {
 		if err != nil {
 			return false, errors.Join(fmt.Errorf("scenario %s: %w", r.scenarios[i].name, err), table.Flush())
 		}
-		bodies, exact := 0, 0
+		many, exact := 0, 0
 		for _, v := range rows {
 			right = right && v.right()
-			if v.body {
-				bodies++
+			if v.many {
+				many++
 			}
-			if v.body && v.right() {
+			if v.many && v.right() {
 				exact++
 				continue
 			}
 			fmt.Fprintln(table, r.scenarios[i].name+"\t"+strings.Join(v.cells(), "\t"))
 		}
-		if bodies > 0 {
-			v := verdict{row: row{Ask: "quantities of the bodies", Value: float64(bodies)}, ours: float64(exact)}
+		if many > 0 {
+			v := verdict{row: row{Ask: "counters, counts and sums", Value: float64(many)}, ours: float64(exact)}
 			fmt.Fprintln(table, r.scenarios[i].name+"\t"+strings.Join(v.cells(), "\t"))
 		}
 	}

@@ -144,8 +144,7 @@ func serve(ctx context.Context, dir string, all []*process, f func() error) (err
 			if p.over != nil {
 				<-p.over
 			}
-			if c, dialed := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", p.port), time.Second); dialed == nil {
-				c.Close()
+			if p.listens() {
 				err = errors.Join(err, fmt.Errorf("%s still listens on port %d", p.name, p.port))
 			}
 		}
@@ -161,6 +160,20 @@ func serve(ctx context.Context, dir string, all []*process, f func() error) (err
 		}
 	}
 	return f()
+}
+
+// listens reports whether the port is still taken some seconds after its process was killed: those that it started are
+// killed with it, but nobody waits for them.
+func (p *process) listens() bool {
+	for range 100 {
+		c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", p.port), time.Second)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		<-time.After(100 * time.Millisecond)
+	}
+	return true
 }
 
 // tail returns the end of a log.
