@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
@@ -91,6 +92,30 @@ func fullDisks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// heldEvents has lines about requests come while the disk is full: they are held, and in the recording at its end.
+func heldEvents(t *testing.T) {
+	tmp := t.TempDir()
+	pipe, file := filepath.Join(tmp, "pipe"), filepath.Join(tmp, "lines")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no FIFOs here: ", err)
+	}
+	var lines strings.Builder
+	for i := range int64(200) {
+		at := 1_790_000_000_000_000_000 + i*1_000_000
+		fmt.Fprintf(&lines, `{"id":"r%d","issued_ns":%d,"complete_ns":%d}`+"\n", i, at, at+1000)
+	}
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := "sleep 0.3; dd if=/dev/zero of=$DISK/ballast bs=4k 2>/dev/null; cat " + file + " >" + pipe +
+		"; sleep 0.3; rm $DISK/ballast; touch $OUT/ran"
+	code, said, out := onDisk(t, 2048, command, "--requests", pipe)
+	if code != exitDone || !exists(filepath.Join(out, "ran")) || !strings.Contains(said, "0 events lost") {
+		t.Fatalf("exit %d:\n%s", code, said)
+	}
+	try(t, exitDone, `"issued": 200`, "requests", "report", filepath.Join(out, "run"), "--format", "json", "--strict")
 }
 
 // removedDirectory removes the run directory while COMMAND runs.

@@ -32,6 +32,7 @@ func TestHardening(t *testing.T) {
 	t.Run("K1", func(t *testing.T) {
 		t.Parallel()
 		t.Run("full disk", func(t *testing.T) { t.Parallel(); fullDisks(t) })
+		t.Run("held events", func(t *testing.T) { t.Parallel(); heldEvents(t) })
 		t.Run("directory removed", func(t *testing.T) { t.Parallel(); removedDirectory(t) })
 	})
 	t.Run("K2", func(t *testing.T) { t.Parallel(); deadReaders(t) })
