@@ -55,9 +55,9 @@ const columns = "id run_id at_ns path commit branch version fingerprint window_s
 
 // File is an open history.
 type File struct {
-	path  string
-	db    *sql.DB
-	texts map[string]int64 // ids of texts that are stored
+	path   string
+	db     *sql.DB
+	series map[string]int64 // ids of those that are stored
 }
 
 // Open opens the history at path. With write set it is made when it is not there; else it is only read.
@@ -78,7 +78,7 @@ func Open(ctx context.Context, path string, write bool) (*File, error) {
 	if err = errors.Join(err, sqlitefile.CheckBeside(abs)); err != nil {
 		return nil, err
 	}
-	f := &File{path: path, texts: map[string]int64{}}
+	f := &File{path: path, series: map[string]int64{}}
 	mode, pragmas := "rw", []string{"trusted_schema(0)", "synchronous(normal)", "cell_size_check(1)"}
 	if !write {
 		mode = readMode(abs)
@@ -125,11 +125,11 @@ func (f *File) Close() error { return f.db.Close() }
 // check refuses what is no history or a newer one; an empty file becomes one.
 func (f *File) check(ctx context.Context, write bool) error {
 	var id, version int64
-	read := func() error {
-		if err := f.db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
+	read := func() error { // the id last: another process may be making the file, and sets both at once
+		if err := f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 			return err
 		}
-		return f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+		return f.db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
 	}
 	if err := read(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (f *File) write(ctx context.Context, do func(*sql.Conn) error) (err error) 
 		_, err = c.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
-		clear(f.texts) // some may be none
+		clear(f.series) // some may be none
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 	}
 	return err
@@ -241,43 +241,34 @@ func (f *File) put(ctx context.Context, c *sql.Conn, e *Entry, id sql.NullInt64)
 	if _, err := c.ExecContext(ctx, "INSERT OR IGNORE INTO config VALUES (?, ?)", e.Fingerprint, e.Config); err != nil {
 		return err
 	}
-	for i := range e.Values {
-		if err := f.putValue(ctx, c, id.Int64, &e.Values[i]); err != nil {
-			return err
-		}
+	settings, err := json.Marshal(e.Settings)
+	if err != nil {
+		return err
 	}
-	for name, value := range e.Settings {
-		n, err := f.intern(ctx, c, name)
-		if err != nil {
-			return err
-		}
-		v, err := f.intern(ctx, c, value)
-		if err != nil {
-			return err
-		}
-		if _, err := c.ExecContext(ctx, "INSERT INTO setting VALUES (?, ?, ?)", id.Int64, n, v); err != nil {
+	if _, err := c.ExecContext(ctx, `INSERT OR IGNORE INTO text (text)
+		SELECT key FROM json_each(?1) UNION SELECT value FROM json_each(?1)`, string(settings)); err != nil {
+		return err
+	}
+	if _, err := c.ExecContext(ctx, `INSERT INTO setting SELECT ?1, n.id, t.id FROM json_each(?2) j
+		JOIN text n ON n.text = j.key JOIN text t ON t.text = j.value`, id.Int64, string(settings)); err != nil {
+		return err
+	}
+	insert, err := c.PrepareContext(ctx, "INSERT OR REPLACE INTO value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range e.Values {
+		if err := f.putValue(ctx, c, insert, id.Int64, &e.Values[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// intern returns the id of a text.
-func (f *File) intern(ctx context.Context, c *sql.Conn, text string) (id int64, err error) {
-	if id, ok := f.texts[text]; ok {
-		return id, nil
-	}
-	if _, err := c.ExecContext(ctx, "INSERT OR IGNORE INTO text (text) VALUES (?)", text); err != nil {
-		return 0, err
-	}
-	err = c.QueryRowContext(ctx, "SELECT id FROM text WHERE text = ?", text).Scan(&id)
-	f.texts[text] = id
-	return id, err
-}
-
-func (f *File) putValue(ctx context.Context, c *sql.Conn, run int64, v *Value) error {
+func (f *File) putValue(ctx context.Context, c *sql.Conn, insert *sql.Stmt, run int64, v *Value) error {
 	key := strings.Join([]string{"\x00", v.Kind, v.Phase, v.Engine, v.Target, v.Quantity, v.Unit, v.Better}, "\x00")
-	id, ok := f.texts[key]
+	id, ok := f.series[key]
 	if !ok {
 		args := []any{v.Kind, v.Phase, v.Engine, v.Target, v.Quantity, v.Unit, v.Better}
 		if _, err := c.ExecContext(ctx, `INSERT OR IGNORE INTO series (kind, phase, engine, target, quantity, unit, better)
@@ -288,14 +279,14 @@ func (f *File) putValue(ctx context.Context, c *sql.Conn, run int64, v *Value) e
 			AND quantity = ? AND unit = ? AND better = ?`, args...).Scan(&id); err != nil {
 			return err
 		}
-		f.texts[key] = id
+		f.series[key] = id
 	}
 	number := func(x float64, there bool) sql.NullFloat64 {
 		return sql.NullFloat64{Float64: x, Valid: there && metric.Finite(x)}
 	}
-	_, err := c.ExecContext(ctx, "INSERT OR REPLACE INTO value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", id, run,
-		number(v.Value, true), number(v.ErrLog, v.DF > 0), number(v.DF, v.DF > 0), number(v.Low, true), number(v.High, true),
-		number(v.Beyond, v.Beyond > 0), sql.NullString{String: v.Note, Valid: v.Note != ""})
+	_, err := insert.ExecContext(ctx, id, run, number(v.Value, true), number(v.ErrLog, v.DF > 0),
+		number(v.DF, v.DF > 0), number(v.Low, true), number(v.High, true), number(v.Beyond, v.Beyond > 0),
+		sql.NullString{String: v.Note, Valid: v.Note != ""})
 	return err
 }
 
@@ -355,7 +346,7 @@ func (f *File) Prune(ctx context.Context, familiesBefore int64, keep int) (famil
 
 // shrink takes away what no run refers to, and gives the space back.
 func (f *File) shrink(ctx context.Context) error {
-	clear(f.texts)
+	clear(f.series)
 	for _, query := range []string{"DELETE FROM series WHERE id NOT IN (SELECT series FROM value)",
 		"DELETE FROM text WHERE id NOT IN (SELECT name FROM setting UNION SELECT value FROM setting)",
 		"DELETE FROM config WHERE fingerprint NOT IN (SELECT fingerprint FROM run)", "VACUUM"} {

@@ -161,12 +161,20 @@ func noisy(seed uint64, n int, level, sd float64) []float64 {
 	return out
 }
 
-// TestOrder is row 7: the order in which runs are added does not matter.
+// TestOrder is row 7: added all at once, one by one with a look after each, and backwards, runs show the same.
 func TestOrder(t *testing.T) {
 	list := entries(t, lines("itl_mean", slices.Concat(noisy(1, 20, 0.01, 0.02), noisy(2, 20, 0.011, 0.02))...))
-	forth, back := open(t), open(t)
+	forth, single, back := open(t), open(t), open(t)
 	add(t, forth, list)
 	want := document(t, view(t, forth, history.Query{}))
+	var got []byte
+	for i := range list {
+		add(t, single, list[i:i+1])
+		got = document(t, view(t, single, history.Query{}))
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("added one by one: %s, want %s", got, want)
+	}
 	slices.Reverse(list)
 	add(t, back, list)
 	if got := document(t, view(t, back, history.Query{})); !bytes.Equal(got, want) {
@@ -177,6 +185,30 @@ func TestOrder(t *testing.T) {
 	}
 	if ok, err := back.Add(t.Context(), list[0], false); ok || err != nil {
 		t.Errorf("a run that is there was added: %v %v", ok, err)
+	}
+}
+
+// TestCommitOrder: runs in the order of their commits, whenever they were measured; those of other commits are beside.
+func TestCommitOrder(t *testing.T) {
+	values := slices.Concat(noisy(1, 10, 0.01, 0.01), noisy(2, 10, 0.011, 0.01))
+	list := entries(t, lines("itl_mean", append(values, 1)...))
+	q := history.Query{Commits: []string{}}
+	for i, e := range list { // measured in turn: an old one, a new one
+		if e.AtNS = 1_750_000_000e9 + int64(i%10*2+i/10)*86400e9; i < len(values) {
+			q.Commits = append(q.Commits, e.Commit)
+		}
+	}
+	f := open(t)
+	add(t, f, list)
+	if c := view(t, f, history.Query{}).Series[0].Changes(); len(c) > 0 {
+		t.Errorf("by time: %+v", c)
+	}
+	s := view(t, f, q).Series[0]
+	if c := s.Changes(); len(c) != 1 || c[0].Index != 10 || c[0].Before.Commit != "c10" || c[0].At.Commit != "c11" {
+		t.Errorf("by commit: %+v", c)
+	}
+	if n := len(s.Line); n != len(values) {
+		t.Errorf("%d points on the line, want %d", n, len(values))
 	}
 }
 
