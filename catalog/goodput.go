@@ -50,8 +50,11 @@ func beyond(v *View, family string, x float64) []Derived {
 }
 
 // times are the histograms of an engine by the canonical ids that may have a longest good time: of several the first
-// that has series.
+// that has series; nil where the user tells no such time.
 func (v *View) times(engine string) map[string]string {
+	if len(v.Inputs().SLO) == 0 {
+		return nil
+	}
 	out := map[string]string{}
 	for _, f := range v.catalog.Families() {
 		if f.Engine != engine || f.Type != metric.Histogram || !slices.Contains(pack.SLOIDs(), f.Canonical) {

@@ -65,7 +65,8 @@ func (r *Rule) argument(v *View, bound []quantity.Binding, engine string) argume
 	}
 	out.first = r.Families()[0]
 	for i := range bound {
-		if out.Derived, out.ok = derived(&bound[i], v); out.ok {
+		if out.Derived = (Derived{}); out.evaluate(&bound[i], v) {
+			out.ok = true
 			break
 		}
 	}
@@ -113,11 +114,13 @@ func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
 	r := &p.Rules[i]
 	for k := range f.bindings[i] {
 		b := &f.bindings[i][k]
-		d, ok := derived(b, v)
-		if !ok {
+		out = append(out, Derived{})
+		d := &out[len(out)-1]
+		if !d.evaluate(b, v) {
+			out = out[:len(out)-1]
 			continue
 		}
-		if r.finish(&d, v, p, b.Labels); r.Tolerance > 0 && d.Status.Defined() {
+		if r.finish(d, v, p, b.Labels); r.Tolerance > 0 && d.Status.Defined() {
 			allowed := r.Tolerance
 			if f.edges[i] != nil {
 				share, _ := f.edges[i].Eval(v.stretch)
@@ -127,26 +130,26 @@ func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
 				d.Flag("violated")
 			}
 		}
-		out = append(out, d)
 	}
 	return out
 }
 
-// derived evaluates a formula.
-func derived(b *quantity.Binding, v *View) (Derived, bool) {
+// evaluate fills in what a formula gives; false when there is nothing.
+func (d *Derived) evaluate(b *quantity.Binding, v *View) bool {
 	r, ok := b.Eval(v.stretch)
-	d := Derived{Labels: b.Labels, Status: r.Status, Value: r.Value, Shown: r.Shown, Numerator: r.Numerator,
-		Denominator: r.Denominator, HasParts: r.HasParts, Low: r.Low, High: r.High,
-		Families: slices.Clip(b.Families)}
-	for _, f := range []struct {
-		is   bool
-		name string
-	}{{r.Resets, "reset_corrected"}, {r.Negative, "negative"}, {r.Disabled, "not_enabled"}} {
-		if f.is {
-			d.Flag(f.name)
-		}
+	d.Labels, d.Status, d.Value, d.Shown = b.Labels, r.Status, r.Value, r.Shown
+	d.Numerator, d.Denominator, d.HasParts, d.Low, d.High = r.Numerator, r.Denominator, r.HasParts, r.Low, r.High
+	d.Families = slices.Clip(b.Families)
+	if r.Resets {
+		d.Flag("reset_corrected")
 	}
-	return d, ok
+	if r.Negative {
+		d.Flag("negative")
+	}
+	if r.Disabled {
+		d.Flag("not_enabled")
+	}
+	return ok
 }
 
 // finish says what the rule knows of a result with these labels.
