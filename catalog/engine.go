@@ -20,7 +20,7 @@ type Engine struct {
 	// Refresh is how often the engine itself renews the body, or that part of it that Refreshed names; 0 means at each
 	// event.
 	Refresh   time.Duration
-	Refreshed string // "" means all of it
+	Refreshed string // "" means all of it, or that the body has none of that part
 	// Host reports whether the families describe a machine or a wrapper around an engine rather than an engine.
 	Host bool
 }
@@ -61,6 +61,10 @@ func (c *Catalog) Engines(d *metric.Schema) []Engine {
 			continue
 		}
 		e := Engine{ID: p.Name, Name: cmp.Or(r.Name, p.Title), Refresh: r.Every, Refreshed: r.Of, Host: r.Host}
+		shown := func(f metric.Family) bool { return pack.MatchAny(r.If, f.Name) }
+		if r.If != nil && !slices.ContainsFunc(d.Families, shown) {
+			e.Refresh, e.Refreshed = 0, ""
+		}
 		e.Version, e.VersionFrom = c.version(d, r)
 		out = append(out, e)
 	}

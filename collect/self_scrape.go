@@ -4,16 +4,17 @@ import (
 	"math"
 	"sync"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
 
-// ownRequests looks after TorchServe's counter Requests2XX, which counts every
-// answer of the server, those to our own scrapes included: at ten a second it is
-// mostly the scraper itself. It says so, or takes our scrapes off. It is safe
-// for concurrent use.
+// ownRequests looks after counters of every answer of a server, those to our own scrapes included, such as one of
+// TorchServe: at ten a second it is mostly the scraper itself. It says so, or takes our scrapes off. It is safe for
+// concurrent use.
 type ownRequests struct {
 	to       scrape.Sink
+	catalog  *catalog.Catalog
 	subtract bool
 
 	mu      sync.Mutex
@@ -28,15 +29,16 @@ type ownTarget struct {
 	families, series, slots int
 	counter                 int          // index of the family, when of is not nil
 	of                      map[int]bool // its series
+	name                    string
 
 	known   bool
-	slot    uint32  // of Requests2XX
+	slot    uint32  // of the counter
 	raw     float64 // its last value
 	answers float64 // to scrapes before this one that it counted
 }
 
-func newOwnRequests(to scrape.Sink, subtract bool) *ownRequests {
-	return &ownRequests{to: to, subtract: subtract, targets: map[int]*ownTarget{}}
+func newOwnRequests(to scrape.Sink, c *catalog.Catalog, subtract bool) *ownRequests {
+	return &ownRequests{to: to, catalog: c, subtract: subtract, targets: map[int]*ownTarget{}}
 }
 
 // Record implements scrape.Sink.
@@ -52,7 +54,7 @@ func (o *ownRequests) Record(s *metric.Snapshot) error {
 	}
 	o.mu.Unlock()
 	if s.Outcome.Stored() {
-		t.find(s, o.subtract)
+		t.find(s, o.catalog, o.subtract)
 		if t.known && o.subtract {
 			t.adjust(s)
 			t.answers++
@@ -62,14 +64,14 @@ func (o *ownRequests) Record(s *metric.Snapshot) error {
 }
 
 // find looks for the counter among what is new.
-func (t *ownTarget) find(s *metric.Snapshot, subtract bool) {
+func (t *ownTarget) find(s *metric.Snapshot, c *catalog.Catalog, subtract bool) {
 	g := &s.DictDelta
 	if t.known || g.Empty() {
 		return
 	}
 	for i, f := range g.Families {
-		if f.Name == "Requests2XX" && f.Type == metric.Counter {
-			t.counter, t.of = t.families+i, map[int]bool{}
+		if known, ok := c.Family(f.Name); ok && known.Scrapes && f.Type == metric.Counter {
+			t.counter, t.of, t.name = t.families+i, map[int]bool{}, f.Name
 		}
 	}
 	for i, x := range g.Series {
@@ -84,7 +86,7 @@ func (t *ownTarget) find(s *metric.Snapshot, subtract bool) {
 		t.known, t.slot, t.raw = true, uint32(t.slots+i), math.NaN()
 		if !subtract {
 			s.Warnings = append(s.Warnings, metric.Warning{Code: "own_scrapes",
-				Text: "Requests2XX of TorchServe also counts every scrape of ours; --torchserve-subtract-self takes them off"})
+				Text: t.name + " also counts every scrape of ours; --torchserve-subtract-self takes them off"})
 		}
 	}
 	t.families, t.series, t.slots = t.families+len(g.Families), t.series+len(g.Series), t.slots+len(g.Slots)

@@ -3,6 +3,7 @@ package collect
 import (
 	"testing"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -23,7 +24,7 @@ func TestOwnRequests(t *testing.T) {
 	check := func(what string, raw, want []float64) {
 		t.Helper()
 		sink := &lastValue{}
-		own := newOwnRequests(sink, true)
+		own := newOwnRequests(sink, catalog.Embedded(), true)
 		var g metric.SnapshotBuilder
 		for i, v := range raw {
 			series := g.Series(g.Family("Requests2XX", metric.Counter, "", ""), metric.Labels{})

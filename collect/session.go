@@ -120,7 +120,7 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		}
 		s.o.Events.TargetAdded(n, t)
 	}
-	s.rec = newRecorder(newOwnRequests(s.db, s.o.SubtractSelf), s.notify)
+	s.rec = newRecorder(newOwnRequests(s.db, s.o.Catalog, s.o.SubtractSelf), s.notify)
 	s.rec.observers = append(s.rec.observers, s.load)
 	if s.analysis != nil {
 		s.rec.observers = append(s.rec.observers, s.analysis)

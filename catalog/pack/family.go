@@ -77,6 +77,8 @@ type Family struct {
 	Aggregate quantity.Aggregate
 	// Traffic is "yes" or "no" where the family tells of requests, or does not, against what Moves suggests; else "".
 	Traffic string
+	// Scrapes reports whether it counts the scrapes of its own server too.
+	Scrapes bool
 	// Only are the labels of those series that are the whole, where others are parts of it: priority="".
 	Only []metric.Label
 	// Identity are the labels that say what a series is of, Volatile those that differ between two runs of the same;
@@ -107,6 +109,7 @@ type familyIn struct {
 	Staleness string                       `yaml:"staleness"`
 	Aggregate string                       `yaml:"aggregate"`
 	Traffic   string                       `yaml:"traffic"`
+	Scrapes   bool                         `yaml:"scrapes"`
 	Only      map[string]string            `yaml:"only"`
 	Identity  []string                     `yaml:"identity"`
 	Volatile  []string                     `yaml:"volatile"`
@@ -147,7 +150,7 @@ var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
 func (in *familyIn) family(p *Pack) (*Family, error) {
 	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
 		Identity: union(p.Identity, in.Identity), Volatile: union(p.Volatile, in.Volatile), Moves: in.Moves, home: p.Name,
-		Traffic: in.Traffic, Kinds: in.Kinds, stem: strings.TrimPrefix(in.Name, "=")}
+		Traffic: in.Traffic, Scrapes: in.Scrapes, Kinds: in.Kinds, stem: strings.TrimPrefix(in.Name, "=")}
 	if in.Name == "" || in.Meaning == "" {
 		return nil, errors.New("needs a name and a meaning")
 	}

@@ -27,6 +27,7 @@ type Recognise struct {
 	// Every is how often the server renews the body, or the part of it that Of names; 0 means at each event.
 	Every time.Duration `yaml:"every"`
 	Of    string        `yaml:"of"`
+	If    []string      `yaml:"if"` // families one of which is there where Of is; none is always
 }
 
 // Clients is how requests of clients are found in a server.

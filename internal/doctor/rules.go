@@ -162,7 +162,7 @@ func (e *exam) judgeBody() {
 			"counter only", "")
 	}
 	for _, g := range e.engines {
-		if g.Refresh > 0 && g.Refreshed != "" && (g.ID != "torchserve" || e.family("CPUUtilization")) {
+		if g.Refresh > 0 && g.Refreshed != "" {
 			e.r.add(Note, "refresh", fmt.Sprintf("%s renews its %s every %v: their percentiles have few values behind them",
 				g.Name, g.Refreshed, g.Refresh), "")
 		}

@@ -16,13 +16,12 @@ import (
 var familyOfEngine = regexp.MustCompile(`\b(vllm|sglang|llamacpp|lmcache|vllm_omni):|` +
 	`\b(nv_|DCGM_|trtllm_|triton_stats_|dynamo_|llm_d_|ts_inference_|ts_queue_)|^Requests[245]XX|CPUUtilization`)
 
-// namesFamilies are the files that may have some: natives, and a simulated server; sources that make the families
-// themselves; examples in texts; and what is not in packs yet.
+// namesFamilies are the files that may have some: natives, and simulated servers with their flags; and sources
+// that make the families themselves.
 var namesFamilies = []string{
 	"catalog/energy.go", "catalog/natives.go", "catalog/omni*.go", "catalog/triton*.go", "internal/simulate/*.go",
 	"source/triton/families.go", "source/torchserve/*.go",
 	"cmd/scrapestat/simulate.go",
-	"collect/self_scrape.go", "internal/doctor/rules.go",
 }
 
 // TestFamilyNames finds names of engines' families in Go that no file of the list may have, and files of the list
