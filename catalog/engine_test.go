@@ -64,9 +64,13 @@ func TestEngines(t *testing.T) {
 	check("dcgm", "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DRIVER_VERSION=570")
 	host := metric.Schema{Families: []metric.Family{{Name: "Requests2XX",
 		Help: "Torchserve prometheus counter metric with unit: Count"}}}
-	if e := catalog.Embedded().Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh == 0 ||
-		e[0].Refreshed == "" {
+	if e := catalog.Embedded().Engines(&host); len(e) != 1 || e[0].ID != "torchserve" || e[0].Refresh != 0 ||
+		e[0].Refreshed != "" {
 		t.Errorf("a TorchServe without requests: %+v", e)
+	}
+	host.Families = append(host.Families, metric.Family{Name: "CPUUtilization"})
+	if e := catalog.Embedded().Engines(&host); len(e) != 1 || e[0].Refresh == 0 || e[0].Refreshed == "" {
+		t.Errorf("a TorchServe with gauges of its host: %+v", e)
 	}
 }
 
