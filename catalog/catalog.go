@@ -33,7 +33,7 @@ type Catalog struct {
 	labels  pack.Labels
 }
 
-// embedded is the catalog of our own packs. They are a constant that takes some 20 ms to read, so they are read once,
+// embedded is the catalog of our own packs. They are a constant that takes some 40 ms to read, so they are read once,
 // by the first who asks.
 var embedded = sync.OnceValues(func() (*Catalog, error) {
 	names, err := fs.Glob(files, "packs/*.yaml")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/internal/suggest"
 )
 
 // maxExpression bounds the text of an expression, in bytes.
@@ -116,7 +118,7 @@ func (p *parser) selector(d *Assertion) error {
 		return fmt.Errorf("no metric; %s", form)
 	}
 	if _, ok := requestMetrics[d.Metric]; d.From == FromRequests && !ok {
-		return fmt.Errorf("unknown quantity of requests %q%s", d.Metric, didYouMean(d.Metric, sortedKeys(requestMetrics)))
+		return fmt.Errorf("unknown quantity of requests %q%s", d.Metric, suggest.Clause(d.Metric, sortedKeys(requestMetrics)))
 	}
 	return nil
 }
@@ -228,7 +230,7 @@ func (p *parser) statistic(d *Assertion) error {
 	}
 	s, ok, err := parseStat(strings.ReplaceAll(words, " ", ""))
 	if err == nil && !ok {
-		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, didYouMean(words, plainStats),
+		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, suggest.Clause(words, plainStats),
 			strings.Join(plainStats, ", "))
 	}
 	d.Stat = s

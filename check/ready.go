@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/internal/suggest"
+
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/metric"
@@ -86,7 +88,7 @@ func ParseReady(text string) (Ready, error) {
 		}
 		return r, nil
 	}
-	return Ready{}, fmt.Errorf("unknown ready check %q%s (known: %s)", shorten(name), didYouMean(name, names),
+	return Ready{}, fmt.Errorf("unknown ready check %q%s (known: %s)", shorten(name), suggest.Clause(name, names),
 		strings.Join(names, ", "))
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 )
 
 // maxSLO bounds an SLO file, in bytes.
@@ -73,7 +74,7 @@ func (c *sloCheck) UnmarshalYAML(n *yaml.Node) error {
 		}
 		if to == nil {
 			return fmt.Errorf("line %d: unknown key %q%s (known: %s)", key.Line, shorten(key.Value),
-				didYouMean(key.Value, sloKeys), strings.Join(sloKeys, ", "))
+				suggest.Clause(key.Value, sloKeys), strings.Join(sloKeys, ", "))
 		}
 		if value.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: %s is no text", value.Line, key.Value)

@@ -35,8 +35,11 @@ type Result struct {
 	Model     *StepModel // nil where it does not fit
 	// Classes has for each timeslice the class of queue that most of those that waited were in, "" for none.
 	Classes []string
-	Notes   []string // how rows are to be read
-	Missing []string // what the engine does not show and the answer would need
+	Slice   float64 // the width of a timeslice in seconds
+	// Quantities are what else the engine showed, for evidence.
+	Quantities []Quantity
+	Notes      []string // how rows are to be read
+	Missing    []string // what the engine does not show and the answer would need
 }
 
 // order is that of the rows of a waterfall, as a request goes through them.
@@ -64,7 +67,8 @@ type explanation struct {
 
 // Explain tells where the time of the requests of an engine went, and what was exhausted meanwhile.
 func Explain(f *Facts, rules *Rules) *Result {
-	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: f.Sums["e2e"].Count}, f, &rules.Thresholds,
+	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: f.Sums["e2e"].Count, Slice: f.Slice,
+		Quantities: f.Quantities, Missing: slices.Clone(f.Uncertain)}, f, &rules.Thresholds,
 		map[string]float64{}, 0}
 	heads := x.conditions()
 	if !x.enough() {

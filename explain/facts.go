@@ -19,7 +19,18 @@ type Facts struct {
 	Gaps []Bucket
 	Gap  float64
 	// Drafts is how many drafts of speculative decoding there were, whose gaps are uneven by design.
-	Drafts float64
+	Drafts     float64
+	Quantities []Quantity
+	// Uncertain are times that the engine shows and that cannot be told, with why.
+	Uncertain []string
+}
+
+// Quantity is what an engine derives of its families: its canonical id, its name there, and what it was made of.
+type Quantity struct {
+	ID, Name string
+	Value    float64
+	Unit     string // as package units names it
+	Families []string
 }
 
 // Total is the sum of observations and their number.

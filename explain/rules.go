@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/scrapestat/scrapestat/internal/suggest"
 )
 
 //go:embed rules.yaml
@@ -45,6 +48,13 @@ type threshold struct {
 	most float64
 }
 
+func keys(list []threshold) (out []string) {
+	for _, t := range list {
+		out = append(out, t.key)
+	}
+	return out
+}
+
 // list returns the fields of t.
 func (t *Thresholds) list() []threshold {
 	many := 1e6
@@ -65,6 +75,9 @@ func DefaultRules() *Rules {
 	}
 	return r
 }
+
+// Names returns the ids of all findings, sorted.
+func (r *Rules) Names() []string { return slices.Sorted(maps.Keys(r.Findings)) }
 
 // maxRules bounds a file of rules.
 const maxRules = 1 << 20
@@ -96,7 +109,7 @@ func (r *Rules) readThresholds(nodes map[string]yaml.Node) error {
 	return inOrder(nodes, func(key string, n *yaml.Node) error {
 		i := slices.IndexFunc(known, func(t threshold) bool { return t.key == key })
 		if i < 0 {
-			return fmt.Errorf("line %d: no threshold is called %q", n.Line, key)
+			return fmt.Errorf("line %d: no threshold is called %q%s", n.Line, key, suggest.Clause(key, keys(known)))
 		}
 		var v float64
 		if err := n.Decode(&v); err != nil || !(v > 0 && v <= known[i].most) || math.IsInf(v, 0) {
@@ -112,7 +125,12 @@ func (r *Rules) readFindings(nodes map[string]yaml.Node) error {
 	return inOrder(nodes, func(key string, n *yaml.Node) error {
 		old, ok := r.Findings[key]
 		if !ok && !first {
-			return fmt.Errorf("line %d: no finding is called %q", n.Line, key)
+			return fmt.Errorf("line %d: no finding is called %q%s", n.Line, key, suggest.Clause(key, r.Names()))
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if word := n.Content[i].Value; !slices.Contains([]string{"says", "evidence", "try"}, word) {
+				return fmt.Errorf("line %d: a finding has says, evidence and try, not %q", n.Content[i].Line, word)
+			}
 		}
 		if err := n.Decode(&old); err != nil {
 			return err

@@ -109,7 +109,7 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, o *Options) 
 		a.Refused, a.Summary = "several processes answered, which nothing tells apart", nil
 		return
 	}
-	a.Skew = skewOf(series, placeLabels(o.Catalog))
+	a.Skew = skewOf(series, PlaceLabels(o.Catalog))
 	switch {
 	case a.Summary != nil:
 	case len(counters) > 0:

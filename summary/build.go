@@ -135,7 +135,7 @@ func (b *Builder) finish(ctx context.Context, rec Recording) (piece, error) {
 // when the last poll was.
 func (b *Builder) survey(ctx context.Context, rec Recording) error {
 	run := b.knownOf(b.marks, b.meta.OriginNS, nil)
-	untimed := b.o.Slice == NoiseSlices && b.meta.Interval <= 0
+	untimed := b.o.Slice < 0 && b.meta.Interval <= 0
 	asked := b.o.Window.What != window.Default || needsTraffic(run, &b.o) // other parts are told beside the default one
 	var polls []pollTimes
 	_, ended := firstMark(b.marks, metric.MarkEnd)
@@ -174,8 +174,8 @@ func (b *Builder) survey(ctx context.Context, rec Recording) error {
 	if b.plan, err = planRun(run, &b.o); err != nil {
 		return err
 	}
-	if b.o.Slice == NoiseSlices {
-		b.o.Slice = b.plan.noiseSlice(&b.meta, polls)
+	if b.o.Slice < 0 {
+		b.o.Slice = b.plan.slice(b.o.Slice, &b.meta, polls)
 	}
 	return b.plan.askClients(ctx, rec, &run)
 }

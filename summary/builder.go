@@ -76,8 +76,8 @@ func NewBuilder(meta rundb.Meta, targets []metric.Target, o Options, load *Load)
 	if o.Window.What != window.Default {
 		return nil, errors.New("make live result: another window can only be chosen once the run is recorded")
 	}
-	if o.Slice == NoiseSlices {
-		return nil, errors.New("make live result: the slices of noise are known once the run is recorded")
+	if o.Slice < 0 {
+		return nil, errors.New("make live result: how wide a number of slices is is known once the run is recorded")
 	}
 	b, err := newBuilder(meta, targets, o)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o Options) check() (Options, error) {
 		}
 	}
 	probe := o.fold(0, 0)
-	if o.Slice == NoiseSlices {
+	if o.Slice == NoiseSlices || o.Slice == CauseSlices {
 		probe.Slice = 0
 	}
 	_, err := normalize.NewFold(probe)

@@ -153,7 +153,7 @@ func (r *Run) together(sources []source) []FleetResult {
 
 // tellsWhere reports whether a label names a place rather than a kind of thing.
 func (r *Run) tellsWhere(name string) bool {
-	if name == ByEndpoint || name == ByTarget || slices.Contains(placeLabels(r.Options.Catalog), name) {
+	if name == ByEndpoint || name == ByTarget || slices.Contains(PlaceLabels(r.Options.Catalog), name) {
 		return true
 	}
 	for i := range r.Endpoints {

@@ -31,9 +31,9 @@ func (o *Options) checkBy() error {
 	return nil
 }
 
-// placeLabels are the labels that tell replicas within a target apart: those of the catalog except ranks that each
+// PlaceLabels are the labels that tell replicas within a target apart: those of the catalog except ranks that each
 // report the whole.
-func placeLabels(c *catalog.Catalog) []string {
+func PlaceLabels(c *catalog.Catalog) []string {
 	wholes := c.Wholes()
 	return slices.DeleteFunc(c.ReplicaLabels(), func(name string) bool {
 		return slices.ContainsFunc(wholes, func(l metric.Label) bool { return l.Name == name })
@@ -43,7 +43,7 @@ func placeLabels(c *catalog.Catalog) []string {
 // Continuity are the options of the trackers of a run whose servers c knows. An engine is a part of the process that
 // tells of it, not a place that was there before: its counters begin with it, whatever they show at first.
 func Continuity(c *catalog.Catalog) continuity.Options {
-	places := slices.DeleteFunc(placeLabels(c), func(name string) bool { return name == "engine" })
+	places := slices.DeleteFunc(PlaceLabels(c), func(name string) bool { return name == "engine" })
 	return continuity.Options{Places: places, Uptime: func(name string) bool {
 		f, ok := c.Family(name)
 		return ok && f.Moves == "age"

@@ -194,7 +194,7 @@ func (l *late) grow() {
 
 // accountOf gives a counter of requests its place in the account of its engine.
 func (l *late) accountOf(x *lateSlot, f *catalog.Family) {
-	started, ended := f.Canonical == "started", f.Canonical == "success" || f.Canonical == "failure"
+	started, ended := f.Canonical == "started", slices.Contains([]string{"success", "failure", "aborted"}, f.Canonical)
 	if !started && !ended {
 		return
 	}

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -9,13 +8,22 @@ import (
 	"github.com/scrapestat/scrapestat/rundb"
 )
 
-// NoiseSlices as Options.Slice asks for the slices of NoiseSlice.
-const NoiseSlices time.Duration = math.MinInt64
+// What Options.Slice asks for by a number of slices of the window: noise within a run is estimated from the first, its
+// causes from the second.
+const (
+	NoiseSlices time.Duration = -100
+	CauseSlices time.Duration = -60
+)
 
-// NoiseSlice is the width of the timeslices from which the noise within a run is estimated: a hundredth of the window
-// that is analysed, at least two intervals between polls, rounded up to a millisecond.
+// NoiseSlice is the width of NoiseSlices: a hundredth of the window, at least two intervals between polls, rounded up
+// to a millisecond.
 func NoiseSlice(window, interval time.Duration) time.Duration {
-	slice := max(2*interval, window/100, time.Millisecond)
+	return partOf(window, interval, NoiseSlices)
+}
+
+// partOf is the width of so many slices.
+func partOf(window, interval, slices time.Duration) time.Duration {
+	slice := max(2*interval, window/-slices, time.Millisecond)
 	return (slice + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
@@ -37,8 +45,9 @@ func (p *pollTimes) add(s *metric.Snapshot, keep bool) {
 	p.last = max(p.last, at)
 }
 
-// noiseSlice is the NoiseSlice of the window of a recording, from its first poll to its last one where those are known.
-func (p *plan) noiseSlice(meta *rundb.Meta, polls []pollTimes) time.Duration {
+// slice is the width of a number of slices of the window of a recording, from its first poll to its last one where
+// those are known.
+func (p *plan) slice(parts time.Duration, meta *rundb.Meta, polls []pollTimes) time.Duration {
 	start, end, interval := p.window.StartNS, p.window.EndNS, meta.Interval
 	var first, last int64
 	var gaps []int64
@@ -55,5 +64,5 @@ func (p *plan) noiseSlice(meta *rundb.Meta, polls []pollTimes) time.Duration {
 		slices.Sort(gaps)
 		interval = time.Duration(gaps[len(gaps)/2])
 	}
-	return NoiseSlice(time.Duration(max(0, end-start)), max(0, interval))
+	return partOf(time.Duration(max(0, end-start)), max(0, interval), parts)
 }

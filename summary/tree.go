@@ -239,7 +239,7 @@ type Options struct {
 	Window window.Ref // the part of the run; the zero value is what package window finds
 	// Windows are those of the recordings, where they are not all Window; nil otherwise.
 	Windows   []window.Ref
-	Slice     time.Duration // 0: no slices; NoiseSlices: as wide as those of NoiseSlice
+	Slice     time.Duration // 0: no slices; or NoiseSlices, CauseSlices
 	Resets    normalize.ResetMode
 	Estimator string // "" is polynomial
 	// FileEstimator is that of normalize.Histogram.FileQuantiles, "" for Estimator.

@@ -217,12 +217,11 @@ type reader struct {
 	name     string
 	problems []Problem
 	pack     *Pack
-	keys     map[reflect.Type][]string // of structs of files
 }
 
 // Read reads the packs of a file, one for each document of it. What is wrong with them alone is told at once.
 func Read(name string, r io.Reader) ([]*Pack, []Problem) {
-	rd := &reader{name: name, keys: map[reflect.Type][]string{}}
+	rd := &reader{name: name}
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		rd.fail(position{}, "%v", err)
@@ -233,12 +232,6 @@ func Read(name string, r io.Reader) ([]*Pack, []Problem) {
 		return nil, rd.problems
 	}
 	var out []*Pack
-	if documents, beyond := nodes(string(data)); beyond == 0 {
-		for _, n := range documents {
-			out = append(out, rd.document(n))
-		}
-		return out, rd.problems
-	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var n yaml.Node
@@ -261,7 +254,7 @@ func (rd *reader) fail(at position, format string, args ...any) {
 
 // decode reads a mapping into a struct and tells keys that it has not.
 func (rd *reader) decode(n *yaml.Node, into any, what string) bool {
-	keys := rd.keysOf(reflect.TypeOf(into).Elem())
+	keys := keysOf(into)
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(keys, key.Value) {
 			rd.fail(position{key.Line, key.Column}, "unknown key %q of %s (known: %s)", key.Value, what,
@@ -275,15 +268,12 @@ func (rd *reader) decode(n *yaml.Node, into any, what string) bool {
 	return true
 }
 
-func (rd *reader) keysOf(t reflect.Type) []string {
-	if rd.keys[t] == nil {
-		var keys []string
-		for i := range t.NumField() {
-			keys = append(keys, t.Field(i).Tag.Get("yaml"))
-		}
-		rd.keys[t] = keys
+func keysOf(v any) (out []string) {
+	t := reflect.TypeOf(v).Elem()
+	for i := range t.NumField() {
+		out = append(out, t.Field(i).Tag.Get("yaml"))
 	}
-	return rd.keys[t]
+	return out
 }
 
 func (rd *reader) document(n *yaml.Node) *Pack {

@@ -48,6 +48,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newReportCmd(std),
 		newCompareCmd(std),
 		newRepeatCmd(std),
+		newExplainCmd(std),
 		newCheckCmd(std),
 		newHistoryCmd(std),
 		newMarkCmd(std),

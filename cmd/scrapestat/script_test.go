@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +37,10 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	env := startServers(t)
 	startTriton(t, env)
+	runs, err := filepath.Abs("../../testdata/runs")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -46,6 +51,7 @@ func TestScripts(t *testing.T) {
 				e.Setenv(name, value)
 			}
 			e.Setenv("TZ", "UTC")
+			e.Setenv("RUNS", runs)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -1,0 +1,313 @@
+package explain
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/summary"
+)
+
+// times are the sums of Facts by their canonical ids: of a histogram, and of the derived mean that has them as its
+// parts.
+var times = [...]struct{ name, family, derived string }{
+	{"e2e", "e2e_s", "e2e_mean_s"}, {"queue", "queue_s", "queue_mean_s"}, {"prefill", "prefill_s", ""},
+	{"decode", "decode_s", ""}, {"inference", "inference_s", ""}, {"ttft", "ttft_s", "ttft_mean_s"},
+	{"itl", "itl_s", "itl_mean_s"},
+}
+
+// reader reads the facts of one engine out of a run.
+type reader struct {
+	run *summary.Run
+	c   *catalog.Catalog
+	*Facts
+	n        int // timeslices
+	by       []string
+	replicas map[metric.Labels]*Replica
+}
+
+// Read returns the facts of the engines of a run that show the time of requests, the most specific first. A run without
+// one gives the facts of none. Timeslices are those the run was made with: summary.CauseSlices is what fits.
+func Read(run *summary.Run) (out []*Facts) {
+	for _, engine := range engines(run) {
+		c := run.Options.Catalog
+		r := &reader{run: run, c: c, Facts: &Facts{Engine: engine, Sums: map[string]Total{}},
+			by: append([]string{summary.ByEndpoint}, summary.PlaceLabels(c)...), replicas: map[metric.Labels]*Replica{}}
+		r.read()
+		out = append(out, r.Facts)
+	}
+	if len(out) == 0 {
+		out = []*Facts{{}}
+	}
+	return out
+}
+
+// engines are those of which the run has the time of requests, the specific ones before those that they contain.
+func engines(run *summary.Run) []string {
+	found := map[string]bool{}
+	for i := range run.Metrics {
+		f, ok := run.Options.Catalog.Family(run.Metrics[i].Name)
+		if ok && (f.Canonical == "e2e_s" || f.Canonical == "ttft_s") && len(run.Metrics[i].Series) > 0 {
+			found[f.Engine] = true
+		}
+	}
+	for i := range run.Derived {
+		if d := &run.Derived[i]; d.Canonical == "e2e_mean_s" && d.Status.Defined() && !found[d.Pack] {
+			found[d.Pack] = true
+		}
+	}
+	rank := map[string]int{}
+	for i, p := range run.Options.Catalog.Servers() {
+		rank[p.Name] = i - 1e6
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		return cmp.Or(rank[a]-rank[b], strings.Compare(a, b))
+	})
+}
+
+func (r *reader) read() {
+	width := r.run.Options.Slice
+	if r.Slice = width.Seconds(); width > 0 {
+		r.n = int(math.Ceil(float64(r.run.Window.EndNS-r.run.Window.StartNS)/float64(width) - 1e-9))
+	}
+	endpoints := r.endpoints()
+	for i := range endpoints {
+		r.Restarts += r.run.Endpoints[i].Continuity.Restarts
+	}
+	for i := range r.run.Metrics {
+		m := &r.run.Metrics[i]
+		f, ok := r.c.Family(m.Name)
+		if !ok || f.Canonical == "" || f.Engine != r.Engine && f.Canonical != "answers" {
+			continue
+		}
+		for _, pool := range r.run.Pools(m, r.by) {
+			pool.Series = slices.DeleteFunc(pool.Series, func(s *summary.Series) bool { return !endpoints[s.Endpoint] })
+			r.pool(f, &pool)
+		}
+	}
+	r.sums()
+	r.quantities()
+	for _, key := range slices.SortedFunc(maps.Keys(r.replicas), metric.Labels.Compare) {
+		if rep := r.replicas[key]; rep.Waiting != nil || rep.Running != nil || rep.Steps != nil {
+			r.Replicas = append(r.Replicas, *rep)
+		}
+	}
+}
+
+// endpoints are those of the engine.
+func (r *reader) endpoints() map[int]bool {
+	at := map[int]bool{}
+	for i := range r.run.Metrics {
+		if f, ok := r.c.Family(r.run.Metrics[i].Name); ok && f.Engine == r.Engine {
+			for j := range r.run.Metrics[i].Series {
+				at[r.run.Metrics[i].Series[j].Endpoint] = true
+			}
+		}
+	}
+	return at
+}
+
+// pool reads the series of a family that are of one replica.
+func (r *reader) pool(f *catalog.Family, p *summary.Pool) {
+	key := p.Labels.Only(r.by...)
+	rep := r.replicas[key]
+	if rep == nil {
+		rep = &Replica{ID: key.String()}
+		r.replicas[key] = rep
+	}
+	for _, s := range p.Series {
+		r.lost(f, s)
+		switch f.Canonical {
+		case "waiting":
+			r.level(&rep.Waiting, s, false)
+		case "running":
+			r.level(&rep.Running, s, false)
+		case "kv_usage":
+			r.level(&rep.KV, s, true)
+		case "preemption":
+			r.gain(&rep.Preemptions, s)
+		case "output_tokens":
+			r.gain(&rep.Generated, s)
+		case "e2e_s":
+			r.observed(&rep.Ended, nil, s)
+		case "itl_s":
+			r.observed(&rep.GapCount, &rep.GapSum, s)
+		case "step_tokens":
+			r.observed(&rep.Steps, &rep.StepTokens, s)
+		}
+	}
+}
+
+// put adds a value to a timeslice, or keeps the largest.
+func (r *reader) put(line *[]float64, startNS int64, v float64, largest bool) {
+	if *line == nil {
+		*line = slices.Repeat([]float64{math.NaN()}, r.n)
+	}
+	j := int((startNS - r.run.Window.StartNS) / r.run.Options.Slice.Nanoseconds())
+	if j < 0 || j >= r.n || math.IsNaN(v) {
+		return
+	}
+	switch old := (*line)[j]; {
+	case math.IsNaN(old) || largest && v > old:
+		(*line)[j] = v
+	case !largest:
+		(*line)[j] = old + v
+	}
+}
+
+func (r *reader) level(line *[]float64, s *summary.Series, largest bool) {
+	if s.Gauge == nil {
+		return
+	}
+	for _, slice := range s.Gauge.Slices {
+		if slice.N > 0 {
+			r.put(line, slice.StartNS, slice.Avg, largest)
+		}
+	}
+}
+
+func (r *reader) gain(line *[]float64, s *summary.Series) {
+	if s.Counter == nil || !certain(s) {
+		return
+	}
+	for _, slice := range s.Counter.Slices {
+		r.put(line, slice.StartNS, slice.Total, false)
+	}
+}
+
+func (r *reader) observed(count, sum *[]float64, s *summary.Series) {
+	if s.Histogram == nil || !certain(s) {
+		return
+	}
+	for _, slice := range s.Histogram.Slices {
+		r.put(count, slice.StartNS, float64(slice.Count), false)
+		if sum != nil {
+			r.put(sum, slice.StartNS, slice.Sum, false)
+		}
+	}
+}
+
+// certain reports whether an increase may be judged as it is.
+func certain(s *summary.Series) bool { return s.Increase.Status.Certain() }
+
+// lost counts what a counter tells of requests that did not end well.
+func (r *reader) lost(f *catalog.Family, s *summary.Series) {
+	gained, ok := s.Gained()
+	if !ok || s.Counter == nil || !certain(s) {
+		return
+	}
+	l := &r.Losses
+	switch f.Canonical {
+	case "success":
+		l.Ended += gained
+		switch reason, _ := s.Labels.Get("finished_reason"); reason {
+		case "abort":
+			l.Aborts += gained
+		case "error":
+			l.Errors += gained
+		}
+	case "failure":
+		l.Ended, l.Errors = l.Ended+gained, l.Errors+gained
+	case "aborted":
+		l.Ended, l.Aborts = l.Ended+gained, l.Aborts+gained
+	case "refused":
+		l.Refused += gained
+	case "answers":
+		l.Answers += gained
+		if status, _ := s.Labels.Get("status"); strings.HasPrefix(status, "5") {
+			l.Answers5xx += gained
+		}
+	}
+}
+
+// sums reads the times of requests, and the buckets of gaps.
+func (r *reader) sums() {
+	for _, t := range times {
+		if !r.histogram(t.name, t.family) && t.derived != "" {
+			r.derived(t.name, t.derived)
+		}
+	}
+	for i := range r.run.Latencies {
+		l := &r.run.Latencies[i]
+		if l.ID != "itl_s" || l.Engine != r.Engine || l.Histogram == nil || r.Gaps != nil {
+			continue
+		}
+		for _, b := range l.Histogram.Buckets {
+			r.Gaps = append(r.Gaps, Bucket{b.Upper, float64(b.Count)})
+		}
+		for q, e := range l.Histogram.Quantiles {
+			if r.run.Options.Quantiles[q] == 0.5 {
+				r.Gap = e.Value
+			}
+		}
+	}
+}
+
+// histogram sums a time over all series of its family that count; an increase that is not certain is missing.
+func (r *reader) histogram(name, id string) (found bool) {
+	var sum Total
+	for i := range r.run.Metrics {
+		m := &r.run.Metrics[i]
+		if f, ok := r.c.Family(m.Name); !ok || f.Engine != r.Engine || f.Canonical != id {
+			continue
+		}
+		for _, pool := range r.run.Pools(m, r.by) {
+			for _, s := range pool.Series {
+				if !certain(s) {
+					r.Uncertain = append(r.Uncertain, m.Name+": "+s.Increase.Status.String())
+					return true
+				}
+				if s.Histogram != nil && !s.Histogram.NoSum {
+					sum.Sum, sum.Count, found = sum.Sum+s.Histogram.Sum, sum.Count+float64(s.Histogram.Count), true
+				}
+			}
+		}
+	}
+	if found {
+		r.Sums[name] = sum
+	}
+	return found
+}
+
+// derived takes the parts of a mean of all endpoints of the engine.
+func (r *reader) derived(name, id string) {
+	if len(r.run.Combined) == 0 {
+		return
+	}
+	var sum Total
+	for i := range r.run.Combined[0].Derived {
+		d := &r.run.Combined[0].Derived[i]
+		if d.Pack != r.Engine || d.Canonical != id || !d.HasParts {
+			continue
+		}
+		if !d.Status.Certain() {
+			r.Uncertain = append(r.Uncertain, d.Name+": "+d.Status.String())
+			return
+		}
+		sum.Sum, sum.Count = sum.Sum+d.Numerator, sum.Count+d.Denominator
+	}
+	if sum.Count > 0 {
+		r.Sums[name] = sum
+	}
+}
+
+// quantities reads what is derived of all endpoints of the engine and has a canonical id.
+func (r *reader) quantities() {
+	if len(r.run.Combined) == 0 {
+		return
+	}
+	for i := range r.run.Combined[0].Derived {
+		d := &r.run.Combined[0].Derived[i]
+		if d.Pack != r.Engine || d.Canonical == "" || !d.Status.Certain() {
+			continue
+		}
+		r.Quantities = append(r.Quantities, Quantity{d.Canonical, d.Name, d.Shown, d.Unit, d.Families})
+		if d.Canonical == "spec_acceptance_length" && d.HasParts {
+			r.Drafts = d.Denominator
+		}
+	}
+}

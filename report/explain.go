@@ -1,0 +1,128 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/scrapestat/scrapestat/explain"
+	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/units"
+)
+
+// Explanation writes for people why the latency of the engines of a run is what it is.
+func Explanation(w io.Writer, results []*explain.Result, rules *explain.Rules) error {
+	s := &sticky{w: w}
+	for i, r := range results {
+		if i > 0 {
+			s.printf("\n")
+		}
+		e := &explained{sticky: s, Result: r, rules: rules}
+		e.write()
+	}
+	return s.err
+}
+
+// explained writes one engine.
+type explained struct {
+	*sticky
+	*explain.Result
+	rules *explain.Rules
+}
+
+func (e *explained) write() {
+	name := e.Engine
+	if name == "" {
+		name = "no engine shows the time of requests"
+	}
+	e.printf("%s", texttab.Escape(name))
+	if !math.IsNaN(e.E2E) {
+		e.printf(": mean E2E %s, %s", units.Format(e.E2E, "seconds"), texttab.Count(int(e.Requests), "request"))
+	}
+	e.printf("\n\n")
+	for i := range e.Findings {
+		e.finding(i, &e.Findings[i])
+	}
+	e.parts()
+	if len(e.Missing) > 0 {
+		e.wrapped("not known: ", strings.Join(e.Missing, ", "))
+	}
+}
+
+// finding writes a finding: the first ones are numbered, what is the model's own time stands beside them.
+func (e *explained) finding(i int, f *explain.Finding) {
+	mark := fmt.Sprintf("%d.", i+1)
+	if f.ID == "service" && i > 0 {
+		mark = "  "
+	}
+	e.printf("%s %s", mark, f.ID)
+	if !math.IsNaN(f.Seconds) {
+		e.printf("  %s", units.Format(f.Seconds, "seconds"))
+	}
+	if !math.IsNaN(f.Share) {
+		e.printf("  %s", percent(f.Share))
+	}
+	e.printf("\n")
+	text := e.rules.Findings[f.ID]
+	e.wrapped("     ", strings.ReplaceAll(text.Says, "{share}", percent(f.Share)))
+	if line := e.evidence(text.Evidence); line != "" {
+		e.wrapped("     ", line)
+	}
+	if share, span := e.Waited(f.ID); share > 0 {
+		e.wrapped("     ", fmt.Sprintf("in %s of the window (%v)", percent(share), span))
+	}
+	if text.Try != "" {
+		e.wrapped("     try: ", text.Try)
+	}
+}
+
+// evidence is what an engine shows beside a finding.
+func (e *explained) evidence(ids []string) string {
+	var out []string
+	for _, id := range ids {
+		for _, q := range e.Quantities {
+			if q.ID == id {
+				out = append(out, q.Name+" "+units.Format(q.Value, q.Unit))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// parts writes the waterfall: rows of the queue and of decode together.
+func (e *explained) parts() {
+	if len(e.Waterfall) == 0 {
+		return
+	}
+	e.printf("\nwhere the mean went\n")
+	for _, row := range e.Waterfall {
+		if row.Seconds == 0 || row.ID == "unexplained" && math.Abs(row.Share) < 0.0005 {
+			continue
+		}
+		bar := strings.Repeat("#", int(math.Round(40*min(1, math.Abs(row.Share)))))
+		e.printf("  %-16s %9s %6s  %s\n", row.ID, units.Format(row.Seconds, "seconds"), percent(row.Share), bar)
+	}
+	if m := e.Model; m != nil {
+		e.wrapped("  ", fmt.Sprintf("a step takes %s + %s for each request + %s for each token of a prompt (estimated)",
+			units.Format(m.Base, "seconds"), units.Format(m.Batch, "seconds"), units.Format(max(0, m.Prefill), "seconds")))
+	}
+	for _, note := range e.Notes {
+		e.wrapped("  ", note)
+	}
+}
+
+// wrapped writes a text in lines of 80 columns, all but the first as far in as the first begins.
+func (e *explained) wrapped(head, text string) {
+	line, indent := head, strings.Repeat(" ", len(head))
+	for word := range strings.FieldsSeq(texttab.Escape(text)) {
+		if len(line)+len(word) >= 80 && strings.TrimSpace(line) != "" {
+			e.printf("%s\n", strings.TrimRight(line, " "))
+			line = indent
+		}
+		line += word + " "
+	}
+	e.printf("%s\n", strings.TrimRight(line, " "))
+}
+
+func percent(share float64) string { return units.Format(share, "ratio") }
