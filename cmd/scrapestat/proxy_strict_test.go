@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -20,13 +23,13 @@ func TestProxyStrict(t *testing.T) {
 	defer server.Close()
 	check := func(want int, flags ...string) {
 		t.Helper()
-		front := freeAddr(t)
+		front, dir := freeAddr(t), filepath.Join(t.TempDir(), "run")
 		ctx, stop := context.WithCancel(t.Context())
 		var talk bytes.Buffer
 		code := make(chan int, 1)
 		go func() {
 			args := append([]string{"requests", "proxy", "--listen", front, "--upstream", server.URL, "--calibration-requests",
-				"0", "-o", t.TempDir()}, flags...)
+				"0", "-o", dir}, flags...)
 			code <- run(ctx, args, stdio{nil, &talk, &talk})
 		}()
 		if !askUntil(ctx, func() bool { return listening(front) }) {
@@ -38,6 +41,9 @@ func TestProxyStrict(t *testing.T) {
 		stop()
 		if got := <-code; got != want || want != exitDone && !strings.Contains(talk.String(), "--strict") {
 			t.Errorf("%q: exit code %d, want %d: %s", flags, got, want, talk.String())
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+			t.Errorf("others may look into the run directory: %v, %v", info, err)
 		}
 	}
 	check(exitIncomplete, "--strict")

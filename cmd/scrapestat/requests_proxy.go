@@ -98,7 +98,7 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 	surviveReaders()
 	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := os.MkdirAll(o.out, 0o700); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
 	co := collect.ClientOptions{Proxy: &o.flags.options, Memory: o.memory.bytes}
