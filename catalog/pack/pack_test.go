@@ -43,6 +43,11 @@ const quantities = good + "quantities:\n  latency:\n"
 // Every mistake is told with file, line and column, and nothing else is.
 func TestProblems(t *testing.T) {
 	one := func(entry string) string { return quantities + "    - " + entry + "\n" }
+	var ids []string
+	for _, c := range pack.Canonicals() {
+		ids = append(ids, c.ID)
+	}
+	fam := func(entry string) string { return good + "  - " + entry + "\n" }
 	for _, c := range []struct{ file, want string }{
 		{one("{name: wait, is: mean(wait_seconds), unit: seconds}"), ""},
 		{one("{name: wait, is: 2 * increase(queue) / time}"),
@@ -83,6 +88,42 @@ func TestProblems(t *testing.T) {
 		{good + "  - {name: requests, meaning: Again.}\n",
 			`a.yaml:9:5: family "requests": is listed already, as e:requests of e`},
 		{"families: [{name: a, meaning: M.}]", "a.yaml:1:1: needs a pack: the name of the engine"},
+		{fam("{name: x}"), `a.yaml:9:5: family "x": needs a name and a meaning`},
+		{fam("{name: x, meaning: M., type: dial}"), `a.yaml:9:5: family "x": unknown type "dial"`},
+		{fam("{name: x, meaning: M., better: more}"),
+			`a.yaml:9:5: family "x": better: "more" must be higher, lower or neutral`},
+		{fam("{name: x, meaning: M., aggregate: most}"),
+			`a.yaml:9:5: family "x": aggregate: "most" must be one of sum max mean rank0 merge never`},
+		{fam("{name: x, meaning: M., moves: often}"),
+			`a.yaml:9:5: family "x": moves: "often" must be one of arrival step token finish poll start age`},
+		{fam("{name: x, meaning: M., traffic: maybe}"), `a.yaml:9:5: family "x": traffic: "maybe" must be yes or no`},
+		{fam("{name: x, meaning: M., staleness: 2}"), `a.yaml:9:5: family "x": staleness: "2" is no duration such as 2s`},
+		{fam("{name: x, meaning: M., canonical: speed}"),
+			`a.yaml:9:5: family "x": canonical: unknown id "speed" (known: ` + strings.Join(ids, ", ") + ")"},
+		{fam("{name: x, meaning: M., scales: {y: 2}}"),
+			`a.yaml:9:5: family "x": scales: 2 of "y", which must be a positive factor of an alias`},
+		{fam("{name: x, meaning: M., implied: {y: {a: b}}}"), `a.yaml:9:5: family "x": implied: "y" is no alias`},
+		{fam("{name: 'x y', meaning: M.}"), `a.yaml:9:5: family "x y": "e:x y" is no name of a family`},
+		{fam("{name: '/x(/', meaning: M.}"),
+			"a.yaml:9:5: family \"/x(/\": error parsing regexp: missing closing ): `^(?:x()$`"},
+		{fam("{name: '/x/', meaning: M., unit: seconds}"),
+			`a.yaml:9:5: family "/x/": of a pattern only the meaning is told`},
+		{one("{name: wait, is: rate(requests), canonical: speed}"),
+			`a.yaml:11:7: quantity wait: canonical: unknown id "speed" (known: ` + strings.Join(ids, ", ") + ")"},
+		{one("{name: wait, is: 'rate(requests{a=~\"(\"})'}"),
+			"a.yaml:11:42: quantity wait: error parsing regexp: missing closing ): `^(?:()$`"},
+		{one("{name: wait, is: mean(wait_seconds) + 1}"),
+			`a.yaml:11:46: quantity wait: seconds and a number cannot be added up`},
+		{"pack: e\nsentinels: [{families: [x], values: [[2, 1]]}]",
+			`a.yaml:2:13: sentinels: needs families, and values: [[-1]] for one, [[5, 9]] for those from 5 to 9`},
+		{"pack: e\nsentinels: [{families: [x], values: [[]]}]",
+			`a.yaml:2:13: sentinels: needs families, and values: [[-1]] for one, [[5, 9]] for those from 5 to 9`},
+		{"pack: e\nhints: [{code: a, text: T.}]",
+			`a.yaml:2:9: hint a: needs a code, a text and a level: note, warning, error`},
+		{"pack: e\nhints: [{code: a, level: note, text: T., run: slow}]",
+			`a.yaml:2:9: hint a: run: "slow" must be silent or fast, or left out for a hint on bodies`},
+		{"pack: e\ninputs: {slo: {speed_s: 1}}",
+			`a.yaml:1:1: inputs: slo speed_s of 1 is none (positive seconds of ttft_s, itl_s, tpot_s, e2e_s, queue_s)`},
 		{"pack: [", "a.yaml: line 1: did not find expected node content"},
 		{"pack: e\ninputs: {peak_gb_s: .inf}", "a.yaml:1:1: inputs: a peak of +Inf"},
 		{strings.Repeat("#\n", 1<<19) + "#", "a.yaml: larger than 1048576 bytes"},
