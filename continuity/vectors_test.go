@@ -276,23 +276,53 @@ func (c *vector) checkParts(t *testing.T, x *target, key string, series []int, s
 
 func close(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*max(1, math.Abs(b)) }
 
-// A real server that only works is 186 units without an event.
-func TestRealPolite(t *testing.T) {
-	x := newTarget(t)
-	x.files([]float64{1795000000, 1795000060}, []string{"captures/real/vllm-omni-0.30.0-t0.prom",
-		"captures/real/vllm-omni-0.30.0-t1.prom"})
-	units := map[int]bool{}
-	for id, s := range x.slots {
-		if x.adjusted(id) {
-			units[s.series] = true
+// The rows of real servers in section 14 of the design document: how many units are how certain, and some of them.
+// Run with -v it prints them; cmd/scrapestat's TestRudeServers prints the others.
+func TestRealServers(t *testing.T) {
+	vllm := []string{"vllm-0.32.0-before-run1.prom", "vllm-0.32.0-after-run1.prom", "vllm-0.32.0-spec-mfu-idle.prom",
+		"vllm-0.32.0-spec-mfu-under-load.prom"}
+	const engine = `{engine="0",model_name="tiny"}`
+	for _, c := range []struct {
+		name, want string
+		files      []string
+		shown      []string
+	}{
+		{"vLLM, before and after a run", "ok, 0 restarts, 0 events; 59 ok; 8 born; 9600 ok; 200 born", vllm[:2], []string{"vllm:generation_tokens_total" + engine,
+			`http_requests_total{handler="/v1/completions",method="POST",status="2xx"}`}},
+		{"vLLM, the same and another process", "corrected, 1 restarts, 1 events; 77 corrected; 10427 corrected; " +
+			"202 corrected; 206 corrected; 30.12 corrected", vllm, []string{"vllm:generation_tokens_total" + engine,
+			`vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"}`,
+			"vllm:time_to_first_token_seconds" + engine, "process_cpu_seconds_total"}},
+		{"vLLM-Omni", "ok, 0 restarts, 0 events; 186 ok", []string{"vllm-omni-0.30.0-t0.prom", "vllm-omni-0.30.0-t1.prom"}, nil},
+	} {
+		x := newTarget(t)
+		var files []string
+		for _, f := range c.files {
+			files = append(files, "captures/real/"+f)
 		}
-	}
-	for key, series := range x.series {
-		if i, _ := x.increase(key); units[series] && i.Status != continuity.OK {
-			t.Errorf("%s: %+v", key, i)
+		x.files([]float64{1795334500, 1795334700, 1795335350, 1795335400}, files)
+		units, statuses := map[int]bool{}, map[continuity.Status]int{}
+		for id, s := range x.slots {
+			if x.adjusted(id) {
+				units[s.series] = true
+			}
 		}
-	}
-	if s := x.target(); len(units) != 186 || len(s.Events) > 0 || s.Status != continuity.OK {
-		t.Errorf("%d units, %+v", len(units), s)
+		for key, series := range x.series {
+			if i, _ := x.increase(key); units[series] {
+				statuses[i.Status]++
+			}
+		}
+		s := x.target()
+		got := fmt.Sprintf("%s, %d restarts, %d events", s.Status, s.Restarts, len(s.Events))
+		for _, status := range slices.Sorted(maps.Keys(statuses)) {
+			got += fmt.Sprintf("; %d %s", statuses[status], status)
+		}
+		for _, key := range c.shown {
+			i, _ := x.increase(key)
+			got += fmt.Sprintf("; %v %s", i.Value, i.Status)
+		}
+		if t.Logf("%s: %s", c.name, got); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

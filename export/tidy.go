@@ -35,7 +35,7 @@ import (
 //	value          DOUBLE  as exposed, NaN and -0 included
 //	value_uint64   UINT64  exact, for 64-bit integers; else null
 //	gain           DOUBLE  increase since the reference of the window, or null
-//	process        INT64   which of the processes that answered the target: 0 for the first
+//	process        INT32   which of the processes that answered the target: 0 for the first
 //	sample_ms      INT64   the time that the server gave the sample, since 1970; else null
 //
 // Rows are sorted by series_id, then time, then component and bound, and declared so. What a series gained in the
@@ -117,8 +117,8 @@ func tidyColumns() []parquetwriter.Column {
 	columns = append(columns, parquetwriter.Map("labels")...)
 	columns = append(columns, parquetwriter.Time("timestamp"), whole("timestamp_ns"), text("phase"),
 		parquetwriter.Flag("in_window"), text("component"), steady("le"), steady("above"), text("le_text"),
-		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("gain"), whole("process"),
-		whole("sample_ms"), text("window_rule"), steady("window_seconds"))
+		steady("quantile"), double("value"), parquetwriter.Unsigned("value_uint64"), double("gain"),
+		parquetwriter.Small("process"), whole("sample_ms"), text("window_rule"), steady("window_seconds"))
 	columns[tidyURL].Bounds, columns[tidyMetric].Bounds, columns[tidyMetric].Bloom = true, true, true
 	return columns
 }

@@ -55,6 +55,7 @@ func deltasOf(tb testing.TB, data []byte, component, le string) []float64 {
 
 func TestTidyGains(t *testing.T) {
 	nan := math.NaN()
+	adjust, clamp := normalize.ResetAdjust, normalize.ResetClamp
 	check := func(name string, resets normalize.ResetMode, component, le string, want []float64, polls ...[]point) {
 		t.Helper()
 		p := newTape("http://a/metrics")
@@ -63,10 +64,16 @@ func TestTidyGains(t *testing.T) {
 		}
 		r := runOf(2e9, int64(len(polls))*1e9, p)
 		r.Options.Resets, r.Endpoints[0].Eventful = resets, true
-		got := deltasOf(t, writeTidy(t, r, p), component, le)
+		data := writeTidy(t, r, p)
+		got := deltasOf(t, data, component, le)
 		equal := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 		if !slices.EqualFunc(got, want, equal) {
 			t.Errorf("%s: gains %v, want %v", name, got, want)
+		}
+		f, rows := readTable(t, data)
+		process := rows[len(rows)-1][slices.Index(columnsOf(f), "process")].Int32()
+		if again := strings.HasSuffix(name, "restart"); resets == adjust && again != (process == 1) {
+			t.Errorf("%s: the last row is of process %d", name, process)
 		}
 	}
 	one := func(values ...float64) (polls [][]point) {
@@ -86,13 +93,12 @@ func TestTidyGains(t *testing.T) {
 		}
 		return polls
 	}
-	adjust, clamp := normalize.ResetAdjust, normalize.ResetClamp
 	check("counter", adjust, "value", "", []float64{nan, 5, 7}, one(100, 105, 107)...)
 	check("counter, restart", adjust, "value", "", []float64{nan, 5, 7, 10}, restarted(2, one(100, 105, 2, 5)...)...)
-	check("counter, restart at the start", adjust, "value", "", []float64{nan, 3, 4}, restarted(1, one(100, 3, 4)...)...)
+	check("counter, early restart", adjust, "value", "", []float64{nan, 3, 4}, restarted(1, one(100, 3, 4)...)...)
 	check("counter, clamp", clamp, "value", "", []float64{nan, 5, 7, 115}, restarted(2, one(100, 105, 2, 110)...)...)
 	check("counter, NaN", adjust, "value", "", []float64{nan, 5, nan, 7}, one(100, 105, nan, 107)...)
-	check("integers", adjust, "value", "", []float64{nan, 1, 3}, restarted(2, []point{integerPoint("c", 1<<63)},
+	check("integers, restart", adjust, "value", "", []float64{nan, 1, 3}, restarted(2, []point{integerPoint("c", 1<<63)},
 		[]point{integerPoint("c", 1<<63+1)}, []point{integerPoint("c", 2)})...)
 	check("integers, born", adjust, "value", "", []float64{7, 9}, []point{}, []point{integerPoint("c", 7)},
 		[]point{integerPoint("c", 9)})
@@ -167,6 +173,10 @@ func TestTidyColumns(t *testing.T) {
 	check(7, "value_uint64", "<null>")
 	check(7, "sample_ms", "1700000000123")
 	check(6, "sample_ms", "<null>")
+	check(7, "process", "0")
+	if kind := f.Root().Column("process").Type().String(); kind != "INT(32,true)" {
+		t.Errorf("process is %v", kind)
+	}
 	check(0, "window_rule", "traffic")
 	check(7, "window_seconds", "2.5")
 	if len(rows) != 8 {

@@ -217,8 +217,8 @@ func (c *Chunk) look() bool {
 		bits := c.runs[i].bits
 		if _, ok := c.numbers[bits]; !ok {
 			c.numbers[bits] = uint64(len(c.numbers))
-			c.dict = binary.LittleEndian.AppendUint64(c.dict, bits)
-			c.plain = len(c.numbers) > dictEntries
+			c.dict = binary.LittleEndian.AppendUint64(c.dict, bits)[:len(c.dict)+c.column.width()]
+			c.plain = len(c.numbers) > dictEntries && c.column.physical != format.Int32
 		}
 	}
 	if c.plain {
@@ -329,8 +329,9 @@ func (c *Chunk) statistics() format.Statistics {
 	case c.column.physical == format.ByteArray:
 		s.MinValue, s.MaxValue = []byte(c.least), []byte(c.greatest)
 	default:
-		s.MinValue, s.MaxValue = binary.LittleEndian.AppendUint64(nil, uint64(c.low)), binary.LittleEndian.AppendUint64(nil,
-			uint64(c.high))
+		w := c.column.width()
+		s.MinValue = binary.LittleEndian.AppendUint64(nil, uint64(c.low))[:w]
+		s.MaxValue = binary.LittleEndian.AppendUint64(nil, uint64(c.high))[:w]
 	}
 	return s
 }

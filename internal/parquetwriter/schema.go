@@ -49,6 +49,21 @@ func Whole(name string) Column {
 		Bounds: true}
 }
 
+// Small is Whole with 32 bits, of few different ones.
+func Small(name string) Column {
+	c := Whole(name)
+	c.physical, c.logical = format.Int32, &format.IntType{BitWidth: 32, IsSigned: true}
+	return c
+}
+
+// width is how many bytes a number takes in the dictionary.
+func (c *Column) width() int {
+	if c.physical == format.Int32 {
+		return 4
+	}
+	return 8
+}
+
 // Flag has booleans.
 func Flag(name string) Column {
 	return Column{path: []string{name}, physical: format.Boolean}
@@ -72,7 +87,9 @@ func (c *Column) converted() thrift.Null[deprecated.ConvertedType] {
 	case *format.StringType:
 		return thrift.New(deprecated.UTF8)
 	case *format.IntType:
-		if t.IsSigned {
+		if t.BitWidth == 32 {
+			return thrift.New(deprecated.Int32)
+		} else if t.IsSigned {
 			return thrift.New(deprecated.Int64)
 		}
 		return thrift.New(deprecated.Uint64)
