@@ -17,11 +17,19 @@ const (
 	slotNative                 // a native bucket, which may be absorbed by a wider one
 	slotSum                    // has no say
 	slotIdentity
+)
 
-	// As the class of a slot only:
-	slotAbsent     // not in the body
-	slotInteger    // a bucket of 64-bit integers
-	slotIntegerKey // a key of them
+// class is what a change of a slot needs.
+type class uint8
+
+const (
+	classAny     class = 0
+	classGrows   class = 1 << 0 // may not fall
+	classFinite  class = 1 << 1 // has no say
+	classInteger class = 1 << 2 // may not fall, of 64 bits
+	classTimes   class = 1 << 3
+	classAbsent  class = 1 << 4 // not in the body, or not finite there
+	classKey     class = 1 << 7
 )
 
 // slot is small because every changed value goes through it.
@@ -82,7 +90,7 @@ func (t *Tracker) grow(g *metric.DictDelta) {
 	t.body = stretch(t.body, len(t.slots))
 	t.undo = stretch(t.undo, len(t.slots))
 	t.news = stretch(t.news, len(t.slots))
-	t.class, t.ends, t.classified = stretch(t.class, len(t.slots)), stretch(t.ends, len(t.slots)), false
+	t.class, t.keyed, t.classified = stretch(t.class, len(t.slots)), stretch(t.keyed, len(t.slots)), false
 	t.sight = stretch(t.sight, len(t.units))
 	if t.off != nil {
 		t.off, t.out = stretch(t.off, len(t.slots)), stretch(t.out, len(t.slots))
@@ -159,19 +167,35 @@ func (t *Tracker) assign(id int32) {
 	sl.unit = u
 }
 
-// class is what a change of the slot needs.
-func (s *slot) class() slotKind {
+// class is what a change of the slot needs, which has these bits.
+func (s *slot) class(bits uint64) (c class) {
 	switch {
-	case !s.live:
-		return slotAbsent
-	case s.integer && s.kind == slotKey:
-		return slotIntegerKey
-	case s.integer && s.kind == slotBucket:
-		return slotInteger
-	case s.integer && s.cumulative():
-		return slotNone
+	case !s.live, s.cumulative() && !s.finite(bits):
+		return classAbsent
+	case s.kind == slotIdentity:
+		return classTimes
+	case s.kind == slotKey:
+		c = classKey
+	case s.cumulative() && s.kind != slotBucket && s.integer, !s.cumulative():
+		return classAny
+	case s.kind != slotBucket:
+		return classFinite
 	}
-	return s.kind
+	if s.integer {
+		return c | classInteger
+	}
+	return c | classGrows
+}
+
+// takes reports whether bits that fell, or are those of no finite number from 0 on, are none the less those of an increase.
+func (c class) takes(now, before uint64) bool {
+	switch {
+	case c&classGrows != 0:
+		return false
+	case c&classInteger != 0:
+		return now >= before
+	}
+	return c&classFinite == 0 || now&infinite != infinite
 }
 
 // cumulative reports whether the slot is adjusted.

@@ -27,9 +27,9 @@ type Tracker struct {
 	dated  []int32 // units that have a slot for their creation time
 	places map[metric.Label]bool
 
-	class []slotKind // by slot: what a change of it needs
-	ends  []uint32   // by slot: the last of the buckets that follow it without a gap, or itself
-	// classified is set while class and ends fit the body.
+	class []class // by slot
+	keyed []int32 // of sweep
+	// classified is set while class fits the body.
 	classified bool
 	body       []uint64 // by slot: as the last stored poll showed it
 	spare      []uint64
@@ -138,10 +138,17 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 	if !(dt > 1e-9) || len(d.Slots) > len(t.body) || len(d.Bits) != len(d.Slots) {
 		return false
 	}
-	rose := rise{news: t.news[:0]}
-	n := t.pass(d, 1/dt, &rose)
-	good := n == len(d.Slots) && !t.another(d, &rose, dt)
-	if good && rose.times {
+	if !t.classified {
+		t.classify()
+	}
+	n, keys, seen := t.sweep(d)
+	good := n == len(d.Slots) && seen&classAbsent == 0
+	var rose rise
+	if good {
+		rose = t.weighKeys(d, keys, 1/dt)
+		good = !t.another(d, &rose, dt)
+	}
+	if good && seen&classTimes != 0 {
 		e := evidence{at: s.AtNS()}
 		e.start, e.aged = t.startOf(&e)
 		t.same = t.sameTimes(p, &e)
@@ -160,97 +167,60 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 
 // rise is what rose in a poll.
 type rise struct {
-	times bool // a start or creation time changed
 	units int
 	large int     // units that came to 100
 	news  []int32 // positions in the delta of the keys whose gains their records do not have yet
 }
 
-// pass takes over the changed slots up to the first that fell, is not finite or is not in the body, and returns how
-// many those are.
-func (t *Tracker) pass(d *metric.Delta, perSecond float64, r *rise) (n int) {
-	t.classify()
-	ids, bits, undo, units, poll := d.Slots, d.Bits, t.undo[:len(d.Slots)], t.cur.units, t.polls+1
-	for n < len(ids) {
-		id := ids[n]
-		if int(id) >= len(t.body) || n > 0 && id <= ids[n-1] {
-			return n // the delta is damaged
+// sweep takes over the changed slots up to the first that fell, is not finite or is not in the body, and returns how
+// many those are and what their classes have in common with any. The first positions of keyed are those of the keys.
+// Floats from 0 on have bits in their order.
+func (t *Tracker) sweep(d *metric.Delta) (n, keys int, seen class) {
+	ids, now := d.Slots, d.Bits[:len(d.Slots)]
+	undo, keyed, body := t.undo[:len(ids)], t.keyed[:len(ids)], t.body
+	classes, next := t.class[:len(body)], uint32(0)
+	for i, id := range ids {
+		if int(id) >= len(body) || id < next {
+			return i, keys, seen // the delta is damaged
 		}
-		c := t.class[id]
-		if c == slotBucket {
-			k := swap(ids[n:], bits[n:], undo[n:], t.body, t.ends[id])
-			if n += k; k == 0 {
-				return n
-			}
+		c, v, last := classes[id], now[i], body[id]
+		if (v < last || v >= infinite) && !c.takes(v, last) {
+			return i, keys, seen
+		}
+		undo[i], body[id] = last, v
+		keyed[keys] = int32(i)
+		keys += int(c >> 7)
+		seen |= c
+		next = id + 1
+	}
+	return len(ids), keys, seen
+}
+
+// weighKeys finds what the changed keys gained.
+func (t *Tracker) weighKeys(d *metric.Delta, keys int, perSecond float64) rise {
+	r, units, poll := rise{news: t.news[:0]}, t.cur.units, t.polls+1
+	for _, i := range t.keyed[:keys] {
+		sl := &t.slots[d.Slots[i]]
+		v, was := sl.value(d.Bits[i]), sl.value(t.undo[i])
+		if !(v > was) {
 			continue
 		}
-		now, before := bits[n], t.body[id]
-		switch c {
-		case slotNone:
-		case slotIdentity:
-			r.times = true
-		case slotNative, slotSum:
-			if now&infinite == infinite || before&infinite == infinite { // its unit was not there
-				return n
-			}
-		default:
-			if now < before || c == slotAbsent || c == slotKey && now >= infinite {
-				return n
-			}
-			if c == slotInteger {
-				break
-			}
-			sl := &t.slots[id]
-			v, was := sl.value(now), sl.value(before)
-			if !(v > was) {
-				break
-			}
-			if r.units++; was < 100 && v >= 100 {
-				r.large++
-			}
-			if !units[sl.unit].knows((v-was)*perSecond, poll) {
-				r.news = append(r.news, int32(n))
-			}
+		if r.units++; was < 100 && v >= 100 {
+			r.large++
 		}
-		t.body[id], undo[n] = now, before
-		n++
+		if !units[sl.unit].knows((v-was)*perSecond, poll) {
+			r.news = append(r.news, i)
+		}
 	}
-	return n
+	return r
 }
 
-// swap takes over floats from 0 on, whose bits are in their order, up to the first slot behind end, or that fell or is
-// not finite, and returns how many those are. Inlined it would run out of registers.
-//
-//go:noinline
-func swap(ids []uint32, bits, undo, body []uint64, end uint32) int {
-	bits, undo = bits[:len(ids)], undo[:len(ids)]
-	last := int64(-1)
-	for i, id := range ids {
-		if id > end || int64(id) <= last || int(id) >= len(body) {
-			return i
-		}
-		last = int64(id)
-		now, before := bits[i], body[id]
-		if before > now || now >= infinite {
-			return i
-		}
-		body[id], undo[i] = now, before
-	}
-	return len(ids)
-}
-
-// classify finds what a change of each slot needs, and where runs of buckets end.
+// classify finds what a change of each slot needs.
 func (t *Tracker) classify() {
-	if t.classified {
-		return
+	for id := range t.slots {
+		t.class[id] = t.slots[id].class(t.body[id])
 	}
 	t.classified = true
-	for id := len(t.slots) - 1; id >= 0; id-- {
-		c := t.slots[id].class()
-		if t.class[id], t.ends[id] = c, uint32(id); c == slotBucket && id+1 < len(t.slots) && t.class[id+1] == c {
-			t.ends[id] = t.ends[id+1]
-		}
-	}
 }
 
 // another reports whether so many units leapt that the body may be that of another process.

@@ -287,13 +287,15 @@ func TestRealServers(t *testing.T) {
 		files      []string
 		shown      []string
 	}{
-		{"vLLM, before and after a run", "ok, 0 restarts, 0 events; 59 ok; 8 born; 9600 ok; 200 born", vllm[:2], []string{"vllm:generation_tokens_total" + engine,
+		{"vLLM, before and after a run", "ok, 0 restarts, 0 events; 59 ok; 8 born; 9600 ok; 200 born", vllm[:2], []string{
+			"vllm:generation_tokens_total" + engine,
 			`http_requests_total{handler="/v1/completions",method="POST",status="2xx"}`}},
 		{"vLLM, the same and another process", "corrected, 1 restarts, 1 events; 77 corrected; 10427 corrected; " +
 			"202 corrected; 206 corrected; 30.12 corrected", vllm, []string{"vllm:generation_tokens_total" + engine,
 			`vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"}`,
 			"vllm:time_to_first_token_seconds" + engine, "process_cpu_seconds_total"}},
-		{"vLLM-Omni", "ok, 0 restarts, 0 events; 186 ok", []string{"vllm-omni-0.30.0-t0.prom", "vllm-omni-0.30.0-t1.prom"}, nil},
+		{"vLLM-Omni", "ok, 0 restarts, 0 events; 186 ok", []string{"vllm-omni-0.30.0-t0.prom",
+			"vllm-omni-0.30.0-t1.prom"}, nil},
 	} {
 		x := newTarget(t)
 		var files []string
