@@ -187,7 +187,7 @@ func (s *slot) class(bits uint64) (c class) {
 	return c | classGrows
 }
 
-// takes reports whether bits that fell, or are those of no finite number from 0 on, are none the less those of an increase.
+// takes reports whether bits that fell, or are those of no finite number from 0 on, are all the same of an increase.
 func (c class) takes(now, before uint64) bool {
 	switch {
 	case c&classGrows != 0:

@@ -19,7 +19,8 @@ type Observer struct {
 
 // NewObserver returns an observer of one target that knows families as c does.
 func NewObserver(c *catalog.Catalog) *Observer {
-	return &Observer{traffic.NewDetector(c), continuity.New(Continuity(c))}
+	tracker := continuity.New(Continuity(c))
+	return &Observer{traffic.NewDetector(c, tracker.Schema()), tracker}
 }
 
 // Add takes the next poll of the target. It keeps nothing of s. One that does not fit is refused.

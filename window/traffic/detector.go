@@ -12,7 +12,8 @@ import (
 // Detector notes when one target had requests. It has one owner and is not safe for concurrent use.
 type Detector struct {
 	catalog *catalog.Catalog
-	schema  metric.Schema
+	schema  *metric.Schema
+	own     bool    // nobody else grows it
 	slots   []int32 // by slot: into entries, -1 where nothing is to be learnt
 	entries []entry
 	known   bool // there is a series of tier Known
@@ -35,16 +36,23 @@ type entry struct {
 	whole  bool // of its family's series, this is one of those that are not part of others
 }
 
-// NewDetector returns a detector of one target that knows families as c does.
-func NewDetector(c *catalog.Catalog) *Detector {
-	return &Detector{catalog: c, sure: newTrack(Known, HTTP), guess: newTrack(HTTP, Generic)}
+// NewDetector returns a detector of one target that knows families as c does. Where a schema is given, polls are taken
+// once it has grown by them, so that they were checked; nil is one of its own.
+func NewDetector(c *catalog.Catalog, schema *metric.Schema) *Detector {
+	d := &Detector{catalog: c, schema: schema, sure: newTrack(Known, HTTP), guess: newTrack(HTTP, Generic)}
+	if schema == nil {
+		d.schema, d.own = &metric.Schema{}, true
+	}
+	return d
 }
 
 // Add takes the next poll of the target, with what continuity made of it: its Delta is adjusted, so what counts never
 // falls, and the series in born, ascending, count from zero. It keeps nothing of s. One that does not fit is refused.
 func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
-	if err := d.schema.Extend(s); err != nil {
-		return fmt.Errorf("look for traffic in poll %d of target %d: %w", s.Seq, s.Target, err)
+	if d.own {
+		if err := d.schema.Extend(s); err != nil {
+			return fmt.Errorf("look for traffic in poll %d of target %d: %w", s.Seq, s.Target, err)
+		}
 	}
 	if len(s.DictDelta.Slots)+len(s.DictDelta.Families) > 0 {
 		d.learn()

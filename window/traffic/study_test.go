@@ -46,7 +46,7 @@ func polled(t *testing.T, r *rand.Rand, load []request, interval float64, levels
 	if levels {
 		kind = "vllm"
 	}
-	d, s := traffic.NewDetector(own(t)), newServer(kind)
+	d, s := traffic.NewDetector(own(t), nil), newServer(kind)
 	begin = math.Inf(1)
 	for _, q := range load {
 		begin, end = min(begin, q.from), max(end, q.to)
@@ -124,7 +124,7 @@ func TestLoadShapes(t *testing.T) {
 // A level that was above 0 from the first poll on tells nothing, until it falls to 0: then the server was busy all the
 // time. One that never falls is not traffic.
 func TestLevelsFromTheStart(t *testing.T) {
-	stuck, busy := traffic.NewDetector(own(t)), traffic.NewDetector(own(t))
+	stuck, busy := traffic.NewDetector(own(t), nil), traffic.NewDetector(own(t), nil)
 	a, b := newServer("vllm"), newServer("vllm")
 	for k := range int64(60) {
 		at := 1e9 + k*333e6
@@ -148,7 +148,7 @@ func TestLevelsFromTheStart(t *testing.T) {
 // Acceptance row 20: a restart is activity; the load is one segment when the server is back within 5 s, else two.
 func TestRestartWithinTheLoad(t *testing.T) {
 	for away, want := range map[int64]int{9: 1, 14: 1, 15: 2, 60: 2} { // polls of 333 ms; 15 of them is the first at 5 s
-		d, s := traffic.NewDetector(own(t)), newServer("vllm")
+		d, s := traffic.NewDetector(own(t), nil), newServer("vllm")
 		for k := range int64(120) {
 			at := 1e9 + k*333e6
 			n := float64(max(0, k-10))
@@ -176,7 +176,7 @@ func TestTargetsTogether(t *testing.T) {
 	run := fakerun.New("a", "b")
 	var ds []*traffic.Detector
 	for i, b := range bodies {
-		ds = append(ds, traffic.NewDetector(own(t)))
+		ds = append(ds, traffic.NewDetector(own(t), nil))
 		for k := range 40 {
 			body := b.at0
 			if k >= 10+10*i {
@@ -243,7 +243,7 @@ func TestEvidence(t *testing.T) {
 
 // A poll that brings nothing new into the dictionary costs no memory, however long the run is.
 func TestAllocations(t *testing.T) {
-	d, s := traffic.NewDetector(own(t)), newServer("vllm")
+	d, s := traffic.NewDetector(own(t), nil), newServer("vllm")
 	k := int64(0)
 	next := func() *metric.Snapshot {
 		k++

@@ -118,7 +118,7 @@ func TestEdges(t *testing.T) {
 	const shift = 1e10 // a server of requests of 3 s puts the onset before the origin
 	for _, c := range read(t).Edges {
 		t.Run(c.Name, func(t *testing.T) {
-			d, s := traffic.NewDetector(own(t)), newServer(c.Server)
+			d, s := traffic.NewDetector(own(t), nil), newServer(c.Server)
 			for _, p := range c.Polls {
 				add(t, d, s.poll(int64(p[0]+shift), int64(p[1]+shift), p[2], p[3], p[4]))
 			}
@@ -167,7 +167,7 @@ func TestEdges(t *testing.T) {
 func TestSegments(t *testing.T) {
 	for _, c := range read(t).Segments {
 		t.Run(c.Name, func(t *testing.T) {
-			d, s := traffic.NewDetector(own(t)), newServer("vllm")
+			d, s := traffic.NewDetector(own(t), nil), newServer("vllm")
 			last := c.Active[len(c.Active)-1][1]
 			const origin = 1e9 // polls begin before the load
 			for k := 0; ; k++ {
@@ -213,7 +213,7 @@ func recorded(t *testing.T, name string) traffic.Traffic {
 	known := map[int]int{} // series of each target
 	if err := fakerun.Polls(testkit.Path(t, "runs/"+name), func(i int, s *metric.Snapshot) error {
 		if i == len(ds) {
-			ds = append(ds, traffic.NewDetector(own(t)))
+			ds = append(ds, traffic.NewDetector(own(t), nil))
 		}
 		var born []int32 // these servers only work: what is new later counts from zero
 		for n := range s.DictDelta.Series {
