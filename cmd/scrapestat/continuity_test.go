@@ -21,6 +21,8 @@ import (
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/testkit"
+	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // rows has the values of counters, body by body; none is an absent one.
@@ -268,6 +270,140 @@ func TestPoliteBytes(t *testing.T) {
 		if found := regexp.MustCompile(`"(increase|continuity)"`).FindString(text); found != "" {
 			t.Errorf("%s has %s", file, found)
 		}
+	}
+}
+
+// seriesKey is how a gain is found.
+func seriesKey(url, name string, labels map[string]string) string {
+	return fmt.Sprint(url, name, labels)
+}
+
+// gains are what the slots of a series gained: its value or count, sum, and buckets by bound.
+type gains struct {
+	value, sum float64
+	buckets    map[float64]float64
+}
+
+// rawGains are those of a recording by series: the last value of each slot less the first.
+func rawGains(t *testing.T, dir string) map[string]*gains {
+	t.Helper()
+	r, err := rundb.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	out := map[string]*gains{}
+	for i, target := range r.Targets() {
+		var schema metric.Schema
+		first, last := map[uint32]float64{}, map[uint32]float64{}
+		for s, err := range r.Snapshots(t.Context(), i) {
+			if err == nil {
+				err = schema.Extend(s)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, slot := range s.Delta.Slots {
+				v := schema.Slots[slot].Float(s.Delta.Bits[k])
+				if _, ok := first[slot]; !ok {
+					first[slot] = v
+				}
+				last[slot] = v
+			}
+		}
+		for slot, v := range last {
+			id := &schema.Slots[slot]
+			key := seriesKey(target.URL, schema.FamilyOf(id.Series).Name, schema.Series[id.Series].Labels.Map())
+			if out[key] == nil {
+				out[key] = &gains{buckets: map[float64]float64{}}
+			}
+			switch g := v - first[slot]; id.Role {
+			case metric.RoleValue, metric.RoleCount:
+				out[key].value = g
+			case metric.RoleSum:
+				out[key].sum = g
+			case metric.RoleBucket:
+				out[key].buckets[id.Bound] = g
+			}
+		}
+	}
+	return out
+}
+
+// hold compares the numbers of a series with its gains and returns how many those are.
+func (s *caseSeries) hold(t *testing.T, mode, name string, before map[string]*gains) (n int) {
+	t.Helper()
+	if s.Stats.Total == 0 && s.Stats.Count == 0 { // also gauges
+		return 0
+	}
+	want := before[seriesKey(s.URL, name, s.Labels)]
+	if want == nil {
+		t.Errorf("%s: %s %v of %s is not in the recording", mode, name, s.Labels, s.URL)
+		return 0
+	}
+	same := func(what string, got, want float64) {
+		if n++; got != want {
+			t.Errorf("%s: %s %v %s: %v, want %v", mode, name, s.Labels, what, got, want)
+		}
+	}
+	same("total", s.Stats.Total+s.Stats.Count, want.value)
+	same("sum", s.Stats.Sum, want.sum)
+	for le, got := range s.Buckets {
+		bound, err := strconv.ParseFloat(le, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		same(le, got, want.buckets[bound])
+	}
+	return n
+}
+
+// TestPoliteNumbers holds each total, count, sum and bucket of the AIPerf part, in both modes, of every recording of a
+// server that only works to what they were before there was continuity: the last value less the first, to the last bit.
+func TestPoliteNumbers(t *testing.T) {
+	t.Parallel()
+	runs, err := filepath.Glob(testkit.Path(t, "runs") + "/*/run.db")
+	if err != nil || len(runs) < 7 {
+		t.Fatalf("%d recordings, %v", len(runs), err)
+	}
+	polite := 0
+	for _, file := range runs {
+		dir := filepath.Dir(file)
+		before := rawGains(t, dir)
+		for _, mode := range []string{"adjust", "clamp"} {
+			var got exportedCase
+			out := t.TempDir()
+			runOK(t, "export", dir, "--window", "recording", "--warmup", "0s", "--formats", "json", "--counter-resets", mode,
+				"-o", out)
+			text, err := os.ReadFile(filepath.Join(out, "server_metrics_export.json"))
+			if err == nil {
+				err = json.Unmarshal(text, &got)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rude, n := false, 0
+			for i := range got.Scrapestat.Endpoints {
+				rude = rude || got.Scrapestat.Endpoints[i].Continuity != nil
+			}
+			if killed := strings.HasSuffix(dir, "-killed"); rude != killed {
+				t.Errorf("%s: something happened: %v", dir, rude)
+			} else if killed {
+				break
+			}
+			for name, m := range got.Metrics {
+				for i := range m.Series {
+					n += m.Series[i].hold(t, mode, name, before)
+				}
+			}
+			if t.Logf("%s %s: %d numbers", filepath.Base(dir), mode, n); n < 10 {
+				t.Errorf("%s: only %d numbers", dir, n)
+			}
+			polite++
+		}
+	}
+	if polite < 10 {
+		t.Errorf("%d exports of polite recordings", polite)
 	}
 }
 

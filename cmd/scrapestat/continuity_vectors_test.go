@@ -122,6 +122,7 @@ type exportedCase struct {
 }
 
 type caseSeries struct {
+	URL     string `json:"endpoint_url"`
 	Labels  map[string]string
 	Stats   struct{ Total, Count, Sum float64 }
 	Buckets map[string]float64
