@@ -74,7 +74,7 @@ type lab struct {
 	recipe                              *recipe
 }
 
-func recipes() []recipe { return []recipe{llamacpp(), dynamo(), classes()} }
+func recipes() []recipe { return []recipe{llamacpp(), dynamo(), triton(), classes()} }
 
 var errWrong = errors.New("a quantity is wrong")
 

@@ -27,7 +27,8 @@ type process struct {
 	dir  string
 	// ready answers with 200 when the server can be used, metrics is what is scraped ("" is not). Both are URLs.
 	ready, metrics string
-	port           int // nothing may listen on it afterwards
+	port           int    // nothing may listen on it afterwards
+	remains        string // pattern of files that it leaves when it is killed
 	// again starts it anew each time that it is killed before its time.
 	again bool
 
@@ -143,6 +144,10 @@ func serve(ctx context.Context, dir string, all []*process, f func() error) (err
 		for _, p := range all {
 			if p.over != nil {
 				<-p.over
+			}
+			left, _ := filepath.Glob(p.remains) // of a pattern of ours
+			for _, name := range left {
+				err = errors.Join(err, os.Remove(name))
 			}
 			if p.listens() {
 				err = errors.Join(err, fmt.Errorf("%s still listens on port %d", p.name, p.port))
