@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -21,37 +22,43 @@ const (
 var (
 	// secretWord is in the names of things that are kept secret; plainWord is taken out of a name before, and countWord
 	// of one whose value is a number: --tokenizer, --max-tokens 100.
-	secretWord = regexp.MustCompile(`key|token|secret|passw|passphrase|passcode|pass$|pass[-_.]|pwd|auth|cookie|` +
+	secretWord = lazily(`key|token|secret|passw|passphrase|passcode|pass$|pass[-_.]|pwd|auth|cookie|` +
 		`credential|creds|sig|jwt|bearer|session|private`)
-	plainWord = regexp.MustCompile(`tokeni[sz]\w*|authors?$|sigma|signal|signific\w*|(de|as)sign\w*|keywords?|monkey|` +
+	plainWord = lazily(`tokeni[sz]\w*|authors?$|sigma|signal|signific\w*|(de|as)sign\w*|keywords?|monkey|` +
 		`(sort|group|join|partition)[-_]?keys?|key[-_](value|cache)`)
-	countWord = regexp.MustCompile(`tokens|token[-_]|sessions?`)
+	countWord = lazily(`tokens|token[-_]|sessions?`)
 	// aNumber is one, maybe with the next name of a list behind it, or what a shell computes.
-	aNumber = regexp.MustCompile(`^([\d.,]{1,9}[kKmM]?([}\])]*|[,;&]\s*["']?[\w.-]+["']?\s*[=:].*)|` +
+	aNumber = lazily(`^([\d.,]{1,9}[kKmM]?([}\])]*|[,;&]\s*["']?[\w.-]+["']?\s*[=:].*)|` +
 		`\$\(\([\w*+/ -]+\)\);?|\$\{?\w+\}?;?)$`)
 	// keyFile is the end of the names whose value is the path of a secret.
-	keyFile  = regexp.MustCompile(`([-_.]|tls[-_]?key|ssl[-_]?key)(file|path)$|(tls|ssl)[-_]key$`)
-	bareWord = regexp.MustCompile(`(?i)^(password|passwd|secret|token|api[-_]?key|bearer)$`)
+	keyFile  = lazily(`([-_.]|tls[-_]?key|ssl[-_]?key)(file|path)$|(tls|ssl)[-_]key$`)
+	bareWord = lazily(`(?i)^(password|passwd|secret|token|api[-_]?key|bearer)$`)
 
 	// naming is a name and what stands between it and its value, which is one of the next.
-	naming   = regexp.MustCompile(`([\w.-]+)(\\*["']?\]?\s*(?::=|=>|[=:])\s*|\s+)`)
-	inQuotes = regexp.MustCompile(`^(?:"(?:\\.|[^"\\])*"|'[^']*'|\\+"[^"]*")(?:[^\s"'&,})\]]+|"[^"]*"|'[^']*')*`)
-	unquoted = regexp.MustCompile(`^(?:(?i:bearer|basic|token|digest)\s+)?[^\s"'&]*(?:[^\s"'&]|"[^"]*"|'[^']*')*`)
-	header   = regexp.MustCompile(`^[^"'\r\n]*`) // cookies and credentials have blanks
+	naming   = lazily(`([\w.-]+)(\\*["']?\]?\s*(?::=|=>|[=:])\s*|\s+)`)
+	inQuotes = lazily(`^(?:"(?:\\.|[^"\\])*"|'[^']*'|\\+"[^"]*")(?:[^\s"'&,})\]]+|"[^"]*"|'[^']*')*`)
+	unquoted = lazily(`^(?:(?i:bearer|basic|token|digest)\s+)?[^\s"'&]*(?:[^\s"'&]|"[^"]*"|'[^']*')*`)
+	header   = lazily(`^[^"'\r\n]*`) // cookies and credentials have blanks
 
-	userinfo = regexp.MustCompile(`(://)[^/\s"'<>]*@`)
-	userPair = regexp.MustCompile(`((?:^|\s)(?:-[uUa]|--(?:proxy-)?user(?:pwd|name)?|--login|--basic)(?:\s+|=)?["']?)` +
+	userinfo = lazily(`(://)[^/\s"'<>]*@`)
+	userPair = lazily(`((?:^|\s)(?:-[uUa]|--(?:proxy-)?user(?:pwd|name)?|--login|--basic)(?:\s+|=)?["']?)` +
 		`[^\s"':/]+:[^\s"']+`)
-	hostPair = regexp.MustCompile(`[^\s/"'@:=,]+:[^\s/"'@]+(@[\w.-]+)`)
-	scheme   = regexp.MustCompile(`(?i)\b(bearer\s+|basic\s+)[\w+/=.~-]{6,}`)
-	prefixed = regexp.MustCompile(
+	hostPair = lazily(`[^\s/"'@:=,]+:[^\s/"'@]+(@[\w.-]+)`)
+	scheme   = lazily(`(?i)\b(bearer\s+|basic\s+)[\w+/=.~-]{6,}`)
+	prefixed = lazily(
 		`\b(sk|pk|rk|csk|xai|tskey|nvapi|glpat|pypi|tvly|pplx|xapp|xox[a-z])-[\w.+/=-]{6,}|\bkey-[0-9a-f]{32}|` +
 			`\b(sk|pk|rk|gh[pousr]|github_pat|gsk|dop_v1|dckr_pat|shpat|lin_api)_[\w.-]{6,}|` +
 			`\b(hf|r8|npm|fw|wandb)_[A-Za-z]*\d[\w.-]{4,}|` + // words begin like these
 			`\b(AIza|eyJ|AKIA|ASIA|SG\.|ya29\.|hv[sb]\.)[\w.-]{6,}`)
-	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY.*`)
-	longest = regexp.MustCompile(`(?:sha256:)?[A-Za-z0-9+/_=-]{20,}`)
+	private = lazily(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY.*`)
+	longest = lazily(`(?:sha256:)?[A-Za-z0-9+/_=-]{20,}`)
 )
+
+// lazily compiles a pattern when it is first asked for: most commands redact nothing, and compiling these took a tenth
+// of a start.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // redactedCommand is the command line of a collection as it is kept: targets in
 // their public form, and values that look like secrets replaced, or what store asks
@@ -100,10 +107,10 @@ func redactArgs(args []string) []string {
 		if i > 0 {
 			last = args[i-1]
 		}
-		flag := strings.HasPrefix(last, "-") || bareWord.MatchString(last)
+		flag := strings.HasPrefix(last, "-") || bareWord().MatchString(last)
 		switch name, sep, value, ok := cutName(a); {
 		case flag && !strings.HasPrefix(a, "-") && !strings.ContainsAny(last, "= :"):
-			if out[i] = redactValue(last, a); userPair.MatchString(last + " " + a) {
+			if out[i] = redactValue(last, a); userPair().MatchString(last + " " + a) {
 				out[i] = redacted
 			}
 		case ok && isSecretName(name, value):
@@ -117,7 +124,7 @@ func redactArgs(args []string) []string {
 
 // cutName cuts a word of a command line behind a name at its beginning.
 func cutName(word string) (name, sep, value string, ok bool) {
-	m := naming.FindStringSubmatchIndex(word)
+	m := naming().FindStringSubmatchIndex(word)
 	if m == nil || m[0] != 0 || strings.TrimSpace(word[m[4]:m[5]]) == "" || strings.HasPrefix(word[m[5]:], "//") ||
 		isHostPort(word[m[2]:m[3]], word[m[4]:m[5]]) {
 		return "", "", "", false
@@ -130,11 +137,11 @@ func isHostPort(name, sep string) bool { return sep == ":" && strings.Contains(n
 
 // isSecretName reports whether the value of this name is kept secret.
 func isSecretName(name, value string) bool {
-	name = plainWord.ReplaceAllString(strings.ToLower(name), "")
-	if aNumber.MatchString(value) {
-		name = countWord.ReplaceAllString(name, "")
+	name = plainWord().ReplaceAllString(strings.ToLower(name), "")
+	if aNumber().MatchString(value) {
+		name = countWord().ReplaceAllString(name, "")
 	}
-	return secretWord.MatchString(name)
+	return secretWord().MatchString(name)
 }
 
 // redactValue is what is kept of the value of a name: of the path of a key its last element.
@@ -142,7 +149,7 @@ func redactValue(name, value string) string {
 	switch {
 	case !isSecretName(name, value):
 		return redactText(value)
-	case keyFile.MatchString(strings.ToLower(name)):
+	case keyFile().MatchString(strings.ToLower(name)):
 		return redactText(filepath.Base(value))
 	}
 	return redacted
@@ -150,10 +157,10 @@ func redactValue(name, value string) string {
 
 // redactText hides secrets within a text.
 func redactText(s string) string {
-	s = private.ReplaceAllString(s, redacted)
-	s = userinfo.ReplaceAllString(s, "${1}"+redacted+"@")
-	s = userPair.ReplaceAllString(s, "${1}"+redacted)
-	s = hostPair.ReplaceAllStringFunc(s, func(pair string) string {
+	s = private().ReplaceAllString(s, redacted)
+	s = userinfo().ReplaceAllString(s, "${1}"+redacted+"@")
+	s = userPair().ReplaceAllString(s, "${1}"+redacted)
+	s = hostPair().ReplaceAllStringFunc(s, func(pair string) string {
 		at := strings.LastIndexByte(pair, '@')
 		if pair[at:] == "@sha256" {
 			return pair
@@ -161,9 +168,9 @@ func redactText(s string) string {
 		return redacted + pair[at:]
 	})
 	s = redactNamed(s)
-	s = scheme.ReplaceAllString(s, "${1}"+redacted)
-	s = prefixed.ReplaceAllString(s, redacted)
-	return longest.ReplaceAllStringFunc(s, func(word string) string {
+	s = scheme().ReplaceAllString(s, "${1}"+redacted)
+	s = prefixed().ReplaceAllString(s, redacted)
+	return longest().ReplaceAllStringFunc(s, func(word string) string {
 		if isRandom(word) {
 			return redacted
 		}
@@ -175,7 +182,7 @@ func redactText(s string) string {
 func redactNamed(s string) string {
 	var b strings.Builder
 	for {
-		m := naming.FindStringSubmatchIndex(s)
+		m := naming().FindStringSubmatchIndex(s)
 		if m == nil {
 			return b.String() + s
 		}
@@ -183,17 +190,17 @@ func redactNamed(s string) string {
 		b.WriteString(s[:m[5]])
 		s = rest
 		blank := strings.TrimSpace(sep) == ""
-		if blank && !strings.HasPrefix(name, "-") && !bareWord.MatchString(name) || blank && strings.HasPrefix(rest, "-") ||
+		if blank && !strings.HasPrefix(name, "-") && !bareWord().MatchString(name) || blank && strings.HasPrefix(rest, "-") ||
 			isHostPort(name, sep) {
 			continue
 		}
-		value := inQuotes.FindString(rest)
+		value := inQuotes().FindString(rest)
 		if lower := strings.ToLower(name); value == "" && strings.Contains(sep, ":") &&
 			(strings.HasSuffix(lower, "cookie") || strings.HasSuffix(lower, "authorization")) {
-			value = header.FindString(rest)
+			value = header().FindString(rest)
 		}
 		if value == "" {
-			value = unquoted.FindString(rest)
+			value = unquoted().FindString(rest)
 		}
 		if value == "" || !isSecretName(name, value) {
 			continue
