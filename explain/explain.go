@@ -67,7 +67,7 @@ type explanation struct {
 
 // Explain tells where the time of the requests of an engine went, and what was exhausted meanwhile.
 func Explain(f *Facts, rules *Rules) *Result {
-	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: f.Sums["e2e"].Count, Slice: f.Slice,
+	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: known(f.Sums["e2e"].Count), Slice: f.Slice,
 		Quantities: f.Quantities, Missing: slices.Clone(f.Uncertain)}, f, &rules.Thresholds,
 		map[string]float64{}, 0}
 	heads := x.conditions()
@@ -93,11 +93,19 @@ func Explain(f *Facts, rules *Rules) *Result {
 	return x.Result
 }
 
+// known is a number, 0 where it is none.
+func known(v float64) float64 {
+	if !finiteUp(v) {
+		return 0
+	}
+	return v
+}
+
 // enough reports whether there are times of enough requests, and notes what is missing.
 func (x *explanation) enough() bool {
 	e2e := x.facts.Sums["e2e"]
 	switch {
-	case !x.facts.has("e2e"):
+	case !x.facts.has("e2e") || e2e.Count > 0 && e2e.Sum == 0:
 		x.Missing = append(x.Missing, "time of a request")
 	case !(e2e.Count > 0):
 		x.Missing = append(x.Missing, "no request ended in the window")
@@ -107,8 +115,8 @@ func (x *explanation) enough() bool {
 		x.Missing = append(x.Missing, "queue time")
 	default:
 		for name, t := range x.facts.Sums {
-			if !(t.Sum >= 0) || math.IsInf(t.Sum, 0) {
-				x.Missing = append(x.Missing, name+": the sum is not a number from 0 up")
+			if !finiteUp(t.Sum) || !finiteUp(t.Count) {
+				x.Missing = append(x.Missing, name+": not a number from 0 up")
 			}
 		}
 		slices.Sort(x.Missing)

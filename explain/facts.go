@@ -1,7 +1,5 @@
 package explain
 
-import "math"
-
 // Facts are what an engine showed over the window. A time is in seconds. What the engine does not show is missing: a
 // nil slice, a key that is not there, NaN within a slice; it is never zero.
 type Facts struct {
@@ -56,21 +54,23 @@ type Replica struct {
 // took; Refused are those that it did not; Answers and Answers5xx are those of its HTTP server.
 type Losses struct{ Ended, Errors, Aborts, Refused, Answers, Answers5xx float64 }
 
-// at returns the value of a timeslice, 0 where it is not shown.
-func at(line []float64, j int) float64 {
-	if j >= len(line) || math.IsNaN(line[j]) {
-		return 0
-	}
-	return line[j]
-}
-
-// shown returns the value of a timeslice and reports whether there is one.
+// shown returns the value of a timeslice and reports whether there is one: what is not a number from 0 up is none.
 func shown(line []float64, j int) (float64, bool) {
-	if j >= len(line) || math.IsNaN(line[j]) {
+	if j >= len(line) || !finiteUp(line[j]) {
 		return 0, false
 	}
 	return line[j], true
 }
+
+// at returns the value of a timeslice, 0 where it is not shown.
+func at(line []float64, j int) float64 {
+	v, _ := shown(line, j)
+	return v
+}
+
+// finiteUp reports whether a value is a number from 0 up to those that are no longer counted one by one: sums of larger
+// ones would overflow.
+func finiteUp(v float64) bool { return v >= 0 && v <= 1<<53 }
 
 // slices is how many timeslices all replicas with a queue have.
 func (f *Facts) slices() int {
