@@ -217,11 +217,12 @@ type reader struct {
 	name     string
 	problems []Problem
 	pack     *Pack
+	keys     map[reflect.Type][]string // of structs of files
 }
 
 // Read reads the packs of a file, one for each document of it. What is wrong with them alone is told at once.
 func Read(name string, r io.Reader) ([]*Pack, []Problem) {
-	rd := &reader{name: name}
+	rd := &reader{name: name, keys: map[reflect.Type][]string{}}
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		rd.fail(position{}, "%v", err)
@@ -254,7 +255,7 @@ func (rd *reader) fail(at position, format string, args ...any) {
 
 // decode reads a mapping into a struct and tells keys that it has not.
 func (rd *reader) decode(n *yaml.Node, into any, what string) bool {
-	keys := keysOf(into)
+	keys := rd.keysOf(reflect.TypeOf(into).Elem())
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(keys, key.Value) {
 			rd.fail(position{key.Line, key.Column}, "unknown key %q of %s (known: %s)", key.Value, what,
@@ -268,12 +269,15 @@ func (rd *reader) decode(n *yaml.Node, into any, what string) bool {
 	return true
 }
 
-func keysOf(v any) (out []string) {
-	t := reflect.TypeOf(v).Elem()
-	for i := range t.NumField() {
-		out = append(out, t.Field(i).Tag.Get("yaml"))
+func (rd *reader) keysOf(t reflect.Type) []string {
+	if rd.keys[t] == nil {
+		var keys []string
+		for i := range t.NumField() {
+			keys = append(keys, t.Field(i).Tag.Get("yaml"))
+		}
+		rd.keys[t] = keys
 	}
-	return out
+	return rd.keys[t]
 }
 
 func (rd *reader) document(n *yaml.Node) *Pack {
