@@ -31,6 +31,7 @@ type slot struct {
 	role     metric.Role
 	integer  bool
 	seen     bool
+	odd      bool // its last value is not finite
 	sure     bool // with the key slot of its series, so that it is adjusted
 	from, to uint64
 }
@@ -146,6 +147,10 @@ func (x *target) read(step *continuity.Step) {
 	}
 	for i, id := range d.Slots {
 		s := &x.slots[id]
+		v := s.value(d.Bits[i])
+		if s.odd = v-v != 0; s.odd && s.seen {
+			continue // as it was sent, and never accepted
+		}
 		if !s.seen {
 			if s.seen, s.from = true, d.Bits[i]; born[s.series] {
 				s.from = 0
@@ -153,7 +158,7 @@ func (x *target) read(step *continuity.Step) {
 			s.to = d.Bits[i]
 			continue
 		}
-		if s.sure && s.value(d.Bits[i]) < s.value(s.to) {
+		if s.sure && v < s.value(s.to) {
 			x.t.Fatalf("poll %d: slot %d fell from %v to %v", x.polls, id, s.value(s.to), s.value(d.Bits[i]))
 		}
 		s.to = d.Bits[i]
@@ -163,9 +168,15 @@ func (x *target) read(step *continuity.Step) {
 	}
 }
 
-// adjusted reports whether a slot is adjusted: of a series whose count or value was seen before.
+// adjusted reports whether a slot is adjusted: of a series whose count or value was seen before. One with a value that
+// is not finite is shown as it was sent as long as it was never accepted.
 func (x *target) adjusted(id int) bool {
 	s := x.tracker.Schema()
+	for _, other := range s.SlotsOf(s.Slots[id].Series) {
+		if o := &x.slots[other]; o.odd && o.role != metric.RoleCreated {
+			return false
+		}
+	}
 	role := s.Slots[id].Role
 	kind := s.FamilyOf(s.Slots[id].Series).Type
 	for _, other := range s.SlotsOf(s.Slots[id].Series) {
