@@ -29,7 +29,8 @@ const (
 func ReadCSV(r io.Reader) ([]Values, error) {
 	var columns []column
 	var out []Values
-	err := Lines(io.LimitReader(r, maxCSVBytes), func(head []string) (at int, err error) {
+	limited := &io.LimitedReader{R: r, N: maxCSVBytes + 1}
+	err := Lines(limited, func(head []string) (at int, err error) {
 		columns, at, err = columnsOf(head)
 		return at, err
 	}, func(line []string) (int, error) {
@@ -46,17 +47,39 @@ func ReadCSV(r io.Reader) ([]Values, error) {
 		out = append(out, v)
 		return 0, nil
 	})
+	if limited.N == 0 { // the last line may be cut within a number
+		return nil, fmt.Errorf("more than %d MiB", maxCSVBytes>>20)
+	}
 	if err == nil && len(out) == 0 {
 		err = errors.New("1:1: no line of values")
 	}
 	return out, err
 }
 
+// maxCSVLine bounds the bytes of a line.
+const maxCSVLine = 1 << 20
+
+// lineReader reads up to left bytes for a line.
+type lineReader struct {
+	from io.Reader
+	left int
+}
+
+func (l *lineReader) Read(b []byte) (n int, err error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("a line of more than %d MiB", maxCSVLine>>20)
+	}
+	n, err = l.from.Read(b)
+	l.left -= n
+	return n, err
+}
+
 // Lines reads a CSV: head takes the names of the columns, of which none is empty or there twice, line the fields of
 // each further line; they are valid until it returns. Both return which field is wrong, -1 for an error of its own;
 // all others begin with line:column.
 func Lines(r io.Reader, head, line func(fields []string) (at int, err error)) error {
-	in := csv.NewReader(r)
+	bounded := &lineReader{from: r}
+	in := csv.NewReader(bounded)
 	in.ReuseRecord, in.TrimLeadingSpace = true, true
 	do := func(fields []string) (int, error) {
 		fields[0] = strings.TrimPrefix(fields[0], "\ufeff")
@@ -68,6 +91,7 @@ func Lines(r io.Reader, head, line func(fields []string) (at int, err error)) er
 		return head(slices.Clone(fields))
 	}
 	for ; ; do = line {
+		bounded.left = maxCSVLine
 		fields, err := in.Read()
 		var p *csv.ParseError
 		switch {

@@ -59,3 +59,11 @@ func FuzzReadCSV(f *testing.F) {
 		}
 	})
 }
+
+// TestCSVIsNotCut: a file beyond the limit is refused, not read as if it ended there.
+func TestCSVIsNotCut(t *testing.T) {
+	long := "run,ttft_mean\n" + strings.Repeat(" ", 16<<20-16) + "a,12345\n"
+	if got, err := headline.ReadCSV(strings.NewReader(long)); err == nil || !strings.Contains(err.Error(), "MiB") {
+		t.Errorf("%d lines of a file that is too long, %v", len(got), err)
+	}
+}

@@ -46,6 +46,9 @@ CREATE VIEW run_setting AS SELECT r.run_id, n.text AS name, t.text AS value FROM
   JOIN text n ON n.id = x.name JOIN text t ON t.id = x.value;
 `
 
+// maxText bounds a text, and the settings of a run together: one text in the file is that of any number of settings.
+const maxText = 4 << 20
+
 // columns are those of the tables that are read; generated ones are refused.
 const columns = "id run_id at_ns path commit branch version fingerprint window_s tags ok note analysis kind phase " +
 	"engine target quantity unit better series run value se_log df low high beyond text name json"
@@ -72,7 +75,7 @@ func Open(ctx context.Context, path string, write bool) (*File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = touch(abs)
 	}
-	if err != nil {
+	if err = errors.Join(err, sqlitefile.CheckBeside(abs)); err != nil {
 		return nil, err
 	}
 	f := &File{path: path, series: map[string]int64{}}
@@ -85,7 +88,7 @@ func Open(ctx context.Context, path string, write bool) (*File, error) {
 		return nil, err
 	}
 	f.db.SetMaxOpenConns(1)
-	if err := f.check(ctx, write); err != nil {
+	if err := errors.Join(sqlitefile.Limit(ctx, f.db, maxText), f.check(ctx, write)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.db.Close())
 	}
 	return f, nil

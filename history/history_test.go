@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -406,4 +407,69 @@ func sizeOf(t *testing.T, f *history.File) int64 {
 		t.Fatal(err)
 	}
 	return info.Size()
+}
+
+// endless is a file that never ends, and counts what was read of it.
+type endless struct {
+	head string
+	n    int
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	n := copy(b, e.head)
+	e.head = e.head[n:]
+	for i := range b[n:] {
+		b[n+i] = 'a'
+	}
+	e.n += len(b)
+	return len(b), nil
+}
+
+// TestEndlessCSV: a line that does not end is refused while it is read, in quotes too.
+func TestEndlessCSV(t *testing.T) {
+	for _, head := range []string{"", "time,x\n2026-01-01T00:00:00Z,", "time,x\n2026-01-01T00:00:00Z,\""} {
+		in := &endless{head: head}
+		err := history.ReadCSV(in, history.CSVOptions{}, func(*history.Entry) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "MiB") || in.n > 4<<20 {
+			t.Errorf("%q: %d bytes were read, %v", head, in.n, err)
+		}
+	}
+}
+
+// TestStrangeHistory: a history may come from anybody. A journal that has SQLite remove another file is refused, and so
+// are settings that are one large text many times over.
+func TestStrangeHistory(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "h.db")
+	f, err := history.Open(ctx, path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := entries(t, lines("x", 1))[0]
+	e.Settings = map[string]string{}
+	for i := range 100 {
+		e.Settings[fmt.Sprint("s", i)] = strings.Repeat("x", 1<<16)
+	}
+	if _, err := f.Add(ctx, e, false); err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	for _, err := range f.Rows(ctx) {
+		failed = cmp.Or(failed, err)
+	}
+	if failed == nil || !strings.Contains(failed.Error(), "too big") {
+		t.Errorf("6 MiB of settings that take 64 KiB: %v", failed)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	journal := append(make([]byte, 512), 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7)
+	if err := os.WriteFile(path+"-journal", journal, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, write := range []bool{false, true} {
+		if f, err := history.Open(ctx, path, write); err == nil || !strings.Contains(err.Error(), "names another") {
+			t.Errorf("write %v: %v, %v", write, f, err)
+		}
+	}
 }

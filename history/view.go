@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -166,10 +167,13 @@ func (f *File) changed(ctx context.Context, a, b *Run) ([]Setting, error) {
 }
 
 func (f *File) settings(ctx context.Context, r *Run) (map[string]string, error) {
-	out := map[string]string{}
+	out, room := map[string]string{}, maxText
 	return out, sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
+		if room -= len(name) + len(value); err == nil && room < 0 {
+			err = fmt.Errorf("run %s has more than %d MiB of settings", r.ID, maxText>>20)
+		}
 		out[name] = value
 		return err
 	}, `SELECT n.text, v.text FROM setting s JOIN text n ON n.id = s.name JOIN text v ON v.id = s.value

@@ -3,13 +3,16 @@ package rundb
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -107,22 +110,39 @@ func WriteManifest(dir string, m Manifest) error {
 	return nil
 }
 
+// CopyManifest copies the manifest of a run directory to another one, if there is one.
+func CopyManifest(from, to string) error {
+	data, err := manifestText(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	return os.WriteFile(filepath.Join(to, ManifestName), data, 0o600)
+}
+
+func manifestText(dir string) ([]byte, error) {
+	f, err := sqlitefile.OpenFile(filepath.Join(dir, ManifestName))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err == nil && len(data) > maxManifest {
+		err = fmt.Errorf("%s: more than %d MiB", f.Name(), maxManifest>>20)
+	}
+	return data, err
+}
+
 // ReadManifest reads the manifest of a run directory. The error wraps
 // fs.ErrNotExist when there is none. Fields of later versions are ignored.
 func ReadManifest(dir string) (Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	var m Manifest
-	f, err := os.Open(path)
+	data, err := manifestText(dir)
 	if err != nil {
 		return m, fmt.Errorf("read manifest: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	switch {
-	case err != nil:
-		return m, fmt.Errorf("read manifest %s: %w", path, err)
-	case len(data) > maxManifest:
-		return m, fmt.Errorf("read manifest %s: more than %d MiB", path, maxManifest>>20)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Manifest{}, fmt.Errorf("read manifest %s: %w", path, err)

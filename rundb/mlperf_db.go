@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,10 +45,12 @@ func foreignEvents(ctx context.Context, path string, next func(*metric.Event) bo
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(abs); err != nil {
+	f, err := sqlitefile.OpenFile(abs)
+	if err == nil {
+		err = errors.Join(f.Close(), sqlitefile.CheckBeside(abs))
+	}
+	if err != nil {
 		return err
-	} else if !info.Mode().IsRegular() {
-		return errors.New("not a file")
 	}
 	db, err := openForeign(ctx, abs)
 	if err != nil {

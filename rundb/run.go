@@ -1,7 +1,6 @@
 package rundb
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -105,20 +104,8 @@ func openReadable(ctx context.Context, dir string) (*sql.DB, error) {
 	return openExisting(ctx, dir, "immutable", readPragmas...)
 }
 
-// superMark ends a journal that names another one. SQLite may remove what is
-// named; none of ours has it, as ours are of one file.
-var superMark = []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
-
 // undo puts back what a killed process has overwritten, which SQLite does when it opens the file.
 func undo(ctx context.Context, dir string) error {
-	path := filepath.Join(dir, FileName+"-journal")
-	journal, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if bytes.HasSuffix(journal, superMark) {
-		return fmt.Errorf("%s: names another journal: not one of scrapestat", path)
-	}
 	db, err := openExisting(ctx, dir, "rw")
 	if err != nil {
 		return fmt.Errorf("%w: a process was killed while it added to it, and undoing that takes a directory that can be "+

@@ -89,6 +89,9 @@ func openExisting(ctx context.Context, dir, mode string, pragmas ...string) (*sq
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a file", path)
 	}
+	if err := sqlitefile.CheckBeside(path); err != nil {
+		return nil, err
+	}
 	if mode == "rw" { // what is added would be written over what SQLite leaves out
 		h, err := holdDir(filepath.Dir(path), false)
 		if err != nil {

@@ -3,13 +3,15 @@ package rundb
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/scrapestat/scrapestat/internal/sqlitefile"
 )
 
 // The write-ahead log of SQLite: a head, then frames, each with an image of a page. SQLite reads up to the first frame
@@ -32,6 +34,9 @@ type walFrame struct {
 	page uint32
 	at   int64 // of its image
 }
+
+// maxZeros is how many frames in a row may be of no page: a file of them is none of SQLite's, and takes no room.
+const maxZeros = 1 << 14
 
 // walSum adds b to a checksum, in the order of bytes that the head of the log says.
 func walSum(order binary.ByteOrder, s [2]uint32, b []byte) [2]uint32 {
@@ -64,6 +69,7 @@ func readLog(from io.Reader, size int64) (l walLog, err error) {
 	sum, round := stored(head[24:]), bytes.Clone(head[16:24])
 	headBad := walSum(order, [2]uint32{}, head[:24]) != sum || head[0] != 0x37
 	old := -1 // the first frame that may be of an earlier round
+	zeros := 0
 	for i := 0; ; i++ {
 		if _, err := io.ReadFull(r, b); err != nil {
 			return l, ignoreEnd(err)
@@ -74,6 +80,12 @@ func readLog(from io.Reader, size int64) (l walLog, err error) {
 		whole := walSum(order, walSum(order, sum, b[:8]), b[frameHead:]) == stored(b[16:])
 		sum = stored(b[16:])
 		now := bytes.Equal(b[8:16], round)
+		if binary.BigEndian.Uint32(b) != 0 { // of a page
+			zeros = 0
+		} else if zeros++; zeros > maxZeros {
+			l.broken = cmp.Or(max(l.broken, 0), max(old, 0))
+			return l, nil
+		}
 		switch {
 		case l.broken >= 0:
 		case old >= 0 && now:
@@ -100,7 +112,7 @@ func ignoreEnd(err error) error {
 // openStore opens the files of the recording in dir to be read without SQLite. The caller closes what it returns.
 func openStore(dir string) (s *pageStore, l walLog, closeAll func(), err error) {
 	path := filepath.Join(dir, FileName)
-	db, err := os.Open(path)
+	db, err := sqlitefile.OpenFile(path)
 	if err != nil {
 		return nil, l, nil, err
 	}
@@ -112,7 +124,7 @@ func openStore(dir string) (s *pageStore, l walLog, closeAll func(), err error) 
 	}
 	l.broken = -1
 	s = &pageStore{db: db, pages: uint32(min((info.Size()+pageSize-1)/pageSize, 1<<32-2)), newest: map[uint32]int64{}}
-	log, err := os.Open(path + "-wal")
+	log, err := sqlitefile.OpenFile(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, l, closeAll, nil
 	}

@@ -232,7 +232,7 @@ func namesIn(ctx context.Context, std stdio, a analysisFlags, path string) (out 
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
-	column := 0
+	column, seen := 0, map[string]bool{}
 	for lines.Scan() {
 		line := lines.Text()
 		name := ""
@@ -243,8 +243,8 @@ func namesIn(ctx context.Context, std stdio, a analysisFlags, path string) (out 
 		} else if fields := strings.Split(line, "\t"); len(fields) > max(1, column) && !strings.HasPrefix(line, "#") {
 			name = fields[column]
 		}
-		if name != "" && !slices.Contains(out, name) {
-			out = append(out, name)
+		if name != "" && !seen[name] {
+			seen[name], out = true, append(out, name)
 		}
 	}
 	return out, lines.Err()

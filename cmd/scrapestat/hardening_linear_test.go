@@ -101,6 +101,22 @@ func linearFamilies(t *testing.T) {
 			}
 		}
 	}
+	const few = 10_000
+	types := func(n int) string {
+		var body strings.Builder
+		for i := range n {
+			fmt.Fprintf(&body, "# TYPE x%d counter\n", i)
+		}
+		path := filepath.Join(t.TempDir(), "body.prom")
+		if err := os.WriteFile(path, []byte(body.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := work("catalog", "unknown", types(few)), work("catalog", "unknown", types(few*times))
+	if b > 25*a {
+		t.Errorf("catalog unknown: %v for %d families, %v for %d times as many", a, few, b, times)
+	}
 }
 
 // besideManyFamilies polls a target that declares 100,000 families, and a good one.

@@ -348,7 +348,7 @@ func checkHistory(v *history.View, since int64, words []string, w io.Writer) err
 		return &codeError{exitIncomplete, fmt.Errorf("history: %s, %d are needed",
 			texttab.Count(n, "comparable run"), history.FewestRuns)}
 	}
-	_, err := fmt.Fprintf(w, "%s: nothing bad\n", report.HistoryTitle(v))
+	_, err := fmt.Fprintf(w, "%s: nothing bad\n", texttab.Escape(report.HistoryTitle(v)))
 	return err
 }
 

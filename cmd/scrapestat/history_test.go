@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -188,6 +189,27 @@ func TestHistoryReal(t *testing.T) {
 			if got := s.Points[0].Value; math.Abs(got-0.008152) > 5e-7 {
 				t.Errorf("itl_mean of aiperf-rate4: %v", got)
 			}
+		}
+	}
+}
+
+// TestHostileBranch: the name of a branch, which comes from a file, does not reach a terminal as it is.
+func TestHostileBranch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lines := "time,branch,x\n"
+	for i := range history.FewestRuns {
+		lines += fmt.Sprintf("2026-01-0%dT00:00:00Z,\x1b]0;a\x07,1\n", i+1)
+	}
+	csv, file := filepath.Join(dir, "x.csv"), filepath.Join(dir, "h.db")
+	if err := os.WriteFile(csv, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(t, exitDone, "", "history", "add", "-f", file, "--csv", csv)
+	for _, args := range [][]string{{"check"}, {"list"}, {"show"}, {"show", "--format", "markdown"}} {
+		args = append(append([]string{"history"}, args...), "-f", file)
+		if out := try(t, exitDone, `\x1b]0;a`, args...); strings.Contains(out, "\x1b") {
+			t.Errorf("%q prints it raw", args)
 		}
 	}
 }

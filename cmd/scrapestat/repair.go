@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -60,11 +59,7 @@ func (o *repairOptions) repair(ctx context.Context, std stdio) error {
 	if err = errors.Join(err, home.Close()); err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile(filepath.Join(o.run, rundb.ManifestName))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(o.out, rundb.ManifestName), manifest, 0o600)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := rundb.CopyManifest(o.run, o.out); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "%s has %d scrapes; %d that were recorded are lost, %d rows had a wrong bit\n", o.out, done.Polls,

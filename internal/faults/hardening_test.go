@@ -30,7 +30,7 @@ var hardening = [...]string{
 	16: "report/formats_test.go TestHardening",
 	17: "cmd/scrapestat/hardening_test.go TestHardening",
 	18: "cmd/scrapestat/hardening_linear_test.go TestHardeningFamilies",
-	19: "rundb/hardening_test.go TestHardening",
+	19: "rundb/hardening_test.go TestHardening, rundb/beside_unix_test.go TestHardeningBeside",
 	20: "cmd/scrapestat/hardening_test.go TestHardening, collect/hardening_test.go TestHardeningMarks, " +
 		"rundb/hardening_test.go TestHardening, " +
 		"events/proxy/hardening_test.go TestHardening, source/promstore/hardening_test.go TestHardening",

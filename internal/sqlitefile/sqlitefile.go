@@ -2,14 +2,21 @@
 package sqlitefile
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // DSN is the connection string of a database file. The driver runs its pragmas
@@ -35,6 +42,54 @@ func Each(ctx context.Context, db *sql.DB, scan func(*sql.Rows) error, query str
 		}
 	}
 	return rows.Err()
+}
+
+// Limit bounds the texts and blobs of a database that has one connection, those that a query makes too.
+func Limit(ctx context.Context, db *sql.DB, bytes int) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = sqlite.Limit(c, sqlite3.SQLITE_LIMIT_LENGTH, bytes)
+	return errors.Join(err, c.Close())
+}
+
+// OpenFile opens a file to be read. It refuses what is none: a FIFO would hold up whoever opens it.
+func OpenFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(filepath.Clean(path))
+}
+
+// superMark ends a journal that names another one. SQLite may remove what is
+// named; none of ours has it, as ours are of one file.
+var superMark = []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
+
+// CheckBeside refuses what lies beside the database at path and is not what SQLite makes there for one file.
+func CheckBeside(path string) error {
+	for _, name := range []string{path + "-wal", path + "-shm", path + "-journal"} {
+		f, err := OpenFile(name)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		end := make([]byte, len(superMark))
+		if size, err := f.Seek(0, io.SeekEnd); err == nil && size >= int64(len(end)) {
+			_, _ = f.ReadAt(end, size-int64(len(end))) // what cannot be read SQLite cannot read either
+		}
+		f.Close()
+		if strings.HasSuffix(name, "-journal") && bytes.Equal(end, superMark) {
+			return fmt.Errorf("%s: names another journal: not one of scrapestat", name)
+		}
+	}
+	return nil
 }
 
 // maxObjects is how many tables, views and indexes a file may have; a run.db has 27.
