@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -437,7 +436,7 @@ func TestEndlessCSV(t *testing.T) {
 }
 
 // TestStrangeHistory: a history may come from anybody. A journal that has SQLite remove another file is refused, and so
-// are settings that are one large text many times over.
+// are settings of more than 4 MiB.
 func TestStrangeHistory(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "h.db")
@@ -450,15 +449,8 @@ func TestStrangeHistory(t *testing.T) {
 	for i := range 100 {
 		e.Settings[fmt.Sprint("s", i)] = strings.Repeat("x", 1<<16)
 	}
-	if _, err := f.Add(ctx, e, false); err != nil {
-		t.Fatal(err)
-	}
-	var failed error
-	for _, err := range f.Rows(ctx) {
-		failed = cmp.Or(failed, err)
-	}
-	if failed == nil || !strings.Contains(failed.Error(), "too big") {
-		t.Errorf("6 MiB of settings that take 64 KiB: %v", failed)
+	if _, err := f.Add(ctx, e, false); err == nil || !strings.Contains(err.Error(), "too big") {
+		t.Errorf("6 MiB of settings: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
