@@ -128,6 +128,9 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 	s.rec.observers = append(s.rec.observers, s.o.Observers...)
 	so := s.o.Scrape
 	so.Origin, so.OnAddress = s.origin, func(_ int, text string) { s.notify(text) }
+	if so.Sentinel == nil {
+		so.Sentinel = s.o.Catalog.Sentinel
+	}
 	if s.collector, err = scrape.New(targets, so, s.rec); err != nil {
 		return &OptionError{err}
 	}

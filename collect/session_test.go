@@ -327,3 +327,28 @@ func TestRemoteWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestBlanks holds what a Go program records to what the catalog tells of values that mean there is none.
+func TestBlanks(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE DCGM_FI_DEV_MEMORY_TEMP gauge\nDCGM_FI_DEV_MEMORY_TEMP{gpu=\"0\"} 9223372036854775794\n")
+	}))
+	t.Cleanup(srv.Close)
+	blank, err := scrape.ParseTarget(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t)
+	o.Targets, o.Duration, o.Analysis = []scrape.Target{blank}, 50*time.Millisecond, &summary.Options{}
+	s := open(t, filepath.Join(t.TempDir(), "run"), o)
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Metrics) > 0 || r.Endpoints[0].NonFinite["DCGM_FI_DEV_MEMORY_TEMP"] == 0 {
+		t.Errorf("%d metrics, not finite %v", len(r.Metrics), r.Endpoints[0].NonFinite)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -189,7 +190,7 @@ func poller(t *testing.T, sim http.Handler, target simulatedTarget) (poll func(i
 			snapshot.Duration = 3 * time.Millisecond
 		}, "triton"
 	}
-	d, err := scrape.NewDecoder(scrape.Options{})
+	d, err := scrape.NewDecoder(scrape.Options{Sentinel: catalog.Embedded().Sentinel})
 	if err != nil {
 		t.Fatal(err)
 	}

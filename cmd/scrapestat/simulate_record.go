@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/simulate/record"
 )
 
@@ -73,8 +74,7 @@ func recordServers(ctx context.Context, o recordFlags, servers []record.Server, 
 	command := redactArgs(append([]string{"scrapestat", "simulate"}, o.flags...))
 	r, err := record.New(record.Options{Dir: o.dir, Servers: servers, Start: start, Warmup: o.warmup, Duration: o.duration,
 		Interval: o.interval, Marks: marks, Requests: o.requests, Tags: redactedTags(storeRedacted, o.tags),
-		Version: toolVersion(),
-		Command: append(command, args...)})
+		Version: toolVersion(), Command: append(command, args...), Sentinel: catalog.Embedded().Sentinel})
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	Tags     map[string]string
 	Version  string   // of the program
 	Command  []string // redacted command line
+	// Sentinel is that of scrape.Options.
+	Sentinel func(family string) func(v float64) bool
 }
 
 // Server is a simulated server.
@@ -101,7 +103,7 @@ func (r *Run) build() error {
 		if err != nil {
 			return err
 		}
-		d, err := scrape.NewDecoder(scrape.Options{})
+		d, err := scrape.NewDecoder(scrape.Options{Sentinel: r.o.Sentinel})
 		if err != nil {
 			return err
 		}
