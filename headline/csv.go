@@ -50,10 +50,13 @@ func ReadCSV(r io.Reader) ([]Values, error) {
 	if limited.N == 0 { // the last line may be cut within a number
 		return nil, fmt.Errorf("more than %d MiB", maxCSVBytes>>20)
 	}
-	if err == nil && len(out) == 0 {
-		err = errors.New("1:1: no line of values")
+	switch {
+	case err != nil:
+		return nil, err
+	case len(out) == 0:
+		return nil, errors.New("1:1: no line of values")
 	}
-	return out, err
+	return out, nil
 }
 
 // maxCSVLine bounds the bytes of a line.

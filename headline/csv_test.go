@@ -48,6 +48,7 @@ func TestReadCSVRefuses(t *testing.T) {
 func FuzzReadCSV(f *testing.F) {
 	f.Add("run,ttft_mean,error_ratio\na,1,0\nb,2,\n")
 	f.Add("itl_p99\n\"1\n")
+	f.Add("run,ttft_mean,error_ratio\n,,\n,")
 	f.Fuzz(func(t *testing.T, text string) {
 		runs, err := headline.ReadCSV(strings.NewReader(text))
 		for _, r := range runs {
