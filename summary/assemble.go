@@ -137,7 +137,7 @@ func assemble(ctx context.Context, pieces []piece, o *Options) (*Run, error) {
 		r.warnTwins, func() { r.findSame(traces, mains) },
 		func() { r.Metrics = r.merge(ctx, mains, exemplars) },
 		func() { r.Warmup = r.merge(ctx, warms, nil) },
-		r.warnConflicts, r.warnProcesses, r.hintServers, r.supersede,
+		r.warnConflicts, r.warnProcesses, r.warnIdle, r.hintServers, r.supersede,
 		func() { sources = r.sourcesOf(o.Catalog, mains) },
 		func() { r.Derived = derive(o.Catalog, sources) },
 		func() { r.fleet(sources) },

@@ -278,6 +278,11 @@ func TestWindowsWithoutRequests(t *testing.T) {
 		said(t, exitFailed, "compare", path+selector, path)
 		said(t, exitFailed, "report", path+selector, "-o", filepath.Join(t.TempDir(), "r.html"))
 	}
+	idle := filepath.Join(t.TempDir(), "idle") // whose marks tell the window
+	said(t, exitDone, "simulate", "vllm,rate=1e-9", "--record", idle, "--warmup", "5s", "--duration", "20s")
+	if text := said(t, exitDone, "show", idle); !strings.HasPrefix(text, "warning: no poll of this part of the run showed") {
+		t.Errorf("a run without a request:\n%s", text)
+	}
 	text := said(t, exitDone, "show", path+"@2020-01-01T00:00:00Z..")
 	if !strings.Contains(text, "measured   119.1 s  from -0.1 s to 119.0 s of the run") ||
 		!strings.Contains(text, "range_cut: ") {
