@@ -280,7 +280,7 @@ func TestWindowsWithoutRequests(t *testing.T) {
 	}
 	idle := filepath.Join(t.TempDir(), "idle") // whose marks tell the window
 	said(t, exitDone, "simulate", "vllm,rate=1e-9", "--record", idle, "--warmup", "5s", "--duration", "20s")
-	if text := said(t, exitDone, "show", idle); !strings.HasPrefix(text, "warning: no poll of this part of the run showed") {
+	if text := said(t, exitDone, "show", idle); !strings.HasPrefix(text, "warning: no poll of this part of the run") {
 		t.Errorf("a run without a request:\n%s", text)
 	}
 	text := said(t, exitDone, "show", path+"@2020-01-01T00:00:00Z..")
