@@ -1,5 +1,7 @@
 package explain
 
+import "github.com/scrapestat/scrapestat/metric"
+
 // Facts are what an engine showed over the window. A time is in seconds. What the engine does not show is missing: a
 // nil slice, a key that is not there, NaN within a slice; it is never zero.
 type Facts struct {
@@ -23,9 +25,11 @@ type Facts struct {
 	Uncertain []string
 }
 
-// Quantity is what an engine derives of its families: its canonical id, its name there, and what it was made of.
+// Quantity is what an engine derives of its families: its canonical id, its name there, what of, and what it was made
+// of.
 type Quantity struct {
 	ID, Name string
+	Labels   metric.Labels
 	Value    float64
 	Unit     string // as package units names it
 	Families []string

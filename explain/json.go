@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // document is the JSON of explanations.
@@ -54,11 +56,12 @@ type stepJSON struct {
 }
 
 type quantityJSON struct {
-	ID       string   `json:"id"`
-	Name     string   `json:"name"`
-	Value    float64  `json:"value"`
-	Unit     string   `json:"unit,omitempty"`
-	Families []string `json:"families"`
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	Labels   metric.Labels `json:"labels"`
+	Value    float64       `json:"value"`
+	Unit     string        `json:"unit,omitempty"`
+	Families []string      `json:"families"`
 }
 
 // finite is a number, nil where there is none.

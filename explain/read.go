@@ -305,7 +305,7 @@ func (r *reader) quantities() {
 		if d.Pack != r.Engine || d.Canonical == "" || !d.Status.Certain() {
 			continue
 		}
-		r.Quantities = append(r.Quantities, Quantity{d.Canonical, d.Name, d.Shown, d.Unit, d.Families})
+		r.Quantities = append(r.Quantities, Quantity{d.Canonical, d.Name, d.Labels, d.Shown, d.Unit, d.Families})
 		if d.Canonical == "spec_acceptance_length" && d.HasParts {
 			r.Drafts = d.Denominator
 		}

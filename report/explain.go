@@ -77,14 +77,22 @@ func (e *explained) finding(i int, f *explain.Finding) {
 	}
 }
 
-// evidence is what an engine shows beside a finding.
+// evidence is what an engine shows beside a finding; of several of a name, such as those of models, what they are of.
 func (e *explained) evidence(ids []string) string {
 	var out []string
+	times := map[string]int{}
+	for _, q := range e.Quantities {
+		times[q.Name]++
+	}
 	for _, id := range ids {
 		for _, q := range e.Quantities {
-			if q.ID == id {
-				out = append(out, q.Name+" "+units.Format(q.Value, q.Unit))
+			if q.ID != id {
+				continue
 			}
+			if times[q.Name] > 1 {
+				q.Name += q.Labels.String()
+			}
+			out = append(out, q.Name+" "+units.Format(q.Value, q.Unit))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -97,11 +105,12 @@ func (e *explained) parts() {
 	}
 	e.printf("\nwhere the mean went\n")
 	for _, row := range e.Waterfall {
-		if row.Seconds == 0 || row.ID == "unexplained" && math.Abs(row.Share) < 0.0005 {
+		if math.Abs(row.Share) < 5e-6 || row.ID == "unexplained" && math.Abs(row.Share) < 0.0005 {
 			continue
 		}
 		bar := strings.Repeat("#", int(math.Round(40*min(1, math.Abs(row.Share)))))
-		e.printf("  %-16s %9s %6s  %s\n", row.ID, units.Format(row.Seconds, "seconds"), percent(row.Share), bar)
+		line := fmt.Sprintf("  %-16s %9s %9s  %s", row.ID, units.Format(row.Seconds, "seconds"), percent(row.Share), bar)
+		e.printf("%s\n", strings.TrimRight(line, " "))
 	}
 	if m := e.Model; m != nil {
 		e.wrapped("  ", fmt.Sprintf("a step takes %s + %s for each request + %s for each token of a prompt (estimated)",
