@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -251,9 +252,7 @@ func makesDirectoryAgain(t *testing.T) {
 		if n%2 == 1 {
 			gone = filepath.Join(r.dir, rundb.FileName)
 		}
-		if err := os.RemoveAll(gone); err != nil {
-			t.Fatal(err)
-		}
+		removeAll(gone)
 	}
 	r.record(7)
 	if err := r.w.Close(t.Context()); err != nil {
@@ -266,6 +265,13 @@ func makesDirectoryAgain(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(r.dir, name)); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
+	}
+}
+
+// removeAll removes a path that a writer may be making files below.
+func removeAll(path string) {
+	for os.RemoveAll(path) != nil {
+		runtime.Gosched()
 	}
 }
 
@@ -332,9 +338,7 @@ func TestAnyFaults(t *testing.T) {
 			case 2:
 				mend()
 				mend = func() {}
-				if err := os.RemoveAll(r.dir); err != nil {
-					t.Fatal(err)
-				}
+				removeAll(r.dir)
 				r.record(1)
 				if err := r.w.Flush(t.Context()); err != nil {
 					t.Fatal(err)
