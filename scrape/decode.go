@@ -24,6 +24,7 @@ type Decoder struct {
 
 	proto     protoMemory
 	sentinel  func(family string) func(float64) bool
+	blankOf   []func(float64) bool         // by family: of sentinel
 	sentinels map[int32]func(float64) bool // slots that may hold sentinels
 	watched   int                          // slots that were looked at
 	blanks    int                          // such values so far

@@ -15,12 +15,17 @@ func (d *Decoder) unblank(slot int32, bits uint64) uint64 {
 	return bits
 }
 
-// watch notes which values of a slot mean that there is none, if any do.
+// watch notes which values of a slot mean that there is none, if any do. Each family is asked of once: a body may have
+// 100,000 slots of one.
 func (d *Decoder) watch(slot int32) {
 	if d.sentinel == nil {
 		return
 	}
-	blank := d.sentinel(d.dict.families[d.dict.series[d.dict.slots[slot].series].Family].Name)
+	family := int(d.dict.series[d.dict.slots[slot].series].Family)
+	for n := len(d.blankOf); n <= family; n++ {
+		d.blankOf = append(d.blankOf, d.sentinel(d.dict.families[n].Name))
+	}
+	blank := d.blankOf[family]
 	if blank == nil {
 		return
 	}
