@@ -2,6 +2,7 @@ package summary
 
 import (
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/window"
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
@@ -14,6 +15,9 @@ func (r *Run) warnIdle() {
 	known := false
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
+		if r.family(m) == nil {
+			continue
+		}
 		for j := range m.Series {
 			s := &m.Series[j]
 			tier, level := traffic.Evidence(r.Options.Catalog, &metric.Family{Name: m.Name, Type: m.Type}, s.Labels)
@@ -26,8 +30,7 @@ func (r *Run) warnIdle() {
 		}
 	}
 	if known {
-		r.Warnings = append(r.Warnings, metric.Warning{Code: "no_traffic", Text: "no poll of this part of the run showed a " +
-			"request"})
+		r.Warnings = append(r.Warnings, window.Idle())
 	}
 }
 

@@ -58,8 +58,12 @@ func (r *resolver) idle() {
 		slices.ContainsFunc(t.Probes, overlaps) || slices.ContainsFunc(r.warnings, isNoTraffic) {
 		return
 	}
-	r.warnings = append(r.warnings, metric.Warning{Code: "no_traffic", Text: "no poll of this part of the run showed a " +
-		"request"})
+	r.warnings = append(r.warnings, Idle())
+}
+
+// Idle is the warning of a window in which no request was seen.
+func Idle() metric.Warning {
+	return metric.Warning{Code: "no_traffic", Text: "no poll of this part of the run showed a request"}
 }
 
 func isNoTraffic(w metric.Warning) bool { return w.Code == "no_traffic" }

@@ -139,10 +139,10 @@ func (d *Detector) learn() {
 		id := &d.schema.Slots[slot]
 		series := &d.schema.Series[id.Series]
 		fam := &d.schema.Families[series.Family]
-		f, _ := d.catalog.Family(fam.Name)
 		if id.Role != metric.RoleValue && id.Role != metric.RoleCount && id.Role != metric.RoleSum {
 			continue
 		}
+		f, _ := d.catalog.Family(fam.Name)
 		tier, level := Evidence(d.catalog, fam, series.Labels)
 		if tier == None || level && id.Role != metric.RoleValue {
 			continue
