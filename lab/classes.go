@@ -29,18 +29,7 @@ func classes() recipe {
 		scenarios: []scenario{
 			{name: "sglang", sample: true, args: []string{"sglang"}, load: load},
 			{name: "omni", sample: true, args: []string{"omni"}, load: load},
-			{name: "sglang-killed", args: []string{"sglang"}, load: func(ctx context.Context, c *client) error {
-				if err := load(ctx, c); err != nil {
-					return err
-				}
-				if err := c.kill(ctx, "classes"); err != nil {
-					return err
-				}
-				if err := answers(ctx, c.base+"/metrics", nil); err != nil {
-					return err
-				}
-				return load(ctx, c)
-			}},
+			{name: "sglang-killed", args: []string{"sglang"}, load: acrossKill("classes", "/metrics", load)},
 		},
 	}
 }

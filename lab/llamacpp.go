@@ -49,18 +49,9 @@ func llamacpp() recipe {
 					return c.paced(ctx, 200, time.Millisecond, completion(ctx, c))
 				}},
 			{name: "killed", args: []string{"2"}, rows: counts,
-				load: func(ctx context.Context, c *client) error {
-					if err := c.paced(ctx, 60, 50*time.Millisecond, completion(ctx, c)); err != nil {
-						return err
-					}
-					if err := c.kill(ctx, "llama"); err != nil {
-						return err
-					}
-					if err := answers(ctx, c.base+"/health", nil); err != nil {
-						return err
-					}
+				load: acrossKill("llama", "/health", func(ctx context.Context, c *client) error {
 					return c.paced(ctx, 60, 50*time.Millisecond, completion(ctx, c))
-				}},
+				})},
 		},
 	}
 }

@@ -153,3 +153,20 @@ func (c *client) kill(ctx context.Context, names ...string) error {
 	}
 	return pause(ctx, c.rest)
 }
+
+// acrossKill sends a load, ends the server as a crash does, and sends the load again when its successor answers at a
+// path.
+func acrossKill(name, path string, load func(context.Context, *client) error) func(context.Context, *client) error {
+	return func(ctx context.Context, c *client) error {
+		if err := load(ctx, c); err != nil {
+			return err
+		}
+		if err := c.kill(ctx, name); err != nil {
+			return err
+		}
+		if err := answers(ctx, c.base+path, nil); err != nil {
+			return err
+		}
+		return load(ctx, c)
+	}
+}

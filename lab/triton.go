@@ -39,18 +39,7 @@ func triton() recipe {
 		start: tritonProcesses,
 		scenarios: []scenario{
 			{name: "late", late: 20 * time.Second, rows: counts, load: load},
-			{name: "killed", rows: counts, load: func(ctx context.Context, c *client) error {
-				if err := load(ctx, c); err != nil {
-					return err
-				}
-				if err := c.kill(ctx, "triton"); err != nil {
-					return err
-				}
-				if err := answers(ctx, c.base+"/v2/health/ready", nil); err != nil {
-					return err
-				}
-				return load(ctx, c)
-			}},
+			{name: "killed", rows: counts, load: acrossKill("triton", "/v2/health/ready", load)},
 		},
 	}
 }
