@@ -92,7 +92,7 @@ func (c *Catalog) recognised(d *metric.Schema, r *pack.Recognise) bool {
 
 // of reports whether a family is one by which a server is recognised, in any spelling of its name.
 func (c *Catalog) of(r *pack.Recognise, name string) bool {
-	return pack.MatchAny(r.Families, name) || pack.MatchAny(r.Families, c.spelt(name))
+	return pack.MatchAny(r.Families, name, c.spelt(name))
 }
 
 // spelt is a name as packs spell it, as it is where none has it.
@@ -103,11 +103,25 @@ func (c *Catalog) spelt(name string) string {
 	return name
 }
 
+// CompareServers orders names of servers: the specific ones before those that they contain, then what is none.
+func (c *Catalog) CompareServers(a, b string) int {
+	list := c.recognisable()
+	rank := func(name string) int { // of several parts of a pack, the last
+		for i := len(list) - 1; i >= 0; i-- {
+			if list[i].Name == name {
+				return i
+			}
+		}
+		return len(list)
+	}
+	return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))
+}
+
 // ServerOf returns the name of the most specific server that is recognised by a family, "" for none.
 func (c *Catalog) ServerOf(family string) string {
 	as := c.spelt(family)
 	for _, p := range c.recognisable() {
-		if pack.MatchAny(p.Recognise.Families, family) || pack.MatchAny(p.Recognise.Families, as) {
+		if pack.MatchAny(p.Recognise.Families, family, as) {
 			return p.Name
 		}
 	}
@@ -154,7 +168,7 @@ func (c *Catalog) Sentinel(family string) func(v float64) bool {
 	as := c.spelt(family)
 	for _, p := range c.all() {
 		for _, s := range p.Sentinels {
-			if pack.MatchAny(s.Families, family) || pack.MatchAny(s.Families, as) {
+			if pack.MatchAny(s.Families, family, as) {
 				return s.Blank
 			}
 		}

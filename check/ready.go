@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/internal/suggest"
-
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/internal/suggest"
-
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -28,6 +27,8 @@ type reader struct {
 	n        int // timeslices
 	by       []string
 	replicas map[metric.Labels]*Replica
+	totals   map[string]Total  // of histograms, by their canonical ids
+	doubts   map[string]string // why a total cannot be told
 }
 
 // Read returns the facts of the engines of a run that show the time of requests, the most specific first. A run without
@@ -36,7 +37,8 @@ func Read(run *summary.Run) (out []*Facts) {
 	for _, engine := range engines(run) {
 		c := run.Options.Catalog
 		r := &reader{run: run, c: c, Facts: &Facts{Engine: engine, Sums: map[string]Total{}},
-			by: append([]string{summary.ByEndpoint}, summary.PlaceLabels(c)...), replicas: map[metric.Labels]*Replica{}}
+			by: append([]string{summary.ByEndpoint}, summary.PlaceLabels(c)...), replicas: map[metric.Labels]*Replica{},
+			totals: map[string]Total{}, doubts: map[string]string{}}
 		r.read()
 		out = append(out, r.Facts)
 	}
@@ -56,17 +58,11 @@ func engines(run *summary.Run) []string {
 		}
 	}
 	for i := range run.Derived {
-		if d := &run.Derived[i]; d.Canonical == "e2e_mean_s" && d.Status.Defined() && !found[d.Pack] {
+		if d := &run.Derived[i]; d.Canonical == "e2e_mean_s" && d.Status.Defined() {
 			found[d.Pack] = true
 		}
 	}
-	rank := map[string]int{}
-	for i, p := range run.Options.Catalog.Servers() {
-		rank[p.Name] = i - 1e6
-	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
-		return cmp.Or(rank[a]-rank[b], strings.Compare(a, b))
-	})
+	return slices.SortedFunc(maps.Keys(found), run.Options.Catalog.CompareServers)
 }
 
 func (r *reader) read() {
@@ -86,7 +82,7 @@ func (r *reader) read() {
 		}
 		for _, pool := range r.run.Pools(m, r.by) {
 			pool.Series = slices.DeleteFunc(pool.Series, func(s *summary.Series) bool { return !endpoints[s.Endpoint] })
-			r.pool(f, &pool)
+			r.pool(f, m.Name, &pool)
 		}
 	}
 	r.sums()
@@ -112,7 +108,7 @@ func (r *reader) endpoints() map[int]bool {
 }
 
 // pool reads the series of a family that are of one replica.
-func (r *reader) pool(f *catalog.Family, p *summary.Pool) {
+func (r *reader) pool(f *catalog.Family, name string, p *summary.Pool) {
 	key := p.Labels.Only(r.by...)
 	rep := r.replicas[key]
 	if rep == nil {
@@ -121,6 +117,7 @@ func (r *reader) pool(f *catalog.Family, p *summary.Pool) {
 	}
 	for _, s := range p.Series {
 		r.lost(f, s)
+		r.total(f.Canonical, name, s)
 		switch f.Canonical {
 		case "waiting":
 			r.level(&rep.Waiting, s, false)
@@ -224,10 +221,27 @@ func (r *reader) lost(f *catalog.Family, s *summary.Series) {
 	}
 }
 
-// sums reads the times of requests, and the buckets of gaps.
+// total adds up a histogram over all series that count; an increase that is not certain is missing.
+func (r *reader) total(id, name string, s *summary.Series) {
+	if !certain(s) {
+		if _, ok := r.doubts[id]; !ok {
+			r.doubts[id] = name + ": " + s.Increase.Status.String()
+		}
+	} else if h := s.Histogram; h != nil && !h.NoSum {
+		t := r.totals[id]
+		r.totals[id] = Total{t.Sum + h.Sum, t.Count + float64(h.Count)}
+	}
+}
+
+// sums takes the times of requests, and reads the buckets of gaps.
 func (r *reader) sums() {
 	for _, t := range times {
-		if !r.histogram(t.name, t.family) && t.derived != "" {
+		sum, found := r.totals[t.family]
+		if why, ok := r.doubts[t.family]; ok {
+			r.Uncertain = append(r.Uncertain, why)
+		} else if found {
+			r.Sums[t.name] = sum
+		} else if t.derived != "" {
 			r.derived(t.name, t.derived)
 		}
 	}
@@ -245,32 +259,6 @@ func (r *reader) sums() {
 			}
 		}
 	}
-}
-
-// histogram sums a time over all series of its family that count; an increase that is not certain is missing.
-func (r *reader) histogram(name, id string) (found bool) {
-	var sum Total
-	for i := range r.run.Metrics {
-		m := &r.run.Metrics[i]
-		if f, ok := r.c.Family(m.Name); !ok || f.Engine != r.Engine || f.Canonical != id {
-			continue
-		}
-		for _, pool := range r.run.Pools(m, r.by) {
-			for _, s := range pool.Series {
-				if !certain(s) {
-					r.Uncertain = append(r.Uncertain, m.Name+": "+s.Increase.Status.String())
-					return true
-				}
-				if s.Histogram != nil && !s.Histogram.NoSum {
-					sum.Sum, sum.Count, found = sum.Sum+s.Histogram.Sum, sum.Count+float64(s.Histogram.Count), true
-				}
-			}
-		}
-	}
-	if found {
-		r.Sums[name] = sum
-	}
-	return found
 }
 
 // derived takes the parts of a mean of all endpoints of the engine.

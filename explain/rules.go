@@ -18,7 +18,7 @@ import (
 //go:embed rules.yaml
 var embedded string
 
-// DefaultText returns the rules as they come, in the form that ReadRules takes.
+// DefaultText returns the rules as they come, in the form that Rules.Read takes.
 func DefaultText() string { return embedded }
 
 // Rules is what a result is judged by.

@@ -158,12 +158,8 @@ func (r *reader) keys() []key {
 			see(key{r.engine(d.Pack), model}, d.Endpoint)
 		}
 	}
-	rank := map[string]int{}
-	for i, p := range r.catalog.Servers() {
-		rank[p.Name] = i - 1e6
-	}
 	order := slices.SortedFunc(maps.Keys(at), func(a, b key) int {
-		return cmp.Or(rank[a.engine]-rank[b.engine], cmp.Compare(a.engine, b.engine), cmp.Compare(a.model, b.model))
+		return cmp.Or(r.catalog.CompareServers(a.engine, b.engine), cmp.Compare(a.model, b.model))
 	})
 	owner := map[int]string{} // by endpoint
 	return slices.DeleteFunc(order, func(k key) bool {

@@ -123,15 +123,10 @@ func (e *explained) parts() {
 
 // wrapped writes a text in lines of 80 columns, all but the first as far in as the first begins.
 func (e *explained) wrapped(head, text string) {
-	line, indent := head, strings.Repeat(" ", len(head))
-	for word := range strings.FieldsSeq(texttab.Escape(text)) {
-		if len(line)+len(word) >= 80 && strings.TrimSpace(line) != "" {
-			e.printf("%s\n", strings.TrimRight(line, " "))
-			line = indent
-		}
-		line += word + " "
+	for _, line := range wrap(strings.FieldsSeq(texttab.Escape(text)), 79-len(head)) {
+		e.printf("%s\n", strings.TrimRight(head+line, " "))
+		head = strings.Repeat(" ", len(head))
 	}
-	e.printf("%s\n", strings.TrimRight(line, " "))
 }
 
 func percent(share float64) string { return units.Format(share, "ratio") }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -146,19 +147,27 @@ func (t *pageBuilder) windowNotes(w *window.Window) (out []string) {
 
 // labelled sets a text beside its label, in lines of 80 columns.
 func labelled(label, text string) (out []string) {
-	line := ""
-	for word := range strings.SplitSeq(text, " ") {
-		if line != "" && 11+len(line)+1+len(word) > 80 {
-			out = append(out, fmt.Sprintf("%-10s %s", label, line))
-			label, line = "", word
-			continue
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
+	for _, line := range wrap(strings.SplitSeq(text, " "), 80-11) {
+		out = append(out, fmt.Sprintf("%-10s %s", label, line))
+		label = ""
 	}
-	return append(out, fmt.Sprintf("%-10s %s", label, line))
+	return out
+}
+
+// wrap joins words into lines of at most width bytes, but for longer words; there is one at least.
+func wrap(words iter.Seq[string], width int) []string {
+	out := []string{""}
+	for word := range words {
+		switch line := &out[len(out)-1]; {
+		case *line == "":
+			*line = word
+		case len(*line)+1+len(word) > width:
+			out = append(out, word)
+		default:
+			*line += " " + word
+		}
+	}
+	return out
 }
 
 // segments lists traffic with gaps.

@@ -184,7 +184,9 @@ func Match(pattern, name string) bool {
 	return pattern == name
 }
 
-// MatchAny reports whether a name matches one of some patterns.
-func MatchAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
+// MatchAny reports whether one of some patterns matches a name, in any of its spellings.
+func MatchAny(patterns []string, spellings ...string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		return slices.ContainsFunc(spellings, func(name string) bool { return Match(p, name) })
+	})
 }
