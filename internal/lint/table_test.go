@@ -36,6 +36,8 @@ var layers = map[string][]string{
 		"internal/suggest", "internal/texttab"},
 	"headline": {"summary", "catalog", "normalize", "histest"},
 	"explain":  {"summary", "catalog", "metric", "internal/suggest", "internal/texttab"},
+	"sweep": {"summary", "catalog", "normalize", "check", "explain", "headline", "metric", "units",
+		"internal/texttab"},
 	"compare": {"compare/judge", "headline", "summary", "continuity", "normalize", "histest", "units", "catalog",
 		"metric", "internal/texttab"},
 	"compare/judge": {},
