@@ -35,6 +35,36 @@ type stdio struct {
 	out, err io.Writer
 }
 
+// printed is the stdout of a command. It keeps the first error of a write, so that no command ends as done whose words
+// did not arrive, whether it looks at the errors of its writes or not.
+type printed struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	n, err := p.to.Write(b)
+	p.err = cmp.Or(p.err, err)
+	return n, err
+}
+
+// with adds to what a command ended with that its words did not arrive, unless that is what it ended with.
+func (p *printed) with(err error) error {
+	if p.err == nil || errors.Is(err, p.err) {
+		return err
+	}
+	return errors.Join(err, fmt.Errorf("print: %w", p.err))
+}
+
+// plain is the stream below w: what records a run, and COMMAND, go on when nobody takes their words.
+func plain(w io.Writer) io.Writer {
+	for p, ok := w.(*printed); ok; p, ok = w.(*printed) {
+		w = p.to
+	}
+	return w
+}
+
 // codeError is an error with the exit code it ends the program with. An empty
 // message prints nothing: the code says it all.
 type codeError struct {
@@ -97,10 +127,11 @@ func codeOf(err error) int {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, std stdio) int {
-	root := newRootCmd(std)
+	out := &printed{to: std.out}
+	root := newRootCmd(stdio{std.in, out, std.err})
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	if err = out.with(err); err == nil {
 		return exitDone
 	}
 	code := codeOf(err)

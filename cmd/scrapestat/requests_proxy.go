@@ -117,7 +117,9 @@ func requestsProxy(ctx context.Context, o requestsProxyOptions, std stdio) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "http://%s\n", side.ProxyAddr())
+	out := &talk{to: plain(std.out)}
+	fmt.Fprintf(out, "http://%s\n", side.ProxyAddr())
+	out.tell(newProgress(std.err, false))
 	fmt.Fprintf(std.err, "recording requests to %s into %s\n", o.flags.options.Upstream, o.out)
 	var warm <-chan time.Time
 	if o.warmup > 0 {

@@ -111,7 +111,7 @@ func recordRequests(ctx context.Context, o requestsRecordOptions, std stdio) err
 	for _, w := range got.Warnings() {
 		say.logf("warning: %s", w.Text)
 	}
-	out := &talk{to: std.out}
+	out := &talk{to: plain(std.out)}
 	fmt.Fprintln(out, got.String())
 	out.tell(say)
 	switch {

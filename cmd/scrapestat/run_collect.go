@@ -218,7 +218,7 @@ func printSummary(result *summary.Run, run *collect.Run, o *collectOptions, say 
 	if o.quiet {
 		return nil
 	}
-	out := &talk{to: std.out}
+	out := &talk{to: plain(std.out)}
 	defer out.tell(say)
 	if err := report.Text(out, result, report.Options{Title: o.out}); err != nil {
 		return fmt.Errorf("print summary: %w", err)

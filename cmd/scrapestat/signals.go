@@ -63,6 +63,6 @@ func (t *talk) Write(b []byte) (int, error) {
 // tell says on say what became of the words.
 func (t *talk) tell(say *progress) {
 	if t.err != nil {
-		say.logf("warning: print summary: %v", t.err)
+		say.logf("warning: print: %v", t.err)
 	}
 }

@@ -88,7 +88,8 @@ func newChildAndView(o *collectOptions, std stdio) (c *collect.Command, v *scree
 	if err != nil {
 		return nil, nil, err
 	}
-	co := collect.CommandOptions{In: std.in, Out: std.out, Err: std.err, Terminal: isTerminal(std.in), Grace: o.grace}
+	co := collect.CommandOptions{In: std.in, Out: plain(std.out), Err: std.err, Terminal: isTerminal(std.in),
+		Grace: o.grace}
 	if wanted {
 		v = newScreen(o, std)
 		co.In, co.Terminal = nil, false // keys are the view's
