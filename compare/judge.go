@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"golang.org/x/perf/benchmath"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare/judge"
+	"github.com/scrapestat/scrapestat/internal/student"
 )
 
 // assignVerdicts gives every row and side its verdict.
@@ -158,7 +158,7 @@ func (c *comparer) withinRun(d *draft, side int) {
 	half, va, vb := 0.0, x.Err*x.Err, y.Err*y.Err
 	if va+vb > 0 {
 		df := (va + vb) * (va + vb) / (va*va/x.DF + vb*vb/y.DF) // Welch and Satterthwaite
-		half = distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-c.o.Alpha/2) * math.Sqrt(va+vb)
+		half = student.Quantile(1-c.o.Alpha/2, df) * math.Sqrt(va+vb)
 	}
 	a.Low, a.High = a.Difference-half, a.Difference+half
 }

@@ -1,10 +1,6 @@
 package explain
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mat"
-)
+import "math"
 
 // StepModel is what a gap between two tokens follows: Base, Batch for each request that is decoded in the same step,
 // Prefill for each token of a prompt in it. All in seconds.
@@ -33,29 +29,45 @@ func (f *Facts) steps(cold int) (s steps) {
 }
 
 // fit returns the model by least squares. It is none where times cannot be negative but terms are, and where the batch
-// hardly varies.
+// hardly varies. A regression on the batch leaves of the time and of the prompts what it does not explain, and one of
+// the first rest on the second is the term of the prompts: gonum/mat would be 3 MB of the program.
 func (s *steps) fit() (m StepModel, ok bool) {
 	n := len(s.time)
 	if n < 20 {
 		return m, false
 	}
-	x := mat.NewDense(n, 3, nil)
-	for i := range n {
-		x.SetRow(i, []float64{1, s.batch[i], s.prefill[i]})
+	rest := func(y []float64) []float64 {
+		base, slope := line(s.batch, y)
+		out := make([]float64, n)
+		for i := range out {
+			out[i] = y[i] - base - slope*s.batch[i]
+		}
+		return out
 	}
-	var qr mat.QR
-	qr.Factorize(x)
-	var c mat.VecDense
-	if err := qr.SolveVecTo(&c, false, mat.NewVecDense(n, s.time)); err != nil {
-		return m, false
+	_, m.Prefill = line(rest(s.prefill), rest(s.time))
+	decode := make([]float64, n)
+	for i := range decode {
+		decode[i] = s.time[i] - m.Prefill*s.prefill[i]
 	}
-	m = StepModel{c.AtVec(0), c.AtVec(1), c.AtVec(2)}
+	m.Base, m.Batch = line(s.batch, decode)
 	mean, square := meanOf(s.batch), 0.0
 	for _, v := range s.batch {
 		square += (v - mean) * (v - mean)
 	}
 	varies := math.Sqrt(square/float64(n)) >= 0.1*mean
 	return m, m.Base > 0 && m.Batch >= -1e-5 && m.Prefill >= -1e-6 && varies
+}
+
+// line is the straight line y = base + slope*x by least squares, NaN where x does not vary.
+func line(x, y []float64) (base, slope float64) {
+	mx, my := meanOf(x), meanOf(y)
+	xx, xy := 0.0, 0.0
+	for i := range x {
+		xx += (x[i] - mx) * (x[i] - mx)
+		xy += (x[i] - mx) * (y[i] - my)
+	}
+	slope = xy / xx
+	return my - slope*mx, slope
 }
 
 // split deals out a time of decode by the shares that the terms of a model have of the mean gap.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"sort"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/scrapestat/scrapestat/internal/student"
 )
 
 // Direction is the way in which a quantity improves.
@@ -230,10 +230,10 @@ func holm(out []Result, works []work) int {
 
 // decide gives a judged row its interval, its verdict and the runs that it needs.
 func decide(r *Row, out *Result, w *work, alpha float64, m int) {
-	half := quantileT(1-alpha/2/float64(m), out.DF) * out.Err
+	half := student.Quantile(1-alpha/2/float64(m), out.DF) * out.Err
 	out.Low, out.High = w.change(w.from, w.delta-half), w.change(w.from, w.delta+half)
 	difference := math.Abs(out.Other - out.Base)
-	switch e := quantileT(1-alpha, out.DF) * out.Err; {
+	switch e := student.Quantile(1-alpha, out.DF) * out.Err; {
 	case allEqual(r):
 		out.Verdict = Same
 	case out.PHolm <= alpha && w.beyond(r.Margin) && difference >= r.Floor:
@@ -272,7 +272,7 @@ func (w *work) runsNeeded(r *Row, s, tail float64) int {
 	n := 2 + sort.Search(most-1, func(i int) bool {
 		n := float64(i + 2)
 		df := 2*(n-1) + r.History.DF
-		return s*math.Sqrt(2/n)*(quantileT(1-tail, df)+quantileT(0.8, df)) <= w.marginOn(r.Margin)
+		return s*math.Sqrt(2/n)*(student.Quantile(1-tail, df)+student.Quantile(0.8, df)) <= w.marginOn(r.Margin)
 	})
 	if n > most {
 		return 0
@@ -293,16 +293,6 @@ func twoSided(delta, se, df float64) float64 {
 		return 1
 	case se == 0:
 		return 0
-	case math.IsInf(df, 1):
-		return 2 * distuv.UnitNormal.Survival(math.Abs(delta)/se)
 	}
-	return 2 * distuv.StudentsT{Sigma: 1, Nu: df}.Survival(math.Abs(delta)/se)
-}
-
-// quantileT is the quantile of Student's t; of infinite degrees of freedom the normal one.
-func quantileT(p, df float64) float64 {
-	if math.IsInf(df, 1) {
-		return distuv.UnitNormal.Quantile(p)
-	}
-	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(p)
+	return student.TwoSided(delta/se, df)
 }

@@ -3,6 +3,8 @@ package judge
 import (
 	"math"
 	"slices"
+
+	"github.com/scrapestat/scrapestat/internal/student"
 )
 
 // MinSlices is the least number of complete timeslices that tell of the noise within a run.
@@ -101,7 +103,7 @@ func Quantile(v, q float64, slicesOf []Histogram) Estimate {
 		return e
 	}
 	se, df := batchMeans(influence)
-	t := quantileT(0.975, df)
+	t := student.Quantile(0.975, df)
 	low, high := window.At(max(0, q-t*se/count)), window.At(min(1, q+t*se/count))
 	if low > 0 && high >= low {
 		e.Err, e.DF = math.Log(high/low)/(2*t), df

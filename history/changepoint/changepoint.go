@@ -12,7 +12,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/scrapestat/scrapestat/internal/student"
 )
 
 // The parameters, chosen on series that are none of the tests.
@@ -272,7 +272,7 @@ func (d *detector) test(k int, f float64) tested {
 		t.p = 0
 	case t.err > 0:
 		places := max(1, n1+n2-2*minSegment+1)
-		t.p = min(1, 2*places*distuv.StudentsT{Sigma: 1, Nu: t.df}.Survival(math.Abs(t.step)/t.err))
+		t.p = min(1, places*student.TwoSided(t.step/t.err, t.df))
 	}
 	return t
 }
@@ -283,7 +283,7 @@ func (d *detector) change(k int, f, s float64) Change {
 	from, at, to := d.at[k-1], d.at[k], d.at[k+1]
 	half, least := 0.0, math.Log1p(d.margin)
 	if t.err > 0 {
-		half = distuv.StudentsT{Sigma: 1, Nu: t.df}.Quantile(0.975) * t.err
+		half = student.Quantile(0.975, t.df) * t.err
 	}
 	if !d.log {
 		least = d.margin * max(math.Abs(Mean(d.y[from:at])), math.Abs(Mean(d.y[at:to])))
