@@ -48,6 +48,7 @@ type Run struct {
 	Number               int    // among the runs of its configuration on the branch that is read, from 1; 0 for others
 	beside               string // why it is in no series
 	row                  int64
+	place                int // in order
 }
 
 // The kinds of values: what is judged, what may explain it, and any family.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -386,6 +387,10 @@ func TestSize(t *testing.T) {
 	if r := many / few; r < 2 {
 		t.Errorf("25 quantities cost %.2f times as much as one", r)
 	}
+	// The limit is 64 MB for a process that shows 10,000 runs of 11 quantities, half of which it is before it reads.
+	if n := (bytesOf(t, twice, all) - bytesOf(t, f, all)) / (60 * 25); n > 900 {
+		t.Errorf("%d bytes are allocated for one more point", n)
+	}
 	if size := (sizeOf(t, twice) - sizeOf(t, f)) / 60; size > 3000 {
 		t.Errorf("%d bytes a run", size)
 	}
@@ -393,6 +398,14 @@ func TestSize(t *testing.T) {
 
 func allocsOf(t *testing.T, f *history.File, q history.Query) float64 {
 	return testing.AllocsPerRun(1, func() { view(t, f, q) })
+}
+
+func bytesOf(t *testing.T, f *history.File, q history.Query) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	view(t, f, q)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // sizeOf is the size of a file with its log written back.

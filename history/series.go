@@ -35,7 +35,7 @@ type Key struct{ Fingerprint, Phase, Engine, Target, Quantity string }
 // Point is a run in a series.
 type Point struct {
 	*Run
-	Value, ErrLog, DF, Beyond float64
+	Value, ErrLog, DF float64
 	// Beside is why the point is in no segment: "" for one that is, "load", "window", "branch", "dropped", "order", or
 	// why there is no value.
 	Beside string
@@ -200,50 +200,66 @@ func (q *Query) wants(s *Series) bool {
 
 // load reads the points of all series that are needed.
 func (f *File) load(ctx context.Context, q *Query, runs []*Run) (out []*Series, err error) {
-	byRow, order := map[int64]*Run{}, map[*Run]int{}
+	byRow, room := map[int64]*Run{}, map[string]int{}
 	for i, r := range runs {
-		byRow[r.row], order[r] = r, i
+		if r.place = i; q.Fingerprint == "" || q.Fingerprint == r.Fingerprint {
+			byRow[r.row] = r
+			room[r.Fingerprint]++
+		}
 	}
 	names, err := json.Marshal(append(slices.Clone(loads), q.Quantities...))
 	if err != nil {
 		return nil, err
 	}
-	type identity struct {
-		Key
-		kind, unit, better string
-	}
-	at := map[identity]*Series{}
+	var ids []int64
+	var stored []Series
 	err = sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var s Series
+		var id int64
+		err := rows.Scan(&id, &s.Kind, &s.Phase, &s.Engine, &s.Target, &s.Quantity, &s.Unit, &s.Better)
+		ids, stored = append(ids, id), append(stored, s)
+		return err
+	}, `SELECT id, kind, phase, engine, target, quantity, unit, better FROM series
+		WHERE quantity IN (SELECT value FROM json_each(?)) OR ? AND kind = 'headline'`, string(names), q.Quantities == nil)
+	for i := 0; i < len(ids) && err == nil; i++ {
+		var list []*Series
+		list, err = f.points(ctx, ids[i], stored[i], byRow, room)
+		out = append(out, list...)
+	}
+	return out, err
+}
+
+// points reads the points of a stored series: one series for each configuration, whose runs room counts.
+func (f *File) points(ctx context.Context, id int64, stored Series, byRow map[int64]*Run, room map[string]int) (
+	out []*Series, err error) {
+	at := map[string]*Series{}
+	err = sqlitefile.Each(ctx, f.db, func(rows *sql.Rows) error {
 		var p Point
 		var run int64
 		var value sql.NullFloat64
-		if err := rows.Scan(&s.Kind, &s.Phase, &s.Engine, &s.Target, &s.Quantity, &s.Unit, &s.Better, &run, &value, &p.ErrLog,
-			&p.DF, &p.Beyond, &p.Beside); err != nil {
+		if err := rows.Scan(&run, &value, &p.ErrLog, &p.DF, &p.Beside); err != nil {
 			return err
 		}
-		if p.Run = byRow[run]; p.Run == nil || q.Fingerprint != "" && p.Fingerprint != q.Fingerprint {
+		if p.Run = byRow[run]; p.Run == nil {
 			return nil
 		}
 		if p.Value = math.NaN(); value.Valid {
 			p.Value = value.Float64
 		}
 		p.Beside = cmp.Or(p.Beside, p.beside)
-		s.Fingerprint = p.Fingerprint
-		k := identity{s.Key, s.Kind, s.Unit, s.Better}
-		if at[k] == nil {
+		s := at[p.Fingerprint]
+		if s == nil {
+			s = new(stored)
+			s.Fingerprint, s.Points = p.Fingerprint, make([]Point, 0, room[p.Fingerprint])
 			s.describe()
-			at[k] = &s
-			out = append(out, &s)
+			at[s.Fingerprint], out = s, append(out, s)
 		}
-		at[k].Points = append(at[k].Points, p)
+		s.Points = append(s.Points, p)
 		return nil
-	}, `SELECT s.kind, s.phase, s.engine, s.target, s.quantity, s.unit, s.better, v.run, v.value, coalesce(v.se_log, 0),
-		coalesce(v.df, 0), coalesce(v.beyond, 0), coalesce(v.note, '')
-		FROM series s CROSS JOIN value v ON v.series = s.id WHERE s.quantity IN (SELECT value FROM json_each(?))
-		OR ? AND s.kind = 'headline'`, string(names), q.Quantities == nil)
+	}, `SELECT run, value, coalesce(se_log, 0), coalesce(df, 0), coalesce(note, '') FROM value
+		WHERE series = ?`, id)
 	for _, s := range out {
-		slices.SortFunc(s.Points, func(a, b Point) int { return order[a.Run] - order[b.Run] })
+		slices.SortFunc(s.Points, func(a, b Point) int { return a.place - b.place })
 	}
 	return out, err
 }

@@ -17,8 +17,11 @@ import (
 	"github.com/scrapestat/scrapestat/window"
 )
 
-// study makes TestVerdictStudy the one of docs/compare.md, with 80 runs.
-var study = flag.Int("study", 0, "runs of each engine in the study of compare; 0 is a small one")
+// study makes TestVerdictStudy the one of docs/data/compare.md, with 800 runs.
+var (
+	study     = flag.Int("study", 0, "runs of each engine in the study of compare; 0 is a small one")
+	studySeed = flag.Uint64("seed", 20_000, "`seed` of the first run of the study")
+)
 
 // scene is a run in simulated time: a server, polled at an interval, after
 // a warm-up that is no part of it.

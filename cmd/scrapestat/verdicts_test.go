@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/compare/judge"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -26,11 +28,20 @@ import (
 // judged is the headline alone of two sides.
 func judged(t testing.TB, a, b []*summary.Run) *compare.Result {
 	t.Helper()
-	var inputs []compare.Input
+	var sides [2][]compare.Input
 	for side, list := range [][]*summary.Run{a, b} {
 		for _, r := range list {
-			inputs = append(inputs, compare.Input{Side: string("ab"[side]), Path: r.ID, Run: r})
+			sides[side] = append(sides[side], compare.Input{Path: r.ID, Run: r})
 		}
+	}
+	return judgedInputs(t, sides[0], sides[1])
+}
+
+func judgedInputs(t testing.TB, a, b []compare.Input) *compare.Result {
+	t.Helper()
+	inputs := slices.Concat(a, b)
+	for i := range inputs {
+		inputs[i].Side = string("ab"[min(1, i/len(a))])
 	}
 	r, err := compare.Compare(inputs, compare.Options{Metric: regexp.MustCompile("^$")})
 	if err != nil {
@@ -107,7 +118,7 @@ func mirrored(t *testing.T, a, b []*summary.Run) {
 // that takes a tenth longer is found, and swapped sides say the opposite. The full study, whose tables are in
 // docs/data/compare.md:
 //
-//	go test ./cmd/scrapestat -run TestVerdictStudy -v -timeout 5h -study 80
+//	go test ./cmd/scrapestat -run TestVerdictStudy -v -timeout 5h -study 800 -seed 1000000
 func TestVerdictStudy(t *testing.T) {
 	if *study > 0 {
 		fullStudy(t, *study)
@@ -152,70 +163,110 @@ func withFindings(t *testing.T, runs []*summary.Run, n int) (with int) {
 // draws are how many comparisons the study makes of each kind.
 const draws = 400
 
+// pool are runs of a study: what is judged of them, and no more, so that hundreds fit into memory.
+func pool(t *testing.T, profile string, n int, seed uint64, slow float64) (out []compare.Input) {
+	t.Helper()
+	cat, err := catalog.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		r := studied(t, profile, 1, seed+uint64(i), slow, 120*time.Second)[0]
+		lean := &summary.Run{ID: r.ID, Version: r.Version, Window: r.Window, Options: r.Options}
+		out = append(out, compare.Input{Path: r.ID, Run: lean, Values: headline.Of(r, cat)})
+	}
+	return out
+}
+
+// drawn yields the sides of the comparisons of a study, k runs each. No run is drawn again before all were.
+func drawn(draw *rand.Rand, k int, a, b []compare.Input) func(func(x, y []compare.Input) bool) {
+	return func(yield func(x, y []compare.Input) bool) {
+		take := func(list []compare.Input, n int) func() []compare.Input {
+			var left []int
+			return func() (out []compare.Input) {
+				if len(left) < n {
+					left = draw.Perm(len(list))
+				}
+				for _, at := range left[:n] {
+					out = append(out, list[at])
+				}
+				left = left[n:]
+				return out
+			}
+		}
+		first, second := take(a, k), take(b, k)
+		if b == nil {
+			first = take(a, 2*k)
+		}
+		for range draws {
+			x := first()
+			y := x[k:]
+			if b != nil {
+				y = second()
+			}
+			if !yield(x[:k], y) {
+				return
+			}
+		}
+	}
+}
+
 // fullStudy prints the tables of docs/data/compare.md.
 func fullStudy(t *testing.T, n int) {
-	const length = 120 * time.Second
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) } // as it comes
-	draw := rand.New(rand.NewPCG(24, 1))
-	pick := func(list []*summary.Run, k int) []*summary.Run {
-		out := make([]*summary.Run, k)
-		for i, at := range draw.Perm(len(list))[:k] {
-			out[i] = list[at]
-		}
-		return out
-	}
-	var base []*summary.Run
-	total := 0
+	draw := rand.New(rand.NewPCG(24, *studySeed))
 	for _, profile := range []string{"vllm", "sglang", "vllm-omni"} {
-		runs := studied(t, profile, n, 20_000, 0, length)
-		if profile == "vllm" {
-			base = runs
-		}
-		for _, k := range []int{1, 3, 5} {
-			with, strong, rows := 0, 0, map[string]int{}
-			for range draws {
-				both := pick(runs, 2*k)
-				r := judged(t, both[:k], both[k:])
-				all, s := findings(r)
-				with, strong = with+min(1, all), strong+min(1, s)
-				for i := range r.Headline {
-					if r.Headline[i].Found() {
-						rows[r.Headline[i].Name()]++
+		t.Run(profile, func(t *testing.T) {
+			runs := pool(t, profile, n, *studySeed, 0)
+			for _, k := range []int{1, 3, 5} {
+				with, strong, rows := 0, 0, map[string]int{}
+				for a, b := range drawn(draw, k, runs, nil) {
+					r := judgedInputs(t, a, b)
+					all, s := findings(r)
+					with, strong = with+min(1, all), strong+min(1, s)
+					for i := range r.Headline {
+						if r.Headline[i].Found() {
+							rows[r.Headline[i].Name()]++
+						}
 					}
 				}
-			}
-			say("equal %s, %d a side: %d of %d comparisons with a finding (%.1f %%), %d say worse or better: %v", profile, k,
-				with, draws, 100*float64(with)/draws, strong, rows)
-			if total += with; k == 1 && strong > 0 {
-				t.Errorf("%s: single runs say worse or better", profile)
-			}
-		}
-	}
-	// Three standard errors of a share of 5 % in comparisons drawn from n runs.
-	if most := 0.05 + 3*math.Sqrt(0.05*0.95/float64(n)/4.5); float64(total)/(9*draws) > most {
-		t.Errorf("%d of %d comparisons of equal runs have a finding, more than %.1f %%", total, 9*draws, 100*most)
-	}
-	for _, slow := range []float64{0.05, 0.1, 0.2} {
-		runs := studied(t, "vllm", n/2, 40_000+uint64(1000*slow), slow, length)
-		for _, k := range []int{1, 3, 5} {
-			rows, any := map[string]int{}, 0
-			for range draws {
-				r := judged(t, pick(base, k), pick(runs, k))
-				all, _ := findings(r)
-				any += min(1, all)
-				for _, row := range []string{"itl_mean", "e2e_mean", "ttft_mean"} {
-					if v := verdictOf(r, row); v == judge.Worse || v == judge.MovedUp {
-						rows[row]++
-					}
+				say("equal %s, %d a side: %d of %d comparisons with a finding (%.1f %%), %d say worse or better: %v", profile, k,
+					with, draws, 100*float64(with)/draws, strong, rows)
+				if k == 1 && strong > 0 {
+					t.Error("single runs say worse or better")
+				}
+				// Three standard errors of a share of 5 %, of as many comparisons as there are without a run in common.
+				if most := 0.05 + 3*math.Sqrt(0.05*0.95/min(draws, float64(n/(2*k)))); float64(with)/draws > most {
+					t.Errorf("%d a side: %d of %d comparisons of equal runs have a finding, more than %.1f %%", k, with, draws,
+						100*most)
 				}
 			}
-			say("step %.0f %% longer, %d a side: any %d, itl_mean %d, e2e_mean %d, ttft_mean %d of %d", 100*slow, k, any,
-				rows["itl_mean"], rows["e2e_mean"], rows["ttft_mean"], draws)
-			if slow == 0.1 && (k == 3 && rows["itl_mean"] < draws*38/40 || k == 5 && rows["e2e_mean"] < draws*36/40) {
-				t.Errorf("step 10 %% longer, %d a side: found too seldom", k)
+		})
+	}
+	t.Run("power", func(t *testing.T) {
+		base := pool(t, "vllm", n/2, *studySeed+20_000, 0)
+		for _, slow := range []float64{0.05, 0.1, 0.2} {
+			runs := pool(t, "vllm", n/2, *studySeed+40_000+uint64(100_000*slow), slow)
+			for _, k := range []int{1, 3, 5} {
+				rows, any := map[string]int{}, 0
+				for a, b := range drawn(draw, k, base, runs) {
+					r := judgedInputs(t, a, b)
+					all, _ := findings(r)
+					any += min(1, all)
+					for _, row := range []string{"itl_mean", "e2e_mean", "ttft_mean"} {
+						if v := verdictOf(r, row); v == judge.Worse || v == judge.MovedUp {
+							rows[row]++
+						}
+					}
+				}
+				say("step %.0f %% longer, %d a side: any %d, itl_mean %d, e2e_mean %d, ttft_mean %d of %d", 100*slow, k, any,
+					rows["itl_mean"], rows["e2e_mean"], rows["ttft_mean"], draws)
+				if slow == 0.1 && (k == 3 && rows["itl_mean"] < draws*38/40 || k == 5 && rows["e2e_mean"] < draws*36/40) {
+					t.Errorf("step 10 %% longer, %d a side: found too seldom", k)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestVerdictsAcrossEngines is row 8: engines meet by canonical ids, with the notes of the catalog.
