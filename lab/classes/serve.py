@@ -87,7 +87,8 @@ def omni():
 
 
 def drive(seed):
-    """Gives each counter, histogram and summary ten numbers."""
+    """Gives each counter, histogram and summary ten numbers, and each gauge too, which ends at 0 as that of an engine
+    that has answered: a gauge of requests that stays above 0 is load that goes on after this one."""
     numbers, sums = random.Random(seed), {}
     for collector in sorted(collectors, key=lambda c: c._name):
         names = collector._labelnames
@@ -99,6 +100,7 @@ def drive(seed):
                 gains = {"total": n}
             elif isinstance(collector, Gauge):
                 child.set(numbers.random())
+                child.set(0)
                 gains = {}
             else:
                 n = numbers.random()
