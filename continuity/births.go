@@ -1,6 +1,9 @@
 package continuity
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // judge decides about one unit of an accepted body.
 func (t *Tracker) judge(p *process, u int, e *evidence) action {
@@ -14,7 +17,7 @@ func (t *Tracker) judge(p *process, u int, e *evidence) action {
 	}
 	before, fell := t.lastOf(p, u), t.below(p, u)
 	created := t.createdOf(u, e)
-	moved := created-p.made[u] > nearTime && created >= seconds(p.at)-tolerated && unit.moves < 3
+	moved := created-p.made[u] > nearTime && created >= seconds(p.sent)-tolerated && unit.moves < 3
 	switch {
 	case moved && (e.parted || fell && t.fresh(p, u, s.value, e.dt)):
 		return t.anew(p, u, e)
@@ -93,27 +96,37 @@ func (t *Tracker) birth(p *process, u int, e *evidence) action {
 	if t.ahead {
 		created = math.NaN()
 	}
-	inside := created >= seconds(p.at)-tolerated
+	inside := created >= seconds(p.sent)-tolerated
 	unit := &t.units[u]
+	strange, first := false, false // a new place that was busy before; the same of a part, which nothing shows
+	if (unit.newPlace || unit.newPart) && !inside {
+		pace := t.familyPace(p, unit.family, e)
+		strange = t.sight[u].value > 8*max(0, pace)*e.dt+8
+		first = strange && !unit.newPlace && pace < 0
+	}
 	switch {
 	case p.zero && (p.sure || t.slots[unit.key].told):
 		return fromZero
-	case !p.whole, unit.odd && !inside, created < seconds(p.at)-tolerated,
-		unit.newPlace && !inside && !t.freshInFamily(p, u, e):
+	case !p.whole, unit.odd && !inside, created < seconds(p.sent)-tolerated, strange && !first:
 		t.note(int32(u), noteLower, e.at, 0)
 		return reference
+	case first:
+		unit.gap = float32(e.dt)
+		t.note(int32(u), noteFirst, e.at, t.sight[u].value)
 	}
 	t.note(int32(u), noteBorn, e.at, 0)
 	return fromZero
 }
 
-// freshInFamily reports whether the busiest unit of the family could have reached the first value of a unit.
-func (t *Tracker) freshInFamily(p *process, u int, e *evidence) bool {
-	pace := 0.0
-	for o := range t.units {
-		if t.units[o].family == t.units[u].family && p.known[o] {
-			pace = max(pace, p.paceOf(o))
+// familyPace is the largest pace of the units of a family that the process showed; -1 where it showed none.
+func (t *Tracker) familyPace(p *process, family int32, e *evidence) float64 {
+	if e.paces == nil {
+		e.paces = slices.Repeat([]float64{-1}, len(t.dict.Families))
+		for u := range t.units {
+			if f := &e.paces[t.units[u].family]; p.known[u] {
+				*f = max(*f, p.paceOf(u))
+			}
 		}
 	}
-	return t.sight[u].value <= 8*pace*e.dt+8
+	return e.paces[family]
 }

@@ -410,3 +410,99 @@ func TestProperties(t *testing.T) {
 		}
 	})
 }
+
+// A series that the body before lacks was made while that was on its way, or lived elsewhere: its creation time tells,
+// as far as the clocks agree. It is born, or a lower bound, and never less in silence.
+func TestBirthInFlight(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		flight  float64 // of the body that lacks it, which is asked for at 3 s
+		created float64 // when it is made
+		clock   float64 // of the target, ahead of ours
+		coarse  bool    // creation times of whole seconds
+		want    continuity.Status
+	}{
+		{"at once", 0, 3.5, 0, false, continuity.Born},
+		{"while the body was on its way", 0.9, 3.2, 0, false, continuity.Born},
+		{"in the seconds that the body took", 9, 3.001, 0, false, continuity.Born},
+		{"the same in whole seconds", 9, 3.001, 0, true, continuity.Born},
+		{"the same, clock behind", 9, 3.001, -1.9, false, continuity.Born},
+		{"the same, clock behind, in whole seconds", 9, 3.001, -0.9, true, continuity.Born},
+		{"the same, clock far behind", 9, 3.001, -5, false, continuity.LowerBound},
+		{"the same, clock ahead", 9, 3.001, 1.9, false, continuity.Born},
+		{"the same, clock far ahead", 9, 3.001, 60, false, continuity.Born},
+		{"it lived elsewhere", 9, -600, 0, false, continuity.LowerBound},
+		{"it lived elsewhere before that was asked for", 9, 0.9, 0, false, continuity.LowerBound},
+		{"it lived elsewhere, clock far behind", 0.1, -600, -60, false, continuity.LowerBound},
+	} {
+		x, value := newTarget(t), 40.0
+		for i := range 8 {
+			for _, u := range []string{"a_total", "b_total", "c_total"} {
+				x.set(u, "counter", 1000+100*float64(i))
+			}
+			if i > 3 {
+				value += 10
+				created := 1.79e9 + c.created + c.clock
+				if c.coarse {
+					created = math.Floor(created)
+				}
+				x.set("late_total", "counter", value)
+				x.set("late_created", "gauge", created)
+			}
+			at := 1.79e9 + float64(i)
+			if i > 3 {
+				at += c.flight
+			}
+			if x.flight = 0; i == 3 {
+				x.flight = c.flight
+			}
+			x.poll(at, metric.OK)
+		}
+		want := 80.0
+		if c.want == continuity.LowerBound {
+			want = 30
+		}
+		i, _ := x.increase("late_total")
+		unbound := c.want == continuity.LowerBound
+		if i.Status != c.want || i.Value != want || i.Low != want || math.IsInf(i.High, 1) != unbound {
+			t.Errorf("%s: %+v, want %v %v", c.name, i, c.want, want)
+		}
+	}
+}
+
+// The first values of an engine that a target had not: of one that came with its counters they are gains; of one that
+// worked elsewhere before they are not, and nothing but its pace since, or that of its like, tells.
+func TestNewEngine(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		beside           bool // another engine is there
+		first, gains     float64
+		status           continuity.Status
+		value, low, high float64
+	}{
+		{"the first use of it", false, 29, 25, continuity.Born, 104, 104, 104},
+		{"a quick one, attached", false, 5000, 25, continuity.Ambiguous, 5075, 75, 5075},
+		{"idle since", false, 29, 0, continuity.Ambiguous, 29, 0, 29},
+		{"a few", false, 8, 0, continuity.Born, 8, 8, 8},
+		{"the second one, which began", true, 60, 25, continuity.Born, 135, 135, 135},
+		{"the second one, attached", true, 5000, 25, continuity.LowerBound, 75, 75, math.Inf(1)},
+	} {
+		x := newTarget(t)
+		for i := range 8 {
+			for _, u := range []string{"a_total", "b_total", "c_total"} {
+				x.set(u, "counter", 1000+100*float64(i))
+			}
+			if c.beside {
+				x.set(`e_total{engine="0"}`, "counter", 700+20*float64(i))
+			}
+			if i > 3 {
+				x.set(`e_total{engine="1"}`, "counter", c.first+c.gains*float64(i-4))
+			}
+			x.poll(1.79e9+float64(i), metric.OK)
+		}
+		i, _ := x.increase(`e_total{engine="1"}`)
+		if i.Status != c.status || i.Value != c.value || i.Low != c.low || i.High != c.high {
+			t.Errorf("%s: %+v, want %v %v (%v .. %v)", c.name, i, c.status, c.value, c.low, c.high)
+		}
+	}
+}

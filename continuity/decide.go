@@ -12,7 +12,7 @@ const maxStarts = 4
 
 // decide takes a poll that is more than an increase, or may be.
 func (t *Tracker) decide(s *metric.Snapshot) {
-	e, events := &evidence{at: s.AtNS(), complete: s.Outcome == metric.OK, dipped: -1}, len(t.log.events)
+	e, events := &evidence{at: s.AtNS(), sent: sentOf(s), complete: s.Outcome == metric.OK, dipped: -1}, len(t.log.events)
 	if p := t.cur; p != nil && p.last == nil {
 		p.last, t.spare = append(t.spare[:0], t.body...), nil
 	}
@@ -99,7 +99,7 @@ func (t *Tracker) parted(e *evidence) bool {
 		case math.IsNaN(d):
 		case math.Abs(d) <= equalTime && !t.below(p, int(u)):
 			same++
-		case d > nearTime && p.made[u]+d >= seconds(p.at)-equalTime:
+		case d > nearTime && p.made[u]+d >= seconds(p.sent)-equalTime:
 			fell += count(t.below(p, int(u)))
 		default:
 			return false

@@ -1,6 +1,11 @@
 package continuity
 
-import "math"
+import (
+	"cmp"
+	"math"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
 
 // What counts as equal, near and inside, in seconds.
 const (
@@ -41,7 +46,7 @@ type start struct {
 
 // evidence is what the present body shows beside the present process.
 type evidence struct {
-	at       int64
+	at, sent int64
 	dt       float64 // since the last accepted body, seconds
 	complete bool
 	start    float64 // NaN when unknown
@@ -51,13 +56,14 @@ type evidence struct {
 	kept, freshKept int // did not fall and are above 0
 	rose            int
 
-	aged     bool  // start comes from an age, which is never exact
-	gained   bool  // some unit did
-	returned bool  // some unit came back from a dip
-	parted   bool  // units that were created since are anew
-	stuck    int   // units that do not come back
-	dips     int   // units that began to dip
-	dipped   int32 // series of the last of them
+	aged     bool      // start comes from an age, which is never exact
+	gained   bool      // some unit did
+	returned bool      // some unit came back from a dip
+	paces    []float64 // by family, nil until they are asked for
+	parted   bool      // units that were created since are anew
+	stuck    int       // units that do not come back
+	dips     int       // units that began to dip
+	dipped   int32     // series of the last of them
 }
 
 // away is how long ago the last body of a process was accepted, in seconds, and never 0.
@@ -231,5 +237,8 @@ func (t *Tracker) fits(p *process) bool {
 	}
 	return some
 }
+
+// sentOf is when a poll was asked for, at the latest when it was answered.
+func sentOf(s *metric.Snapshot) int64 { return min(cmp.Or(s.SentNS, s.AtNS()), s.AtNS()) }
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }

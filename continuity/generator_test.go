@@ -22,6 +22,7 @@ var (
 )
 
 func (x *target) end(w *world) {
+	x.flight = w.flight
 	outcome := metric.OK
 	if w.partial {
 		outcome = metric.Partial
@@ -91,6 +92,14 @@ func scenarios() []scenario {
 		{name: "births", before: func(w *world, i int) {
 			if i == w.at {
 				w.servers[0].make("late_total", w.t-inside(w))
+				w.servers[0].value["late_total"][0] = float64(1 + w.rng.IntN(600))
+			}
+		}},
+		{name: "births in flight", prepare: func(w *world) {
+			w.flight = 0.9 * w.every * w.rng.Float64()
+		}, before: func(w *world, i int) { // after the body before was made, and before it came
+			if i == w.at {
+				w.servers[0].make("late_total", math.Floor(w.t-w.every+w.flight*w.rng.Float64()))
 				w.servers[0].value["late_total"][0] = float64(1 + w.rng.IntN(600))
 			}
 		}},
@@ -257,8 +266,8 @@ func (c *scenario) study(t *testing.T) string {
 	if sum.wrong > 0 {
 		t.Errorf("%d numbers are wrong and certain", sum.wrong)
 	}
-	if polite := []string{"polite", "partial", "failed", "births", "pause", "idle, then load"}; slices.Contains(polite,
-		c.name) && sum.events > 0 {
+	polite := []string{"polite", "partial", "failed", "births", "births in flight", "pause", "idle, then load"}
+	if slices.Contains(polite, c.name) && sum.events > 0 {
 		t.Errorf("%d events", sum.events)
 	}
 	per := func(n int) float64 { return 100 * float64(n) / float64(max(1, sum.all)) }

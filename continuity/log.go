@@ -47,6 +47,7 @@ const (
 	noteMoved  // the same, unless its creation time turns out to be none
 	noteLow    // there may be so much less
 	noteNear   // the same, unless the start times turn out to jitter
+	noteFirst  // the same, unless what came since explains it
 	noteRan    // the same, if several processes answer: this one may have run before
 	noteUnseen // so much work may have been lost in a restart
 )

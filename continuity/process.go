@@ -17,6 +17,7 @@ const young = 3
 type process struct {
 	id        int32
 	first, at int64 // of its first body, and of the last accepted one
+	sent      int64 // when that was asked for: what it lacks may have been made while it was on its way
 	bodies    int
 	zero      bool // counts from zero: it began while we watched
 	tentative bool // and nothing but values shows that; its gain is not booked yet
@@ -323,7 +324,7 @@ func (t *Tracker) take(p *process, e *evidence) {
 		p.start = e.start
 	}
 	p.whole = p.whole || e.complete
-	p.at, p.bodies, t.older, t.doubted = e.at, p.bodies+1, 0, 0
+	p.at, p.sent, p.bodies, t.older, t.doubted = e.at, e.sent, p.bodies+1, 0, 0
 	if e.gained {
 		t.keep(p)
 	}

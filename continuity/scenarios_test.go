@@ -49,6 +49,7 @@ type world struct {
 	at       int // of the event
 	skew     float64
 	late     float64 // no polls for so long at the event
+	flight   float64 // of bodies: seconds from asking for one to its first byte
 	partial  bool
 	failed   bool
 	held     []map[string]float64

@@ -3,6 +3,7 @@ package continuity
 import (
 	"hash/fnv"
 	"math"
+	"slices"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -54,10 +55,11 @@ func (s *slot) finite(bits uint64) bool { return s.integer || bits>>52&0x7ff != 
 // unit is what is decided together: a series with a key slot. What a process did to it is in a record.
 type unit struct {
 	series, family, key int32
-	created             int32  // slot of its creation time, -1 for none
-	like                uint64 // its family and labels without those of a process
-	newPlace            bool   // came with a label of a place that the target had not had
-	odd                 bool   // was there with a value that is not finite
+	created             int32   // slot of its creation time, -1 for none
+	like                uint64  // its family and labels without those of a process
+	newPlace, newPart   bool    // came with a label of a place, or of a part, that the target had not had
+	gap                 float32 // seconds in which its first value came, where that is in doubt
+	odd                 bool    // was there with a value that is not finite
 	dipped              bool
 	moves               int8 // of its creation time that did not restart it; from 3 on it is no creation time
 }
@@ -83,8 +85,10 @@ func (t *Tracker) grow(g *metric.DictDelta) {
 		t.assign(int32(id))
 	}
 	for i := series; i < len(t.unitOf); i++ {
-		for _, place := range t.placesOf(i) {
-			t.places[place] = true
+		for _, names := range [][]string{t.o.Places, t.o.Parts} {
+			for _, place := range t.placesOf(i, names) {
+				t.places[place] = true
+			}
 		}
 	}
 	t.body = stretch(t.body, len(t.slots))
@@ -123,9 +127,11 @@ func (t *Tracker) makeUnit(id int) {
 	h.Write([]byte(f.Name))
 	h.Write([]byte(t.dict.Series[s.Series].Labels.Without(processLabels()...).String()))
 	u.like = h.Sum64()
-	for _, place := range t.placesOf(s.Series) {
-		u.newPlace = u.newPlace || !t.places[place] && t.cur != nil
+	newIn := func(names []string) bool {
+		isNew := func(l metric.Label) bool { return !t.places[l] }
+		return t.cur != nil && slices.ContainsFunc(t.placesOf(s.Series, names), isNew)
 	}
+	u.newPlace, u.newPart = newIn(t.o.Places), newIn(t.o.Parts)
 	t.unitOf[s.Series] = int32(len(t.units))
 	t.units = append(t.units, u)
 	for _, other := range t.dict.SlotsOf(s.Series) {
@@ -204,9 +210,9 @@ func (s *slot) cumulative() bool { return s.kind >= slotKey && s.kind <= slotSum
 // processLabels tell the processes of one server apart.
 func processLabels() []string { return []string{"pod", "pid", "instance", "worker_id"} }
 
-// placesOf returns the labels of a series that name a place.
-func (t *Tracker) placesOf(series int) (out []metric.Label) {
-	for _, name := range t.o.Places {
+// placesOf returns the labels of a series that have one of the names.
+func (t *Tracker) placesOf(series int, names []string) (out []metric.Label) {
+	for _, name := range names {
 		if v, ok := t.dict.Series[series].Labels.Get(name); ok {
 			out = append(out, metric.Label{Name: name, Value: v})
 		}

@@ -23,6 +23,7 @@ type target struct {
 	last    int64
 	process []int32
 	held    int
+	flight  float64 // seconds from asking for a body to its first byte
 }
 
 // slot is what a consumer keeps of one.
@@ -38,7 +39,7 @@ type slot struct {
 
 func newTarget(t testing.TB) *target {
 	return &target{t: t, series: map[string]int{}, kinds: map[string]string{},
-		tracker: continuity.New(continuity.Options{Places: []string{"gpu", "engine"},
+		tracker: continuity.New(continuity.Options{Places: []string{"gpu"}, Parts: []string{"engine"},
 			Uptime: func(name string) bool { return name == "uptime_seconds" }})}
 }
 
@@ -106,6 +107,9 @@ func parseLabels(s string) metric.Labels {
 func (x *target) poll(seconds float64, o metric.Outcome) *continuity.Step {
 	x.t.Helper()
 	s := &metric.Snapshot{Seq: x.polls, SentNS: int64(math.Round(seconds * 1e9)), Outcome: o}
+	if x.flight > 0 {
+		s.FirstByteNS = s.SentNS + int64(x.flight*1e9)
+	}
 	x.polls++
 	if o.Stored() {
 		x.b.Finish(s)

@@ -12,6 +12,9 @@ type Options struct {
 	// Places are the labels whose values name a replica or a device. What a new place shows first has run elsewhere
 	// before and is not counted from zero. The usual ones (uuid, device, instance, pod, hostname) need not be given.
 	Places []string
+	// Parts are labels whose values name a part of the process, such as an engine. They are as places, but what the
+	// first one of a family shows counts from zero: it is in doubt until the pace since then explains it.
+	Parts []string
 	// Uptime reports whether a family of gauges holds the age of the process in seconds; nil is none.
 	Uptime func(family string) bool
 }
@@ -161,7 +164,7 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 		return false
 	}
 	t.enter(d, &rose, 1/dt)
-	p.at, p.bodies = s.AtNS(), p.bodies+1
+	p.at, p.sent, p.bodies = s.AtNS(), sentOf(s), p.bodies+1
 	return true
 }
 

@@ -59,6 +59,10 @@ func (t *Tracker) count(u int32, from, to int64, v *Verdict) (lower bool) {
 			if len(t.starting) < 3 {
 				v.Low -= n.amount
 			}
+		case noteFirst:
+			if n.amount > 2*t.cur.paceOf(int(u))*float64(t.units[u].gap)+8 {
+				v.Low -= n.amount
+			}
 		case noteRan:
 			if w := t.log.count(from, to); w.n[markBack]+w.n[markOther] > 0 {
 				v.Low -= n.amount

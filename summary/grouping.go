@@ -41,10 +41,11 @@ func PlaceLabels(c *catalog.Catalog) []string {
 }
 
 // Continuity are the options of the trackers of a run whose servers c knows. An engine is a part of the process that
-// tells of it, not a place that was there before: its counters begin with it, whatever they show at first.
+// tells of it, which mostly begins with it.
 func Continuity(c *catalog.Catalog) continuity.Options {
-	places := slices.DeleteFunc(PlaceLabels(c), func(name string) bool { return name == "engine" })
-	return continuity.Options{Places: places, Uptime: func(name string) bool {
+	isPart := func(name string) bool { return name == "engine" }
+	places := slices.DeleteFunc(PlaceLabels(c), isPart)
+	return continuity.Options{Places: places, Parts: []string{"engine"}, Uptime: func(name string) bool {
 		f, ok := c.Family(name)
 		return ok && f.Moves == "age"
 	}}
