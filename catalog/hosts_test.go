@@ -220,6 +220,31 @@ func TestEnergy(t *testing.T) {
 	within(t, 1000, sglangLines).absent("j_per_output_token")
 }
 
+// AMD's energy is a gauge that only grows, and all partitions of a GPU tell that of the whole; Intel's exporter has
+// power alone. GPUs of several makers are added up, meters of one GPU are not.
+func TestEnergyOfOthers(t *testing.T) {
+	amd := func(energy0, energy1 float64) []catalog.Gain {
+		gauge := func(family, partition string, first, last, mean float64) catalog.Gain {
+			return catalog.Gain{Family: family, Type: metric.Gauge, First: first, Last: last, Max: last, TimeAvg: mean,
+				Labels: metric.LabelsFromMap(map[string]string{"gpu_id": "0", "gpu_partition_id": partition})}
+		}
+		return []catalog.Gain{gauge("gpu_energy_consumed", "0", energy0, energy1, 0),
+			gauge("gpu_energy_consumed", "1", energy0, energy1, 0), gauge("gpu_package_power", "0", 390, 390, 390)}
+	}
+	tokens := exposed(t, exposition("counter lmdeploy:generation_tokens_total 1000\n"))
+	of := func(gains ...catalog.Gain) derived { return derive(t, known(t), 1000, append(gains, tokens...)) }
+	d := of(amd(7e9, 4e11+7e9)...)
+	d.want("avg_power", "ok", 400, "gpu_id", "0")
+	d.want("j_per_output_token", "ok", 400)
+	d = of(amd(4e11, 1e6)...) // the driver began anew
+	d.want("avg_power", "estimate", 390)
+	of(amd(5, 5)...).want("j_per_output_token", "estimate", 390) // not read again
+	d = of(append(amd(0, 4e11), exposed(t, exposition(dcgmLines+"gauge nv_gpu_power_usage{gpu_uuid=\"a\"} 390\n"+
+		"gauge hw_power_watts{hw_id=\"i\"} 100\n"))...)...)
+	d.want("j_per_output_token", "estimate", 400+4+100)
+	of(exposed(t, exposition("gauge gpu_power_usage{gpu_id=\"0\"} 50\n"))...).want("j_per_output_token", "estimate", 50)
+}
+
 // Whatever is taken from a server, no quantity turns into a number that is made
 // up, no value is infinite, and restarts are said.
 func TestNothingMadeUp(t *testing.T) {

@@ -85,11 +85,13 @@ func (s source) Input(name string) float64 {
 // formulas are the rules of one scope that are formulas, bound to its series.
 type formulas struct {
 	bindings [][]quantity.Binding // by rule
+	quality  [][][]string         // what keeps the families of a binding from being exact
 	edges    []*quantity.Binding
 }
 
 func (p *Pack) bind(v *View) formulas {
-	f := formulas{make([][]quantity.Binding, len(p.Rules)), make([]*quantity.Binding, len(p.Rules))}
+	f := formulas{make([][]quantity.Binding, len(p.Rules)), make([][][]string, len(p.Rules)),
+		make([]*quantity.Binding, len(p.Rules))}
 	for i := range p.Rules {
 		q := p.Rules[i]
 		if q.Formula.Is != nil {
@@ -101,12 +103,23 @@ func (p *Pack) bind(v *View) formulas {
 		for k := range f.bindings[i] {
 			b := &f.bindings[i][k]
 			b.Labels = join(v.Scope, b.Labels)
+			f.quality[i] = append(f.quality[i], v.catalog.qualities(b.Families))
 		}
 		if q.Edges != nil {
 			f.edges[i] = &q.Edges.Bind(source{v})[0]
 		}
 	}
 	return f
+}
+
+// qualities are what keeps some families from being exact.
+func (c *Catalog) qualities(families []string) (out []string) {
+	for _, name := range families {
+		if f, ok := c.Family(name); ok && f.Quality != "" && !slices.Contains(out, f.Quality) {
+			out = append(out, f.Quality)
+		}
+	}
+	return slices.Clip(out)
 }
 
 // evaluate makes the results of a rule that is a formula.
@@ -119,6 +132,10 @@ func (f *formulas) evaluate(out []Derived, i int, v *View, p *Pack) []Derived {
 		if !d.evaluate(b, v) {
 			out = out[:len(out)-1]
 			continue
+		}
+		if q := f.quality[i][k]; len(q) > 0 && d.Status.Defined() {
+			d.Flags = append(q, d.Flags...)
+			d.atBest(Estimate)
 		}
 		if r.finish(d, v, p, b.Labels); r.Tolerance > 0 && d.Status.Defined() {
 			allowed := r.Tolerance

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,8 +229,8 @@ gauge GPUMemoryUtilization{Level="Host",DeviceId="0"} 30
 gauge MemoryUtilization{Level="Host",Hostname="h"} 12
 gauge QueueTime{Level="Host",Hostname="h"} 5
 gauge PredictionTime{ModelName="m",Level="Model",Hostname="h"} 8.75
+gauge HandlerTime{ModelName="m",Level="Model",Hostname="h"} 8.25
 gauge WorkerThreadTime{Level="Host",Hostname="h"} 2
-gauge QueueTime{Level="Host",Hostname="h"} 9
 `
 
 func TestTorchServe(t *testing.T) {
@@ -248,6 +249,20 @@ func TestTorchServe(t *testing.T) {
 	d.want("gpu_utilization_mean", "ok", 50)
 	d.want("gpu_memory_utilization_mean", "ok", 30)
 	d.want("memory_utilization_mean", "ok", 12)
+	d.want("queue_time_last", "estimate", 5)
+	d.want("prediction_time_last", "estimate", 8.75)
+	d.want("handler_time_last", "estimate", 8.25)
+	d.want("around_handler_last", "estimate", 0.5)
+	d.want("frontend_overhead", "estimate", 60-8.75) // 100 ms in the mean, less 40 in the queue
+	if got := d.one("frontend_overhead"); !slices.Equal(got.Flags, []string{"last_event"}) {
+		t.Errorf("flags %v of a quantity of last events", got.Flags)
+	}
+	// Last events of several models, or of several hosts, are never added up.
+	d = inTenSeconds(t, torchserveLines+strings.ReplaceAll(torchserveLines, `"m"`, `"n"`)+
+		"gauge QueueTime{Level=\"Host\",Hostname=\"i\"} 9\n")
+	d.want("prediction_time_last", "estimate", 8.75, "model_name", "m")
+	d.want("prediction_time_last", "estimate", 8.75, "model_name", "n")
+	d.want("queue_time_last", "missing", 0)
 	d = inTenSeconds(t, without(torchserveLines, "4XX", "5XX", "queue_latency"))
 	d.want("error_ratio", "missing", 0)
 	d.want("answers_s", "ok", 6)
@@ -338,7 +353,8 @@ func TestLlama(t *testing.T) {
 	d.want("prefill_tok_s", "ok", 250)
 	d.want("decode_tok_s", "ok", 50)
 	d.want("output_tok_s", "ok", 60)
-	d.want("input_tok_s", "ok", 100)
+	d.want("input_tok_s", "ok", 125) // those found in the cache included, as other engines count them
+	d.want("computed_tok_s", "ok", 100)
 	d.want("tpot_mean", "ok", 0.02)
 	d.want("decode_calls_s", "ok", 20)
 	d.want("tokens_per_decode", "ok", 3)
@@ -352,7 +368,9 @@ func TestLlama(t *testing.T) {
 	d.want("busy_streams", "ok", 1.6)
 	d.want("prefix_hit_ratio", "ok", 0.2)
 	d.want("spec_acceptance_rate", "ok", 0.75)
-	inTenSeconds(t, without(llamaLines, "cached")).want("prefix_hit_ratio", "missing", 0)
+	d = inTenSeconds(t, without(llamaLines, "cached"))
+	d.want("prefix_hit_ratio", "missing", 0)
+	d.want("input_tok_s", "bound", 100)
 	inTenSeconds(t, strings.Replace(llamaLines, " 12\n", " 0\n", 1)).want("decode_tok_s", "zero_denominator", 0)
 }
 

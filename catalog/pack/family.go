@@ -77,6 +77,8 @@ type Family struct {
 	Aggregate quantity.Aggregate
 	// Traffic is "yes" or "no" where the family tells of requests, or does not, against what Moves suggests; else "".
 	Traffic string
+	// Quality is what keeps numbers of it from being exact: one of Qualities, "" for nothing.
+	Quality string
 	// Scrapes reports whether it counts the scrapes of its own server too.
 	Scrapes bool
 	// Only are the labels of those series that are the whole, where others are parts of it: priority="".
@@ -109,6 +111,7 @@ type familyIn struct {
 	Staleness string                       `yaml:"staleness"`
 	Aggregate string                       `yaml:"aggregate"`
 	Traffic   string                       `yaml:"traffic"`
+	Quality   string                       `yaml:"quality"`
 	Scrapes   bool                         `yaml:"scrapes"`
 	Only      map[string]string            `yaml:"only"`
 	Identity  []string                     `yaml:"identity"`
@@ -122,6 +125,10 @@ type familyIn struct {
 func moves() []string {
 	return []string{"", "arrival", "step", "token", "finish", "poll", "start", "age"}
 }
+
+// Qualities are the words for what keeps numbers of a family from being exact: it tells of the last event alone, or of
+// all since the process began.
+func Qualities() []string { return []string{"last_event", "lifetime"} }
 
 // Pattern is names of families that need no meaning yet: they are known, and nothing is made of them.
 type Pattern struct {
@@ -150,7 +157,8 @@ var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:.]*$`)
 func (in *familyIn) family(p *Pack) (*Family, error) {
 	f := &Family{Engine: p.Name, Meaning: in.Meaning, Unit: in.Unit, Canonical: in.Canonical, Above: in.Above,
 		Identity: union(p.Identity, in.Identity), Volatile: union(p.Volatile, in.Volatile), Moves: in.Moves, home: p.Name,
-		Traffic: in.Traffic, Scrapes: in.Scrapes, Kinds: in.Kinds, stem: strings.TrimPrefix(in.Name, "=")}
+		Traffic: in.Traffic, Quality: in.Quality, Scrapes: in.Scrapes, Kinds: in.Kinds,
+		stem: strings.TrimPrefix(in.Name, "=")}
 	if in.Name == "" || in.Meaning == "" {
 		return nil, errors.New("needs a name and a meaning")
 	}
@@ -173,6 +181,9 @@ func (in *familyIn) family(p *Pack) (*Family, error) {
 	}
 	if !slices.Contains([]string{"", "yes", "no"}, in.Traffic) {
 		return nil, fmt.Errorf("traffic: %q must be yes or no", in.Traffic)
+	}
+	if in.Quality != "" && !slices.Contains(Qualities(), in.Quality) {
+		return nil, fmt.Errorf("quality: %q must be one of %s", in.Quality, strings.Join(Qualities(), " "))
 	}
 	if in.Staleness != "" {
 		if f.Staleness, err = time.ParseDuration(in.Staleness); err != nil || f.Staleness <= 0 {

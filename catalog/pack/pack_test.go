@@ -97,6 +97,8 @@ func TestProblems(t *testing.T) {
 		{fam("{name: x, meaning: M., moves: often}"),
 			`a.yaml:9:5: family "x": moves: "often" must be one of arrival step token finish poll start age`},
 		{fam("{name: x, meaning: M., traffic: maybe}"), `a.yaml:9:5: family "x": traffic: "maybe" must be yes or no`},
+		{fam("{name: x, meaning: M., quality: bad}"),
+			`a.yaml:9:5: family "x": quality: "bad" must be one of last_event lifetime`},
 		{fam("{name: x, meaning: M., staleness: 2}"), `a.yaml:9:5: family "x": staleness: "2" is no duration such as 2s`},
 		{fam("{name: x, meaning: M., canonical: speed}"),
 			`a.yaml:9:5: family "x": canonical: unknown id "speed" (known: ` + strings.Join(ids, ", ") + ")"},

@@ -1,6 +1,9 @@
 package quantity
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Result is what a formula gives for a stretch.
 type Result struct {
@@ -246,8 +249,15 @@ func (b *bound) added(s *Interval) (a amount) {
 	if b.rule == AggregateMean && n > 1 && b.part != Present {
 		a.v /= float64(n)
 	}
-	a.missing = n == 0
+	a.missing = n == 0 || n > 1 && b.alone()
 	return a
+}
+
+// alone reports whether nothing of several series of the term means anything: two last events are not added up. That
+// peaks are bounds of what they add up to is told by their status.
+func (b *bound) alone() bool {
+	return b.rule == AggregateNever && slices.Contains([]Part{Mean, Integral, First, Last, Delta}, b.part) &&
+		b.gains[0].IsGauge()
 }
 
 // above counts the observations above a value.
