@@ -3,6 +3,8 @@
 package rundb_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +66,24 @@ func TestHardeningBeside(t *testing.T) {
 		defer r.Close()
 		if w := r.Warnings(); len(w) != 1 || w[0].Code != "recording_damaged" {
 			t.Errorf("a log of nothing: %v", w)
+		}
+		// A recording of this schema, and one without checksums, which repair copies.
+		for _, from := range []string{dir, "../testdata/runs/vllm-bench-rate4"} {
+			here := t.TempDir()
+			b, err := os.ReadFile(filepath.Join(from, rundb.FileName))
+			if err := errors.Join(err, os.WriteFile(filepath.Join(here, rundb.FileName), b, 0o600),
+				os.Truncate(filepath.Join(here, rundb.FileName), 1<<40)); err != nil {
+				t.Skip("no such files here: ", err)
+			}
+			to := t.TempDir()
+			done, err := rundb.Repair(t.Context(), here, to, nil)
+			if err != nil || !strings.Contains(fmt.Sprint(done.Damage), fmt.Sprintf("behind page %d,", len(b)/4096)) {
+				t.Errorf("repair of %s, with nothing behind it: %v, %+v", from, err, done)
+				continue
+			}
+			if info, err := os.Stat(filepath.Join(to, rundb.FileName)); err != nil || info.Size() > int64(2*len(b)) {
+				t.Errorf("repair of %s: %v, %v", from, info, err)
+			}
 		}
 	})
 }

@@ -22,7 +22,13 @@ type pageStore struct {
 	pages  uint32 // of db
 	log    io.ReaderAt
 	newest map[uint32]int64 // where the log has a page
+	// followed counts the pages that rows went on in beyond what looked at ones may: rows of strangers may all go on in
+	// the same pages, in a circle too.
+	followed int
 }
+
+// mayFollow is in how many pages the rows of a page may go on, of each that was looked at.
+const mayFollow = 64
 
 // read returns an image of a page, nil where there is none.
 func (s *pageStore) read(n uint32) []byte {
@@ -76,6 +82,7 @@ func (s *pageStore) rows(n uint32, p []byte, row func(values []any, number int64
 		return false
 	}
 	used += content - used + int(p[head+7])
+	s.followed = max(s.followed-mayFollow, -2*maxSection/pageSize)
 	for i := range count {
 		at := int(binary.BigEndian.Uint16(p[head+size+2*i:]))
 		if at < content || at >= pageSize {
@@ -83,7 +90,10 @@ func (s *pageStore) rows(n uint32, p []byte, row func(values []any, number int64
 			return false
 		}
 		cell, number, length := s.cell(kind, p[at:])
-		used += length
+		if used += length; used > 4*pageSize { // rows lie over each other
+			row(nil, 0)
+			return false
+		}
 		if kind != pageTableNode {
 			row(readRecord(cell), number)
 		}
@@ -135,8 +145,9 @@ func (s *pageStore) cell(kind byte, b []byte) (payload []byte, number int64, len
 	}
 	payload = append(payload, b[at:end]...)
 	for rest := binary.BigEndian.Uint32(b[end:]); len(payload) < int(size); {
+		s.followed++
 		p := s.read(rest)
-		if p == nil {
+		if p == nil || s.followed > 0 {
 			return nil, number, end + 4
 		}
 		payload = append(payload, p[4:min(pageSize, 4+int(size)-len(payload))]...)

@@ -1,13 +1,14 @@
 package rundb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -35,6 +36,8 @@ type repair struct {
 	pages int             // that are not whole
 	cut   bool            // the log was
 	found bool
+
+	beyond string // what of the file was not read
 }
 
 // Repair makes a recording in the directory to, which must be there, out of what can be read of the damaged one in
@@ -77,7 +80,7 @@ func (x *repair) run(ctx context.Context, s *pageStore, l walLog, from, to strin
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err == nil && !x.found {
-		err = copyPages(from, to)
+		err = copyPages(ctx, s, l, to)
 	}
 	return err
 }
@@ -103,10 +106,20 @@ func (x *repair) collect(ctx context.Context, s *pageStore, l walLog) (err error
 			x.pages++
 		}
 	}
+	zeros, none := uint32(0), make([]byte, pageSize)
 	for n := uint32(1); n <= s.pages && err == nil; n++ {
 		got, failed := s.db.ReadAt(p, int64(n-1)*pageSize)
 		if clear(p[got:]); failed != nil {
 			x.pages++
+		}
+		if zeros++; !bytes.Equal(p, none) {
+			zeros = 0
+		}
+		if zeros > maxZeros { // a file of them takes no room, and hours to read
+			s.pages = n - zeros
+			x.beyond = fmt.Sprintf("what may be behind page %d, where %d pages hold nothing", s.pages, zeros)
+			x.Damage = append(x.Damage, x.beyond)
+			break
 		}
 		one(n, p)
 		if err == nil {
@@ -169,6 +182,9 @@ func (x *repair) complete(ctx context.Context) error {
 		return err
 	})
 	for _, data := range packed {
+		if err == nil {
+			err = ctx.Err()
+		}
 		rows, bad := z.DecodeAll(data, nil)
 		for err == nil && bad == nil && len(rows) > 0 {
 			size, n := binary.Uvarint(rows)
@@ -268,21 +284,30 @@ func copyTable(ctx context.Context, from *sql.DB, to *conn, table string) error 
 	return rows.Err()
 }
 
-// copyPages copies a recording without checksums, the last page of it filled up.
-func copyPages(from, to string) error {
-	for _, name := range []string{FileName, FileName + "-wal"} {
-		b, err := os.ReadFile(filepath.Join(from, name))
-		if errors.Is(err, fs.ErrNotExist) && name != FileName {
-			return nil
+// copyPages copies a recording without checksums, as far as its pages were looked at, the last one filled up.
+func copyPages(ctx context.Context, s *pageStore, l walLog, to string) (err error) {
+	for name, part := range map[string]struct {
+		of   io.ReaderAt
+		size int64
+	}{FileName: {s.db, int64(s.pages) * pageSize}, FileName + "-wal": {s.log, l.size}} {
+		if part.of == nil || err != nil {
+			continue
 		}
-		if name == FileName {
-			b = append(b, make([]byte, -len(b)&(pageSize-1))...)
+		f, failed := os.OpenFile(filepath.Join(to, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err = failed; err != nil {
+			continue
 		}
-		if err = errors.Join(err, os.WriteFile(filepath.Join(to, name), b, 0o600)); err != nil {
-			return err
+		p := make([]byte, 256*pageSize)
+		for at := int64(0); at < part.size && err == nil; at += int64(len(p)) {
+			p = p[:min(int64(len(p)), part.size-at)]
+			n, _ := part.of.ReadAt(p, at)
+			clear(p[n:])
+			_, err = f.Write(p)
+			err = errors.Join(err, ctx.Err())
 		}
+		err = errors.Join(err, f.Close())
 	}
-	return nil
+	return err
 }
 
 // read reads the new recording to its end.
@@ -303,6 +328,9 @@ func (x *repair) read(ctx context.Context, dir string, memory *metric.Memory) er
 		x.Lost += r.Lost(i)
 	}
 	x.Damage = nil
+	if !x.found && x.beyond != "" { // which the new recording does not have as a warning
+		x.Damage = append(x.Damage, x.beyond)
+	}
 	for _, w := range r.Warnings() {
 		if w.Code == "recording_damaged" {
 			x.Damage = append(x.Damage, w.Text)

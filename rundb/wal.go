@@ -84,6 +84,7 @@ func readLog(from io.Reader, size int64) (l walLog, err error) {
 			zeros = 0
 		} else if zeros++; zeros > maxZeros {
 			l.broken = cmp.Or(max(l.broken, 0), max(old, 0))
+			l.size = walHead + int64(i)*(frameHead+pageSize)
 			return l, nil
 		}
 		switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,9 @@ func newRepairCmd(std stdio) *cobra.Command {
 }
 
 func (o *repairOptions) repair(ctx context.Context, std stdio) error {
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal ends the process at once
 	if o.out == "" {
 		o.out = filepath.Clean(o.run) + "-repaired"
 	}
