@@ -33,6 +33,7 @@ lab:
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 golden: # rewrite expected files; review the diff like code
+	go test ./catalog -run '^TestSavedPacks$$' -update
 	go test $$(git grep -l 'flag.Bool("update"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 ci:
 	bash .ci/run

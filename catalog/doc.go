@@ -22,5 +22,6 @@
 //
 // [Engines] recognises the programs behind a body by its families, before a run.
 //
-// To add an engine, write packs/<engine>.yaml. The package opens no files and knows nothing of how gains are made.
+// To add an engine, write packs/<engine>.yaml; make golden then renews packs.json, which is what the program has. The
+// package opens no files and knows nothing of how gains are made.
 package catalog

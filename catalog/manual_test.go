@@ -11,7 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/data/derived.md")
+var update = flag.Bool("update", false, "rewrite docs/data/derived.md and packs.json")
 
 // TestManual keeps the tables of docs/data/derived.md what the catalog is.
 func TestManual(t *testing.T) {

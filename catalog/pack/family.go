@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog/quantity"
@@ -133,8 +134,17 @@ func Qualities() []string { return []string{"last_event", "lifetime"} }
 // Pattern is names of families that need no meaning yet: they are known, and nothing is made of them.
 type Pattern struct {
 	Engine, Text, Meaning string
-	re                    *regexp.Regexp
+	matches               func(name string) bool
 }
+
+// matcher is a function that compiles a pattern when it is first asked.
+func matcher(text string) func(string) bool {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(whole(text)) })
+	return func(name string) bool { return compiled().MatchString(name) }
+}
+
+// whole is the regular expression of whole names.
+func whole(pattern string) string { return "^(?:" + pattern + ")$" }
 
 // pattern makes one of an entry whose name is a regular expression between slashes.
 func (in *familyIn) pattern(p *Pack) error {
@@ -143,11 +153,10 @@ func (in *familyIn) pattern(p *Pack) error {
 		return errors.New("of a pattern only the meaning is told")
 	}
 	text := in.Name[1 : len(in.Name)-1]
-	re, err := regexp.Compile("^(?:" + text + ")$")
-	if err != nil {
+	if _, err := regexp.Compile(whole(text)); err != nil {
 		return err
 	}
-	p.Patterns = append(p.Patterns, Pattern{p.Name, text, in.Meaning, re})
+	p.Patterns = append(p.Patterns, Pattern{p.Name, text, in.Meaning, matcher(text)})
 	return nil
 }
 

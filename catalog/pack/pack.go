@@ -111,13 +111,13 @@ type Quantity struct {
 }
 
 // position is where something is in a file.
-type position struct{ line, column int }
+type position struct{ Line, Column int }
 
 // text is a value with its place.
 type text struct {
 	position
-	value string
-	quote string // that it stands in
+	Value string
+	Quote string // that it stands in
 }
 
 // UnmarshalYAML notes the place.
@@ -125,9 +125,9 @@ func (t *text) UnmarshalYAML(n *yaml.Node) error {
 	*t = text{position{n.Line, n.Column}, n.Value, ""}
 	switch {
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		t.quote = "'"
+		t.Quote = "'"
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		t.quote = `"`
+		t.Quote = `"`
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func Read(name string, r io.Reader) ([]*Pack, []Problem) {
 
 func (rd *reader) fail(at position, format string, args ...any) {
 	text := strings.TrimPrefix(fmt.Sprintf(format, args...), "yaml: ")
-	rd.problems = append(rd.problems, Problem{rd.name, at.line, at.column, text})
+	rd.problems = append(rd.problems, Problem{rd.name, at.Line, at.Column, text})
 }
 
 // decode reads a mapping into a struct and tells keys that it has not.
@@ -386,7 +386,7 @@ func (rd *reader) quantity(q *Quantity, in *quantityIn) {
 	switch {
 	case q.Name == "" && q.Native == "":
 		fail("needs a name")
-	case q.is.value == "" && q.Native == "":
+	case q.is.Value == "" && q.Native == "":
 		fail("needs is: a formula")
 	case q.Native == "" && in.Formula != "":
 		fail("formula: is written from what it is; leave it out")
@@ -405,7 +405,7 @@ func (rd *reader) check(n *yaml.Node) {
 	}
 	q := &Quantity{Name: in.Name, Unit: "ratio", Help: in.Help, Category: Check, WindowOnly: true,
 		Tolerance: in.Tolerance, left: in.Left, right: in.Right, edges: in.Edges, at: position{n.Line, n.Column}}
-	if in.Name == "" || in.Left.value == "" || in.Right.value == "" || in.Tolerance <= 0 {
+	if in.Name == "" || in.Left.Value == "" || in.Right.Value == "" || in.Tolerance <= 0 {
 		rd.fail(q.at, "check %s: needs a name, left, right and a tolerance above 0", in.Name)
 		return
 	}

@@ -51,7 +51,7 @@ func Join(packs ...*Pack) (*Set, []Problem) {
 }
 
 func (s *Set) fail(p *Pack, at position, format string, args ...any) {
-	s.problems = append(s.problems, Problem{p.file, at.line, at.column, fmt.Sprintf(format, args...)})
+	s.problems = append(s.problems, Problem{p.file, at.Line, at.Column, fmt.Sprintf(format, args...)})
 }
 
 // add enters the families of a pack, and the pack in the place of one of its name.
@@ -218,7 +218,7 @@ func (s *Set) Known(name string) bool {
 	if _, ok := s.Family(name); ok || s == nil {
 		return ok
 	}
-	return slices.ContainsFunc(s.patterns, func(p Pattern) bool { return p.re.MatchString(name) })
+	return slices.ContainsFunc(s.patterns, func(p Pattern) bool { return p.matches(name) })
 }
 
 // Patterns returns the names that are known without a meaning, in the order of the packs.
@@ -268,19 +268,19 @@ func (l *linker) quantity(q *Quantity) {
 	f := &q.Formula
 	f.By = q.By
 	switch {
-	case q.left.value != "":
+	case q.left.Value != "":
 		l.check(q)
-	case q.is.value != "":
+	case q.is.Value != "":
 		f.Is = l.formula(q, q.is)
 	}
 	for _, g := range []struct {
 		in  text
 		out **quantity.Guard
 	}{{q.when, &f.When}, {q.enabled, &f.Enabled}} {
-		if g.in.value == "" {
+		if g.in.Value == "" {
 			continue
 		}
-		guard, err := quantity.ParseGuard(g.in.value, l)
+		guard, err := quantity.ParseGuard(g.in.Value, l)
 		l.fail(q, g.in, err)
 		*g.out = guard
 	}
@@ -297,12 +297,12 @@ func (l *linker) quantity(q *Quantity) {
 
 // formula parses one; nil when it is wrong.
 func (l *linker) formula(q *Quantity, t text) *quantity.Expr {
-	if e := l.done[q.Name]; e != nil && t.value == q.is.value {
+	if e := l.done[q.Name]; e != nil && t.Value == q.is.Value {
 		return e
 	}
-	e, err := quantity.Parse(t.value, l)
+	e, err := quantity.Parse(t.Value, l)
 	l.fail(q, t, err)
-	if err == nil && t.value == q.is.value {
+	if err == nil && t.Value == q.is.Value {
 		l.done[q.Name] = e
 	}
 	return e
@@ -313,10 +313,10 @@ func (l *linker) fail(q *Quantity, t text, err error) {
 		return
 	}
 	at := t.position
-	if e := (*quantity.Error)(nil); errors.As(err, &e) && !strings.Contains(t.value, "\n") {
-		at.column += e.Offset
-		if t.quote != "" { // within, it is written with one character more
-			at.column += 1 + strings.Count(t.value[:min(e.Offset, len(t.value))], t.quote)
+	if e := (*quantity.Error)(nil); errors.As(err, &e) && !strings.Contains(t.Value, "\n") {
+		at.Column += e.Offset
+		if t.Quote != "" { // within, it is written with one character more
+			at.Column += 1 + strings.Count(t.Value[:min(e.Offset, len(t.Value))], t.Quote)
 		}
 	}
 	l.set.fail(l.pack, at, "quantity %s: %v", q.Name, err)
@@ -330,12 +330,12 @@ func (l *linker) check(q *Quantity) {
 	}
 	q.Formula.Is = quantity.Check(left, right)
 	q.Text = "(" + left.Text() + " - (" + right.Text() + ")) / " + left.Text()
-	if q.edges.value == "" {
+	if q.edges.Value == "" {
 		return
 	}
-	t, ok := l.pack.edges[q.edges.value]
+	t, ok := l.pack.edges[q.edges.Value]
 	if !ok {
-		l.set.fail(l.pack, q.edges.position, "check %s: there are no edges %s", q.Name, q.edges.value)
+		l.set.fail(l.pack, q.edges.position, "check %s: there are no edges %s", q.Name, q.edges.Value)
 		return
 	}
 	if e := l.formula(q, t); e != nil {
@@ -358,7 +358,7 @@ func (l *linker) Family(name string) (quantity.Family, bool) {
 
 // Quantity finds another formula of the pack.
 func (l *linker) Quantity(name string) (*quantity.Expr, error) {
-	i := slices.IndexFunc(l.pack.Quantities, func(q *Quantity) bool { return q.Name == name && q.is.value != "" })
+	i := slices.IndexFunc(l.pack.Quantities, func(q *Quantity) bool { return q.Name == name && q.is.Value != "" })
 	if i < 0 {
 		return nil, fmt.Errorf("there is no quantity %s in the pack", name)
 	}
@@ -371,7 +371,7 @@ func (l *linker) Quantity(name string) (*quantity.Expr, error) {
 	}
 	l.busy = append(l.busy, name)
 	defer func() { l.busy = l.busy[:len(l.busy)-1] }()
-	e, err := quantity.Parse(q.is.value, l)
+	e, err := quantity.Parse(q.is.Value, l)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -113,7 +113,7 @@ var homes = []home{
 	{"github.com/klauspost/compress/zstd", []string{"rundb", "internal/faults"}},
 	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
 	{"github.com/parquet-go/parquet-go", []string{"export", "internal/parquetwriter", "internal/faults", anyTest}},
-	{"github.com/go-json-experiment/json", []string{"export", "source/promstore", "source/triton"}},
+	{"github.com/go-json-experiment/json", []string{"catalog/pack", "export", "source/promstore", "source/triton"}},
 	{"github.com/klauspost/compress/snappy", []string{"source/promstore"}},
 	{"google.golang.org/grpc", []string{"source/triton", "internal/simulate"}},
 	{"google.golang.org/protobuf/encoding/protowire", []string{"source/promstore", "source/triton"}},
