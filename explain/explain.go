@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/metric"
 )
 
 // Row is a part of the mean time of a request.
@@ -25,7 +27,8 @@ type Finding struct {
 // Result is what the facts of an engine tell.
 type Result struct {
 	Engine  string
-	Verdict string // the first finding
+	Of      metric.Labels // what part of it
+	Verdict string        // the first finding
 	// Findings are in order of weight; "service", the time of the model itself, is last.
 	Findings []Finding
 	// E2E is the mean time of the Requests that ended, NaN where it is not known. Waterfall adds up to it.
@@ -38,13 +41,18 @@ type Result struct {
 	Slice   float64 // the width of a timeslice in seconds
 	// Quantities are what else the engine showed, for evidence.
 	Quantities []Quantity
-	Notes      []string // how rows are to be read
-	Missing    []string // what the engine does not show and the answer would need
+	// Contributing are conditions of the rules that hold, the first of which may be no cause.
+	Contributing []Contribution
+	Notes        []string // how rows are to be read
+	Missing      []string // what the engine does not show and the answer would need
 }
 
 // order is that of the rows of a waterfall, as a request goes through them.
 var order = []string{"front", "queue_kv", "queue_slots", "queue_budget", "queue_imbalance", "queue_burst",
-	"queue_unknown", "cold_start", "prefill", "decode_base", "decode_batch", "decode_prefill", "unexplained"}
+	"queue_unknown", "cold_start", "prefill", "decode_base", "decode_batch", "decode_prefill"}
+
+// unexplained is the row of what the others leave of the mean.
+const unexplained = "unexplained"
 
 // Row returns the seconds of a row, 0 for one that is not there.
 func (r *Result) Row(id string) float64 {
@@ -67,30 +75,34 @@ type explanation struct {
 
 // Explain tells where the time of the requests of an engine went, and what was exhausted meanwhile.
 func Explain(f *Facts, rules *Rules) *Result {
-	x := &explanation{&Result{Engine: f.Engine, E2E: math.NaN(), Requests: known(f.Sums["e2e"].Count), Slice: f.Slice,
-		Quantities: f.Quantities, Missing: slices.Clone(f.Uncertain)}, f, &rules.Thresholds,
-		map[string]float64{}, 0}
-	heads := x.conditions()
-	if !x.enough() {
-		x.Findings = heads
-		if len(heads) == 0 {
-			x.Findings = []Finding{{"cannot_tell", math.NaN(), math.NaN()}}
-		}
-		x.Verdict = x.Findings[0].ID
-		return x.Result
+	x := &explanation{&Result{Engine: f.Engine, Of: f.Of, E2E: math.NaN(), Requests: known(f.Sums["e2e"].Count),
+		Slice: f.Slice, Quantities: f.Quantities, Notes: slices.Clone(f.Notes), Missing: slices.Clone(f.Uncertain)}, f,
+		&rules.Thresholds, map[string]float64{}, 0}
+	x.Findings = x.conditions()
+	if x.enough() {
+		x.E2E, x.queue = f.mean("e2e"), f.mean("queue")
+		x.Findings = append(x.Findings, x.times()...)
 	}
-	x.E2E, x.queue = f.mean("e2e"), f.mean("queue")
-	x.waterfall()
-	x.Findings = heads
-	if gap := x.rows["unexplained"]; math.Abs(gap) > x.rules.Unexplained*x.E2E {
-		x.Missing = append(x.Missing, fmt.Sprintf("times that add up: the parts are %.0f %% of the time of a request",
-			100*(1-gap/x.E2E)))
-		x.Findings = append(x.Findings, Finding{"cannot_tell", gap, gap / x.E2E})
-	} else {
-		x.Findings = append(x.Findings, x.causes()...)
+	x.contribute(rules.Contributing)
+	if len(x.Findings) == 0 {
+		x.Findings = []Finding{{"cannot_tell", math.NaN(), math.NaN()}}
 	}
 	x.Verdict = x.Findings[0].ID
 	return x.Result
+}
+
+// times are the findings of the parts of the time of a request, which it makes the rows of.
+func (x *explanation) times() []Finding {
+	if len(x.facts.Stages) > 0 {
+		return x.pipeline()
+	}
+	x.waterfall()
+	if gap := x.rows[unexplained]; math.Abs(gap) > x.rules.Unexplained*x.E2E {
+		x.Missing = append(x.Missing, fmt.Sprintf("times that add up: the parts are %.0f %% of the time of a request",
+			100*(1-gap/x.E2E)))
+		return []Finding{{"cannot_tell", gap, gap / x.E2E}}
+	}
+	return x.causes()
 }
 
 // known is a number, 0 where it is none.
@@ -139,12 +151,17 @@ func (x *explanation) waterfall() {
 	if prefill >= 0 {
 		x.rows["prefill"] = prefill
 	}
+	x.list(order)
+}
+
+// list makes the waterfall of the rows that there are, and of what they leave.
+func (x *explanation) list(order []string) {
 	sum := 0.0 // in the order of rows, so that the same facts give the same bits
 	for _, id := range order {
 		sum += x.rows[id]
 	}
-	x.rows["unexplained"] = x.E2E - sum
-	for _, id := range order {
+	x.rows[unexplained] = x.E2E - sum
+	for _, id := range append(slices.Clone(order), unexplained) {
 		if v, ok := x.rows[id]; ok {
 			x.Waterfall = append(x.Waterfall, Row{id, v, v / x.E2E})
 		}

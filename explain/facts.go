@@ -6,6 +6,8 @@ import "github.com/scrapestat/scrapestat/metric"
 // nil slice, a key that is not there, NaN within a slice; it is never zero.
 type Facts struct {
 	Engine string
+	// Of is what part of the engine, a model or a stage; it has no labels where there is one part.
+	Of metric.Labels
 	// Sums are times of requests by their name: e2e, queue, prefill, decode, inference, ttft and itl (of gaps between
 	// tokens).
 	Sums     map[string]Total
@@ -19,10 +21,21 @@ type Facts struct {
 	Gaps []Bucket
 	Gap  float64
 	// Drafts is how many drafts of speculative decoding there were, whose gaps are uneven by design.
-	Drafts     float64
+	Drafts float64
+	// Stages are those of a pipeline, in their order, and Hops the time between them; nil for another engine.
+	Stages     []Stage
+	Hops       float64
 	Quantities []Quantity
+	Beside     []Quantity // of other servers of the run, and of our own polls
 	// Uncertain are times that the engine shows and that cannot be told, with why.
 	Uncertain []string
+	Notes     []string // what else is to be told
+}
+
+// Stage is a stage of a pipeline: the mean time of a request in it, and the share of that in its queue.
+type Stage struct {
+	Name            string
+	Seconds, Queued float64
 }
 
 // Quantity is what an engine derives of its families: its canonical id, its name there, what of, and what it was made

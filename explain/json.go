@@ -23,21 +23,30 @@ func (r *Result) json(rules *Rules) texttab.Object {
 	if m := r.Model; m != nil {
 		model = texttab.NewObject("base_s", m.Base, "per_request_s", m.Batch, "per_prompt_token_s", m.Prefill)
 	}
-	return texttab.NewObject("engine", r.Engine, "verdict", r.Verdict, "requests", r.Requests, "e2e_mean_s", r.E2E,
+	return texttab.NewObject("engine", r.Engine, "labels", r.Of, "verdict", r.Verdict, "requests", r.Requests,
+		"e2e_mean_s", r.E2E,
 		"findings", texttab.NewList(r.Findings, func(f *Finding) texttab.Object {
-			text := rules.Findings[f.ID]
+			text := rules.Of(f.ID)
 			return texttab.NewObject("id", f.ID, "seconds", f.Seconds, "share", f.Share, "text", text.Says,
 				"evidence", append([]string{}, text.Evidence...)).Known("try", text.Try)
 		}),
 		"waterfall", texttab.NewList(r.Waterfall, func(row *Row) texttab.Object {
 			return texttab.NewObject("id", row.ID, "seconds", row.Seconds, "share", row.Share)
 		}),
+		"contributing", texttab.NewList(r.Contributing, func(c *Contribution) texttab.Object {
+			return texttab.NewObject("id", c.ID, "when", c.When, "text", c.Text(),
+				"evidence", quantities(c.Evidence))
+		}),
 		"step_model", model, "slices", r.stretches(), "slice_s", r.Slice,
 		"notes", append([]string{}, r.Notes...), "missing", append([]string{}, r.Missing...),
-		"quantities", texttab.NewList(r.Quantities, func(q *Quantity) texttab.Object {
-			return texttab.NewObject("id", q.ID, "name", q.Name, "labels", q.Labels, "value", q.Value).
-				Known("unit", q.Unit).With("families", q.Families)
-		}))
+		"quantities", quantities(r.Quantities))
+}
+
+func quantities(list []Quantity) texttab.List[Quantity] {
+	return texttab.NewList(list, func(q *Quantity) texttab.Object {
+		return texttab.NewObject("id", q.ID, "name", q.Name, "labels", q.Labels, "value", q.Value).
+			Known("unit", q.Unit).With("families", append([]string{}, q.Families...))
+	})
 }
 
 // stretches are the timeslices of each class of the queue: the first and the last of each stretch.

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -26,26 +28,96 @@ type reader struct {
 	*Facts
 	n        int // timeslices
 	by       []string
+	scope    []string // labels that keep results of the engine apart
 	replicas map[metric.Labels]*Replica
 	totals   map[string]Total  // of histograms, by their canonical ids
 	doubts   map[string]string // why a total cannot be told
 }
 
-// Read returns the facts of the engines of a run that show the time of requests, the most specific first. A run without
-// one gives the facts of none. Timeslices are those the run was made with: summary.CauseSlices is what fits.
+// maxScopes bounds how many models of an engine are explained.
+const maxScopes = 32
+
+// Read returns the facts of the engines of a run that show the time of requests, the most specific first, and of an
+// engine whose pack keeps models or stages apart those of each, at most 32. A run without one gives the facts of none.
+// Timeslices are those the run was made with: summary.CauseSlices is what fits.
 func Read(run *summary.Run) (out []*Facts) {
+	c := run.Options.Catalog
 	for _, engine := range engines(run) {
-		c := run.Options.Catalog
-		r := &reader{run: run, c: c, Facts: &Facts{Engine: engine, Sums: map[string]Total{}},
-			by: append([]string{summary.ByEndpoint}, summary.PlaceLabels(c)...), replicas: map[metric.Labels]*Replica{},
-			totals: map[string]Total{}, doubts: map[string]string{}}
-		r.read()
-		out = append(out, r.Facts)
+		scope := scopeOf(c, engine)
+		parts, left := parts(run, engine, scope)
+		for _, of := range parts {
+			r := &reader{run: run, c: c, Facts: &Facts{Engine: engine, Of: of, Sums: map[string]Total{}}, scope: scope,
+				by: append([]string{summary.ByEndpoint}, summary.PlaceLabels(c)...), replicas: map[metric.Labels]*Replica{},
+				totals: map[string]Total{}, doubts: map[string]string{}}
+			r.read()
+			if left > 0 {
+				r.Notes = append(r.Notes, fmt.Sprintf("%d more of the engine are not explained", left))
+			}
+			out = append(out, r.Facts)
+		}
 	}
 	if len(out) == 0 {
 		out = []*Facts{{}}
 	}
 	return out
+}
+
+// scopeOf are the labels by which the pack of an engine keeps results apart.
+func scopeOf(c *catalog.Catalog, engine string) []string {
+	for _, p := range c.Packs() {
+		if p.Name == engine {
+			return slices.Concat(p.Scope, p.Split)
+		}
+	}
+	return nil
+}
+
+// parts are the values of the labels of scope in the times of requests of an engine, those of which there are most
+// requests, in order; left is how many more there are. What is all of the engine has no labels.
+func parts(run *summary.Run, engine string, scope []string) (out []metric.Labels, left int) {
+	requests := map[metric.Labels]float64{}
+	for i := range run.Metrics {
+		m := &run.Metrics[i]
+		f, ok := run.Options.Catalog.Family(m.Name)
+		if !ok || f.Engine != engine || f.Canonical != "e2e_s" && f.Canonical != "ttft_s" {
+			continue
+		}
+		for j := range m.Series {
+			of := m.Series[j].Labels.Only(scope...)
+			n := 0.0
+			if h := m.Series[j].Histogram; h != nil {
+				n = float64(h.Count)
+			}
+			requests[of] = max(requests[of], n)
+		}
+	}
+	for i := range run.Derived {
+		if d := &run.Derived[i]; d.Pack == engine && d.Canonical == "e2e_mean_s" && d.Status.Defined() {
+			of := d.Labels.Only(scope...)
+			requests[of] = max(requests[of], d.Denominator)
+		}
+	}
+	out = slices.SortedFunc(maps.Keys(requests), func(a, b metric.Labels) int {
+		return cmp.Or(cmp.Compare(requests[b], requests[a]), a.Compare(b))
+	})
+	left = max(0, len(out)-maxScopes)
+	out = out[:len(out)-left]
+	slices.SortFunc(out, metric.Labels.Compare)
+	if len(out) < 2 {
+		return []metric.Labels{{}}, 0
+	}
+	return out, left
+}
+
+// mine reports whether labels are of the part that is explained, or of all.
+func (r *reader) mine(l metric.Labels) bool {
+	for _, name := range r.scope {
+		want, ok := r.Of.Get(name)
+		if got, there := l.Get(name); ok && there && got != want {
+			return false
+		}
+	}
+	return true
 }
 
 // engines are those of which the run has the time of requests, the specific ones before those that they contain.
@@ -81,7 +153,9 @@ func (r *reader) read() {
 			continue
 		}
 		for _, pool := range r.run.Pools(m, r.by) {
-			pool.Series = slices.DeleteFunc(pool.Series, func(s *summary.Series) bool { return !endpoints[s.Endpoint] })
+			pool.Series = slices.DeleteFunc(pool.Series, func(s *summary.Series) bool {
+				return !endpoints[s.Endpoint] || !r.mine(s.Labels)
+			})
 			r.pool(f, m.Name, &pool)
 		}
 	}
@@ -247,7 +321,7 @@ func (r *reader) sums() {
 	}
 	for i := range r.run.Latencies {
 		l := &r.run.Latencies[i]
-		if l.ID != "itl_s" || l.Engine != r.Engine || l.Histogram == nil || r.Gaps != nil {
+		if l.ID != "itl_s" || l.Engine != r.Engine || l.Histogram == nil || r.Gaps != nil || !r.mine(l.Labels) {
 			continue
 		}
 		for _, b := range l.Histogram.Buckets {
@@ -269,7 +343,7 @@ func (r *reader) derived(name, id string) {
 	var sum Total
 	for i := range r.run.Combined[0].Derived {
 		d := &r.run.Combined[0].Derived[i]
-		if d.Pack != r.Engine || d.Canonical != id || !d.HasParts {
+		if d.Pack != r.Engine || d.Canonical != id || !d.HasParts || !r.mine(d.Labels) {
 			continue
 		}
 		if !d.Status.Certain() {
@@ -283,19 +357,81 @@ func (r *reader) derived(name, id string) {
 	}
 }
 
-// quantities reads what is derived of all endpoints of the engine and has a canonical id.
+// quantities reads what is derived of all endpoints: of the engine, and of what stands beside it.
 func (r *reader) quantities() {
 	if len(r.run.Combined) == 0 {
 		return
 	}
+	stages := map[string]*Stage{}
 	for i := range r.run.Combined[0].Derived {
 		d := &r.run.Combined[0].Derived[i]
-		if d.Pack != r.Engine || d.Canonical == "" || !d.Status.Certain() {
+		if !d.Status.Certain() || !d.Status.Defined() || !r.mine(d.Labels) {
 			continue
 		}
-		r.Quantities = append(r.Quantities, Quantity{d.Canonical, d.Name, d.Labels, d.Shown, d.Unit, d.Families})
+		q := Quantity{d.Canonical, d.Name, d.Labels, d.Shown, d.Unit, d.Families}
+		if d.Pack != r.Engine {
+			r.Beside = append(r.Beside, q)
+			continue
+		}
+		r.Quantities = append(r.Quantities, q)
 		if d.Canonical == "spec_acceptance_length" && d.HasParts {
 			r.Drafts = d.Denominator
 		}
+		r.stage(stages, d)
 	}
+	for _, name := range slices.SortedFunc(maps.Keys(stages), numbers) {
+		r.Stages = append(r.Stages, *stages[name])
+	}
+	r.polls()
+}
+
+// stage reads the parts of the time of a pipeline.
+func (r *reader) stage(stages map[string]*Stage, d *summary.Derived) {
+	name, _ := d.Labels.Get("stage")
+	s := stages[name]
+	if s == nil {
+		s = &Stage{Name: name}
+	}
+	switch d.Name {
+	case "stage_time_mean":
+		s.Seconds = d.Value
+	case "in_queue_share":
+		s.Queued = d.Value
+	case "omni_hops_mean":
+		r.Hops = d.Value
+		return
+	default:
+		return
+	}
+	stages[name] = s
+}
+
+// numbers orders names that are numbers as numbers, before what is none.
+func numbers(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// polls reads how our own polls went at the endpoints of the engine.
+func (r *reader) polls() {
+	var all, lost int
+	busy := 0.0
+	for i := range r.endpoints() {
+		e := &r.run.Endpoints[i]
+		for outcome, n := range e.Ledger.InWindow {
+			all += n
+			if metric.Outcome(outcome) != metric.OK {
+				lost += n
+			}
+		}
+		if f := e.InWindow; f != nil && f.Total > 1 && f.LastNS > f.FirstNS {
+			busy = max(busy, float64(f.AvgLatency)*float64(f.Total-1)/float64(f.LastNS-f.FirstNS))
+		}
+	}
+	add := func(id string, v float64) {
+		r.Beside = append(r.Beside, Quantity{ID: id, Name: id, Value: v, Unit: "ratio"})
+	}
+	if all > 0 {
+		add("polls_lost", float64(lost)/float64(all))
+	}
+	add("scrape_share", busy)
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 )
 
@@ -25,6 +26,8 @@ func DefaultText() string { return embedded }
 type Rules struct {
 	Thresholds Thresholds
 	Findings   map[string]Text // by id
+	// Contributing are facts that may add to a cause, in the order in which they are told.
+	Contributing []Contribution
 }
 
 // Text is what is told of a finding.
@@ -70,21 +73,43 @@ func (t *Thresholds) list() []threshold {
 // DefaultRules returns the rules as they come.
 func DefaultRules() *Rules {
 	r := &Rules{Findings: map[string]Text{}}
-	if err := r.Read(strings.NewReader(embedded)); err != nil {
+	if err := r.Read(strings.NewReader(embedded), catalog.Embedded()); err != nil {
 		panic("explain: rules.yaml: " + err.Error()) // a mistake of this package, which its tests find
 	}
 	return r
 }
 
-// Names returns the ids of all findings, sorted.
-func (r *Rules) Names() []string { return slices.Sorted(maps.Keys(r.Findings)) }
+// Names returns the ids of all findings, sorted, promoted facts among them. That of a queue of a stage stands for all.
+func (r *Rules) Names() []string {
+	names := slices.Collect(maps.Keys(r.Findings))
+	for _, c := range r.Contributing {
+		if c.Promote {
+			names = append(names, c.ID)
+		}
+	}
+	return slices.Sorted(slices.Values(names))
+}
+
+// Kind is the id of a finding without what it is of: stage_queue of stage_queue:1.
+func Kind(id string) string {
+	kind, _, _ := strings.Cut(id, ":")
+	return kind
+}
+
+// Of returns what is told of a finding.
+func (r *Rules) Of(id string) Text {
+	if i := slices.IndexFunc(r.Contributing, func(c Contribution) bool { return c.ID == id }); i >= 0 {
+		return Text{Says: r.Contributing[i].Says}
+	}
+	return r.Findings[Kind(id)]
+}
 
 // maxRules bounds a file of rules.
 const maxRules = 1 << 20
 
-// Read replaces keys of r by those of a YAML file. An error tells the line, and the nearest name of one that is not
-// known; r is then of no further use.
-func (r *Rules) Read(from io.Reader) error {
+// Read replaces keys of r by those of a YAML file, and adds contributing facts about quantities of a catalog. An error
+// tells the line, and the nearest name of one that is not known; r is then of no further use.
+func (r *Rules) Read(from io.Reader, c *catalog.Catalog) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxRules+1))
 	if err != nil {
 		return err
@@ -93,15 +118,17 @@ func (r *Rules) Read(from io.Reader) error {
 		return fmt.Errorf("a file of rules has at most %d bytes", maxRules)
 	}
 	var file struct {
-		Thresholds map[string]yaml.Node `yaml:"thresholds"`
-		Findings   map[string]yaml.Node `yaml:"findings"`
+		Thresholds   map[string]yaml.Node `yaml:"thresholds"`
+		Findings     map[string]yaml.Node `yaml:"findings"`
+		Contributing []yaml.Node          `yaml:"contributing"`
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return errors.Join(r.readThresholds(file.Thresholds), r.readFindings(file.Findings))
+	return errors.Join(r.readThresholds(file.Thresholds), r.readFindings(file.Findings),
+		r.readContributing(file.Contributing, c))
 }
 
 func (r *Rules) readThresholds(nodes map[string]yaml.Node) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/explain"
@@ -36,13 +37,26 @@ func (e *explained) write() {
 	if name == "" {
 		name = "no engine shows the time of requests"
 	}
+	if e.Of.Len() > 0 {
+		name += e.Of.String()
+	}
 	e.printf("%s", texttab.Escape(name))
+	if len(e.Findings) == 1 && math.IsNaN(e.E2E) && e.Verdict == "cannot_tell" {
+		e.printf(": ")
+		e.wrapped("cannot tell, not known: ", strings.Join(e.Missing, ", "))
+		return
+	}
 	if !math.IsNaN(e.E2E) {
 		e.printf(": mean E2E %s, %s", units.Format(e.E2E, "seconds"), texttab.Count(int(e.Requests), "request"))
 	}
 	e.printf("\n\n")
 	for i := range e.Findings {
 		e.finding(i, &e.Findings[i])
+	}
+	for i := range e.Contributing {
+		if c := &e.Contributing[i]; !c.Promote {
+			e.wrapped("   also: ", c.Text())
+		}
 	}
 	e.parts()
 	if len(e.Missing) > 0 {
@@ -64,9 +78,15 @@ func (e *explained) finding(i int, f *explain.Finding) {
 		e.printf("  %s", percent(f.Share))
 	}
 	e.printf("\n")
-	text := e.rules.Findings[f.ID]
+	text := e.rules.Of(f.ID)
+	if i := slices.IndexFunc(e.Contributing, func(c explain.Contribution) bool { return c.ID == f.ID }); i >= 0 {
+		text.Says = e.Contributing[i].Text()
+	}
+	if e.Verdict == "service" {
+		text.Says += ": nothing was exhausted"
+	}
 	e.wrapped("     ", strings.ReplaceAll(text.Says, "{share}", percent(f.Share)))
-	if line := e.evidence(text.Evidence); line != "" {
+	if line := e.evidence(f.ID, text.Evidence); line != "" {
 		e.wrapped("     ", line)
 	}
 	if share, span := e.Waited(f.ID); share > 0 {
@@ -77,16 +97,22 @@ func (e *explained) finding(i int, f *explain.Finding) {
 	}
 }
 
-// evidence is what an engine shows beside a finding; of several of a name, such as those of models, what they are of.
-func (e *explained) evidence(ids []string) string {
+// evidence is what an engine shows beside a finding, of a stage what is of it; of several of a name, such as those of
+// models, what they are of.
+func (e *explained) evidence(finding string, ids []string) string {
 	var out []string
+	_, stage, _ := strings.Cut(finding, ":")
+	list := slices.DeleteFunc(slices.Clone(e.Quantities), func(q explain.Quantity) bool {
+		of, _ := q.Labels.Get("stage")
+		return stage != "" && of != stage
+	})
 	times := map[string]int{}
-	for _, q := range e.Quantities {
+	for _, q := range list {
 		times[q.Name]++
 	}
 	for _, id := range ids {
-		for _, q := range e.Quantities {
-			if q.ID != id {
+		for _, q := range list {
+			if q.ID != id && q.Name != id {
 				continue
 			}
 			if times[q.Name] > 1 {
@@ -114,7 +140,8 @@ func (e *explained) parts() {
 	}
 	if m := e.Model; m != nil {
 		e.wrapped("  ", fmt.Sprintf("a step takes %s + %s for each request + %s for each token of a prompt (estimated)",
-			units.Format(m.Base, "seconds"), units.Format(m.Batch, "seconds"), units.Format(max(0, m.Prefill), "seconds")))
+			units.Format(m.Base, "seconds"), units.Format(max(0, m.Batch), "seconds"),
+			units.Format(max(0, m.Prefill), "seconds")))
 	}
 	for _, note := range e.Notes {
 		e.wrapped("  ", note)

@@ -91,7 +91,7 @@ func (o *explainOptions) read() (*explain.Rules, error) {
 			return nil, usagef("--rules: %w", err)
 		}
 		defer f.Close()
-		if err := rules.Read(f); err != nil {
+		if err := rules.Read(f, o.analysis.options().Catalog); err != nil {
 			return nil, usagef("--rules %s: %w", o.rules, err)
 		}
 	}
@@ -144,7 +144,7 @@ func (o *explainOptions) explain(ctx context.Context, rules *explain.Rules, std 
 func (o *explainOptions) gate(results []*explain.Result) error {
 	for _, r := range results {
 		for _, f := range r.Findings {
-			if slices.Contains(o.failOn, f.ID) {
+			if slices.Contains(o.failOn, f.ID) || slices.Contains(o.failOn, explain.Kind(f.ID)) {
 				share := ""
 				if !math.IsNaN(f.Share) {
 					share = fmt.Sprintf(" (%.3g %%)", 100*f.Share)

@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"check": {"summary", "continuity", "catalog", "normalize", "events", "events/join", "units", "metric",
 		"internal/suggest", "internal/texttab"},
 	"headline": {"summary", "catalog", "normalize", "histest"},
-	"explain":  {"summary", "catalog", "metric", "internal/suggest", "internal/texttab"},
+	"explain":  {"summary", "catalog", "metric", "units", "internal/suggest", "internal/texttab"},
 	"sweep": {"summary", "catalog", "normalize", "check", "explain", "headline", "metric", "units",
 		"internal/texttab"},
 	"compare": {"compare/judge", "headline", "summary", "continuity", "normalize", "histest", "units", "catalog",

@@ -140,7 +140,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 		if v, ok := f.Value.(float64); ok && !isFinite(v) {
 			f.Value = nil
 		}
-		value, err := json.Marshal(f.Value)
+		value, err := json.Marshal(Cell{Value: f.Value}.json())
 		if err != nil {
 			return nil, err
 		}
