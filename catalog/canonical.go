@@ -54,6 +54,11 @@ func (c *Catalog) Caveats(q Quantity) []Caveat {
 	})
 }
 
+// Beside returns the caveats of a quantity beside the same one of servers for which it means something else.
+func (c *Catalog) Beside(q Quantity) []Caveat {
+	return c.caveats(func(n *pack.Note) bool { return slices.Contains(n.Of, q.ID) && q.meaning(c.words(n)) != "" })
+}
+
 // AllCaveats returns every caveat, in the order of their letters.
 func (c *Catalog) AllCaveats() []Caveat { return c.caveats(func(*pack.Note) bool { return true }) }
 

@@ -196,16 +196,16 @@ func (c *Catalog) Levels(family string) []float64 {
 	return f.Above
 }
 
-// CheckFile reads a file of packs beside the embedded ones, and returns all mistakes of it. The error is of the
-// embedded packs.
-func CheckFile(name string, r io.Reader) ([]pack.Problem, error) {
+// CheckFile reads a file of packs beside the embedded ones, and returns its packs with all mistakes of it. The error is
+// of the embedded packs.
+func CheckFile(name string, r io.Reader) ([]*pack.Pack, []pack.Problem, error) {
 	c, err := embedded()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	packs, problems := pack.Read(name, r)
 	if len(problems) == 0 {
 		_, problems = pack.Join(append(slices.Clone(c.own), packs...)...)
 	}
-	return problems, nil
+	return packs, problems, nil
 }

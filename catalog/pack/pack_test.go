@@ -141,6 +141,14 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// A name that Ray makes of another family's is nobody else's.
+func TestWrapped(t *testing.T) {
+	const other = "pack: f\nfamilies: [{name: ray_e_queue, meaning: Mine.}]"
+	if got := problems(good, other); got != `b.yaml:2:12: family "ray_e_queue": is the name of e:queue of e under ray_` {
+		t.Error(got)
+	}
+}
+
 // A later pack of the same name replaces quantities and adds some; formulas read
 // families of other engines, under whatever file they stand.
 func TestJoin(t *testing.T) {

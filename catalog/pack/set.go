@@ -47,7 +47,20 @@ func Join(packs ...*Pack) (*Set, []Problem) {
 	for _, p := range s.packs {
 		s.link(p)
 	}
+	s.wrapped()
 	return s, s.problems
+}
+
+// wrapped finds families whose name is what a wrapper makes of another one's.
+func (s *Set) wrapped() {
+	for _, p := range s.packs {
+		for i, f := range p.Families {
+			plain, ok := strings.CutPrefix(f.Name, wrapper)
+			if other := s.byName[plain]; ok && other != nil && other != s.byName[f.Name] {
+				s.fail(p, p.lines[i], "family %q: is the name of %s of %s under %s", f.stem, other.Name, other.Engine, wrapper)
+			}
+		}
+	}
 }
 
 func (s *Set) fail(p *Pack, at position, format string, args ...any) {

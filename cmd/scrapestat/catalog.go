@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -76,94 +75,6 @@ func newCatalogListCmd(std stdio) *cobra.Command {
 		}
 		return nil
 	})
-}
-
-func newCatalogShowCmd(std stdio) *cobra.Command {
-	families := false
-	cmd := withCatalogs(&cobra.Command{
-		Use:     "show PACK[.QUANTITY] [flags]",
-		Short:   "Show what follows from the families of a server, and how it is made",
-		Example: "  scrapestat catalog show vllm.error_ratio\n  scrapestat catalog show sglang --families",
-		Args:    atLeast(1, "PACK, for example vllm"),
-	}, func(c *catalog.Catalog, args []string) error {
-		for _, arg := range args {
-			name, quantity, _ := strings.Cut(arg, ".")
-			if n := showPack(std.out, c, name, quantity, families); n == 0 {
-				return usagef("nothing is known of %q (see scrapestat catalog list)", arg)
-			}
-		}
-		return nil
-	})
-	cmd.Flags().BoolVar(&families, "families", false, "the families too")
-	return cmd
-}
-
-// showPack prints the quantities of that name, all without one, and returns how many there were.
-func showPack(w io.Writer, c *catalog.Catalog, name, quantity string, families bool) int {
-	n := 0
-	for _, f := range c.Families() {
-		if families && f.Engine == name {
-			n++
-			fmt.Fprintf(w, "%s  %s%s\n  %s\n", f.Name, f.Type, word(", ", f.Unit), f.Meaning)
-		}
-	}
-	for _, p := range c.Packs() {
-		for i := range p.Rules {
-			r := &p.Rules[i]
-			if p.Name != name || quantity != "" && r.Name != quantity {
-				continue
-			}
-			n++
-			line := r.Name + "  " + r.Category.String() + word(", ", r.Unit)
-			if r.Better != catalog.Neutral {
-				line += ", " + r.Better.String() + " is better"
-			}
-			fmt.Fprintf(w, "%s%s\n  %s\n  = %s\n", line, word(", canonical ", r.Canonical), r.Help, r.Text)
-		}
-	}
-	return n
-}
-
-// word is a text with what comes before it, "" for none.
-func word(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}
-
-func newCatalogCheckCmd(std stdio) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check FILE... [flags]",
-		Short: "Check files of packs, and tell each mistake with its place",
-		Long: `Reads files of packs beside those in the program, and tells each mistake with line
-and column. Ends with 3 when there is one.`,
-		Example: "  scrapestat catalog check my.yaml",
-		Args:    atLeast(1, "FILE, a pack in YAML"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			problems := 0
-			for _, path := range args {
-				f, err := os.Open(path)
-				if err != nil {
-					return usagef("%w", err)
-				}
-				found, err := catalog.CheckFile(path, f)
-				f.Close()
-				if err != nil {
-					return err
-				}
-				for _, p := range found {
-					fmt.Fprintln(std.out, texttab.Escape(p.Error()))
-				}
-				problems += len(found)
-			}
-			fmt.Fprintf(std.out, "%d files, %d mistakes\n", len(args), problems)
-			if problems > 0 {
-				return &codeError{exitBad, nil}
-			}
-			return nil
-		},
-	}
 }
 
 func newCatalogUnknownCmd(std stdio) *cobra.Command {
