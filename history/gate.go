@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/compare/judge"
@@ -19,7 +20,7 @@ type GateLine struct {
 	Lacks bool // a value is missing that the level has, or has a status that forbids a verdict
 }
 
-// Gate is what a run is against the last levels of its configuration.
+// Gate is what a run and its repeats are against the last levels of their configuration.
 type Gate struct {
 	Lines []GateLine // of the headline, judged together
 	Load  []GateLine // of what servers were asked for, where it differs beyond chance
@@ -34,15 +35,16 @@ const (
 	loadAlpha = 0.01
 )
 
-// Gate holds a run that is not in the file, or is left out of it, against the last level of each series.
-func (f *File) Gate(ctx context.Context, e *Entry, q Query) (*Gate, error) {
+// Gate holds runs of one configuration, repeats of each other, against the last level of each series. What the file has
+// of them is left out of it.
+func (f *File) Gate(ctx context.Context, entries []*Entry, q Query) (*Gate, error) {
 	g := &Gate{}
-	none, err := f.unknown(ctx, e)
+	none, err := f.unknown(ctx, entries[0])
 	if none != "" || err != nil {
 		g.None = none
 		return g, err
 	}
-	q.Fingerprint = e.Fingerprint
+	q.Fingerprint = entries[0].Fingerprint
 	runs, _, err := f.Runs(ctx, q)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (f *File) Gate(ctx context.Context, e *Entry, q Query) (*Gate, error) {
 			if err != nil {
 				return nil, err
 			}
-			if l, ok := s.against(e); !ok {
+			if l, ok := s.against(entries); !ok {
 				continue
 			} else if s.Kind == Headline {
 				g.Lines, g.Runs = append(g.Lines, l), max(g.Runs, len(l.Row.Base))
@@ -105,15 +107,38 @@ func (f *File) unknown(ctx context.Context, e *Entry) (string, error) {
 		strings.Join(names, ", ")), nil
 }
 
+// Same tells in what an entry is no repeat of another one; "" for nothing.
+func (e *Entry) Same(o *Entry) string {
+	if e.own(&o.Run) || o.own(&e.Run) {
+		return "the same run twice"
+	}
+	var names []string
+	for _, d := range Differ(e.facts, o.facts) {
+		names = append(names, d.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "another configuration: it differs in " + strings.Join(names, ", ")
+}
+
 // own reports whether a run of the file is this one, or a part of it.
 func (e *Entry) own(r *Run) bool {
 	id, _, _ := strings.Cut(e.ID, "@")
 	return r.ID == id || strings.HasPrefix(r.ID, id+"@")
 }
 
-// against makes the line of an entry; false when neither has a value to be held against the other.
-func (s *Series) against(e *Entry) (l GateLine, ok bool) {
-	base := s.Base(e.own)
+// ownOf reports whether a run of the file is one of entries.
+func ownOf(entries []*Entry) func(*Run) bool {
+	return func(r *Run) bool {
+		return slices.ContainsFunc(entries, func(e *Entry) bool { return e.own(r) })
+	}
+}
+
+// against makes the line of entries; false when neither they nor the level have a value.
+func (s *Series) against(entries []*Entry) (l GateLine, ok bool) {
+	own := ownOf(entries)
+	base := s.Base(own)
 	if len(base) == 0 {
 		return l, false
 	}
@@ -124,21 +149,34 @@ func (s *Series) against(e *Entry) (l GateLine, ok bool) {
 		l.From += p.Value / float64(len(base))
 	}
 	r, last := &l.Row, base[len(base)-1]
-	v := e.value(s)
-	if v == nil || v.Note != "" {
-		recent := last.Run == s.At(len(s.Line)-1).Run
-		l.Lacks, r.Reason = recent, "the run has no value of it"
-		if v != nil {
+	var v *Value
+	has := 0
+	for _, e := range entries {
+		switch v = e.value(s); {
+		case v == nil:
+			continue
+		case v.Note != "":
 			r.Reason = v.Note
+		default:
+			r.Other = append(r.Other, v.Value)
 		}
-		return l, v != nil || recent
+		has++
 	}
-	r.Other = []float64{v.Value}
+	if r.Reason == "" && has < len(entries) {
+		if r.Reason = "the run has no value of it"; len(entries) > 1 {
+			r.Reason = fmt.Sprintf("%d of %d runs have a value of it", has, len(entries))
+		}
+	}
+	if r.Reason != "" {
+		l.Lacks = last.Run == s.At(len(s.Line)-1).Run
+		return l, has > 0 || l.Lacks
+	}
 	if len(base) < FewestRuns {
 		levels := s.levels()
-		r.History = s.noise(levels[:len(levels)-1], e.own)
+		r.History = s.noise(levels[:len(levels)-1], own)
 	}
-	if len(base) == 1 {
+	single := len(r.Other) == 1
+	if len(base) == 1 && single {
 		r.Within = [2]judge.Estimate{{Value: last.Value, Err: last.ErrLog, DF: last.DF}, {Value: v.Value, Err: v.ErrLog,
 			DF: v.DF}}
 	}
@@ -146,7 +184,7 @@ func (s *Series) against(e *Entry) (l GateLine, ok bool) {
 	switch df := float64(len(base)-1) + r.History.DF; {
 	case df < FewestRuns-1:
 		r.Reason = fmt.Sprintf("%d comparable runs, %d are needed", len(base), FewestRuns)
-	case v.Beyond > 0 && v.Beyond < aboveTail:
+	case single && v.Beyond > 0 && v.Beyond < aboveTail:
 		r.Reason = fmt.Sprintf("only %.1f observations above", v.Beyond)
 	}
 	return l, true
@@ -181,14 +219,7 @@ func (f *File) Noises(ctx context.Context, entries []*Entry) (of func(phase, eng
 	if err != nil {
 		return nil, "", err
 	}
-	skip := func(r *Run) bool {
-		for _, e := range entries {
-			if e.own(r) {
-				return true
-			}
-		}
-		return false
-	}
+	skip := ownOf(entries)
 	known := map[Key]judge.Noise{}
 	for s, err := range f.Series(ctx, q, runs) {
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
@@ -35,7 +36,8 @@ by () all of them. OP is < <= > >= == != or ~= VALUE ±MARGIN. VALUE may be
 baseline, baseline + 5% or baseline - 10ms.
 
 RUN is a run directory or a server_metrics_export.json, AIPerf's or ours. Without
-RUN the checks themselves are checked: unknown keys, units, statistics.
+RUN the checks themselves are checked: unknown keys, units, statistics. Several RUNs are
+repeats, as repeat records them: --history alone judges them, together.
 
 Exit codes: 0 all pass; 3 one fails; 4 none fails and one has no data, because the
 metric is missing, misspelt, empty or NaN; 2 the checks are wrong.
@@ -55,7 +57,7 @@ var checkFormats = []string{"text", "markdown", "json", "junit"}
 type checkOptions struct {
 	run, slo, baseline, junit, format, out string
 	history                                string
-	asserts, targets, ready, keys          []string
+	asserts, targets, ready, keys, repeats []string
 	provable                               bool
 	window                                 windowFlags
 	incomplete                             error // of --strict, by the requests
@@ -65,14 +67,13 @@ type checkOptions struct {
 func newCheckCmd(std stdio) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
-		Use:     "check [RUN] [flags]",
+		Use:     "check [RUN...] [flags]",
 		Short:   "Hold a run against targets: a gate for CI",
 		Long:    checkLong + "  " + strings.Join(check.ReadyHelp(), "\n  "),
 		Example: checkExample,
-		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				o.run = args[0]
+				o.run, o.repeats = args[0], args[1:]
 			}
 			if err := o.analysis.validate(); err != nil {
 				return err
@@ -200,6 +201,10 @@ func (o *checkOptions) gate(std stdio) (*check.Gate, error) {
 	if len(gate.Demands)+len(gate.Ready) == 0 && (o.history == "" || o.run == "") {
 		return nil, usagef("nothing to check: give --assert, --slo, --target, --ready, or a RUN and --history")
 	}
+	if len(o.repeats) > 0 && (len(gate.Demands)+len(gate.Ready) > 0 || o.baseline != "" || o.history == "") {
+		return nil, usagef("several RUNs are repeats that --history judges, and nothing else: check one RUN for limits, " +
+			"compare sides with compare")
+	}
 	return gate, nil
 }
 
@@ -324,10 +329,15 @@ func (o *checkOptions) write(r *check.Result, baseline, past *compare.Result, st
 		text = func(io.Writer) error { return nil }
 		markdown = text
 	}
+	history := "the history"
+	if past != nil {
+		history = fmt.Sprintf("the history: the last level, %s; this is %s", texttab.Count(len(past.Sides[0].Runs), "run"),
+			texttab.Count(len(past.Sides[1].Runs), "run"))
+	}
 	for _, x := range []struct {
 		against string
 		*compare.Result
-	}{{"the baseline", baseline}, {"the history", past}} {
+	}{{"the baseline", baseline}, {history, past}} {
 		if x.Result == nil {
 			continue
 		}
@@ -340,7 +350,7 @@ func (o *checkOptions) write(r *check.Result, baseline, past *compare.Result, st
 		}
 		markdown = func(w io.Writer) error {
 			err := beforeMarkdown(w)
-			_, head := io.WriteString(w, "\nAgainst "+x.against+": ")
+			_, head := io.WriteString(w, "\nAgainst "+x.against+". ")
 			return errors.Join(err, head, report.HeadlineMarkdown(w, x.Result))
 		}
 	}

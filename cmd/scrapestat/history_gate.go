@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,24 +13,35 @@ import (
 	"github.com/scrapestat/scrapestat/history"
 )
 
-// againstHistory is what the last levels of a history say of the run; nil without one. none is why there is no answer.
+// againstHistory is what the last levels of a history say of the run and its repeats; nil without a history. none is
+// why there is no answer.
 func (o *checkOptions) againstHistory(ctx context.Context) (r *compare.Result, none string, err error) {
 	if o.history == "" {
 		return nil, "", nil
 	}
-	a, err := o.window.arg(o.run)
-	if err != nil {
-		return nil, "", err
-	}
-	err = withHistory(ctx, o.history, false, func(f *history.File) error {
-		e, _, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref},
+	var entries []*history.Entry
+	for _, text := range append([]string{o.run}, o.repeats...) {
+		a, err := o.window.arg(text)
+		if err != nil {
+			return nil, "", err
+		}
+		e, run, err := o.analysis.entry(ctx, sideArg{path: a.Run, ref: a.Ref},
 			&history.Reading{Catalog: o.analysis.catalog, Keys: o.keys})
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		g, err := f.Gate(ctx, e, history.Query{})
+		for _, before := range entries {
+			if other := before.Same(e); other != "" {
+				return nil, "", usagef("%s is no repeat of %s: %s", text, before.Path, other)
+			}
+		}
+		entries = append(entries, e)
+		o.incomplete = cmp.Or(o.incomplete, o.analysis.verdict(run))
+	}
+	err = withHistory(ctx, o.history, false, func(f *history.File) error {
+		g, err := f.Gate(ctx, entries, history.Query{})
 		if err == nil {
-			r, none = gateResult(g), g.None
+			r, none = gateResult(g, len(entries)), g.None
 		}
 		return err
 	})
@@ -37,9 +49,9 @@ func (o *checkOptions) againstHistory(ctx context.Context) (r *compare.Result, n
 }
 
 // gateResult is a gate as a comparison of the last levels with the run, for all that draws one.
-func gateResult(g *history.Gate) *compare.Result {
+func gateResult(g *history.Gate, runs int) *compare.Result {
 	r := &compare.Result{Alpha: compare.DefaultAlpha, Sides: []compare.Side{{Name: "history",
-		Runs: make([]compare.RunInfo, g.Runs)}, {Name: "run", Runs: make([]compare.RunInfo, 1)}}}
+		Runs: make([]compare.RunInfo, g.Runs)}, {Name: "run", Runs: make([]compare.RunInfo, runs)}}}
 	places := map[[3]string]bool{}
 	for i := range g.Lines {
 		s := g.Lines[i].Series
@@ -64,10 +76,10 @@ func gateResult(g *history.Gate) *compare.Result {
 
 // toOf is the value of the run, NaN for none.
 func toOf(l *history.GateLine) float64 {
-	if len(l.Row.Other) == 0 {
-		return l.Other
+	if len(l.Row.Other) == 1 {
+		return l.Row.Other[0]
 	}
-	return l.Row.Other[0]
+	return l.Other
 }
 
 // gateRow is the row of the headline that a series is of.

@@ -69,7 +69,8 @@ func TestHistoryNights(t *testing.T) {
 	n.wants(exitDone, []string{"30 runs added"}, "history", "add", "-f", db, filepath.Join(n.dir, "runs"))
 
 	noisy, bad := n.record("8.1ms"), n.record("8.8ms")
-	n.wants(exitDone, []string{"0 of 10 are worse"}, "check", noisy, "--history", db)
+	n.night(exitDone, "0 of 10 are worse", noisy, db)
+	n.night(exitBad, "WORSE", bad, db)
 	n.wants(exitBad, []string{"itl_mean worse", "(--history)", "WORSE"}, "check", bad, "--history", db)
 	n.wants(exitBad, []string{`"verdict": "FAIL"`}, "check", bad, "--history", db, "--format", "json")
 	n.wants(exitIncomplete, []string{"3 comparable runs, 6 are needed"}, "check", bad, "--history", few)
@@ -77,12 +78,9 @@ func TestHistoryNights(t *testing.T) {
 		n.tagged("gpu=x"), "--history", db, "--key", "gpu")
 
 	// One bad night is no change yet; the third confirms it, with its commit.
-	n.wants(exitDone, nil, "history", "add", "-f", db, noisy, bad)
 	n.wants(exitDone, []string{"nothing bad"}, "history", "check", "-f", db)
-	n.wants(exitBad, []string{"itl_mean worse"}, "check", bad, "--history", db) // never against itself
-	for range 3 {
-		n.record("8.8ms")
-	}
+	more := []string{bad, n.record("8.8ms"), n.record("8.8ms"), n.record("8.8ms")}
+	n.repeats(more[1:], db)
 	n.wants(exitDone, nil, "history", "add", "-f", db, filepath.Join(n.dir, "runs"))
 	n.wants(exitBad, []string{"worse   itl_mean +", "c3"}, "history", "check", "-f", db)
 	v := n.view(db)
@@ -97,10 +95,51 @@ func TestHistoryNights(t *testing.T) {
 	}
 	n.wants(exitDone, nil, "history", "accept", "-f", db, bad, "--note", "meant")
 	n.wants(exitDone, []string{"nothing bad"}, "history", "check", "-f", db)
-	n.wants(exitIncomplete, []string{"comparable runs, 6 are needed"}, "check", bad, "--history", few)
 
 	// Row 10: single runs of the configuration are judged by the noise of the others.
 	n.comparesByHistory(good[0], good[1], db)
+}
+
+// night is what the example of docs/check.md does after a run was recorded; code and text are those of its check.
+func (n *nights) night(code int, text, dir, db string) {
+	n.t.Helper()
+	doc, err := os.ReadFile("../../docs/check.md")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	file := func(name string) string { return filepath.Join(n.dir, name) }
+	own := strings.NewReplacer(" run", " "+dir, "history.db", db, "junit.xml", file("junit.xml"), "verdict.md",
+		file("verdict.md"))
+	_, example, _ := strings.Cut(string(doc), "./benchmark.sh\n")
+	example, _, _ = strings.Cut(example, "```")
+	for i, line := range strings.Split(strings.TrimSpace(example), "\n") {
+		args := strings.Fields(own.Replace(line))[1:]
+		if want := []int{exitDone, code}[i]; i == 0 {
+			n.wants(want, []string{"1 run added"}, append(args, "-f", db)...)
+		} else {
+			n.wants(want, nil, args...)
+		}
+	}
+	verdict, err := os.ReadFile(file("verdict.md"))
+	if err != nil || !strings.Contains(string(verdict), text) {
+		n.t.Errorf("the verdict does not have %q: %s %v", text, verdict, err)
+	}
+	if _, err := os.Stat(file("junit.xml")); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// repeats holds that several new runs are judged together, when they are repeats, and by the history alone.
+func (n *nights) repeats(bad []string, db string) {
+	n.t.Helper()
+	check := func(code int, text string, args ...string) {
+		n.t.Helper()
+		n.wants(code, []string{text}, append([]string{"check", "--history", db}, args...)...)
+	}
+	check(exitBad, "against the history: the last level, 32 runs; this is 3 runs", bad...)
+	check(exitUsage, "the same run twice", bad[0], bad[0])
+	check(exitUsage, "it differs in tag gpu", bad[0], filepath.Join(n.dir, "tagged"), "--key", "gpu")
+	check(exitUsage, "several RUNs are repeats", bad[0], bad[1], "--assert", "ttft p99 < 1s")
 }
 
 // tagged records a run with a tag beside the others.
