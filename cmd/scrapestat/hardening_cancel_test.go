@@ -26,7 +26,7 @@ func allocated() uint64 {
 // at many points: little of the work is done after that.
 func endsAtOnce(t *testing.T) {
 	const points = 8
-	dir := declaring(t, 10_000, true)
+	dir := declaring(t, 5000, true)
 	a := analysisFlags{formats: []string{"json", "csv", "jsonl", "parquet"}}
 	work := func(ctx context.Context) error {
 		_, _, err := analyse(ctx, []string{dir}, a, a.options(), t.TempDir(), newProgress(io.Discard, true))

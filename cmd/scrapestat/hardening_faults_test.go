@@ -38,7 +38,7 @@ func TestCommandFaults(t *testing.T) {
 	if err := exec.Command("unshare", "-rm", "true").Run(); err != nil {
 		t.Skip("no user name spaces here")
 	}
-	most := int64(40)
+	most := int64(16)
 	if racing {
 		most = 10
 	}

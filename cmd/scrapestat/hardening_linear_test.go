@@ -81,9 +81,9 @@ func linearFamilies(t *testing.T) {
 		few      int
 		commands []string
 	}{
-		{false, 5000, []string{"export", "compare"}},
+		{false, 2500, []string{"export", "compare"}},
 		{true, 1000, []string{"compare"}},
-		{true, 4000, []string{"export"}}, // with fewer, a search of the names for each was cheap
+		{true, 3000, []string{"export"}}, // with fewer, a search of the names for each was cheap
 	} {
 		sampled, few := c.sampled, c.few
 		small, large := declaring(t, few, sampled), declaring(t, few*times, sampled)

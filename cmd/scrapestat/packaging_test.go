@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -13,48 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 )
-
-// TestManPages: a page for each command, with its flags, the same bytes twice,
-// from the program that a release builds for it.
-func TestManPages(t *testing.T) {
-	t.Parallel()
-	a, b, program := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "scrapestat.exe")
-	for _, args := range [][]string{{"go", "build", "-tags", "man", "-ldflags", "-s -w", "-o", program, "."},
-		{program, "man", a}, {program, "man", b}} {
-		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v: %s", args, err, out)
-		}
-	}
-	for _, name := range []string{"scrapestat.1", "scrapestat-collect.1", "scrapestat-check.1",
-		"scrapestat-requests-proxy.1"} {
-		x, err := os.ReadFile(filepath.Join(a, name))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		y, err := os.ReadFile(filepath.Join(b, name))
-		if err != nil || !bytes.Equal(x, y) {
-			t.Errorf("%s differs from time to time (%v)", name, err)
-		}
-		if !bytes.HasPrefix(x, []byte(".nh\n.TH \"SCRAPESTAT\" \"1\"")) || bytes.Contains(x, []byte("\n\t")) {
-			t.Errorf("%s is no man page: %.200q", name, x)
-		}
-	}
-	page, err := os.ReadFile(filepath.Join(a, "scrapestat-check.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"\n.TP\n\\fB--assert\\fP=[]\n\\fBexpression\\fR that must hold",
-		"\n.EX\n  resets               no counter", "\n.SH EXAMPLE\n"} {
-		if !bytes.Contains(page, []byte(want)) {
-			t.Errorf("scrapestat-check.1 has no %q", want)
-		}
-	}
-	pages, err := filepath.Glob(filepath.Join(a, "*.1"))
-	if err != nil || len(pages) < 25 {
-		t.Errorf("%d pages, %v", len(pages), err)
-	}
-}
 
 // TestCompletions: every shell has one.
 func TestCompletions(t *testing.T) {
