@@ -14,6 +14,7 @@ const (
 	FromFamily   = "family"
 	FromDerived  = "derived"  // quantities of package catalog
 	FromRequests = "requests" // what clients saw
+	FromExplain  = "explain"  // causes of package explain
 )
 
 // The operators. Equals is MLPerf's: within the tolerance of the larger of both; Near is within the tolerance of the
@@ -77,6 +78,7 @@ type Limit struct {
 	Unit     string
 	Baseline bool
 	Shift    Margin // of the baseline
+	Word     string // a finding, of explain:verdict
 }
 
 // Margin is a share of another number, or an amount.

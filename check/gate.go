@@ -15,6 +15,11 @@ func (g *Gate) WantsRequests() bool {
 	return slices.ContainsFunc(g.Demands, func(d Assertion) bool { return d.From == FromRequests })
 }
 
+// WantsExplain reports whether demands are about causes.
+func (g *Gate) WantsExplain() bool {
+	return slices.ContainsFunc(g.Demands, func(d Assertion) bool { return d.From == FromExplain })
+}
+
 // WantsJoin reports whether a ready check holds clients beside servers.
 func (g *Gate) WantsJoin() bool {
 	return slices.ContainsFunc(g.Ready, func(r Ready) bool { return r.kind.name == "counts" })

@@ -97,7 +97,9 @@ func answer(d *Assertion, e *Evidence) (Check, error) {
 	}
 	for _, r := range e.read(d) {
 		o := Outcome{Measurement: r, Verdict: NoData}
-		if r.Why == "" {
+		if r.Word != "" {
+			o = d.word(r)
+		} else if r.Why == "" {
 			var err error
 			if o, err = hold(d, e, r, base); err != nil {
 				return a, err

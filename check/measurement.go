@@ -19,6 +19,7 @@ type Measurement struct {
 	Target string // the name of the endpoint, or its URL; "" for what is of several
 	Labels metric.Labels
 	Value  float64
+	Word   string // instead of a number
 	Unit   string // as package units names it, "/s" behind it for rates
 	Why    string // there is no number; "" when there is one
 	// Low and High are the bounds between which the number provably is; both are Value where it is exact.

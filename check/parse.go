@@ -106,6 +106,8 @@ func (p *parser) selector(d *Assertion) error {
 		d.From, d.Metric = FromDerived, rest
 	} else if rest, ok := strings.CutPrefix(name, "requests:"); ok {
 		d.From, d.Metric = FromRequests, rest
+	} else if rest, ok := strings.CutPrefix(name, "explain:"); ok {
+		d.From, d.Metric = FromExplain, rest
 	} else if _, ok := requestMetrics[name]; ok {
 		d.From = FromRequests
 	}
@@ -228,6 +230,10 @@ func (p *parser) statistic(d *Assertion) error {
 	if words == "" {
 		return nil
 	}
+	if d.From == FromExplain {
+		d.Stat.Name = words
+		return nil
+	}
 	s, ok, err := parseStat(strings.ReplaceAll(words, " ", ""))
 	if err == nil && !ok {
 		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, suggest.Clause(words, plainStats),
@@ -240,6 +246,10 @@ func (p *parser) statistic(d *Assertion) error {
 // limit reads what comes after the operator.
 func (p *parser) limit(d *Assertion) error {
 	text := strings.TrimSpace(p.rest)
+	if d.From == FromExplain && d.Metric == verdict {
+		d.Want.Word = text
+		return nil
+	}
 	amount, tolerance, hasTolerance := text, "", false
 	for _, sign := range []string{"±", "+-", "+/-"} {
 		if a, b, ok := strings.Cut(text, sign); ok && !hasTolerance {
@@ -283,6 +293,8 @@ func (d *Assertion) validate() error {
 		if d.Stat.Name != "" {
 			return fmt.Errorf("a derived quantity has no statistic %s: it is one number", d.Stat)
 		}
+	case FromExplain:
+		return d.validateExplained()
 	case FromRequests:
 		if len(d.Match) > 0 {
 			return fmt.Errorf("requests have no labels to select by")

@@ -10,6 +10,7 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -24,7 +25,8 @@ type Evidence struct {
 	NoRequests string
 	Joined     *join.Result // clients beside servers; nil for the reason NoJoin
 	NoJoin     string
-	Baseline   *Evidence // nil without one
+	Explained  []*explain.Result // of a run that Gate.WantsExplain
+	Baseline   *Evidence         // nil without one
 	// Provable makes estimates pass only when the whole interval in which the number provably lies keeps the limit.
 	Provable bool
 }
@@ -43,6 +45,8 @@ func (e *Evidence) read(d *Assertion) []Measurement {
 		return []Measurement{e.request(d).known()}
 	case d.From == FromDerived:
 		out = derived(run, d)
+	case d.From == FromExplain:
+		out = e.explanations(d)
 	case d.Stat.Name == "series":
 		out = countSeries(run, d)
 	case d.Grouped:

@@ -43,6 +43,9 @@ func (o *Outcome) value() string {
 	if o.Why != "" {
 		return "-"
 	}
+	if o.Word != "" {
+		return o.Word
+	}
 	text := format(o.Value, o.Unit)
 	if o.Low != o.High {
 		text += " [" + bound(o.Low, o.Unit) + ", " + bound(o.High, o.Unit) + "]"
@@ -72,6 +75,9 @@ func format(v float64, unit string) string {
 func (a *Check) limit(o *Outcome) string {
 	if a.Op == "" || o.Why != "" && !o.HasBase {
 		return ""
+	}
+	if a.Want.Word != "" {
+		return a.Op + " " + a.Want.Word
 	}
 	text := a.Op + " " + format(o.Limit, o.Unit)
 	if o.HasBase {
@@ -189,9 +195,10 @@ func (o *Outcome) json() texttab.Object {
 		}
 		return v
 	}
-	known := o.Why == ""
+	known := o.Why == "" && o.Word == ""
 	return texttab.NewObject("verdict", o.Verdict).Known("target", o.Target, "labels", o.Labels.Map()).
-		With("value", number(o.Value, known), "low", number(o.Low, known), "high", number(o.High, known)).
-		Known("unit", o.Unit).With("limit", number(o.Limit, known)).Known("baseline", number(o.Base, o.HasBase)).
+		Known("word", o.Word).With("value", number(o.Value, known), "low", number(o.Low, known)).
+		With("high", number(o.High, known)).Known("unit", o.Unit).
+		With("limit", number(o.Limit, known)).Known("baseline", number(o.Base, o.HasBase)).
 		With("margin", number(o.Margin, o.HasMargin)).Known("reason", o.Why, "note", o.Note)
 }

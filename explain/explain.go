@@ -54,6 +54,9 @@ var order = []string{"front", "queue_kv", "queue_slots", "queue_budget", "queue_
 // unexplained is the row of what the others leave of the mean.
 const unexplained = "unexplained"
 
+// Rows are the ids of the rows of an engine that is no pipeline, in their order.
+func Rows() []string { return append(slices.Clone(order), unexplained) }
+
 // Row returns the seconds of a row, 0 for one that is not there.
 func (r *Result) Row(id string) float64 {
 	for i := range r.Waterfall {

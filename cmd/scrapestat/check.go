@@ -17,6 +17,7 @@ import (
 	"github.com/scrapestat/scrapestat/check"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/internal/texttab"
@@ -269,6 +270,11 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 			e.NoRequests = err.Error()
 		}
 		o.incomplete = cmp.Or(o.incomplete, rf.complete())
+	}
+	if gate.WantsExplain() {
+		if _, e.Explained, err = causesOf(ctx, arg, &o.window, o.analysis, explain.DefaultRules(), std); err != nil {
+			return nil, err
+		}
 	}
 	if gate.WantsJoin() {
 		var lost error

@@ -104,31 +104,12 @@ func (o *explainOptions) read() (*explain.Rules, error) {
 }
 
 func (o *explainOptions) explain(ctx context.Context, rules *explain.Rules, std stdio) error {
-	so := o.analysis.options()
-	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
-	o.analysis.sliceFlag = nil // not as the recording was to be sliced
-	dirs, err := o.window.runs([]string{o.run}, &so)
+	run, results, err := causesOf(ctx, o.run, &o.window, o.analysis, rules, std)
 	if err != nil {
 		return err
 	}
-	if so.Quantiles != nil && !slices.Contains(so.Quantiles, 0.5) {
-		so.Quantiles = append(so.Quantiles, 0.5)
-	}
-	run, _, closeAll, err := load(ctx, dirs, o.analysis, so, newProgress(std.err, false))
-	if err != nil {
+	if results, err = o.chosen(results); err != nil {
 		return err
-	}
-	defer closeAll()
-	var results []*explain.Result
-	var engines []string
-	for _, f := range explain.Read(run) {
-		engines = append(engines, f.Engine)
-		if o.engine == "" || f.Engine == o.engine {
-			results = append(results, explain.Explain(f, rules))
-		}
-	}
-	if len(results) == 0 {
-		return usagef("--engine %s: the run has %s", o.engine, strings.Join(engines, ", "))
 	}
 	write := func() error { return report.Explanation(std.out, results, rules) }
 	if o.format == "json" {
@@ -138,6 +119,45 @@ func (o *explainOptions) explain(ctx context.Context, rules *explain.Rules, std 
 		return err
 	}
 	return cmp.Or(o.gate(results), o.analysis.verdict(run))
+}
+
+// causesOf explains the engines of a part of a run.
+func causesOf(ctx context.Context, arg string, w *windowFlags, a analysisFlags, rules *explain.Rules, std stdio) (
+	*summary.Run, []*explain.Result, error) {
+	so := a.options()
+	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
+	a.sliceFlag = nil // not as the recording was to be sliced
+	dirs, err := w.runs([]string{arg}, &so)
+	if err != nil {
+		return nil, nil, err
+	}
+	if so.Quantiles != nil && !slices.Contains(so.Quantiles, 0.5) {
+		so.Quantiles = append(so.Quantiles, 0.5)
+	}
+	run, _, closeAll, err := load(ctx, dirs, a, so, newProgress(std.err, false))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeAll()
+	var out []*explain.Result
+	for _, f := range explain.Read(run) {
+		out = append(out, explain.Explain(f, rules))
+	}
+	return run, out, nil
+}
+
+// chosen are the results of the engine that is asked for.
+func (o *explainOptions) chosen(results []*explain.Result) (out []*explain.Result, err error) {
+	var engines []string
+	for _, r := range results {
+		if engines = append(engines, r.Engine); o.engine == "" || r.Engine == o.engine {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("--engine %s: the run has %s", o.engine, strings.Join(slices.Compact(engines), ", "))
+	}
+	return out, nil
 }
 
 // gate is what --fail-on says.

@@ -32,7 +32,7 @@ var layers = map[string][]string{
 		"summary", "catalog", "window", "window/traffic"},
 	"export": {"summary", "normalize", "histest", "catalog", "metric", "continuity", "internal/atomicfile",
 		"internal/column", "internal/parquetwriter", "internal/texttab", "window", "window/traffic"},
-	"check": {"summary", "continuity", "catalog", "normalize", "events", "events/join", "units", "metric",
+	"check": {"explain", "summary", "continuity", "catalog", "normalize", "events", "events/join", "units", "metric",
 		"internal/suggest", "internal/texttab"},
 	"headline": {"summary", "catalog", "normalize", "histest"},
 	"explain":  {"summary", "catalog", "metric", "units", "internal/suggest", "internal/texttab"},
