@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +70,7 @@ func newDocRun(t *testing.T, w *docWorld, page docPage) *docRun {
 		}
 	}
 	r.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DOC_ROOT="+root, "HOME="+r.dir, "TZ=UTC",
+		"GOGC="+strconv.Itoa(seldom),
 		"GITHUB_SHA=abc123", "GIT_COMMIT=abc123", "GITHUB_STEP_SUMMARY=step-summary.md")
 	// What the page itself listens on is a port that is free.
 	for _, b := range page.blocks {

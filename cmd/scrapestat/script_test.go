@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,12 +22,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations of the scripts")
 
+// seldom is GOGC where nobody asks for memory: collecting garbage of small heaps is a quarter of the time.
+const seldom = 400
+
 // waiting is how many tests run at a time: they mostly wait for processes and clocks.
 const waiting = 6
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(waiting)); err != nil { // -parallel comes later and wins
 		panic(err)
+	}
+	if os.Getenv("GOGC") == "" && strings.HasSuffix(os.Args[0], ".test") { // not where it is one of the commands
+		debug.SetGCPercent(seldom)
 	}
 	testscript.Main(m, map[string]func(){"scrapestat": main, "scrapestat-watched": watchedMain, "askllm": askLLM,
 		"standin": standIn, "hog": hog})
@@ -52,6 +60,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("TZ", "UTC")
 			e.Setenv("RUNS", runs)
+			e.Setenv("GOGC", strconv.Itoa(seldom))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
