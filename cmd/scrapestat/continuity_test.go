@@ -200,6 +200,7 @@ func continuityOf(t *testing.T, dir string) string {
 // TestRudeServers holds every command to what it must say of servers that restart, dip, answer in turn or repeat
 // themselves: a number is right, or every command knows that it is not certain.
 func TestRudeServers(t *testing.T) {
+	t.Parallel()
 	for _, c := range rudeCases() {
 		t.Run(c.name, func(t *testing.T) {
 			dir, code := recordRude(t, &c)

@@ -11,6 +11,7 @@ import (
 // TestScreensWithinBounds: no screen shows an estimate outside the interval that provably holds the percentile.
 // AIPerf's numbers, in files and where they are asked for, are as they are: some lie outside.
 func TestScreensWithinBounds(t *testing.T) {
+	t.Parallel()
 	runs, err := filepath.Glob("../../testdata/runs/*/run.db")
 	if err != nil || len(runs) < 4 {
 		t.Fatalf("%d recordings (%v), want at least 4", len(runs), err)

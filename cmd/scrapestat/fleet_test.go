@@ -30,6 +30,8 @@ func TestFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 		targets, judged = 40, true
+	} else {
+		t.Parallel()
 	}
 	dir := t.TempDir()
 	args := []string{"collect", "-o", dir, "--duration", duration.String(), "--formats", "json", "--scrape-budget", "0",

@@ -101,7 +101,7 @@ func linearFamilies(t *testing.T) {
 			}
 		}
 	}
-	const few = 10_000
+	const few = 5000
 	types := func(n int) string {
 		var body strings.Builder
 		for i := range n {

@@ -65,6 +65,9 @@ func planSoak(t *testing.T) soakPlan {
 // its descriptors and goroutines not at all; and in any case nothing is lost.
 func TestSoak(t *testing.T) {
 	p := planSoak(t)
+	if !p.judged {
+		t.Parallel()
+	}
 	var targets []*soakTarget
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"collect", "-o", dir, "--quiet", "--interval", soakInterval.String(), "--timeout", "1s", "--duration",

@@ -238,6 +238,7 @@ func TestLiveViewEnds(t *testing.T) {
 
 // TestLiveViewNoColor: NO_COLOR leaves no colour.
 func TestLiveViewNoColor(t *testing.T) {
+	t.Parallel()
 	srv := modelServer(t)
 	term := newTerminal(t, 100, 30)
 	check := func(env string, want bool) {

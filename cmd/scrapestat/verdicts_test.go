@@ -120,6 +120,7 @@ func mirrored(t *testing.T, a, b []*summary.Run) {
 //
 //	go test ./cmd/scrapestat -run TestVerdictStudy -v -timeout 5h -study 800 -seed 1000000
 func TestVerdictStudy(t *testing.T) {
+	t.Parallel()
 	if *study > 0 {
 		fullStudy(t, *study)
 		return

@@ -73,6 +73,7 @@ func TestNoTrafficOfCollect(t *testing.T) {
 
 // The rate of a run behind the proxy is that of its load, also where COMMAND takes its time before the first request.
 func TestRateOfProxiedCollect(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no sh")
 	}
