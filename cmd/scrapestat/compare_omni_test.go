@@ -45,6 +45,7 @@ func omniRun(t *testing.T, generation string, seed uint64, slow float64) *summar
 // everything. Compared, they meet, and a slower stage 1 is named: not only the
 // end-to-end time is worse.
 func TestCompareOmni(t *testing.T) {
+	t.Parallel()
 	slower := []*summary.Run{omniRun(t, "g4", 2, 1.5)}
 	for _, old := range []string{"g0", "g2"} {
 		before := omniRun(t, old, 1, 1)

@@ -167,6 +167,7 @@ func found(list []*compare.Result) map[string]int {
 
 // TestCompareStudy measures how often the rows see a change where there is none, and how often they see one.
 func TestCompareStudy(t *testing.T) {
+	t.Parallel()
 	const warmup, length = 3 * time.Second, 12 * time.Second
 	base := vllmRuns(t, 10, 100, 0, warmup, length)
 	slow := vllmRuns(t, 5, 900, 0.2, warmup, length)

@@ -411,6 +411,7 @@ func TestPoliteNumbers(t *testing.T) {
 // TestSameServerTwice records one server at two ports, over HTTP: it counts once wherever targets are taken together,
 // its rows stay, and every command that reads the run knows.
 func TestSameServerTwice(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	served, scrapes := [2]int{}, 0
 	enough, dir := make(chan struct{}), filepath.Join(t.TempDir(), "run")

@@ -87,6 +87,7 @@ func outsideBounds(t *testing.T, doc []byte) (n, beyond int) {
 
 // TestCompareTakesTheEstimatorOfAnExport: the percentiles of an export cannot be made again, those of a recording can.
 func TestCompareTakesTheEstimatorOfAnExport(t *testing.T) {
+	t.Parallel()
 	dir, run := t.TempDir(), "../../testdata/runs/vllm-bench-rate4"
 	runOK(t, "export", run, "--formats", "json", "--slice-duration", "666ms", "-o", dir)
 	file := filepath.Join(dir, "server_metrics_export.json")

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the expectations of the scripts
 const seldom = 400
 
 // waiting is how many tests run at a time: they mostly wait for processes and clocks.
-const waiting = 6
+const waiting = 8
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(waiting)); err != nil { // -parallel comes later and wins

@@ -23,6 +23,7 @@ var spread = flag.String("spread", "", "pattern of run directories, repeats of o
 //
 //	go test ./cmd/scrapestat -run TestRunSpread -v -spread 'runs/A-*'
 func TestRunSpread(t *testing.T) {
+	t.Parallel()
 	var runs []*summary.Run
 	if *spread == "" {
 		runs = studied(t, "vllm", 8, 300, 0, 40*time.Second)

@@ -69,6 +69,7 @@ func tritonLaw(t *testing.T) (r *summary.Run, truth []simulate.Request) {
 // Little's law on a simulated Triton: of each model metrics and statistics, at both intervals, have one rate and one
 // mean time, and those of requests that are no step of another one are the truth.
 func TestLittlesLawOfTriton(t *testing.T) {
+	t.Parallel()
 	r, truth := tritonLaw(t)
 	names := map[string]int{"nv_inference_request_success": 0, "nv_inference_request_duration_us": 1,
 		"triton_stats_requests_total": 0, "triton_stats_request_duration_nanoseconds_total": 1}

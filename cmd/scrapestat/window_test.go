@@ -18,6 +18,7 @@ import (
 // a short warm-up and exported with a longer one has the statistics of a run that was collected with the longer one, as
 // far as its polls tell: there is none at the edge. Time is that of a bubble, so both runs see the very same answers.
 func TestWarmupAfterwards(t *testing.T) {
+	t.Parallel()
 	short := recordWarm(t, 5*time.Second)
 	long := recordWarm(t, 10*time.Second)
 	of := func(run, warmup string) map[string]exportedMetric {

@@ -92,6 +92,7 @@ func closeTo(got, want, share float64) bool { return math.Abs(got-want) <= share
 
 // Rows 1 to 6: recordings of real servers and what their clients knew.
 func TestWindowsOfRecordings(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		row, run, name           string
 		labels                   []string
@@ -259,6 +260,7 @@ func TestWindowAfterKill(t *testing.T) {
 
 // A part of a run without a request, or without a poll, is said on the first line; one that is cut is told.
 func TestWindowsWithoutRequests(t *testing.T) {
+	t.Parallel()
 	path := testkit.Path(t, "runs/vllm-bench-rate4")
 	for selector, want := range map[string]string{"@1s..20s": "warning: no poll of this part of the run showed a request",
 		"@2020-01-01T00:00:00Z..1s": "warning: no poll of this part of the run showed a request"} {
@@ -322,6 +324,7 @@ func differences(path string, a, b any) (out []string) {
 
 // Row 18: AIPerf's part has the rates, gauges and slices of the window when asked for them, and nothing else differs.
 func TestAIPerfRatesOfWindow(t *testing.T) {
+	t.Parallel()
 	for _, run := range []string{"aiperf-rate4", "triton-steady"} {
 		of := func(rates string) (doc map[string]any, metrics map[string]exportedMetric) {
 			dir := t.TempDir()

@@ -33,6 +33,7 @@ func vllmSince(t *testing.T, file string) string {
 
 // Row 15: a warm-up that outlasts the traffic leaves nothing, which is the first line, and exit code 4 under --strict.
 func TestEmptyWindowOfCollect(t *testing.T) {
+	t.Parallel()
 	for strict, code := range map[string]int{"--strict=true": exitIncomplete, "--strict=false": exitDone} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "asked")
@@ -51,6 +52,7 @@ func TestEmptyWindowOfCollect(t *testing.T) {
 
 // Row 16: no traffic is the first line; under --strict with a COMMAND it is exit code 4.
 func TestNoTrafficOfCollect(t *testing.T) {
+	t.Parallel()
 	url, dir := vllmSince(t, filepath.Join(t.TempDir(), "never")), t.TempDir()
 	collect := func(code int, name string, args ...string) {
 		t.Helper()
