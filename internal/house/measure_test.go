@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,7 +36,7 @@ func form(tree []*file) []row {
 		}
 	}
 	return []row{
-		most("lines of Go without tests, all modules", lines, 82_500),
+		most("lines of Go without tests, all modules", lines, mostLines()),
 		most("twins of 6 lines and more, without tests", len(twins(tree)), 10),
 		most(`comments with "says that" or "says whether"`, said, 0),
 		most("lines over 120 columns, without tests", long, 0),
@@ -43,6 +44,52 @@ func form(tree []*file) []row {
 		most("tests that skip for want of ../shared", outside, 1),
 		most("tests that may skip, whatever they need", skipped, -1),
 	}
+}
+
+// room is folders whose lines of Go, without tests, may not grow beyond a number without a line of this table, and of
+// docs/decisions/0070-house.md, that says so.
+type room struct {
+	name, folders string
+	most          int
+}
+
+func rooms() []room {
+	return []room{
+		{"record", "collect discover rundb scrape source", 24_650},
+		{"measure", "catalog continuity histest metric normalize summary units window", 26_750},
+		{"conclude", "check compare explain headline history sweep", 14_000},
+		{"show", "export live report", 14_650},
+		{"clients", "events", 6750},
+		{"command", "cmd", 11_000},
+		{"around them", "bench internal lab", 16_500},
+	}
+}
+
+// mostLines is the limit of all rooms together.
+func mostLines() (n int) {
+	for _, r := range rooms() {
+		n += r.most
+	}
+	return n
+}
+
+// roomLines counts those of each room; what is in none is an error.
+func roomLines(tree []*file) (rows []row, homeless []string) {
+	count := make([]int, len(rooms()))
+	for _, f := range tree {
+		top, _, _ := strings.Cut(f.path, "/")
+		i := slices.IndexFunc(rooms(), func(r room) bool { return slices.Contains(strings.Fields(r.folders), top) })
+		switch {
+		case i < 0:
+			homeless = append(homeless, f.path)
+		case !f.test:
+			count[i] += f.lines
+		}
+	}
+	for i, r := range rooms() {
+		rows = append(rows, most("lines of Go without tests, "+r.name, count[i], r.most))
+	}
+	return rows, homeless
 }
 
 // before is what a package had at commit 550823a: lines of tests, in summary
@@ -91,7 +138,7 @@ func binarySize(ctx context.Context) (row, error) {
 	if err != nil {
 		return row{}, fmt.Errorf("measure the binary: %w", err)
 	}
-	return most("bytes of the binary of make build", int(info.Size()), 40_000_000), nil
+	return most("bytes of the binary of make build", int(info.Size()), 44_000_000), nil
 }
 
 // trial is something that a newcomer may add, told by the word for one that is
