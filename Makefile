@@ -14,7 +14,7 @@ check:
 	go mod tidy -diff
 	go test ./internal/lint
 house: # the size and form of the tree against the limits of docs/decisions/0070-house.md; HOUSE=-cover-too, HOUSE=-twins
-	go test ./internal/house -count=1 -run '^TestHouse$$' -house $(HOUSE)
+	go test ./internal/house -count=1 -run '^TestHouse$$' -v -house $(HOUSE)
 test:
 	go test ./...
 race:
