@@ -39,7 +39,7 @@ func (t *Tracker) judge(p *process, u int, e *evidence) action {
 	}
 	if s.value > before && e.dt > 1e-9 {
 		r.gained(s.value-before, 1/e.dt, before, t.polls)
-		p.path.note(int32(u), before)
+		p.path.note(int32(u), unit.key, before)
 		e.gained = true
 	}
 	return gain

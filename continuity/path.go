@@ -11,18 +11,19 @@ const (
 type path struct {
 	column []uint8   // by unit: one more than its place in a row; 0 for a unit that has not gained
 	units  []int32   // by place
+	keys   []int32   // by place: their key slots
 	rows   []float64 // bodies of pathUnits values each
 	bodies int
 }
 
 // note gives a unit that gains a place in the rows; so far it was what it was before.
-func (p *path) note(u int32, before float64) {
+func (p *path) note(u, key int32, before float64) {
 	if p.column[u] != 0 || len(p.units) == pathUnits {
 		return
 	}
 	p.begin()
 	at := len(p.units)
-	p.units = append(p.units, u)
+	p.units, p.keys = append(p.units, u), append(p.keys, key)
 	p.column[u] = uint8(at + 1)
 	for i := range p.bodies {
 		p.rows[i*pathUnits+at] = before
@@ -31,15 +32,20 @@ func (p *path) note(u int32, before float64) {
 
 func (p *path) begin() {
 	if p.rows == nil {
-		p.rows, p.units, p.bodies = make([]float64, pathBodies*pathUnits), make([]int32, 0, pathUnits), 1
+		p.rows, p.bodies = make([]float64, pathBodies*pathUnits), 1
+		p.units, p.keys = make([]int32, 0, pathUnits), make([]int32, 0, pathUnits)
 	}
 }
 
 // keep appends what a process last showed to its path, as some unit gained.
 func (t *Tracker) keep(p *process) {
 	row := p.path.add()
-	for i, u := range p.path.units {
-		row[i] = t.lastOf(p, int(u))
+	last := p.last
+	if last == nil {
+		last = t.body
+	}
+	for i, key := range p.path.keys {
+		row[i] = t.slots[key].value(last[key])
 	}
 }
 

@@ -84,11 +84,6 @@ func (p *process) leaps(u int, gain, dt float64) bool {
 	return gain > 8*p.paceOf(u)*dt+20
 }
 
-// knows reports whether a gain would change nothing of the record.
-func (r *record) knows(rate float64, poll uint32) bool {
-	return r.gains >= 4 && float32(rate) <= r.pace2 && poll-r.noted < 4
-}
-
 // gained notes what a unit gained in dt seconds, from its value before.
 func (r *record) gained(gain, perSecond, before float64, poll uint32) {
 	if rate := float32(gain * perSecond); rate > r.pace {
@@ -97,7 +92,12 @@ func (r *record) gained(gain, perSecond, before float64, poll uint32) {
 		r.pace2 = rate
 	}
 	r.gains++
-	if poll-r.noted >= 4 {
+	r.note(before, poll)
+}
+
+// note keeps a value before a gain, now and then.
+func (r *record) note(before float64, poll uint32) {
+	if poll>>2 != r.noted>>2 {
 		r.noted, r.older, r.newer = poll, r.newer, before
 	}
 }

@@ -172,7 +172,7 @@ func (t *Tracker) polite(s *metric.Snapshot) bool {
 type rise struct {
 	units int
 	large int     // units that came to 100
-	news  []int32 // positions in the delta of the keys whose gains their records do not have yet
+	news  []int32 // positions in the delta of the keys whose gains change their pace
 }
 
 // sweep takes over the changed slots up to the first that fell, is not finite or is not in the body, and returns how
@@ -211,7 +211,9 @@ func (t *Tracker) weighKeys(d *metric.Delta, keys int, perSecond float64) rise {
 		if r.units++; was < 100 && v >= 100 {
 			r.large++
 		}
-		if !units[sl.unit].knows((v-was)*perSecond, poll) {
+		u := &units[sl.unit]
+		u.note(was, poll)
+		if u.gains < 4 || float32((v-was)*perSecond) > u.pace2 {
 			r.news = append(r.news, i)
 		}
 	}
@@ -248,7 +250,7 @@ func (t *Tracker) enter(d *metric.Delta, r *rise, perSecond float64) {
 		sl := &t.slots[d.Slots[i]]
 		v, before := sl.value(d.Bits[i]), sl.value(t.undo[i])
 		p.units[sl.unit].gained(v-before, perSecond, before, t.polls+1)
-		p.path.note(sl.unit, before)
+		p.path.note(sl.unit, t.units[sl.unit].key, before)
 	}
 	t.large += r.large
 	if r.units > 0 {

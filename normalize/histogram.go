@@ -387,11 +387,11 @@ func (h *histogram) advance(f *Accumulator, n int32) {
 	gained, prev := f.scratch.gained[:len(cur)], h.prev[:len(cur)]
 	for p, v := range cur {
 		gained[p] = v - prev[p]
+		prev[p] = v
 	}
 	if h.est != nil && h.common[h.sumAt()] && h.usesCount() {
 		h.learn(f, gained)
 	}
-	copy(prev, cur)
 }
 
 // birth makes the first sample, that of poll n, count from zero. The estimator does not learn from it: how long it
