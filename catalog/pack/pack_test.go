@@ -123,7 +123,8 @@ func TestProblems(t *testing.T) {
 		{"pack: e\nhints: [{code: a, text: T.}]",
 			`a.yaml:2:9: hint a: needs a code, a text and a level: note, warning, error`},
 		{"pack: e\nhints: [{code: a, level: note, text: T., run: slow}]",
-			`a.yaml:2:9: hint a: run: "slow" must be silent or fast, or left out for a hint on bodies`},
+			`a.yaml:2:9: hint a: run: "slow" must be one of silent, fast, hidden, failing, empty, json_list, or left out for ` +
+				"a hint on bodies"},
 		{"pack: e\ninputs: {slo: {speed_s: 1}}",
 			`a.yaml:1:1: inputs: slo speed_s of 1 is none (positive seconds of ttft_s, itl_s, tpot_s, e2e_s, queue_s)`},
 		{"pack: [", "a.yaml: line 1: did not find expected node content"},

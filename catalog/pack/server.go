@@ -24,10 +24,26 @@ type Recognise struct {
 	Host bool   `yaml:"host"` // it describes a machine or a wrapper around an engine rather than an engine
 	// Version is a label that has the version, beside those of families that inform of the build.
 	Version string `yaml:"version"`
+	// Asks are what the server answers beside metrics, Paths where it has metrics other than /metrics, and Where is at
+	// which port it has them, for people.
+	Asks  []Ask    `yaml:"asks"`
+	Paths []string `yaml:"paths"`
+	Where string   `yaml:"where"`
 	// Every is how often the server renews the body, or the part of it that Of names; 0 means at each event.
 	Every time.Duration `yaml:"every"`
 	Of    string        `yaml:"of"`
 	If    []string      `yaml:"if"` // families one of which is there where Of is; none is always
+}
+
+// Ask is a request by which a server is known that shows no metrics, and its version where those do not tell it.
+type Ask struct {
+	Get     string `yaml:"get"`     // a path that costs the server nothing
+	JSON    string `yaml:"json"`    // a key of the object that it answers with; "" tells nothing of who it is
+	Version string `yaml:"version"` // the key of its version; "" is not to be asked for that
+	List    bool   `yaml:"list"`    // its metrics must have been a JSON list
+	// Status and Says are of the refusal of metrics itself, in place of a path.
+	Status int    `yaml:"status"`
+	Says   string `yaml:"says"`
 }
 
 // Clients is how requests of clients are found in a server.
@@ -39,11 +55,18 @@ type Clients struct {
 }
 
 // What hints are of, beside bodies: an endpoint of a run that names families of the server and has numbers of none, and
-// one that is polled more often than the server renews what the text names.
+// one that is polled more often than the server renews what the text names; a known server that shows no metrics, one
+// of any kind that answers with a status, with an empty body, or with a JSON list.
 const (
-	Silent = "silent"
-	Fast   = "fast"
+	Silent   = "silent"
+	Fast     = "fast"
+	Hidden   = "hidden"
+	Failing  = "failing"
+	Empty    = "empty"
+	JSONList = "json_list"
 )
+
+func hintKinds() []string { return []string{Silent, Fast, Hidden, Failing, Empty, JSONList} }
 
 // Hint is what to tell of a body. All of its conditions must hold; names that end in * stand for families with that
 // beginning.
@@ -56,6 +79,7 @@ type Hint struct {
 	Unless []string `yaml:"unless"` // none of these is
 	Label  string   `yaml:"label"`  // a label that has several values
 	Bytes  int      `yaml:"bytes"`  // the body is larger
+	Status int      `yaml:"status"` // of a failing server
 	// Zero is a family that adds up to 0 while Moving does not.
 	Zero   string `yaml:"zero"`
 	Moving string `yaml:"moving"`
@@ -135,8 +159,9 @@ func (rd *reader) server(n *yaml.Node, f *file) Server {
 		if !slices.Contains(levels(), h.Level) || h.Code == "" || h.Text == "" {
 			rd.fail(at, "hint %s: needs a code, a text and a level: %s", h.Code, strings.Join(levels(), ", "))
 		}
-		if !slices.Contains([]string{"", Silent, Fast}, h.Run) {
-			rd.fail(at, "hint %s: run: %q must be %s or %s, or left out for a hint on bodies", h.Code, h.Run, Silent, Fast)
+		if h.Run != "" && !slices.Contains(hintKinds(), h.Run) {
+			rd.fail(at, "hint %s: run: %q must be one of %s, or left out for a hint on bodies", h.Code, h.Run,
+				strings.Join(hintKinds(), ", "))
 		}
 	}
 	return s

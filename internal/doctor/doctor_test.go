@@ -50,6 +50,50 @@ func examineTarget(t *testing.T, target scrape.Target) *doctor.Report {
 	return doctor.Examine(t.Context(), target.Public(), p, quick)
 }
 
+// TestPackOfUser asks by what a pack tells of its server, which the program does not know.
+func TestPackOfUser(t *testing.T) {
+	const acme = `pack: acme
+title: Acme
+recognise: {families: ["acme:*"], paths: [/acme/metrics], where: port 7,
+  asks: [{get: /who, json: acme, version: version}]}
+hints:
+  - {code: flag_acme, level: error, run: hidden, text: Acme runs without its metrics, fix: start it with --acme}
+  - {code: teapot, level: error, run: failing, status: 418, text: switch the teapot off}
+families: [{name: "acme:a", type: gauge, aggregate: sum, meaning: A.}]`
+	c, err := catalog.New(strings.NewReader(acme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(mux http.Handler) *doctor.Report {
+		srv := httptest.NewServer(mux)
+		defer srv.Close()
+		p, err := scrape.NewProber(scrape.Target{URL: srv.URL + "/metrics"}, scrape.Options{Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		o := quick
+		o.Catalog = c
+		return doctor.Examine(t.Context(), scrape.Target{URL: srv.URL + "/metrics"}.Public(), p, o)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/who", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"acme":1,"version":"8"}`) })
+	r := ask(mux)
+	if got := codes(r); !slices.Equal(got, []string{"error flag_acme"}) || r.Engines[0].Version != "8" {
+		t.Errorf("findings %v of %+v", got, r.Engines)
+	}
+	if r = ask(status(418, "no")); r.Finding[0].Code != "teapot" || !strings.Contains(r.Finding[0].Remedy, "teapot off") {
+		t.Errorf("findings %+v", r.Finding)
+	}
+	if r = ask(status(404, "no")); !strings.Contains(r.Finding[0].Remedy, "Acme has its metrics at port 7") {
+		t.Errorf("findings %+v", r.Finding)
+	}
+	mux.HandleFunc("/acme/metrics", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "acme:a 1\n") })
+	if r = ask(mux); !r.Collectable || r.Engines[0].ID != "acme" || r.Engines[0].Version != "8" {
+		t.Errorf("at another path: %+v", r)
+	}
+}
+
 // body serves one text at /metrics.
 func body(text string) http.Handler {
 	mux := http.NewServeMux()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -46,7 +47,9 @@ type exam struct {
 	path    string              // where that was; "" is the path of the target
 	dict    metric.Schema       // of body
 	engines []catalog.Engine
-	offset  []float64 // readings of the server's clock less ours, in ms
+	// suspects are the servers one of which answers without metrics.
+	suspects []*pack.Pack
+	offset   []float64 // readings of the server's clock less ours, in ms
 }
 
 // Examine examines one target by its prober. t is how reports name it. It never fails: what went wrong is in the
@@ -104,22 +107,31 @@ func (e *exam) found(reply *scrape.ProbeResult, path string) {
 	e.r.Collectable = reply.Lines > reply.Dropped()
 }
 
-const (
-	usualPath = "/metrics"
-	innerPath = "/prometheus/metrics"
-)
+const usualPath = "/metrics"
 
-// otherPath tries the other known path once. A target of a path of its own has /metrics as the other.
+// otherPath tries the other known paths once each. A target of a path of its own has /metrics as the other.
 func (e *exam) otherPath(ctx context.Context, address string) {
 	if e.first.Status == 0 || e.first.Outcome == metric.Timeout {
 		return // nobody answers
 	}
-	other := usualPath
-	if strings.HasSuffix(strings.TrimRight(before(address, "?"), "/"), "/metrics") &&
-		!strings.Contains(address, innerPath) {
-		other = innerPath
+	paths := e.paths()
+	if !strings.HasSuffix(strings.TrimRight(before(address, "?"), "/"), usualPath) ||
+		slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(address, p) }) {
+		paths = []string{usualPath}
 	}
-	e.found(e.ask(ctx, "path", scrape.ProbeRequest{Path: other}), other)
+	for _, path := range paths {
+		if e.found(e.ask(ctx, "path", scrape.ProbeRequest{Path: path}), path); e.body != nil {
+			return
+		}
+	}
+}
+
+// paths are where servers have metrics beside the usual one.
+func (e *exam) paths() (out []string) {
+	for _, p := range e.o.Catalog.Servers() {
+		out = append(out, p.Recognise.Paths...)
+	}
+	return out
 }
 
 func before(s, sep string) string {
@@ -224,80 +236,94 @@ func (e *exam) skew() {
 	e.r.SkewMS = &ms
 }
 
-// versionPath is where an engine tells its version, and under which key.
-type versionPath struct{ engine, path, key string }
-
-// versionPaths are cheap to ask: no engine computes anything for them.
-func versionPaths() []versionPath {
-	return []versionPath{{"vllm", "/version", "version"}, {"vllm-omni", "/version", "version"},
-		{"trtllm", "/version", "version"},
-		{"sglang", "/get_server_info", "version"}, {"tgi", "/info", "version"}, {"llamacpp", "/props", "build_info"}}
-}
-
-// versions asks an engine for the version that its families do not tell.
+// versions asks an engine for the version that its families do not tell. An engine inside another one is not asked: who
+// would answer?
 func (e *exam) versions(ctx context.Context) {
-	for i := range e.r.Engines {
-		g := &e.r.Engines[i]
-		for _, at := range versionPaths() {
-			// An engine inside another one is not asked: who would answer?
-			if at.engine != g.ID || g.Version != "" || i > 0 {
+	if len(e.r.Engines) == 0 || e.r.Engines[0].Version != "" {
+		return
+	}
+	g := &e.r.Engines[0]
+	for _, p := range e.o.Catalog.Servers() {
+		for _, q := range p.Recognise.Asks {
+			if p.Name != g.ID || q.Version == "" || g.Version != "" {
 				continue
 			}
-			reply := e.ask(ctx, "version", scrape.ProbeRequest{Path: at.path, Raw: true})
-			if v := str(jsonObject(reply.Said)[at.key]); v != "" && reply.Status == 200 {
-				g.Version, g.VersionFrom = e.text(v), at.path
+			reply := e.ask(ctx, "version", scrape.ProbeRequest{Path: q.Get, Raw: true})
+			if v := str(jsonObject(reply.Said)[q.Version]); v != "" && reply.Status == 200 {
+				g.Version, g.VersionFrom = e.text(v), q.Get
 			}
 		}
 	}
 }
 
-// identify asks a server without metrics what it is, by paths that engines have, until one answers.
+// identify asks a server without metrics what it is, by paths that servers have, until one answers. Those that several
+// have are asked last.
 func (e *exam) identify(ctx context.Context) {
 	if e.first.Status == 0 {
 		return
 	}
-	if e.first.Status == 501 && strings.Contains(string(e.first.Said), "--metrics") {
-		e.r.Engines = []Engine{{ID: "llamacpp", Name: "llama.cpp server"}}
-		return
+	of := map[string][]*pack.Pack{} // by path
+	var paths []string
+	for _, p := range e.o.Catalog.Servers() {
+		for _, q := range p.Recognise.Asks {
+			if q.Status != 0 && q.Status == e.first.Status && strings.Contains(string(e.first.Said), q.Says) {
+				e.suspect(p)
+				return
+			}
+			if q.JSON != "" && !slices.Contains(of[q.Get], p) {
+				paths, of[q.Get] = append(paths, q.Get), append(of[q.Get], p)
+			}
+		}
 	}
-	for _, path := range []string{"/get_server_info", "/v2", "/info", "/props", "/version"} {
+	slices.SortStableFunc(paths, func(a, b string) int { return len(of[a]) - len(of[b]) })
+	for _, path := range slices.Compact(paths) {
 		reply := e.ask(ctx, "identity", scrape.ProbeRequest{Path: path, Raw: true})
-		if reply.Status != 200 {
-			continue
+		if o := jsonObject(reply.Said); reply.Status == 200 && o != nil {
+			if e.suspect(answering(of[path], path, o, e.isList())...); len(e.suspects) > 0 {
+				g := &e.r.Engines[0]
+				g.Version, g.VersionFrom = e.text(str(o["version"])), path
+				return
+			}
 		}
-		o := jsonObject(reply.Said)
-		g, known := identity(path, o, e.isList())
-		if !known {
-			continue
-		}
-		g.Version, g.VersionFrom = e.text(str(o["version"])), path
-		e.r.Engines = []Engine{g}
-		return
 	}
 }
 
-// isList reports whether the first answer is the JSON list of TensorRT-LLM.
+// answering are the servers that answer a path with such an object: those alone that have a JSON list in place of
+// metrics where there is one.
+func answering(packs []*pack.Pack, path string, o map[string]any, list bool) (out []*pack.Pack) {
+	for _, wanted := range []bool{true, false} {
+		for _, p := range packs {
+			if len(out) == 0 || !slices.Contains(out, p) {
+				if slices.ContainsFunc(p.Recognise.Asks, func(q pack.Ask) bool {
+					return q.Get == path && q.JSON != "" && o[q.JSON] != nil && q.List == wanted && (list || !wanted)
+				}) {
+					out = append(out, p)
+				}
+			}
+		}
+		if wanted && len(out) > 0 {
+			return out
+		}
+	}
+	return out
+}
+
+// suspect takes servers for what is there, any one of them.
+func (e *exam) suspect(packs ...*pack.Pack) {
+	if len(packs) == 0 {
+		return
+	}
+	var ids, names []string
+	for _, p := range packs {
+		ids, names = append(ids, p.Name), append(names, cmp.Or(p.Recognise.Name, p.Title))
+	}
+	e.suspects = packs
+	e.r.Engines = []Engine{{ID: strings.Join(ids, "|"), Name: strings.Join(names, " or ")}}
+}
+
+// isList reports whether the first answer is a JSON list.
 func (e *exam) isList() bool {
 	return strings.HasPrefix(strings.TrimSpace(string(e.first.Body)), "[")
-}
-
-// identity names the engine that answers a path with such an object.
-func identity(path string, o map[string]any, list bool) (Engine, bool) {
-	switch {
-	case path == "/get_server_info" && o["version"] != nil:
-		return Engine{ID: "sglang", Name: "SGLang"}, true
-	case path == "/v2" && o["extensions"] != nil:
-		return Engine{ID: "triton", Name: "Triton"}, true
-	case path == "/info" && o["model_id"] != nil:
-		return Engine{ID: "tgi", Name: "Text Generation Inference"}, true
-	case path == "/props" && o["total_slots"] != nil:
-		return Engine{ID: "llamacpp", Name: "llama.cpp server"}, true
-	case path == "/version" && o["version"] != nil && list:
-		return Engine{ID: "trtllm", Name: "TensorRT-LLM"}, true
-	case path == "/version" && o["version"] != nil:
-		return Engine{ID: "python", Name: "vLLM or TensorRT-LLM"}, true
-	}
-	return Engine{}, false
 }
 
 // jsonObject reads an object, or returns nil.

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/metric"
 )
 
@@ -41,39 +43,37 @@ func (e *exam) judge() {
 	}
 }
 
-// judgeRefusal says why there are no metrics.
+// judgeRefusal tells why there are no metrics.
 func (e *exam) judgeRefusal() {
 	first := e.first
 	switch {
 	case first.Outcome == metric.ConnectError:
-		e.r.add(Error, "unreachable", "nobody answers: "+first.Err,
-			"check host and port; Triton has its metrics on 8002 (--allow-metrics), a Dynamo worker on DYN_SYSTEM_PORT, "+
-				"TorchServe on 8082, DCGM on 9400")
+		e.r.add(Error, "unreachable", "nobody answers: "+first.Err, "check host and port"+e.where())
 	case first.Outcome == metric.Timeout:
 		e.r.add(Error, "timeout", "no answer in time: "+first.Err, "raise --timeout, or look at the load of the server")
 	case first.Outcome == metric.NotPrometheus:
-		e.judgeForeign()
+		if !e.isList() || !e.hint(pack.JSONList, 0, "") {
+			e.r.add(Error, "not_prometheus", first.Err, "give the URL of the metrics")
+		}
 	case first.Outcome == metric.HTTPError:
 		e.judgeStatus()
 	case first.Outcome.Stored():
-		e.judgeEmpty()
+		if !e.hint(pack.Empty, 0, "") {
+			e.r.add(Error, "empty", "the answer is 200 with an empty body", "")
+		}
 	default:
 		e.r.add(Error, first.Outcome.String(), first.Err, "")
 	}
 }
 
-func (e *exam) judgeForeign() {
-	said := e.first.Err
-	if e.isList() {
-		e.r.add(Error, "json_list", "a JSON list instead of metrics, as TensorRT-LLM has at /metrics, and no metrics at "+
-			"/prometheus/metrics",
-			"start trtllm-serve with return_perf_metrics: true and enable_iter_perf_stats: true in its configuration")
-		if len(strings.TrimSpace(string(e.first.Body))) > len("[]") {
-			e.destructiveJSON()
+// where tells at which ports servers have their metrics.
+func (e *exam) where() (text string) {
+	for _, p := range e.o.Catalog.Servers() {
+		if p.Recognise.Where != "" {
+			text += "; " + cmp.Or(p.Recognise.Name, p.Title) + " has its metrics at " + p.Recognise.Where
 		}
-		return
 	}
-	e.r.add(Error, "not_prometheus", said, "give the URL of the metrics")
+	return text
 }
 
 // judgeStatus explains a status by what the server is known to be.
@@ -82,35 +82,22 @@ func (e *exam) judgeStatus() {
 	switch status := e.first.Status; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.r.add(Error, "auth", said, "")
-	case e.r.is("llamacpp"):
-		e.r.add(Error, "flag_metrics", "llama-server runs without its metrics", "start llama-server with --metrics")
-	case e.r.is("sglang"):
-		e.r.add(Error, "flag_enable_metrics", "SGLang runs without its metrics", "start SGLang with --enable-metrics")
-	case e.r.is("triton"):
-		e.r.add(Error, "triton_port", "this is the inference port of Triton",
-			"use port 8002; if nothing listens there, start tritonserver with --allow-metrics=true")
-	case e.r.is("python"):
-		e.r.add(Error, "flag_perf_metrics", "no metrics at /metrics nor /prometheus/metrics, though /version answers",
-			"TensorRT-LLM: return_perf_metrics: true; vLLM: check that no proxy hides /metrics")
+	case e.hint(pack.Hidden, 0, ""), e.hint(pack.Failing, status, said):
 	case status == http.StatusNotFound:
-		e.r.add(Error, "not_found", said,
-			"check the path; SGLang needs --enable-metrics, TensorRT-LLM return_perf_metrics: true, a Dynamo worker "+
-				"DYN_SYSTEM_PORT, Triton its port 8002")
-	case status == http.StatusInternalServerError:
-		e.r.add(Error, "server_error", said, "vLLM with several API servers fails so when PROMETHEUS_MULTIPROC_DIR lies on "+
-			"a network volume")
+		fixes := "check the path" + e.where()
+		for _, p := range e.o.Catalog.Servers() {
+			for _, h := range p.Hints {
+				if h.Run == pack.Hidden {
+					fixes += "; " + h.Fix
+				}
+			}
+		}
+		e.r.add(Error, "not_found", said, fixes)
 	case status == http.StatusServiceUnavailable:
 		e.r.add(Error, "not_ready", said, "wait until the server has loaded its model")
 	default:
 		e.r.add(Error, "http_error", said, "")
 	}
-}
-
-func (e *exam) judgeEmpty() {
-	e.r.add(Error, "empty", "the answer is 200 with an empty body",
-		"TorchServe answers so with metrics_mode=log: set metrics_mode=prometheus in config.properties, or follow its logs "+
-			"with torchserve-log:PATH; "+
-			"one of before 0.8 is empty until the first request")
 }
 
 // judgePath notes where the metrics were found.
@@ -124,17 +111,11 @@ func (e *exam) judgePath() {
 		e.r.add(Warning, "other_path", "no metrics at "+e.r.URL+" ("+e.first.Err+"); they are at "+e.r.Endpoint,
 			"give "+e.r.Endpoint+" as the target; a run finds it too, but asks the other path first")
 		if e.isList() {
-			e.destructiveJSON()
+			e.hint(pack.JSONList, 0, "")
 		}
 	case !strings.HasPrefix(e.r.URL, "unix:") && before(e.r.Endpoint, "?") != before(e.r.URL, "?"):
 		e.r.add(Note, "redirect", "redirected to "+e.r.Endpoint, "give that URL to save a request")
 	}
-}
-
-func (e *exam) destructiveJSON() {
-	e.r.add(Warning, "destructive", "reading the JSON of TensorRT-LLM at /metrics takes iterations away from every "+
-		"other reader; this look took some",
-		"let one reader only ask for that path")
 }
 
 // judgeBody looks for what is odd in any body.
