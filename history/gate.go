@@ -220,7 +220,7 @@ func (f *File) Noises(ctx context.Context, entries []*Entry) (of func(phase, eng
 		return nil, "", err
 	}
 	skip := ownOf(entries)
-	known := map[Key]judge.Noise{}
+	known, most := map[Key]judge.Noise{}, 0.0
 	for s, err := range f.Series(ctx, q, runs) {
 		if err != nil {
 			return nil, "", err
@@ -228,11 +228,16 @@ func (f *File) Noises(ctx context.Context, entries []*Entry) (of func(phase, eng
 		k := s.Key
 		k.Fingerprint = ""
 		noise := s.Noise(skip)
+		most = max(most, noise.DF)
 		known[k] = noise
 		k.Engine, k.Target = "", ""
 		known[k] = cmp.Or(known[k], noise)
 	}
+	if most < FewestRuns-1 {
+		none = fmt.Sprintf("the history has too few other runs of this configuration to tell how they vary: %d are needed",
+			FewestRuns)
+	}
 	return func(phase, engine, model, row string) judge.Noise {
 		return cmp.Or(known[Key{"", phase, engine, model, row}], known[Key{"", phase, engine, "", row}])
-	}, "", nil
+	}, none, nil
 }

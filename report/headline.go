@@ -14,7 +14,7 @@ import (
 
 const (
 	screenWidth = 80
-	sideWidth   = 10 // of the name of a side over its column
+	sideWidth   = 8 // of the name of a side over its column, where there is no room for more
 	causesShown = 8
 	causeWidth  = 20
 )
@@ -45,7 +45,7 @@ func headlineText(r *compare.Result, all bool) string {
 			b.WriteString(texttab.Escape(line) + "\n")
 		}
 	}
-	b.WriteString(HeadlineCounts(r) + "\n")
+	b.WriteString(strings.Replace(HeadlineCounts(r), "; ", "\n", 1) + "\n")
 	causesText(&b, r, all)
 	return b.String()
 }
@@ -87,13 +87,16 @@ func HeadlineTables(r *compare.Result) (load []string, tables []HeadlineTable) {
 // loadLines tell how the load differed.
 func loadLines(r *compare.Result) (out []string) {
 	for side := 1; side < len(r.Sides); side++ {
-		phase := ""
+		phase, beyond := "", false
 		var parts []string
 		flush := func() {
 			if len(parts) > 0 {
 				out = append(out, "the load differed"+phase+": "+strings.Join(parts, ", "))
+				if !beyond {
+					out[len(out)-1] += " (chance explains it)"
+				}
 			}
-			parts = nil
+			parts, beyond = nil, false
 		}
 		for i := range r.LoadDiffers {
 			d := &r.LoadDiffers[i]
@@ -105,6 +108,7 @@ func loadLines(r *compare.Result) (out []string) {
 				phase = " in " + p
 			}
 			parts = append(parts, fmt.Sprintf("%s %s -> %s", d.Title, shortValue(d.From, d.Unit), shortValue(d.To, d.Unit)))
+			beyond = beyond || d.Beyond
 		}
 		flush()
 	}
@@ -148,15 +152,31 @@ func headlineBlocks(r *compare.Result) (out []headlineBlock) {
 
 // headlineHeads are the columns of the verdict table.
 func (s *headlineBlock) heads(r *compare.Result) []string {
-	return []string{"", texttab.Truncate(texttab.Escape(r.Sides[0].Name), sideWidth),
-		texttab.Truncate(texttab.Escape(r.Sides[s.side].Name), sideWidth), "change", "95 %, all rows", "verdict"}
+	base, other := texttab.Escape(r.Sides[0].Name), texttab.Escape(r.Sides[s.side].Name)
+	return []string{"", base, other, "change", perCent(1-r.Alpha) + ", all rows", "verdict"}
+}
+
+// shorten makes two names fit over their columns: by their beginnings where these tell them apart, else by their ends.
+func shorten(a, b string, width int) (string, string) {
+	x, y := texttab.Truncate(a, width), texttab.Truncate(b, width)
+	if x == y && a != b {
+		tail := func(s string) string {
+			r := []rune(s)
+			for texttab.Width(string(r)) > width-1 {
+				r = r[1:]
+			}
+			return "…" + string(r)
+		}
+		x, y = tail(a), tail(b)
+	}
+	return x, y
 }
 
 // table has a row for each line, a percentile beneath the mean of the same quantity.
 func (s *headlineBlock) table(r *compare.Result) *texttab.Table {
 	t := &texttab.Table{Width: screenWidth}
-	t.Header(s.heads(r)...)
-	t.Columns[4].Head = perCent(1-r.Alpha) + ", all rows"
+	heads := s.heads(r)
+	t.Header(heads...)
 	t.Right(1, 2, 3)
 	for i, l := range s.lines {
 		title := l.Title
@@ -164,6 +184,10 @@ func (s *headlineBlock) table(r *compare.Result) *texttab.Table {
 			title = "  " + l.Stat
 		}
 		t.Row(append([]string{title}, lineCells(l)...)...)
+	}
+	for width := max(texttab.Width(heads[1]), texttab.Width(heads[2])); width > sideWidth && t.Natural() > t.Width; {
+		width--
+		t.Columns[1].Head, t.Columns[2].Head = shorten(heads[1], heads[2], width)
 	}
 	return t
 }
@@ -187,8 +211,10 @@ func lineChange(l *compare.Line, v float64) string {
 		return "0 %"
 	case l.Share:
 		return signed(strings.TrimSuffix(perCent(v), "%")+"pt", v)
-	case v > 99:
-		return "x100"
+	case v > 999:
+		return ">x1000"
+	case v >= 9.995: // a factor is read more easily
+		return fmt.Sprintf("x%.0f", v+1)
 	case math.Abs(v) >= 0.0995:
 		return signed(fmt.Sprintf("%.0f %%", v*100), v)
 	}
@@ -202,12 +228,12 @@ func VerdictText(l *compare.Line) string {
 	case judge.Worse, judge.Better, judge.Changed, judge.MovedUp, judge.MovedDown:
 		word = strings.ToUpper(word)
 	case judge.Unclear:
-		if word += ", over 1,000 runs"; l.RunsNeeded > 0 {
+		if word += ", >1000 runs"; l.RunsNeeded > 0 {
 			word = fmt.Sprintf("unclear, %s", texttab.Count(l.RunsNeeded, "run"))
 		}
 	case judge.Same:
 		if d := math.Abs(l.To - l.From); l.Floor > 0 && d > 0 && d <= l.Floor && math.Abs(l.Change) > l.Margin {
-			word = "same (under " + units.Format(l.Floor, l.Unit) + ")"
+			word = "same (<" + units.Format(l.Floor, l.Unit) + ")"
 		}
 		if l.ID == "request_rate" {
 			word += " (open loop?)"
@@ -248,6 +274,9 @@ func (s *headlineBlock) notes(r *compare.Result) (out []string) {
 		}
 	}
 	for _, reason := range reasons {
+		if len(named[reason]) == len(s.lines) && len(s.lines) > 1 {
+			return []string{"none of these is judged: " + reason}
+		}
 		out = append(out, "not judged: "+strings.Join(named[reason], ", ")+": "+reason)
 	}
 	first := s.lines[0]
@@ -302,7 +331,7 @@ func HeadlineCounts(r *compare.Result) string {
 	}
 	out := strings.Join(parts, ", ")
 	if !between {
-		out += "; one run a side cannot tell how runs vary"
+		out += "; one run a side cannot tell how runs vary: give three, see scrapestat repeat"
 	}
 	return out
 }

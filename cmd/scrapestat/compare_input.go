@@ -31,16 +31,19 @@ type sideArg struct {
 // sidesOf splits arguments into names, paths and windows. Without a name a run is a side by
 // itself, called as its path is; a path that occurs again is another side.
 func sidesOf(args []string, w *windowFlags) ([]sideArg, error) {
-	var out []sideArg
-	seen := map[string]int{}
-	for _, text := range args {
-		a, err := w.arg(text)
-		if err != nil {
+	list := make([]window.Arg, len(args))
+	for i, text := range args {
+		var err error
+		if list[i], err = w.arg(text); err != nil {
 			return nil, err
 		}
+	}
+	var out []sideArg
+	seen, above := map[string]int{}, commonDir(list)
+	for _, a := range list {
 		name := a.Name
 		if name == "" {
-			name = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(a.Run)), "/server_metrics_export.json")
+			name = strings.TrimPrefix(nameOf(a.Run), above)
 			if a.Own {
 				name += "@" + a.Ref.String()
 			}
@@ -51,6 +54,29 @@ func sidesOf(args []string, w *windowFlags) ([]sideArg, error) {
 		out = append(out, sideArg{name, a.Run, a.Ref})
 	}
 	return out, nil
+}
+
+// nameOf is the path of a run as a name.
+func nameOf(run string) string {
+	return strings.TrimSuffix(filepath.ToSlash(filepath.Clean(run)), "/server_metrics_export.json")
+}
+
+// commonDir is the directory that all runs without a name lie beneath, with its slash: it tells none from the others.
+func commonDir(list []window.Arg) (dir string) {
+	first := true
+	for _, a := range list {
+		if a.Name != "" {
+			continue
+		}
+		name := nameOf(a.Run)
+		if first {
+			dir, first = name, false
+		}
+		for !strings.HasPrefix(name, dir) || dir == name || !strings.HasSuffix(dir, "/") && dir != "" {
+			dir = dir[:strings.LastIndex(strings.TrimSuffix(dir, "/"), "/")+1]
+		}
+	}
+	return dir
 }
 
 // checkProfile refuses a profile that the catalog does not know, with the names it does.

@@ -369,7 +369,13 @@ func newHistoryMarkCmd(std stdio, to history.State) *cobra.Command {
 		}
 		return withHistory(cmd.Context(), o.file, true, func(f *history.File) error {
 			for _, name := range []string{args[0], absolute(args[0])} {
-				if ok, err := f.Mark(cmd.Context(), name, to, note); ok || err != nil {
+				ok, err := f.Mark(cmd.Context(), name, to, note)
+				if ok && err == nil {
+					_, err = fmt.Fprintf(std.out, "%s %s\n", texttab.Escape(args[0]), map[history.State]string{
+						history.Accepted: "begins the level that runs are held against",
+						history.Dropped:  "is in no series; it stays in the file"}[to])
+				}
+				if ok || err != nil {
 					return err
 				}
 			}

@@ -123,6 +123,18 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
+// Natural returns how many columns a line takes where Width sets no limit.
+func (t *Table) Natural() int {
+	free := Table{Columns: t.Columns, Rows: t.Rows}
+	var b bytes.Buffer
+	_, _ = free.WriteTo(&b) // a buffer takes everything
+	widest := 0
+	for line := range strings.Lines(b.String()) {
+		widest = max(widest, Width(strings.TrimSuffix(line, "\n")))
+	}
+	return widest
+}
+
 // widths returns the width of each column, shrunk to fit Width where it can.
 func (t *Table) widths(lines [][]string) []int {
 	var widths []int
