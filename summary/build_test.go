@@ -435,6 +435,35 @@ func TestLiveBusyAfterwards(t *testing.T) {
 	}
 }
 
+// TestLiveShortAtFirst has first requests that are over at the next poll, and more afterwards: that the traffic so far
+// is shorter than the warm-up leaves no window empty.
+func TestLiveShortAtFirst(t *testing.T) {
+	f := newFake("u")
+	for i := range 20 {
+		n := 4 * i
+		f.Scrape(0, float64(i), fmt.Sprintf("# TYPE vllm:e2e_request_latency_seconds histogram\n"+
+			"vllm:e2e_request_latency_seconds_bucket{model_name=\"m\",engine=\"0\",le=\"1\"} %[1]d\n"+
+			"vllm:e2e_request_latency_seconds_bucket{model_name=\"m\",engine=\"0\",le=\"+Inf\"} %[1]d\n"+
+			"vllm:e2e_request_latency_seconds_sum{model_name=\"m\",engine=\"0\"} %[2]g\n"+
+			"vllm:e2e_request_latency_seconds_count{model_name=\"m\",engine=\"0\"} %[1]d\n", n, 0.3*float64(n)))
+	}
+	warmup := 5 * time.Second
+	b, err := summary.NewBuilder(f.Info, f.Targets(), summary.Options{Window: window.Ref{Warmup: &warmup}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Mark(metric.Mark{Name: metric.PhaseWarmup, AtNS: origin})
+	for i := range f.Polled[0].Polls {
+		if err := b.Add(&f.Polled[0].Polls[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := b.Result(origin + 19*second)
+	if err != nil || len(r.Metrics) != 1 {
+		t.Errorf("%d metrics, %v", len(r.Metrics), err)
+	}
+}
+
 // TestLiveWithoutMarks checks that a builder that is never told of a mark does
 // not hold polls back for ever.
 func TestLiveWithoutMarks(t *testing.T) {

@@ -213,8 +213,8 @@ func (b *Builder) settle(now bool) {
 	}
 	short := func(w metric.Warning) bool { return w.Code == "traffic_short" }
 	e, ok := p.resolved.Traffic.Start()
-	if seen && !now && !ended && (!ok || slices.ContainsFunc(p.warnings, short)) {
-		return // the first requests came between two polls: the next one tells more
+	if seen && !now && !ended && (!ok || p.empty || slices.ContainsFunc(p.warnings, short)) {
+		return // the first requests came between two polls, or ended within the warm-up: the next poll tells more
 	}
 	if ok {
 		b.pin = &onset{e, p.resolved.Traffic.BusyAtStart}

@@ -174,7 +174,11 @@ func pool(t *testing.T, profile string, n int, seed uint64, slow float64) (out [
 	for i := range n {
 		r := studied(t, profile, 1, seed+uint64(i), slow, 120*time.Second)[0]
 		lean := &summary.Run{ID: r.ID, Version: r.Version, Window: r.Window, Options: r.Options}
-		out = append(out, compare.Input{Path: r.ID, Run: lean, Values: headline.Of(r, cat)})
+		in := compare.Input{Path: r.ID, Run: lean, Values: headline.Of(r, cat)}
+		if len(in.Values) != 1 { // it would count as one without a finding
+			t.Fatalf("%s has %d headlines", r.ID, len(in.Values))
+		}
+		out = append(out, in)
 	}
 	return out
 }
