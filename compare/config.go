@@ -57,6 +57,13 @@ func (c *comparer) differences() {
 	})
 	c.unlike("interval", "between polls", 0.1, "s", func(i int) float64 { return info(i).Interval })
 	c.differ("targets", "number", func(i int) string { return strconv.Itoa(len(run(i).Endpoints)) })
+	c.differ("targets", "restarts in the window", func(i int) string {
+		n := 0
+		for k := range run(i).Endpoints {
+			n += run(i).Endpoints[k].Continuity.Restarts
+		}
+		return strconv.Itoa(n)
+	})
 	c.differ("analysis", "estimator", func(i int) string { return run(i).Options.Estimator })
 	c.differ("analysis", "counter resets", func(i int) string {
 		if run(i).Options.Resets == normalize.ResetClamp {

@@ -93,7 +93,7 @@ func loadLines(r *compare.Result) (out []string) {
 			if len(parts) > 0 {
 				out = append(out, "the load differed"+phase+": "+strings.Join(parts, ", "))
 				if !beyond {
-					out[len(out)-1] += " (chance explains it)"
+					out[len(out)-1] += " (may be chance)"
 				}
 			}
 			parts, beyond = nil, false
