@@ -11,6 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
 )
@@ -74,7 +75,7 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 	if !o.json {
 		return cmp.Or(r.Text(std.out), strict)
 	}
-	return cmp.Or(writeJSON(std.out, r), strict)
+	return cmp.Or(texttab.WriteJSON(std.out, r), strict)
 }
 
 // joinRun reads the requests of a run and joins them with its metrics. strict is how --strict ends.

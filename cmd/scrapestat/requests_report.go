@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -252,7 +250,7 @@ What the numbers mean: docs/requests.md.`,
 				return err
 			}
 			if o.format == "json" {
-				return cmp.Or(writeJSON(std.out, r), o.complete())
+				return cmp.Or(texttab.WriteJSON(std.out, r), o.complete())
 			}
 			return cmp.Or(r.Text(std.out), o.complete())
 		},
@@ -302,7 +300,7 @@ has no data.`,
 			}
 			v := events.Validate(r, targets, tolerance)
 			if o.format == "json" {
-				return cmp.Or(writeJSON(std.out, v), exitOf(v.Verdict), o.complete())
+				return cmp.Or(texttab.WriteJSON(std.out, v), exitOf(v.Verdict), o.complete())
 			}
 			return cmp.Or(v.Text(std.out), exitOf(v.Verdict), o.complete())
 		},
@@ -322,10 +320,4 @@ func exitOf(v events.Verdict) error {
 		return &codeError{code: exitIncomplete}
 	}
 	return nil
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -16,9 +15,7 @@ import (
 
 // JSON writes the reports as one indented object {"targets": [...]}.
 func JSON(w io.Writer, reports []*Report) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
+	return texttab.WriteJSON(w, struct {
 		Targets []*Report `json:"targets"`
 	}{reports})
 }

@@ -3,12 +3,16 @@ package texttab
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // labels is a set of labels.
@@ -119,11 +123,30 @@ func hasValue(v any) bool {
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// WriteJSON writes the object with two spaces of indent and a newline at the end.
-func (o Object) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
+// WriteJSON is [WriteJSON] of the object.
+func (o Object) WriteJSON(w io.Writer) error { return WriteJSON(w, o) }
+
+// WriteJSON writes a value with two spaces of indent and a newline at the end. What a terminal would act on is escaped
+// as JSON has it: encoding/json does so below U+0020 alone.
+func WriteJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	return e.Encode(o)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	acts := func(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
+	var out []byte
+	text := b.Bytes()
+	for i := bytes.IndexFunc(text, acts); i >= 0; i = bytes.IndexFunc(text, acts) {
+		r, n := utf8.DecodeRune(text[i:])
+		out, text = append(out, text[:i]...), text[i+n:]
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	_, err := w.Write(append(out, text...))
+	return err
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -1,6 +1,7 @@
 package texttab_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,6 +124,24 @@ func TestEscape(t *testing.T) {
 	check("\xff\xc3(", `\xff\xc3(`)
 	check("\ufffd", "\ufffd")
 	check(`"quoted"`+"\n", `"quoted"\n`)
+}
+
+// A program reads back what was written, and a terminal has nothing to act on.
+func TestWriteJSON(t *testing.T) {
+	for _, text := range []string{"", "plain", "Grüße 日本 ✓ 😀", "\x1b]0;t\a\x7f", "\u009b2J\u202eb\u2066", "\\\u0085\"",
+		"\U000e0001<b>\u2028"} {
+		var b bytes.Buffer
+		if err := texttab.WriteJSON(&b, texttab.NewObject(text, []string{text})); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%q is written as %q", text, b.String())
+		}
+		got := map[string][]string{}
+		if err := json.Unmarshal(b.Bytes(), &got); err != nil || len(got) != 1 || !slices.Equal(got[text], []string{text}) {
+			t.Errorf("%q comes back as %q, %v", text, got, err)
+		}
+	}
 }
 
 func TestWidth(t *testing.T) {
