@@ -315,8 +315,8 @@ func (r *faultyRun) brokenWrites() (string, func()) {
 		_ = f.Close() // it is full
 		return "disk full", func() {
 			// A process that is being started by this one may have it open still: what it takes is freed now.
-			err := os.Truncate(ballast, 0)
-			if err = errors.Join(err, os.Remove(ballast)); err != nil {
+			err := errors.Join(os.Truncate(ballast, 0), os.Remove(ballast))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				r.Error(err)
 			}
 		}

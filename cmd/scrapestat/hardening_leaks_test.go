@@ -101,19 +101,30 @@ func commandSecrets(t *testing.T) {
 	}
 	args = append(args, "--tag", "password=tagged0", "--tag", "note=token: tagged1", "--tag", "sk-tagged2=x", "--tag",
 		"gpu=H100")
+	// Files go beside the run, to be searched with it; the sides of a comparison are parts of it.
+	beside := func(name string) string { return filepath.Join(filepath.Dir(dir), name) }
+	past := beside("history.db")
 	for _, args := range [][]string{append(args, words...), {"report", dir}, {"export", dir, "--formats", "json,csv"},
-		{"show", dir, "--format", "json"}, {"compare", dir, dir}} {
+		{"show", dir, "--all"}, {"show", dir, "--format", "json"}, {"show", dir, "--format", "csv"},
+		{"show", dir, "--format", "markdown"}, {"explain", dir}, {"explain", dir, "--format", "json"},
+		{"compare", dir, dir + "@0s..0.1s"}, {"compare", dir, dir + "@0s..0.1s", "--format", "json"},
+		{"report", "a=" + dir, "b=" + dir + "@0s..0.1s", "-o", beside("two.html")},
+		{"check", dir, "--assert", "good total >= 0", "--junit", beside("check.xml")},
+		{"check", dir, "--assert", "good total >= 0", "--format", "json"}, {"catalog", "unknown", dir},
+		{"history", "add", "-f", past, dir}, {"history", "list", "-f", past}, {"history", "show", "-f", past},
+		{"history", "show", "-f", past, "--format", "json"}, {"history", "export", "-f", past, "-o", beside("h.parquet")},
+		{"repair", dir, "-o", beside("mended")}} {
 		var said bytes.Buffer
 		if code := run(t.Context(), args, stdio{strings.NewReader(""), &said, &said}); code != exitDone {
-			t.Fatalf("%s: exit %d: %s", args[0], code, said.String())
+			t.Fatalf("%q: exit %d: %s", args[:min(3, len(args))], code, said.String())
 		}
 		find(t, args[0], said.Bytes(), secrets)
 	}
 	files := 0
-	if err := faults.Texts(t.Context(), dir, func(where string, data []byte) {
+	if err := faults.Texts(t.Context(), filepath.Dir(dir), func(where string, data []byte) {
 		files++
 		find(t, where, data, secrets)
-	}); err != nil || files < 6 {
+	}); err != nil || files < 16 {
 		t.Errorf("%d files, %v", files, err)
 	}
 	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))

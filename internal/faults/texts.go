@@ -14,8 +14,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
-
-	"github.com/scrapestat/scrapestat/rundb"
 )
 
 // Texts hands visit all that the files below dir hold: their bytes as they are, and what is compressed in them, where a
@@ -38,7 +36,7 @@ func Texts(ctx context.Context, dir string, visit func(where string, data []byte
 		switch {
 		case filepath.Ext(path) == ".parquet":
 			err = columnTexts(path, data, visit)
-		case d.Name() == rundb.FileName:
+		case filepath.Ext(path) == ".db": // a recording, a history
 			err = recordingTexts(ctx, path, visit)
 		}
 		if err != nil {
