@@ -89,6 +89,15 @@ func parseAmount(text string) (v float64, unit string, err error) {
 	return v, unit, nil
 }
 
+// ParseLimit reads a number with an optional unit, such as 450ms, 90% or 1e3 tok/s.
+func ParseLimit(text string) (l Limit, err error) {
+	l.Value, l.Unit, err = parseAmount(text)
+	return l, err
+}
+
+// In returns the limit in a unit of package units.
+func (l Limit) In(unit string) (float64, error) { return convert(l.Value, l.Unit, unit) }
+
 // exponent reports whether text[i] is the e of a number: 1e3, 2E-4.
 func exponent(text string, i int) bool {
 	if i == 0 || text[i] != 'e' && text[i] != 'E' {

@@ -173,6 +173,17 @@ func (d *deal) rose(from, top, to int) bool {
 	return in/float64(top+1-from) >= d.rules.BurstRate*out/float64(max(rest, 1))
 }
 
+// Arrivals are the requests that came in each timeslice, by the balance of flow; nil where a replica does not show what
+// waits, runs or ends.
+func (f *Facts) Arrivals() []float64 {
+	for i := range f.Replicas {
+		if r := &f.Replicas[i]; r.Waiting == nil || r.Running == nil || r.Ended == nil {
+			return nil
+		}
+	}
+	return arrivals(f, f.slices())
+}
+
 // arrivals are the requests that came in each timeslice, by the balance of flow: those that ended and what more are in
 // the server.
 func arrivals(f *Facts, n int) []float64 {

@@ -68,3 +68,18 @@ func TestCSVIsNotCut(t *testing.T) {
 		t.Errorf("%d lines of a file that is too long, %v", len(got), err)
 	}
 }
+
+func TestNamed(t *testing.T) {
+	for name, want := range map[string]string{"ttft_mean": "seconds", "e2e_p99": "seconds", "itl_p50": "seconds",
+		"queue_mean": "seconds", "ttft_p99.9": "seconds", "audio_ttfp_p90": "seconds", "error_ratio": "ratio",
+		"kv_usage": "ratio"} {
+		if row, ok := headline.Named(name); !ok || row.Name() != name || row.Unit != want {
+			t.Errorf("%s: %+v %v", name, row, ok)
+		}
+	}
+	for _, name := range []string{"", "ttft", "ttft_p", "ttft_p0", "ttft_p100", "ttft_px", "running_p99", "vllm:x_p99"} {
+		if row, ok := headline.Named(name); ok {
+			t.Errorf("%s is %+v", name, row)
+		}
+	}
+}

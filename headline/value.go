@@ -40,6 +40,7 @@ type Group struct {
 	Engine, Model string
 	Values        []Value // judged: rows of which the run has the quantity
 	Load, Context []Value
+	More          []Value // what else was asked for
 }
 
 // reader reads one run.
@@ -62,7 +63,8 @@ type pool struct {
 type key struct{ engine, model string }
 
 // Of returns the headlines of a run, the most specific engine first; nil when no quantity of it has a canonical id.
-func Of(run *summary.Run, c *catalog.Catalog) []Group {
+// Rows asked for beside them are in Group.More.
+func Of(run *summary.Run, c *catalog.Catalog, more ...Row) []Group {
 	own := *run
 	own.Options.Catalog = c
 	r := &reader{run: &own, catalog: c, pools: map[string][]pool{}, models: modelLabels(c)}
@@ -70,7 +72,7 @@ func Of(run *summary.Run, c *catalog.Catalog) []Group {
 	var out []Group
 	for _, k := range r.keys() {
 		g := Group{Engine: k.engine, Model: k.model, Values: r.values(k, Rows()), Load: r.values(k, load()),
-			Context: r.values(k, context())}
+			Context: r.values(k, context()), More: r.values(k, more)}
 		itl := slices.ContainsFunc(g.Values, func(v Value) bool { return v.ID == "itl" })
 		twin := func(v Value) bool { return v.ID == "tpot" && itl }
 		g.Values, g.Context = slices.DeleteFunc(g.Values, twin), slices.DeleteFunc(g.Context, twin)

@@ -72,7 +72,7 @@ func (c *Capacity) of(above []*Point) {
 	c.Status, c.High, c.X, c.TokS, c.Repeats = Reached, above[0].Load, 0, 0, len(above[0].counted())
 	best := 0.0
 	for _, p := range above {
-		tok := p.at("output_tok_s")
+		tok := p.Value("output_tok_s")
 		c.X += p.X / float64(len(above))
 		c.TokS += tok.Value / float64(len(above))
 		best, c.Repeats = max(best, p.X), min(c.Repeats, len(p.counted()))
@@ -91,7 +91,7 @@ func knee(points []Point) *Knee {
 	best, power, n := -1, 0.0, 0
 	var use []*Point
 	for i := range points {
-		e2e := points[i].at("e2e_mean")
+		e2e := points[i].Value("e2e_mean")
 		if !points[i].usable() || points[i].Doubt != "" || !e2e.known() || !(e2e.Value > 0) || math.IsNaN(points[i].X) {
 			continue
 		}

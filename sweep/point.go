@@ -78,8 +78,8 @@ type Point struct {
 	Repeats                  []Point
 }
 
-// at returns a value by name, with a reason where there is none.
-func (p *Point) at(name string) Value {
+// Value returns a value by name, with a reason where there is none.
+func (p *Point) Value(name string) Value {
 	v, ok := p.Values[name]
 	if !ok {
 		v = Value{Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Why: "not shown"}
@@ -181,7 +181,7 @@ func pooledValue(of []Point, name string) Value {
 	out := Value{Low: math.Inf(1), High: math.Inf(-1)}
 	sum, weight, exactly := 0.0, 0.0, true
 	for i := range of {
-		v := of[i].at(name)
+		v := of[i].Value(name)
 		if v.Why != "" {
 			return Value{Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Why: v.Why}
 		}

@@ -18,9 +18,10 @@ type Sweep struct {
 	LimitAt float64
 	// GPUs is how many there were, 0 where nothing tells.
 	GPUs float64
-	// PerHour is what an hour of the configuration costs, 0 where nothing tells.
-	PerHour float64
-	Notes   []string
+	// PerHour is what an hour of the configuration costs in Currency, 0 where nothing tells.
+	PerHour  float64
+	Currency string
+	Notes    []string
 }
 
 // Analyse makes a sweep of points, in any order. The same points give the same sweep whatever their order, where
@@ -62,7 +63,7 @@ func (p *Point) bound(s *Sweep, slos []SLO) string {
 	case p.saturated():
 		return "cannot tell"
 	case slices.ContainsFunc(slos, func(o SLO) bool {
-		v := p.at(o.Row)
+		v := p.Value(o.Row)
 		return (o.Row[:3] == "itl" || o.Row[:4] == "tpot") && v.known() && !o.keeps(v.Low)
 	}):
 		return "decode"

@@ -97,7 +97,7 @@ func curveOf(points []Point, row string) (c curve, without []string) {
 	var low, high, weight []float64
 	for i := range points {
 		p := &points[i]
-		v := p.at(row)
+		v := p.Value(row)
 		if !p.usable() {
 			continue
 		}

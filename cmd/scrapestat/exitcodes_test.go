@@ -25,10 +25,11 @@ var exitMeanings = []struct {
 	{exitFailed, "could not do it: I/O, unreadable run, internal"},
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
-		"`compare --fail-on` found such a row, `explain --fail-on` such a cause, `history check` a change, `doctor` " +
-		"found a target that cannot be collected, `catalog check` a mistake"},
+		"`compare --fail-on` found such a row, `explain --fail-on` such a cause, `sweep --require` that a load is too " +
+		"much, `history check` a change, `doctor` found a target that cannot be collected, `catalog check` a mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
-		"something had no data; of `compare --fail-on`, `explain --fail-on` and `history check`: nothing to judge by"},
+		"something had no data; of `compare --fail-on`, `explain --fail-on`, `sweep --require` and `history check`: " +
+		"nothing to judge by"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
 	{exitMemory, "out of memory, where it is limited (`ulimit -v`)"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
@@ -48,6 +49,7 @@ var exitsOf = []struct {
 	{"compare", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"repeat", []int{exitFailed, exitUsage, exitNothing}},
 	{"explain", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
+	{"sweep", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"history add", []int{exitFailed, exitUsage}},
 	{"history list", []int{exitFailed, exitUsage}},

@@ -49,6 +49,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newCompareCmd(std),
 		newRepeatCmd(std),
 		newExplainCmd(std),
+		newSweepCmd(std),
 		newCheckCmd(std),
 		newHistoryCmd(std),
 		newMarkCmd(std),
