@@ -11,6 +11,7 @@ import (
 
 // The sources of numbers.
 const (
+	FromQuantity = "quantity" // words of package headline, of each engine and model
 	FromFamily   = "family"
 	FromDerived  = "derived"  // quantities of package catalog
 	FromRequests = "requests" // what clients saw

@@ -223,8 +223,8 @@ func TestNoData(t *testing.T) {
 	none("vllm:kv_cache_usage_perc by () avg < 1", "have time_avg, min and max")
 	none("reqs by (x) total > 0", "was not analysed by (x)")
 	none("requests:tps > 0", "no request says how many tokens it got")
-	none("requests:tpot avg < 1", "no tokens")
-	none("requests:ttft p98 < 1", "not among the percentiles of requests (p99)")
+	none("requests:tpot avg < 1s", "no tokens")
+	none("requests:ttft p98 < 1s", "not among the percentiles of requests (p99)")
 	none("reqs total <= baseline", "there is no")
 	e.Requests = nil
 	none("qps > 0", "has no request events")

@@ -1,12 +1,14 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 )
 
@@ -108,6 +110,9 @@ func (p *parser) selector(d *Assertion) error {
 		d.From, d.Metric = FromRequests, rest
 	} else if rest, ok := strings.CutPrefix(name, "explain:"); ok {
 		d.From, d.Metric = FromExplain, rest
+	} else if w, stat, ok := headline.Parse(name); ok {
+		d.From, d.Metric = FromQuantity, w.Name
+		d.Stat, _, _ = parseStat(stat)
 	} else if _, ok := requestMetrics[name]; ok {
 		d.From = FromRequests
 	}
@@ -235,6 +240,9 @@ func (p *parser) statistic(d *Assertion) error {
 		return nil
 	}
 	s, ok, err := parseStat(strings.ReplaceAll(words, " ", ""))
+	if err == nil && d.Stat.Name != "" {
+		err = fmt.Errorf("%s has its statistic already, and then %q", d.Metric, words)
+	}
 	if err == nil && !ok {
 		err = fmt.Errorf("unknown statistic %q%s; known: %s, pNN, share(VALUE)", words, suggest.Clause(words, plainStats),
 			strings.Join(plainStats, ", "))
@@ -306,9 +314,14 @@ func (d *Assertion) validate() error {
 			return fmt.Errorf("which statistic of %s? known: %s", d.Metric, strings.Join(statForms["requests"], ", "))
 		}
 		return d.validateRequests()
+	case FromQuantity:
+		return d.validateQuantity()
 	default:
-		if d.Stat.Name == "" {
-			return fmt.Errorf("which statistic of %s? %s", d.Metric, statHelp())
+		if d.Stat.Name == "" && isDerived(d.Metric) {
+			d.From = FromDerived
+		} else if d.Stat.Name == "" {
+			return fmt.Errorf("which statistic of %s? %s%s", d.Metric, statHelp(),
+				suggest.Clause(d.Metric, headline.Spellings()))
 		}
 	}
 	return nil
@@ -330,6 +343,14 @@ func (d *Assertion) validateRequests() error {
 	unit := requestUnits[d.Metric]
 	if d.Stat.Name == "count" {
 		unit = ""
+	}
+	return d.fits(unit)
+}
+
+// fits reports why the limit cannot be one of a unit.
+func (d *Assertion) fits(unit string) error {
+	if unit == "seconds" && d.Want.Unit == "" && d.Want.Value != 0 {
+		return errors.New(headline.NeedsUnit(d.Metric, d.Want.Value))
 	}
 	_, err := convert(d.Want.Value, d.Want.Unit, unit)
 	return err

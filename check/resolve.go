@@ -11,6 +11,7 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/explain"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -43,6 +44,8 @@ func (e *Evidence) read(d *Assertion) []Measurement {
 	switch {
 	case d.From == FromRequests:
 		return []Measurement{e.request(d).known()}
+	case d.From == FromQuantity:
+		out = quantities(run, d)
 	case d.From == FromDerived:
 		out = derived(run, d)
 	case d.From == FromExplain:
@@ -67,6 +70,9 @@ func metrics(run *summary.Run, name string) (out []int) {
 		if n := run.Metrics[i].Name; n == name || n == plain {
 			out = append(out, i)
 		}
+	}
+	if w, stat, ok := headline.Parse(name); ok && stat == "" && len(out) == 0 {
+		return ofWord(run, w.ID)
 	}
 	if len(out) > 0 {
 		return out
@@ -101,7 +107,19 @@ func noMetric(run *summary.Run, name string) Measurement {
 	if f, ok := run.Options.Catalog.Family(strings.TrimSuffix(name, "_total")); ok {
 		why += fmt.Sprintf(" (it is known of %s)", f.Engine)
 	}
-	return missing("%s%s", why, suggest.Clause(name, names))
+	return missing("%s%s", why, nearest(run, name, names))
+}
+
+// nearest is a clause with what may have been meant: names of the run, or of the vocabulary.
+func nearest(run *summary.Run, name string, names []string) string {
+	if w, stat, ok := headline.Parse(name); ok {
+		return "; did you mean " + strings.TrimSpace(w.Name+" "+stat) + "?"
+	}
+	for i := range run.Derived {
+		names = append(names, run.Derived[i].Name)
+	}
+	slices.Sort(names)
+	return cmp.Or(suggest.Clause(name, slices.Compact(names)), suggest.Clause(name, headline.Spellings()))
 }
 
 // nonFinite counts the samples of a family in series that have no number in the window.
@@ -249,13 +267,17 @@ func derived(run *summary.Run, d *Assertion) (out []Measurement) {
 		for i := range run.Derived {
 			read(&run.Derived[i], metric.Labels{})
 		}
+		if len(out) == 0 && len(run.Combined) > 0 { // some are of several endpoints only
+			for i := range run.Combined[0].Derived {
+				read(&run.Combined[0].Derived[i], metric.Labels{})
+			}
+		}
 	}
 	if len(out) == 0 && slices.Contains(names, d.Metric) {
 		return []Measurement{missing("no derived quantity %s has these labels", d.Metric)}
 	}
 	if len(out) == 0 {
-		return []Measurement{missing("the run has no derived quantity %s%s", d.Metric,
-			suggest.Clause(d.Metric, slices.Compact(slices.Sorted(slices.Values(names)))))}
+		return []Measurement{missing("the run has no derived quantity %s%s", d.Metric, nearest(run, d.Metric, names))}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/headline"
 )
 
 // severity orders verdicts, the worst first.
@@ -66,10 +67,22 @@ func Profiles(c *catalog.Catalog) []string {
 
 // selected reports whether a row is asked for.
 func (c *comparer) selected(d *draft) bool {
-	if c.o.Metric != nil && !slices.ContainsFunc(append(d.Names, d.Family, d.key), c.o.Metric.MatchString) {
+	if c.o.Metric != nil && !slices.ContainsFunc(append(d.called(), d.Family, d.key), c.o.Metric.MatchString) {
 		return false
 	}
 	return c.o.Profile == "" || ofProfile(d.facts.engine, c.o.Profile) && d.facts.headline
+}
+
+// called are the names of a row: those of its families, and its words.
+func (d *draft) called() []string {
+	out, canonical := slices.Clone(d.Names), d.facts.canonical
+	if d.facts.family != nil {
+		canonical = d.facts.family.Canonical
+	}
+	if row, ok := headline.Named(canonical + "_" + d.Stat); ok {
+		return append(out, canonical, row.ID, row.Name())
+	}
+	return append(out, headline.Names(canonical)...)
 }
 
 // ofProfile reports whether an engine or pack belongs to a profile: triton has those of its host and statistics, and

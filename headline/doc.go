@@ -7,7 +7,6 @@ package headline
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -64,24 +63,6 @@ func Rows() []Row {
 		{ID: "rtf", Stat: "p99", Title: "real-time factor p99", Unit: "ratio", Better: lower, Margin: 0.05, family: "rtf"},
 		{ID: "j_per_token", Title: "energy per token", Unit: "joule", Better: lower, Margin: 0.05, derived: "j_per_token"},
 	}
-}
-
-// Named returns the row of a name such as ttft_p99, queue_mean and error_ratio: one of those that are judged or printed
-// beside them, or a percentile of a distribution among them.
-func Named(name string) (Row, bool) {
-	all := slices.Concat(Rows(), load(), context())
-	if i := slices.IndexFunc(all, func(r Row) bool { return r.Name() == name }); i >= 0 {
-		return all[i], true
-	}
-	word, stat, _ := strings.Cut(name, "_p")
-	i := slices.IndexFunc(all, func(r Row) bool { return r.ID == word && r.family != "" })
-	if i < 0 {
-		return Row{}, false
-	}
-	r := all[i]
-	r.Stat, r.Title, r.derived = "p"+stat, word+" p"+stat, ""
-	q, ok := r.Quantile()
-	return r, ok && q > 0 && q < 1
 }
 
 func latency(word, title, stat string, margin, floor float64) Row {

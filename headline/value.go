@@ -21,12 +21,16 @@ type Value struct {
 	Estimator string  // of a percentile
 	// Missing is why there is no value, Unsure why there is one that must not be judged; "" for neither.
 	Missing, Unsure string
+	Status          catalog.Status // of what it was made of; one that is certain where all of it was
 	// Num and Den are the sums of the complete slices whose quotient is the value.
 	Num, Den []float64
 	// Bounds are those of the buckets a percentile comes from, the last one +Inf; Cum are the cumulative counts of the
 	// complete slices.
 	Bounds []float64
 	Cum    [][]float64
+	// Pooled are the cumulative counts of the window, parallel to Bounds; Flags are those of the estimate.
+	Pooled []float64
+	Flags  histest.Flags
 	// Count is how many observations, or of a rate what was counted, the window has; 0 where that is not known.
 	Count float64
 	// Events and Trials are the counts of a share.
@@ -209,6 +213,7 @@ func (v *Value) doubt(s catalog.Status) {
 	if s == catalog.Refused {
 		v.Missing = "refused: several processes answered, which nothing tells apart"
 	} else if !s.Certain() {
+		v.Status = s
 		v.Unsure = s.String() + ": it is not judged"
 	}
 }
@@ -293,11 +298,13 @@ func (v *Value) percentile(r *reader, p *pool) {
 	for _, at := range slices.Sorted(maps.Keys(slicesOf)) {
 		v.Cum = append(v.Cum, slicesOf[at])
 	}
+	v.Pooled = cum
 	e, ok := r.estimate(p, q)
 	if v.Estimator = cmp.Or(r.run.Options.Estimator, histest.Polynomial); !ok {
 		v.Estimator = histest.Linear
 		e, ok = linear(v.Bounds, cum, sum, q, late)
 	}
+	v.Flags = e.Flags
 	if v.Value, v.Low, v.High = e.Value, e.Low, e.High; !ok {
 		v.Value, v.Missing = math.NaN(), "no estimate of "+v.Stat
 	} else if e.Flags&histest.Overflow != 0 {
@@ -409,7 +416,9 @@ func (v *Value) addUp(list []*summary.Derived) {
 	}
 	switch {
 	case len(list) == 1:
-		v.Value = list[0].Value
+		if v.Value = list[0].Value; v.Unsure != "" {
+			v.Low, v.High = list[0].Low, list[0].High
+		}
 	case parts && den > 0:
 		v.Value = num / den
 	default:

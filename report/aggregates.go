@@ -32,7 +32,7 @@ func (t *pageBuilder) aggregates() {
 	for i := range t.run.Aggregates {
 		a := &t.run.Aggregates[i]
 		m := &t.run.Metrics[a.Metric]
-		if t.o.Metric != nil && !t.o.Metric.MatchString(m.Name) {
+		if t.skipped(m.Name) {
 			continue
 		}
 		row := func(tab *table, cells ...cell) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -18,7 +19,7 @@ func (t *pageBuilder) derived() {
 	add := func(d *summary.Derived, target string) {
 		switch {
 		case d.Pack == catalog.TritonPerfAnalyzerPack:
-		case t.o.Metric != nil && !t.o.Metric.MatchString(d.Name), t.o.Metric == nil && !t.o.Derived:
+		case t.o.Metric != nil && !headline.Called(t.o.Metric, d.Name, d.Canonical), t.o.Metric == nil && !t.o.Derived:
 		default:
 			of := d.Labels.String()
 			if len(t.run.Endpoints) > 1 {
@@ -66,7 +67,7 @@ func (t *pageBuilder) groups() {
 			for k := range g.Derived {
 				d := &g.Derived[k]
 				if d.Pack+"\xff"+d.Name != name || !d.Headline && !t.o.Derived ||
-					t.o.Metric != nil && !t.o.Metric.MatchString(d.Name) {
+					t.o.Metric != nil && !headline.Called(t.o.Metric, d.Name, d.Canonical) {
 					continue
 				}
 				rest := d.Labels

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/continuity"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
@@ -17,9 +18,21 @@ import (
 // listed reports whether the families of an endpoint are told.
 func (t *pageBuilder) listed(m *summary.Metric, endpoint int) bool {
 	if t.o.Metric != nil {
-		return t.o.Metric.MatchString(m.Name)
+		return !t.skipped(m.Name)
 	}
 	return t.o.Families || t.o.All || !t.explained[endpoint]
+}
+
+// skipped reports whether --metric leaves a family out.
+func (t *pageBuilder) skipped(name string) bool {
+	if t.o.Metric == nil {
+		return false
+	}
+	id := ""
+	if f, ok := t.run.Options.Catalog.Family(name); ok {
+		id = f.Canonical
+	}
+	return !headline.Called(t.o.Metric, name, id)
 }
 
 // familyKind is how the series of a type are told: the table, its columns between those that say which series, and the
@@ -309,7 +322,7 @@ func (t *pageBuilder) distributions() {
 		m := &t.run.Metrics[i]
 		for j := range m.Series {
 			s := &m.Series[j]
-			if s.Distribution == nil || t.o.Metric != nil && !t.o.Metric.MatchString(m.Name) {
+			if s.Distribution == nil || t.skipped(m.Name) {
 				continue
 			}
 			add := func(each string, e *normalize.Exact) {

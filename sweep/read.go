@@ -9,6 +9,7 @@ import (
 	"github.com/scrapestat/scrapestat/check"
 	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/headline"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -22,20 +23,18 @@ func ParseSLO(text string) (SLO, error) {
 	}
 	right, atMost := strings.CutPrefix(right, "=")
 	s.Strict, s.Row = !atMost, strings.Join(strings.Fields(left), "_")
-	if word, avg := strings.CutSuffix(s.Row, "_avg"); avg {
-		s.Row = word + "_mean"
-	}
 	row, ok := headline.Named(s.Row)
 	if !ok {
-		return s, fmt.Errorf("%q: no quantity is called %q (known: %s, and other percentiles of these)", text, s.Row,
-			strings.Join(rowNames(), ", "))
+		return s, fmt.Errorf("%q: no judged quantity is called %q%s (known: %s, and other percentiles of these)", text,
+			s.Row, suggest.Clause(s.Row, headline.Spellings()), strings.Join(rowNames(), ", "))
 	}
+	s.Row = row.Name()
 	limit, err := check.ParseLimit(right)
 	switch {
 	case err != nil:
 		return s, err
 	case row.Unit == "seconds" && limit.Unit == "":
-		return s, fmt.Errorf("%q: a time needs a unit, such as 450ms", text)
+		return s, fmt.Errorf("%q: %s", text, headline.NeedsUnit(s.Row, limit.Value))
 	}
 	if s.Limit, err = limit.In(row.Unit); err != nil {
 		return s, fmt.Errorf("%q: %w", text, err)

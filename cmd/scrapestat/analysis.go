@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"github.com/scrapestat/scrapestat/discover"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -91,6 +93,40 @@ func (a *analysisFlags) registerBy(cmd *cobra.Command) {
 	f.StringSliceVar(&a.by, "by", nil, "also take together what agrees in these `labels`, of series or targets, "+
 		"endpoint and target among them; '' takes all of a family")
 	a.byFlag = f.Lookup("by")
+}
+
+// knowsLabels refuses a label of --by that nothing in the runs has.
+func (a *analysisFlags) knowsLabels(runs ...*summary.Run) error {
+	if a.byFlag == nil || !a.byFlag.Changed {
+		return nil
+	}
+	known := map[string]bool{summary.ByEndpoint: true, summary.ByTarget: true}
+	see := func(l metric.Labels) {
+		for name := range l.All() {
+			known[name] = true
+		}
+	}
+	for _, r := range runs {
+		for i := range r.Endpoints {
+			see(r.Endpoints[i].Labels)
+		}
+		for i := range r.Metrics {
+			for j := range r.Metrics[i].Series {
+				see(r.Metrics[i].Series[j].Labels)
+			}
+		}
+		for i := range r.Aggregates {
+			see(r.Aggregates[i].Labels)
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range a.by {
+		if !known[name] {
+			return usagef("--by %s: nothing in the run has this label%s (there are: %s)", name, suggest.Clause(name, names),
+				strings.Join(names[:min(len(names), 20)], ", "))
+		}
+	}
+	return nil
 }
 
 // verdict is what --strict says of what was read: nothing may have been lost.

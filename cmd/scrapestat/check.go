@@ -30,8 +30,9 @@ const checkLong = `Holds a run against what is demanded of it, as a gate in CI. 
 
   SELECTOR [by (LABELS)] [STATISTIC] OP VALUE[UNIT]
 
-SELECTOR is a metric family with labels as PromQL has them, derived:NAME, or
-requests:NAME for what the clients saw. Every series that it finds must keep the
+SELECTOR is a word that show prints (ttft, e2e, kv_usage), a metric family with
+labels as PromQL has them, a derived quantity, or requests:NAME for what the
+clients saw. Every series that it finds must keep the
 limit; by (LABELS) first takes series together that agree in these labels, and
 by () all of them. OP is < <= > >= == != or ~= VALUE ±MARGIN. VALUE may be
 baseline, baseline + 5% or baseline - 10ms.
@@ -49,7 +50,7 @@ Ready checks (--ready):
 const checkExample = `  scrapestat check run1 --assert 'ttft p99 < 450ms' --ready ` +
 	`resets,complete
   scrapestat check run1 --slo slo.yaml --baseline main --junit out.xml --format markdown
-  scrapestat check run1 --assert 'derived:output_tok_s by () >= baseline - 5%' --baseline main
+  scrapestat check run1 --assert 'output_tok_s >= baseline - 5%' --baseline main
   scrapestat check --slo slo.yaml`
 
 var checkFormats = []string{"text", "markdown", "json", "junit"}

@@ -203,6 +203,9 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 	if err != nil {
 		return usagef("compare: %w", err)
 	}
+	if err := o.finds(result, inputs); err != nil {
+		return err
+	}
 	if err := o.write(result, std.out); err != nil {
 		return err
 	}
@@ -213,6 +216,23 @@ func compareRuns(ctx context.Context, o compareOptions, std stdio) error {
 		}
 	}
 	return cmp.Or(gateVerdict(o.gate, result), o.analysis.verdict(recorded...))
+}
+
+// finds fails when --metric or --by is about nothing that the runs have.
+func (o *compareOptions) finds(result *compare.Result, inputs []compare.Input) error {
+	runs := make([]*summary.Run, len(inputs))
+	for i := range inputs {
+		runs[i] = inputs[i].Run
+	}
+	var match *regexp.Regexp
+	if o.metric != "" && len(result.Rows) == 0 {
+		match = regexp.MustCompile(o.metric)
+	}
+	rows := &summary.Run{} // what labels are called after the runs met
+	for i := range result.Rows {
+		rows.Aggregates = append(rows.Aggregates, summary.Aggregate{Labels: result.Rows[i].Labels})
+	}
+	return cmp.Or(o.analysis.knowsLabels(append(runs, rows)...), matchesSome(match, runs...))
 }
 
 // write writes the result in the chosen format.

@@ -158,6 +158,9 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 		return err
 	}
 	defer closeAll()
+	if err := o.analysis.knowsLabels(result); err != nil {
+		return err
+	}
 	w := bufio.NewWriter(std.out)
 	name, eo := o.analysis.formats[0], o.analysis.exportOptions()
 	if err := export.Lookup(name, result, eo)[0].Write(ctx, w, result, recordings(runs), eo); err != nil {

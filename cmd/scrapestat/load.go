@@ -21,6 +21,9 @@ func analyse(ctx context.Context, dirs []string, a analysisFlags, so summary.Opt
 		return nil, nil, err
 	}
 	defer closeAll()
+	if err := a.knowsLabels(result); err != nil {
+		return nil, nil, err
+	}
 	eo := a.exportOptions()
 	eo.Unhashed = !slices.Contains(dirs, out) // only a manifest keeps hashes
 	samples := 0                              // of the formats, those that read the recording again

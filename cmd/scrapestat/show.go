@@ -3,12 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/headline"
+	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/report"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 // showOptions is the command line of show.
@@ -52,7 +57,8 @@ func newShowCmd(std stdio) *cobra.Command {
 			return show(cmd.Context(), o, std)
 		},
 	}
-	cmd.Flags().StringVar(&o.metric, "metric", "", "show families and derived quantities whose name matches this `regexp`")
+	cmd.Flags().StringVar(&o.metric, "metric", "", "show families and derived quantities whose name or word (ttft, "+
+		"kv_usage) matches this `regexp`; none is exit code 4")
 	cmd.Flags().BoolVar(&o.families, "families", false, "list what every family did")
 	cmd.Flags().BoolVar(&o.all, "all", false, "list everything: also series that did not change, and all targets")
 	cmd.Flags().BoolVar(&o.derived, "derived", false,
@@ -84,9 +90,43 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	defer closeAll()
+	if err := first(o.analysis.knowsLabels(result), matchesSome(match, result)); err != nil {
+		return err
+	}
 	if err := report.Write(std.out, result, o.format, report.Options{Title: title, Metric: match, Families: o.families,
 		All: o.all, Derived: o.derived, PACompat: o.paCompat}); err != nil {
 		return err
 	}
 	return cmp.Or(o.analysis.verdict(result), notEmpty(result, title, 1))
+}
+
+// matchesSome fails when the pattern of --metric matches nothing that the runs have.
+func matchesSome(pattern *regexp.Regexp, runs ...*summary.Run) error {
+	if pattern == nil || pattern.String() == "" {
+		return nil
+	}
+	var names []string
+	for _, r := range runs {
+		see := func(name, id string) bool {
+			names = append(append(names, name), headline.Names(id)...)
+			return headline.Called(pattern, name, id)
+		}
+		for i := range r.Metrics {
+			id := ""
+			if f, ok := r.Options.Catalog.Family(r.Metrics[i].Name); ok {
+				id = f.Canonical
+			}
+			if see(r.Metrics[i].Name, id) {
+				return nil
+			}
+		}
+		for i := range r.Derived {
+			if see(r.Derived[i].Name, r.Derived[i].Canonical) {
+				return nil
+			}
+		}
+	}
+	slices.Sort(names)
+	return &codeError{exitIncomplete, fmt.Errorf("--metric %s: no family, derived quantity or word of the run matches%s",
+		pattern, suggest.Clause(pattern.String(), slices.Compact(names)))}
 }

@@ -58,9 +58,9 @@ func rooms() []room {
 		{"record", "collect discover rundb scrape source", 24_650},
 		{"measure", "catalog continuity histest metric normalize summary units window", 26_750},
 		{"conclude", "check compare explain headline history sweep", 14_000},
-		{"show", "export live report", 15_000},
+		{"show", "export live report", 15_700},
 		{"clients", "events", 6750},
-		{"command", "cmd", 11_300},
+		{"command", "cmd", 11_700},
 		{"around them", "bench internal lab", 16_500},
 	}
 }
