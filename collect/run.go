@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -173,11 +174,11 @@ func (s *Session) watch(ctx context.Context, startNS int64) {
 			return
 		case m := <-s.marks:
 			s.enter(m)
-			s.collector.Boundary(ctx)
 			if m.Name == metric.MarkEnd {
 				s.settle(ctx)
 				return
 			}
+			s.collector.Boundary(ctx)
 		case <-s.stopping:
 			s.mark(metric.MarkEnd, s.Now())
 			return
@@ -193,16 +194,22 @@ func (s *Session) watch(ctx context.Context, startNS int64) {
 }
 
 // settle keeps the scrapes going after the load has ended, so that observations
-// a server publishes late still land in the run.
+// a server publishes late still land in the run. All targets are polled at once, as
+// the window of a load that goes on ends here; without a pause the final polls do that.
 func (s *Session) settle(ctx context.Context) {
 	if s.o.Settle <= 0 {
 		return
 	}
+	ctx, over := context.WithTimeout(ctx, s.o.Settle)
+	defer over()
+	var polled sync.WaitGroup
+	polled.Go(func() { s.collector.Boundary(ctx) })
 	select {
-	case <-time.After(s.o.Settle):
 	case <-s.stopping:
 	case <-ctx.Done():
 	}
+	over()
+	polled.Wait()
 }
 
 // drainMessages reports queued messages.

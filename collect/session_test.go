@@ -251,6 +251,50 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// All targets are polled when COMMAND ends, however far the next poll is: a window that ends there has all that came.
+func TestPolledAtTheEnd(t *testing.T) {
+	for _, settle := range []time.Duration{0, time.Hour} {
+		var s *collect.Session
+		asked := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "# TYPE up gauge\nup 1\n")
+			if asked++; asked == 2 && settle > 0 {
+				s.Stop()
+			}
+		}))
+		defer srv.Close()
+		command, err := collect.NewCommand([]string{"sh", "-c", ":"}, collect.CommandOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, filepath.Join(t.TempDir(), "run"), collect.Options{Command: command, Settle: settle,
+			Targets: []scrape.Target{{URL: srv.URL + "/metrics"}}, Scrape: scrape.Options{Interval: time.Hour}})
+		run, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := rundb.Open(run.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var kinds []metric.Kind
+		for p, err := range db.Snapshots(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, p.Kind)
+		}
+		want := []metric.Kind{metric.Baseline, metric.Boundary, metric.Final}
+		if settle == 0 {
+			want = slices.Delete(want, 1, 2)
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("settle %v: polls %v, want %v", settle, kinds, want)
+		}
+	}
+}
+
 func isCode(err error, code int) bool {
 	var refused *collect.CommandError
 	return errors.As(err, &refused) && refused.Code == code

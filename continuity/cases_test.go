@@ -411,6 +411,63 @@ func TestProperties(t *testing.T) {
 	})
 }
 
+// Leaving bodies out makes no certain number larger by more than 1 %, whatever the target does: restarts, with start
+// times and without, older bodies, dips and bodies of zeros.
+func TestThinnedRudeLoad(t *testing.T) {
+	certain := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		r, times := draw(rt), rapid.Bool().Draw(rt, "times")
+		every, start, base := rapid.IntRange(2, 4).Draw(rt, "every"), 1.78e9, [4]float64{}
+		plain, thinned, zeros, since := newTarget(t), newTarget(t), false, 0
+		for i, v := range r.bodies {
+			event := ""
+			if i > 3 {
+				event = rapid.SampledFrom([]string{"", "", "", "", "", "restart", "older", "dip", "zeros"}).Draw(rt, "event")
+			}
+			if event == "restart" {
+				base, start, since = r.bodies[i-1], 1.79e9+float64(i)-.5, i
+			}
+			for k := range v {
+				v[k] -= base[k]
+			}
+			switch event {
+			case "older":
+				v = r.bodies[max(since, i-rapid.IntRange(1, 3).Draw(rt, "back"))]
+				for k := range v {
+					v[k] -= base[k]
+				}
+			case "dip":
+				v[rapid.IntRange(0, 2).Draw(rt, "unit")]--
+			case "zeros": // two of them with nothing between are a restart to a target that is polled so seldom
+				if !zeros {
+					v, zeros = [4]float64{}, true
+				}
+			}
+			for _, x := range []*target{plain, thinned} {
+				if times {
+					x.set("process_start_time_seconds", "gauge", start)
+				}
+				if x == plain || i%every == 0 || i == len(r.bodies)-1 {
+					x.body(i, v)
+				}
+			}
+		}
+		for _, u := range []string{"a_total", "b_total", "c_total", "h"} {
+			all, _ := plain.increase(u)
+			some, _ := thinned.increase(u)
+			if all.Status.Certain() && some.Status.Certain() {
+				// Of what a restart showed first, 8 are what nobody can tell from nothing.
+				if certain++; some.Value > all.Value*1.01+8*float64(1+some.Restarts) {
+					rt.Fatalf("%s: %+v, thinned by %d %+v", u, all, every, some)
+				}
+			}
+		}
+	})
+	if certain < 20 {
+		t.Errorf("only %d pairs of certain numbers", certain)
+	}
+}
+
 // A series that the body before lacks was made while that was on its way, or lived elsewhere: its creation time tells,
 // as far as the clocks agree. It is born, or a lower bound, and never less in silence.
 func TestBirthInFlight(t *testing.T) {

@@ -32,6 +32,10 @@ func (t *Tracker) Verdict(series int, from, to int64) Verdict {
 	return v
 }
 
+// Pending reports whether a restart was tentative between the polls about an instant: what was gained before it is
+// booked after it.
+func (t *Tracker) Pending(at int64) bool { return t.log.count(at-1, at-1).ends }
+
 // count adds up the notes of a unit; lower reports whether a part of its gain is unknown.
 func (t *Tracker) count(u int32, from, to int64, v *Verdict) (lower bool) {
 	for _, n := range t.log.notes[u] {

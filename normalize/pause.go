@@ -72,6 +72,19 @@ func (p *pauses) value(s *slot, cumulative bool, id int, bits uint64) uint64 {
 	return held
 }
 
+// torn reports whether a restart was not yet known for one at an edge of a pause: nobody knows on which side it gained.
+func (f *Accumulator) torn() bool {
+	if f.pauses == nil {
+		return false
+	}
+	for i, p := range f.span.Parts {
+		if i > 0 && f.o.Tracker.Pending(p[0]) || i < len(f.span.Parts)-1 && f.o.Tracker.Pending(p[1]) {
+			return true
+		}
+	}
+	return false
+}
+
 // cumulative reports whether a slot counts.
 func (f *Accumulator) cumulative(s *slot) bool {
 	return s.kind == kindCounter || s.kind == kindInteger ||

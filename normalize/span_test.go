@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -59,6 +60,33 @@ func TestSpanPause(t *testing.T) {
 		}
 		if g.AIPerf == nil || g.AIPerf.Gauge.N != 7 {
 			t.Errorf("AIPerf's gauge: %+v", g.AIPerf)
+		}
+	}
+}
+
+// TestSpanTorn: what a restart that only values tell gained is booked when it is believed. Where that is on the other
+// side of an edge of a pause, no total is certain; elsewhere it is.
+func TestSpanTorn(t *testing.T) {
+	for down, want := range map[float64]continuity.Status{5: continuity.Corrected, 9: continuity.Corrected,
+		10: continuity.Ambiguous, 13: continuity.Corrected, 16: continuity.Ambiguous, 18: continuity.Corrected} {
+		f, err := normalize.NewFold(normalize.Options{StartNS: math.MaxInt64 / 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Begin(normalize.Span{StartNS: 2.5e9, EndNS: 24.5e9, Pause: true,
+			Parts: [][2]int64{{2.5e9, 10.5e9}, {16.5e9, 24.5e9}}})
+		b, value := newBuilder(false), 100.0
+		for n := 1.0; n <= 25; n++ {
+			if value++; n == down {
+				value = 0
+			}
+			if err := f.Add(b.poll(int64(n*1e9), slices.Concat(counterLine(value), gaugeLine(n)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i := f.Result(25e9).Series[0].Increase; i.Status != want || want == continuity.Ambiguous && (i.Low > 0 ||
+			!math.IsInf(i.High, 1)) {
+			t.Errorf("restart at %v s: %+v, want %v", down, i, want)
 		}
 	}
 }

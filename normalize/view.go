@@ -1,6 +1,8 @@
 package normalize
 
 import (
+	"math"
+
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -16,6 +18,7 @@ type view struct {
 	parts  [][2]int64 // in which they stand alone; nil for all of it
 	sliced bool
 	clip   bool // Options.Clip
+	torn   bool // Accumulator.torn
 	// watched is that of the target; gauges share it.
 	watched *Watched
 	grid    []Slice
@@ -35,7 +38,7 @@ type scratch struct {
 // are left out, as AIPerf does with a duplicate final scrape.
 func (f *Accumulator) view(endNS int64) (*view, int64) {
 	v := &view{resets: f.o.Resets, times: f.times, polls: f.window, sliced: f.width > 0, from: f.o.StartNS, until: endNS,
-		parts: f.span.Parts, clip: f.o.Clip}
+		parts: f.span.Parts, clip: f.o.Clip, torn: f.torn()}
 	v.polls.to = min(v.polls.to, int32(len(f.times)))
 	if v.polls.from > v.polls.to {
 		v.polls = span{0, 0} // nothing yet
@@ -345,6 +348,9 @@ func (f *Accumulator) judge(s *Series, v *view) {
 		if seen := f.o.Tracker.Verdict(s.Index, from, s.LastNS); seen.Status > verdict.Status {
 			verdict = seen
 		}
+	}
+	if v.torn && verdict.Status < continuity.Ambiguous {
+		verdict.Status, verdict.Low, verdict.High = continuity.Ambiguous, math.Inf(-1), math.Inf(1)
 	}
 	s.Increase = verdict.Increase(gained)
 	s.Resets = s.Increase.Restarts

@@ -27,6 +27,7 @@ type trace struct {
 	step    int64 // a power of 2: bodies are the first ones of stretches of that length, in nanoseconds
 	group   []uint8
 	bodies  []traced
+	past    *trace // what the process before showed that was watched longest; nil for none
 }
 
 // traced is one body, which was made between sent and at.
@@ -41,6 +42,7 @@ func (t *trace) add(s *metric.Snapshot, step *continuity.Step, tracker *continui
 		return
 	}
 	if step.Process != t.process {
+		t.keep()
 		t.process, t.step, t.bodies = step.Process, 0, t.bodies[:0]
 	}
 	at := s.AtNS()
@@ -65,6 +67,24 @@ func (t *trace) add(s *metric.Snapshot, step *continuity.Step, tracker *continui
 	t.begun = tracker.Begun()
 }
 
+// keep puts the bodies of the process away if it was watched for longer than those before.
+func (t *trace) keep() {
+	if t.past == nil {
+		t.past = &trace{}
+	}
+	if t.watched() > t.past.watched() {
+		t.past.begun, t.past.bodies, t.bodies = t.begun, t.bodies, t.past.bodies
+	}
+}
+
+// watched is for how long the bodies were polled, in nanoseconds.
+func (t *trace) watched() int64 {
+	if len(t.bodies) == 0 {
+		return 0
+	}
+	return t.bodies[len(t.bodies)-1].at - t.bodies[0].at
+}
+
 // thin makes the stretches so long that half of the bodies are enough up to now.
 func (t *trace) thin(now int64) {
 	least := uint64(max(2*t.step, 2*(now-t.bodies[0].at)/traceBodies, 1))
@@ -83,18 +103,33 @@ func (t *trace) copy() *trace {
 	if t == nil || len(t.bodies) == 0 {
 		return nil
 	}
-	return &trace{begun: t.begun, bodies: slices.Clone(t.bodies)}
+	return &trace{begun: t.begun, bodies: slices.Clone(t.bodies), past: t.past.copy()}
 }
 
 // slack is by how much the times of bodies may be off, where the order of two is in question.
 const slack = 20_000_000
 
-// same reports whether the bodies of two endpoints can be those of one process, and enough happened to tell: merged by
-// time they never fall, while much grew from a body of one to the next of the other.
+// same reports whether two endpoints show one server: that the bodies of the present processes do, or, where these are
+// too young to tell, those of the processes before.
 func (t *trace) same(other *trace) bool {
+	one, two := t.agrees(other)
+	for _, a := range []*trace{t, t.past} {
+		for _, b := range []*trace{other, other.past} {
+			if !one && a != nil && b != nil {
+				one, _ = a.agrees(b)
+			}
+		}
+	}
+	return one && !two
+}
+
+// agrees reports whether the bodies are those of one process, or of two; neither where too little happened to tell.
+// Merged by time those of one never fall, while much grows from a body of one endpoint to the next of the other. A
+// fall with which one of them ends may be a restart that the other one has not seen.
+func (t *trace) agrees(other *trace) (one, two bool) {
 	apart := math.Abs(t.begun - other.begun)
 	if apart > 1 {
-		return false
+		return false, false
 	}
 	gains, groups := 0, map[int]bool{}
 	a, b := t.bodies, other.bodies
@@ -119,8 +154,11 @@ func (t *trace) same(other *trace) bool {
 					}
 				}
 			}
+			if fell > 0 && rose == 0 && (of && len(a) == 0 || !of && len(b) == 0) {
+				break
+			}
 			if fell > 0 && (rose > 0 || of == last || next.sent > top.at+slack) {
-				return false
+				return false, true
 			}
 			if fell > 0 {
 				continue // it was made before top, which answered later
@@ -129,9 +167,9 @@ func (t *trace) same(other *trace) bool {
 		top, last = next, of
 	}
 	if apart <= 0.0005 {
-		return gains >= 10 && len(groups) >= 3
+		return gains >= 10 && len(groups) >= 3, false
 	}
-	return gains >= 40 && len(groups) >= 8
+	return gains >= 40 && len(groups) >= 8, false
 }
 
 // findSame fills SameAs of the endpoints; traces and results are by endpoint.
@@ -141,15 +179,15 @@ func (r *Run) findSame(traces []*trace, results []*normalize.Result) {
 		if t == nil || results[i] == nil {
 			continue
 		}
-		at := []int64{math.MinInt64}
-		if !math.IsNaN(t.begun) {
-			at = []int64{int64(t.begun), int64(t.begun) - 1, int64(t.begun) + 1}
-		}
+		at := t.seconds()
 		var before []int
 		for _, second := range at {
-			before = append(before, firsts[second]...)
+			for off := range int64(3) {
+				before = append(before, firsts[second+off-1]...)
+			}
 		}
 		slices.Sort(before)
+		before = slices.Compact(before)
 		for _, j := range before[:min(len(before), maxAlike)] {
 			if t.same(traces[j]) && alike(results[i].Dict, results[j].Dict) {
 				e := &r.Endpoints[i]
@@ -161,9 +199,25 @@ func (r *Run) findSame(traces []*trace, results []*normalize.Result) {
 			}
 		}
 		if r.Endpoints[i].SameAs == 0 {
-			firsts[at[0]] = append(firsts[at[0]], i)
+			for _, second := range at {
+				firsts[second] = append(firsts[second], i)
+			}
 		}
 	}
+}
+
+// seconds are when the processes began, in seconds.
+func (t *trace) seconds() (out []int64) {
+	for _, p := range []*trace{t, t.past} {
+		switch {
+		case p == nil:
+		case math.IsNaN(p.begun):
+			out = append(out, 0)
+		default:
+			out = append(out, int64(p.begun))
+		}
+	}
+	return out
 }
 
 // alike reports whether 95 % of the series of two dictionaries are common.

@@ -132,6 +132,25 @@ func TestSameServerCountsOnce(t *testing.T) {
 	}
 }
 
+// TestSameServerRestartsLate: a restart shortly before the end, which both addresses saw or only the one that was
+// polled last, makes two servers of one no more than of two replicas one.
+func TestSameServerRestartsLate(t *testing.T) {
+	for _, start := range []float64{float64(origin/second) - 500, 0} {
+		for _, at := range []float64{40, 56.35, 57.9, 60.2} {
+			p, q := newProcess(1, start, 20), newProcess(2, start, 20)
+			p.restarts, q.restarts = []float64{at}, []float64{at}
+			if e := watched(p, p, 60, 0.4).Endpoints[1]; e.SameAs != 1 {
+				t.Errorf("started %v, restart at %v s: one server is two", start, at)
+			}
+			p = newProcess(1, start, 20)
+			p.restarts = []float64{at}
+			if e := watched(p, q, 60, 0.4).Endpoints[1]; e.SameAs != 0 {
+				t.Errorf("started %v, restart at %v s: two servers are one", start, at)
+			}
+		}
+	}
+}
+
 // TestSameServerOfGroups: groups that part the two addresses have one each.
 func TestSameServerOfGroups(t *testing.T) {
 	a := newFake("http://a", "http://b")

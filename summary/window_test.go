@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,6 +238,28 @@ func TestRestartInTheLoad(t *testing.T) {
 		if n, truth := rateOf(t, r, 0)*seconds, again.ends()-load.from[0]; truth < low || truth > high ||
 			math.Abs(n-float64(shown+len(again.from))) > 1e-6 {
 			t.Errorf("%v s away: %v requests in %v s, want %d in %v s", c.away, n, seconds, shown+len(again.from), truth)
+		}
+	}
+}
+
+// A server that lost count of a request shows it to the end, a minute after the load: nothing tells that from a request
+// of a minute, so the window is long, and that is told.
+func TestRequestThatStands(t *testing.T) {
+	load := newServed(5, 20)
+	for _, stands := range []bool{true, false} {
+		f := newFake("http://a/metrics").Mark(1, "profiling").Mark(load.ends()+60, "end")
+		f.Phases[0].Kind, f.Phases[1].Kind = metric.MarkOwn, metric.MarkOwn
+		for at := .9; at < load.ends()+61; at += .25 {
+			body := load.body(at)
+			if stands && at > load.from[0] {
+				body = strings.Replace(body, "running{model_name=\"m\"} 0", "running{model_name=\"m\"} 1", 1)
+			}
+			f.Scrape(0, at, body)
+		}
+		r := build(t, summary.Options{}, f)
+		told := slices.ContainsFunc(r.Warnings, func(w metric.Warning) bool { return w.Code == "load_stands" })
+		if seconds, _, _ := r.Window.Resolved.Bounds(); told != stands || seconds > 70 != stands {
+			t.Errorf("a request stands: %v; told: %v, %v s", stands, told, seconds)
 		}
 	}
 }

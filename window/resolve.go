@@ -257,6 +257,7 @@ func (r *resolver) byTraffic() {
 	}
 	if end.Kind == Snapped {
 		r.w.LastNS = end.AtNS
+		r.standing(end.AtNS)
 	} else if n := len(t.Segments); n > 0 {
 		r.w.LastNS = before(t.Probes, t.Segments[n-1].End.AtNS)
 	}
@@ -280,6 +281,18 @@ func (r *resolver) clip(end Edge) Edge {
 	}
 	end.AtNS, end.LowNS = min(end.AtNS, at), min(end.LowNS, at)
 	return end
+}
+
+// standing warns of a load that levels alone show for long before its end: a request that a server lost count of looks
+// so, and a long one.
+func (r *resolver) standing(end int64) {
+	counted := r.run.Traffic.CountedNS
+	first, _ := r.run.Traffic.Start()
+	if still := end - counted; counted != 0 && still > max(5e9, 10*int64(r.run.Interval), (end-first.AtNS)/20) {
+		r.warnings = append(r.warnings, metric.Warnf("load_stands", "requests are shown in flight up to the end, but "+
+			"nothing was counted in the last %.1f s: where the server lost count of them, leave that time out (--to %.1fs)",
+			float64(still)/1e9, r.offset(counted)))
+	}
 }
 
 // segments leaves out the gaps.

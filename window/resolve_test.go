@@ -128,6 +128,11 @@ func TestResolve(t *testing.T) {
 			"traffic 10-190 mark traffic 180 (179.9..180.2)", "busy_at_start"},
 		{"busy at the end", with(func(r *window.Run) { r.Traffic.InFlightAtEnd = true }), "",
 			"traffic 60-200 traffic snapped 140 (139.8..140.1) last 200", ""},
+		{"in flight to the end, and nothing counted for 20 s of 140", with(func(r *window.Run) {
+			r.Traffic.InFlightAtEnd, r.Traffic.CountedNS = true, 180*s
+		}), "", "traffic 60-200 traffic snapped 140 (139.8..140.1) last 200", "load_stands"},
+		{"for 6 s of 140", with(func(r *window.Run) { r.Traffic.InFlightAtEnd, r.Traffic.CountedNS = true, 194*s }), "",
+			"traffic 60-200 traffic snapped 140 (139.8..140.1) last 200", ""},
 		{"busy all the time", with(func(r *window.Run) { r.Traffic.BusyAtStart, r.Traffic.InFlightAtEnd = true, true }), "",
 			"command 10-200 mark snapped 190 (190..190) last 200", "busy_at_start"},
 		{"it ends with COMMAND", with(func(r *window.Run) { r.Traffic.Segments[2] = seg(160, 200.1, 500) }), "",

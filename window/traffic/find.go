@@ -35,6 +35,8 @@ type Traffic struct {
 	BusyAtEnd   bool `json:"busy_at_end,omitempty"`
 	// InFlightAtEnd is set when requests were there in the last stored poll.
 	InFlightAtEnd bool `json:"in_flight_at_end,omitempty"`
+	// CountedNS is when something last was counted, and not only there; 0 for never.
+	CountedNS int64 `json:"counted_ns,omitempty"`
 	// RampNS is when the load first was at 0.9 of what it was in the middle, DrainNS when it last was; 0 where it always
 	// was, where nothing tells, and of a load with gaps.
 	RampNS  int64 `json:"ramp_ns,omitempty"`
@@ -90,7 +92,7 @@ func Find(detectors []*Detector) Traffic {
 		if known {
 			tr = &d.sure
 		}
-		between = max(between, 10*tr.interval())
+		between, t.CountedNS = max(between, 10*tr.interval()), max(t.CountedNS, tr.countedNS)
 	}
 	for i, d := range detectors {
 		switch {
@@ -159,30 +161,43 @@ func later(a, b Edge) Edge {
 	return a
 }
 
-// load tells the segments of the load from probes: a first or last one of a few requests where another has more than
-// ten times as many. Where most segments hold less than four requests the load is a slow one, and not cut.
+// load tells the segments of the load from probes: first or last ones of a few requests where another has more than ten
+// times as many. Where most segments hold less than four requests the load is a slow one, and not cut: unless one of
+// them holds most of all requests, so that the others about it are probes.
 func load(all []Segment) (segs, probes []Segment) {
+	total, most := 0.0, 0.0
+	for i := range all {
+		total, most = total+all[i].Requests, max(most, all[i].Requests)
+	}
+	probe := func(s *Segment) bool { return s.Requests <= max(3, 0.01*total) && most > 10*s.Requests }
+	lo, hi := 0, len(all)
+	if 2*most > total || !isSlow(all) {
+		for hi-lo > 1 && probe(&all[lo]) {
+			lo++
+		}
+		for hi-lo > 1 && probe(&all[hi-1]) {
+			hi--
+		}
+	}
+	segs, probes = all[lo:hi], slices.Concat(all[:lo], all[hi:])
+	if len(segs) > 1 && isSlow(segs) {
+		one := Segment{Start: segs[0].Start, End: segs[len(segs)-1].End}
+		for i := range segs {
+			one.Requests += segs[i].Requests
+		}
+		segs = []Segment{one}
+	}
+	return segs, probes
+}
+
+// isSlow reports whether most segments hold less than four requests.
+func isSlow(all []Segment) bool {
 	sizes := make([]float64, len(all))
-	total := 0.0
 	for i := range all {
 		sizes[i] = all[i].Requests
-		total += sizes[i]
 	}
 	slices.Sort(sizes)
-	mid := len(sizes) / 2
-	if len(all) > 1 && (sizes[mid]+sizes[(len(sizes)-1)/2])/2 < 4 {
-		return []Segment{{Start: all[0].Start, End: all[len(all)-1].End, Requests: total}}, nil
-	}
-	few, most := max(3, 0.01*total), sizes[len(sizes)-1]
-	probe := func(s *Segment) bool { return s.Requests <= few && most > 10*s.Requests }
-	lo, hi := 0, len(all)
-	for hi-lo > 1 && probe(&all[lo]) {
-		lo++
-	}
-	for hi-lo > 1 && probe(&all[hi-1]) {
-		hi--
-	}
-	return all[lo:hi], slices.Concat(all[:lo], all[hi:])
+	return (sizes[len(sizes)/2]+sizes[(len(sizes)-1)/2])/2 < 4
 }
 
 // parts returns the segments of one target with their edges. Those whose estimated edges are near are one: where only

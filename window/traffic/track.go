@@ -37,6 +37,9 @@ type track struct {
 	early    bool // something tells of a request before it ends
 	arrivals bool // requests that begin are counted
 
+	countedNS int64 // the last poll in which something was counted
+	tallied   bool  // in the poll being read
+
 	level   float64 // requests that are there
 	ended   float64
 	took    float64
@@ -127,6 +130,7 @@ func (t *track) counted(e *entry, gain float64) {
 		}
 		return
 	}
+	t.tallied = true
 	t.move(e.family)
 	if !e.whole {
 		return
@@ -200,6 +204,9 @@ func (t *track) step() {
 		p.active = true
 	}
 	p.ended, p.took = t.ended, t.took
+	if t.tallied {
+		t.countedNS, t.tallied = p.at, false
+	}
 	switch {
 	case t.arrivals:
 		p.began = t.arrived

@@ -163,9 +163,21 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// Acceptance row 9: segments and probes.
+// Acceptance row 9: segments and probes. One that comes every 10 s makes no slow load of what is between.
 func TestSegments(t *testing.T) {
-	for _, c := range read(t).Segments {
+	cases := read(t).Segments
+	probed := cases[0]
+	probed.Name, probed.Interval = "a probe every 10 s", 1./3
+	probed.Active, probed.Expect.Segments, probed.Expect.Probes = nil, [][3]float64{{65, 115, 200}}, nil
+	for at := 5.; at < 150; at += 10 {
+		switch one := [3]float64{at, at + .5, 1}; {
+		case at < 60 || at > 120:
+			probed.Active, probed.Expect.Probes = append(probed.Active, one), append(probed.Expect.Probes, one)
+		case at == 65:
+			probed.Active = append(probed.Active, probed.Expect.Segments[0])
+		}
+	}
+	for _, c := range append(cases, probed) {
 		t.Run(c.Name, func(t *testing.T) {
 			d, s := traffic.NewDetector(own(t), nil), newServer("vllm")
 			last := c.Active[len(c.Active)-1][1]
