@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -88,6 +89,9 @@ func deadReaders(t *testing.T) {
 // lostTerminal sends SIGHUP, as the end of a session does, more than once: the run
 // ends in the normal way and takes COMMAND with it. What nohup started goes on.
 func lostTerminal(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // where nohup started us, what we start would ignore it as we do
+	defer signal.Stop(heard)
 	srv := serveBad(t, goodScript)
 	tmp := t.TempDir()
 	dir, pids, talk := filepath.Join(tmp, "run"), filepath.Join(tmp, "pids"), &lockedBuffer{}

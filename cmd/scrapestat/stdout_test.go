@@ -47,6 +47,7 @@ var printing = map[string]string{
 	"requests report":       "EVENTS --tokenizer chars",
 	"requests validate":     "EVENTS --tokenizer chars --target qps=1",
 	"show":                  "RUN",
+	"sweep":                 "RUN",
 	"version":               "",
 }
 
