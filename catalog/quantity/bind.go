@@ -196,9 +196,11 @@ func (b *bound) term(n *node, from Source) {
 		}
 		if ok || n.part == Over {
 			b.gains = append(b.gains, g)
+		} else if n.part == Sum {
+			b.missing = true // one of several without a sum: theirs is not that of all
 		}
 	}
-	b.any, b.missing = len(b.gains) > 0, len(b.gains) == 0
+	b.any, b.missing = len(b.gains) > 0, b.missing || len(b.gains) == 0
 }
 
 func number(g *Gain, label string) (float64, bool) {

@@ -137,7 +137,7 @@ func (b *bound) parts(s *Interval) (top, per amount) {
 		return top, amount{v: sum.v / float64(len(b.args))}
 	case opBusy:
 		busy, all, ok := b.args[0].busy(s)
-		return amount{v: min(busy, all), void: !ok}, amount{v: all}
+		return amount{v: min(busy, all), void: !ok && b.args[0].any, missing: !b.args[0].any}, amount{v: all}
 	}
 	return b.args[0].eval(s), b.args[1].eval(s)
 }
@@ -202,7 +202,9 @@ func (b *bound) eval(s *Interval) amount {
 		return b.mark(b.args[0].eval(s))
 	case opFloor:
 		a := b.args[0].eval(s)
-		a.v = math.Floor(a.v)
+		v := math.Floor(a.v)
+		a.doubt.below, a.doubt.over = v-math.Floor(a.v-a.doubt.below), math.Floor(a.v+a.doubt.over)-v
+		a.v = v
 		return a
 	}
 	x, y := b.args[0].eval(s), b.args[1].eval(s)
@@ -249,7 +251,7 @@ func (b *bound) added(s *Interval) (a amount) {
 	if b.rule == AggregateMean && n > 1 && b.part != Present {
 		a.v /= float64(n)
 	}
-	a.missing = n == 0 || n > 1 && b.alone()
+	a.missing = n == 0 || b.missing || n > 1 && b.alone()
 	return a
 }
 
@@ -270,6 +272,8 @@ func (b *bound) above() (a amount) {
 		a.v += most.Count - most.Estimate
 		a.doubt = a.doubt.plus(Over.doubt(g, 0))
 		a.estimate = a.estimate || !most.Exact()
+		a.resets += g.Resets
+		a.born = a.born || g.Born
 	}
 	a.missing = len(b.gains) == 0
 	return a

@@ -152,10 +152,23 @@ func (p *parser) limit() {
 // whole ends a formula: a mean of a gauge alone is its integral by the time.
 func (p *parser) whole(n *node) *node {
 	p.end()
+	for _, a := range n.args {
+		p.alone(a)
+	}
 	if p.err != nil {
 		return nil
 	}
 	return levelled(n)
+}
+
+// alone refuses a share within another formula: it is a result for each value of a label, and no amount.
+func (p *parser) alone(n *node) {
+	if n.op == opShare {
+		p.fail(p.at, "share() is no part of another formula: it has a result for each %s", n.word)
+	}
+	for _, a := range n.args {
+		p.alone(a)
+	}
 }
 
 // levelled makes a mean over time what it is a quotient of, where it is a result.
@@ -460,6 +473,8 @@ func (p *parser) comparison() comparison {
 		p.fail(p.at, "want a comparison before %s", p.next())
 	}
 	c.right = p.sum()
+	p.alone(c.left)
+	p.alone(c.right)
 	return c
 }
 

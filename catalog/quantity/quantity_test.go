@@ -258,7 +258,9 @@ func TestMistakes(t *testing.T) {
 			"tokens and blocks cannot"},
 		{"share(increase(c))", 0, "share() wants one term, and by=LABEL"}, {"skew(increase(c) + 1, by=k)", 0,
 			"skew() wants"},
-		{"share(increase(c), to=k)", 19, "want by=LABEL"}, {"busy(increase(c) + 1)", 0, "want one term"},
+		{"share(increase(c), to=k)", 19, "want by=LABEL"},
+		{"1 - share(increase(c), by=k)", 28, "no part of another formula: it has a result for each k"},
+		{"busy(increase(c) + 1)", 0, "want one term"},
 		{"time_above(g, 7)", 0, "has no level 7"}, {"1.2.3 * time", 0, "is no number"}, {"0x10 * time", 0,
 			"is no number"},
 		{strings.Repeat("(", 40) + "1", 32, "deeper than 32"}, {strings.Repeat("1+", 3000) + "1", 4096, "longer than"},
@@ -271,7 +273,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%.40s: %v at %+v, want %q at %d", c.src, err, e, c.want, c.at)
 		}
 	}
-	for _, src := range []string{"", "increase(c)", "named(x)", "named(c) and", "1 < 2 3", "named c", "not", "1 = 1"} {
+	for _, src := range []string{"", "share(increase(c), by=k) > 1",
+		"increase(c)", "named(x)", "named(c) and", "1 < 2 3", "named c", "not", "1 = 1"} {
 		if _, err := quantity.ParseGuard(src, server()); err == nil {
 			t.Errorf("the guard %q is none", src)
 		}
