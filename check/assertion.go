@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // The sources of numbers.
@@ -139,19 +141,14 @@ func parseStat(word string) (s Stat, ok bool, err error) {
 	if slices.Contains(plainStats, word) {
 		return Stat{Name: word}, true, nil
 	}
-	if rest, found := strings.CutPrefix(word, "p"); found && rest != "" {
-		if q, err := strconv.ParseFloat(rest, 64); err == nil {
-			// p999 is p99.9, as elsewhere in this program and in MLPerf's.
-			for q > 100 && !strings.Contains(rest, ".") {
-				q /= 10
-			}
-			if !(q >= 0 && q <= 100) {
-				return s, false, fmt.Errorf("percentile %s is not between 0 and 100", word)
-			}
-			return Stat{Name: "p", Arg: q}, true, nil
-		}
+	if p, ok := histest.Percentile(word); ok {
+		return Stat{Name: "p", Arg: p}, true, nil
 	}
-	if rest, found := strings.CutPrefix(word, "share("); found {
+	rest, found := strings.CutPrefix(word, "p")
+	if found && rest != "" && strings.Trim(rest, "-0123456789.") == "" {
+		return s, false, fmt.Errorf("percentile %s is not between 0 and 100", word)
+	}
+	if rest, found = strings.CutPrefix(word, "share("); found {
 		value, unit, err := parseAmount(strings.TrimSuffix(rest, ")"))
 		if err != nil || !strings.HasSuffix(rest, ")") {
 			return s, false, fmt.Errorf(

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -75,7 +76,7 @@ func (c *comparer) differences() {
 		var list []string
 		for _, q := range c.o.Quantiles { // of those that rows are made of
 			if slices.Contains(run(i).Options.Quantiles, q) {
-				list = append(list, percentile(q))
+				list = append(list, histest.PercentileName(q))
 			}
 		}
 		return cmp.Or(strings.Join(list, " "), "none")

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/scrapestat/scrapestat/compare/judge"
 	"github.com/scrapestat/scrapestat/histest"
@@ -48,16 +47,13 @@ func (g *group) histogram() []named {
 	mean.counts = pool.counts
 	out := []named{{"mean", mean}}
 	for _, q := range g.quantiles {
-		out = append(out, named{percentile(q), g.percentile(pool, q, count)})
+		out = append(out, named{histest.PercentileName(q), g.percentile(pool, q, count)})
 	}
 	if hasRate {
 		return append(out, named{"rate", present(rate, rates.noise(1))})
 	}
 	return append(out, named{"rate", absent("no rate: no time passed, or nothing was observed")})
 }
-
-// percentile is "p99.9" for 0.999.
-func percentile(q float64) string { return "p" + strconv.FormatFloat(q*100, 'g', 10, 64) }
 
 // pool is the bucket counts of the series of a group added up.
 type pool struct {
@@ -146,11 +142,11 @@ func (g *group) percentile(p pool, q float64, count int64) *measure {
 	case ok:
 		m.low, m.high, m.estimator = e.Low*g.factor, e.High*g.factor, estimator
 	case len(g.series) == 1 && slices.Index(g.run.Options.Quantiles, q) < 0:
-		return absent("the file has no " + percentile(q))
+		return absent("the file has no " + histest.PercentileName(q))
 	case p.counts == nil:
 		return absent(p.missing)
 	case len(g.series) == 1:
-		return absent("no estimate of " + percentile(q))
+		return absent("no estimate of " + histest.PercentileName(q))
 	default:
 		h := p.histogram(p.cum)
 		m = present(h.At(q), judge.Estimate{})

@@ -88,7 +88,7 @@ func (g *group) refused() (out []named) {
 	}
 	if g.typ == metric.Histogram {
 		for _, q := range g.quantiles {
-			stats = append(stats, percentile(q))
+			stats = append(stats, histest.PercentileName(q))
 		}
 	}
 	for _, s := range stats {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // Target is one demand on a report.
@@ -122,12 +124,8 @@ func (t *Target) setStat() error {
 	if slices.Contains(plainStats, t.Stat) {
 		return nil
 	}
-	p := strings.TrimPrefix(t.Stat, "p")
-	if p == "999" {
-		p = "99.9"
-	}
-	v, err := strconv.ParseFloat(p, 64)
-	if err != nil || !slices.Contains(Grid, v) {
+	v, ok := histest.Percentile("p" + strings.TrimPrefix(t.Stat, "p"))
+	if !ok || !slices.Contains(Grid, v) {
 		return fmt.Errorf("unknown statistic %q (known: mean, min, max, median, p50, p99, p999 and the other percentiles "+
 			"of the report)", t.Stat)
 	}

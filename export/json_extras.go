@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -239,7 +240,7 @@ func (d *document) percentiles(s *summary.Series) object[jsonEstimate] {
 	}
 	return object[jsonEstimate](func(yield func(string, jsonEstimate) bool) {
 		for i, v := range s.Gauge.Quantiles[:min(len(s.Gauge.Quantiles), len(d.run.Options.Quantiles))] {
-			if !slices.Contains(d.nine[:], i) && !yield(percentileName(d.run.Options.Quantiles[i]),
+			if !slices.Contains(d.nine[:], i) && !yield(histest.PercentileName(d.run.Options.Quantiles[i]),
 				jsonEstimate{Value: float(v)}) {
 				return
 			}

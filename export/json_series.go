@@ -3,7 +3,6 @@ package export
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -235,9 +234,6 @@ func quantileText(q *normalize.SummaryQuantile) string {
 	return cmp.Or(q.Text, string(appendFloat(nil, q.Q)))
 }
 
-// percentileName is "p99.9" for 0.999.
-func percentileName(q float64) string { return "p" + strconv.FormatFloat(q*100, 'g', 10, 64) }
-
 // estimates are those of the quantiles of the run, with their bounds; nil without.
 func (d *document) estimates(from []histest.Estimate) object[jsonEstimate] {
 	from = from[:min(len(from), len(d.run.Options.Quantiles))]
@@ -248,7 +244,7 @@ func (d *document) estimates(from []histest.Estimate) object[jsonEstimate] {
 		for i := range from {
 			e := &from[i]
 			x := jsonEstimate{float(e.Value), float(e.Low), float(e.High), summary.FlagNames(e.Flags)}
-			if !yield(percentileName(d.run.Options.Quantiles[i]), x) {
+			if !yield(histest.PercentileName(d.run.Options.Quantiles[i]), x) {
 				return
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
@@ -284,7 +285,7 @@ func (rd *reader) gauge(out *summary.Series, s *jsonSeries) bool {
 	}
 	g := &normalize.Gauge{N: max(1, out.Samples), Spread: *s.Stats.spread(""), TimeAvg: avg.float()}
 	for _, q := range rd.run.Options.Quantiles {
-		g.Quantiles = append(g.Quantiles, s.Stats.get(percentileName(q)).or(math.NaN()))
+		g.Quantiles = append(g.Quantiles, s.Stats.get(histest.PercentileName(q)).or(math.NaN()))
 	}
 	for t := range s.Slices.all() {
 		g.Slices = append(g.Slices, normalize.GaugeSlice{Slice: t.slice(), Avg: t.Avg.float(), Min: t.Min.float(),

@@ -55,7 +55,7 @@ func (rd *reader) estimates(s *jsonSeries, note *jsonNote) []histest.Estimate {
 	nan, found := math.NaN(), false
 	out := make([]histest.Estimate, len(rd.run.Options.Quantiles))
 	for i, q := range rd.run.Options.Quantiles {
-		name := percentileName(q)
+		name := histest.PercentileName(q)
 		v := s.Stats.get(name + "_estimate")
 		out[i] = histest.Estimate{Value: v.or(nan), Low: nan, High: nan}
 		found = found || v.given()

@@ -7,10 +7,9 @@ package headline
 
 import (
 	"cmp"
-	"strconv"
-	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/histest"
 )
 
 // Row is a quantity with a statistic.
@@ -39,9 +38,8 @@ func (r *Row) Name() string {
 
 // Quantile is the share that the statistic means, 0.99 of "p99"; ok is false for one that is no percentile.
 func (r *Row) Quantile() (q float64, ok bool) {
-	n, is := strings.CutPrefix(r.Stat, "p")
-	p, err := strconv.ParseFloat(n, 64)
-	return p / 100, is && err == nil
+	p, ok := histest.Percentile(r.Stat)
+	return p / 100, ok
 }
 
 // Rows returns what is judged, in the order of screens.

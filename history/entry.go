@@ -287,7 +287,7 @@ func families(s Source) (out []Value) {
 				for _, q := range []float64{0.5, 0.99} {
 					at := slices.Index(r.Options.Quantiles, q)
 					if at >= 0 && at < len(x.Histogram.Quantiles) {
-						add(fmt.Sprintf("p%g", q*100), unit, x.Histogram.Quantiles[at].Value)
+						add(histest.PercentileName(q), unit, x.Histogram.Quantiles[at].Value)
 					}
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -189,8 +188,8 @@ func (a *analysisFlags) validate() error {
 	}
 	a.quantiles = nil
 	for _, p := range a.percentile {
-		v, err := strconv.ParseFloat(strings.TrimPrefix(p, "p"), 64)
-		if err != nil || !(v >= 0 && v <= 100) {
+		v, ok := histest.Percentile("p" + strings.TrimPrefix(p, "p"))
+		if !ok {
 			return usagef("--percentiles: %q is not a number from 0 to 100", p)
 		}
 		a.quantiles = append(a.quantiles, v/100)
