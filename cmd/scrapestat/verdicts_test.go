@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -362,6 +365,40 @@ func TestVerdictsRealPair(t *testing.T) {
 		t.Errorf("swapped, itl_mean is %s", back["itl_mean"].Verdict)
 	}
 	within("high end of itl_mean, swapped", back["itl_mean"].High, 1/(1+itl.Low)-1, 1e-9)
+}
+
+// TestVerdictsWithoutEnd is the rest of row 2: when the file was closed says nothing of the window.
+func TestVerdictsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	pair := func(end string) map[string]pairLine {
+		dir := t.TempDir()
+		var args []string
+		for _, name := range []string{"vllm-bench-rate4", "aiperf-rate4"} {
+			to := filepath.Join(dir, name)
+			if err := os.CopyFS(to, os.DirFS("../../testdata/runs/"+name)); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", filepath.Join(to, "run.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = db.Exec("UPDATE meta SET value = coalesce(nullif(?, ''), value) WHERE key = 'end_ns'", end)
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, to)
+		}
+		return pairLines(t, args...)
+	}
+	want := pair("")
+	if v := want["itl_mean"].Verdict; len(want) != 10 || v != "moved up" {
+		t.Fatalf("%d rows, itl_mean is %s", len(want), v)
+	}
+	for _, end := range []string{"0", "1893456000000000000"} {
+		if got := pair(end); !reflect.DeepEqual(got, want) {
+			t.Errorf("closed at %s: %v, want %v", end, got, want)
+		}
+	}
 }
 
 // TestVerdictsOmni: what a listener waits for and how fast audio is made are judged beside text's quantities.

@@ -145,7 +145,7 @@ func scaledMedian(y []float64) float64 {
 	for i := range steps {
 		steps[i] = math.Abs(y[i+1] - y[i])
 	}
-	return 1.4826 * Median(steps) / math.Sqrt2
+	return 1.4826 * middle(steps) / math.Sqrt2
 }
 
 func meanSquare(y []float64) float64 {
@@ -157,8 +157,11 @@ func meanSquare(y []float64) float64 {
 }
 
 // Median is the middle of values, of which there must be some. It sorts a copy.
-func Median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
+func Median(v []float64) float64 { return middle(slices.Clone(v)) }
+
+// middle is the median of values, which it sorts.
+func middle(v []float64) float64 {
+	slices.Sort(v)
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
@@ -166,12 +169,14 @@ func Median(v []float64) float64 {
 // replaceOutliers returns y with the median of the nearer side in place of each value that stands alone.
 func replaceOutliers(y []float64, s float64) (out []float64, at []int) {
 	out = slices.Clone(y)
+	var some [span]float64
+	median := func(v []float64) float64 { return middle(some[:copy(some[:], v)]) }
 	for i := range y {
 		before, after := y[max(0, i-span):i], y[i+1:min(len(y), i+1+span)]
 		if len(before) < 2 || len(after) < minSegment {
 			continue
 		}
-		mb, ma := Median(before), Median(after)
+		mb, ma := median(before), median(after)
 		b, a := y[i]-mb, y[i]-ma
 		if b*a > 0 && min(math.Abs(b), math.Abs(a)) > clip*s {
 			if out[i] = ma; math.Abs(b) < math.Abs(a) {

@@ -2,8 +2,10 @@ package changepoint_test
 
 import (
 	"encoding/json"
+	"flag"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -37,8 +39,11 @@ func near(a, b, tolerance float64) bool {
 	return math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b))
 }
 
+// vectors may be a file with further series, such as those that others published, which are not here.
+var vectors = flag.String("vectors", "../../testdata/vectors/history/series.json", "`file` of series")
+
 func TestVectors(t *testing.T) {
-	b, err := os.ReadFile("../../testdata/vectors/history/series.json")
+	b, err := os.ReadFile(*vectors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +124,21 @@ func TestStudy(t *testing.T) {
 	t.Logf("step of 5 %% in noise of 1 %%: found %d of 100; nothing found in %d of 100 without one", hits, silent)
 	if hits < 95 || silent < 97 {
 		t.Errorf("found %d of 100, silent %d of 100", hits, silent)
+	}
+}
+
+// TestMemory: a series of 1,000 runs takes at most 100 KB.
+func TestMemory(t *testing.T) {
+	v := noisy(5, 1000, 0.02)
+	for i := 400; i < len(v); i++ {
+		v[i] *= 1.1
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := changepoint.Detect(v, 0.02)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100_000 || len(r.Changes) == 0 {
+		t.Errorf("%d bytes, %d changes", n, len(r.Changes))
 	}
 }
 
