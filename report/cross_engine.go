@@ -53,6 +53,21 @@ func (e *engine) canonicals(r *summary.Run) []string {
 	return out
 }
 
+// CrossNotes tells, by their letters, what makes the quantities hard to compare that several engines of a run have.
+// Texts are not escaped.
+func CrossNotes(r *summary.Run) (out []string) {
+	t := &pageBuilder{run: r, packs: r.Options.Catalog.Packs()}
+	t.crossEngine()
+	for _, tab := range t.tables {
+		for _, row := range tab.Rows {
+			if tab.id == "notes" {
+				out = append(out, row[1].Text+": "+row[2].Text)
+			}
+		}
+	}
+	return out
+}
+
 // crossEngine tells the quantities that several engines of the run have, side by side, with what makes them hard to
 // compare.
 func (t *pageBuilder) crossEngine() {

@@ -24,6 +24,7 @@ type comparison struct {
 	Load        []string // how it differed
 	Headline    []report.HeadlineTable
 	Counts      string // of its verdicts
+	Caveats     []string
 	Groups      []comparedGroup
 	Warnings    []string
 	Note        string
@@ -100,6 +101,9 @@ func compared(r *compare.Result) *comparison {
 	}
 	if c.Load, c.Headline = report.HeadlineTables(r); len(c.Headline) > 0 {
 		c.Counts = report.HeadlineCounts(r)
+	}
+	for _, x := range r.Caveats {
+		c.Caveats = append(c.Caveats, x.Letter+": "+clip(x.Text, 400))
 	}
 	for _, v := range verdicts {
 		g := comparedGroup{Verdict: v.verdict.String(), Kind: v.kind, Meaning: v.meaning, Open: v.verdict == compare.Worse}

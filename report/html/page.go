@@ -17,6 +17,7 @@ import (
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -103,6 +104,7 @@ type page struct {
 	Runs      []runView
 	Chips     []chip
 	Tiles     []tileGroup
+	Notes     []string // on quantities that several engines have
 	Pipelines []pipeline
 	Strips    []strip
 	Losses    []loss
@@ -169,6 +171,13 @@ func newPage(ins []Input, o Options) (*page, error) {
 	p.Chips = p.chips()
 	p.Compared = compared(o.Compare)
 	p.tiles()
+	for i := range ins {
+		for _, note := range report.CrossNotes(ins[i].Run) {
+			if note = clip(note, 400); !slices.Contains(p.Notes, note) {
+				p.Notes = append(p.Notes, note)
+			}
+		}
+	}
 	p.pipelines()
 	p.families()
 	p.derived()
