@@ -93,8 +93,8 @@ func ofVerdict(r *explain.Result, want string) Measurement {
 // ofFinding reads a finding, or a row of the waterfall. What waited for what nobody shows may be any of the queues.
 func ofFinding(r *explain.Result, d *Assertion) Measurement {
 	seconds, share := r.Row(d.Metric), math.NaN()
-	if r.E2E > 0 {
-		share = seconds / r.E2E
+	if r.Mean > 0 {
+		share = seconds / r.Mean
 	}
 	condition := slices.Contains(conditions, d.Metric)
 	if condition {
@@ -114,7 +114,7 @@ func ofFinding(r *explain.Result, d *Assertion) Measurement {
 	if unknown := r.Row("queue_unknown"); unknown > 0 && strings.HasPrefix(d.Metric, "queue_") &&
 		d.Metric != "queue_unknown" && d.Metric != "queue_admission" {
 		if d.Stat.Name == "share" {
-			unknown /= r.E2E
+			unknown /= r.Mean
 		}
 		m.Unsure, m.High, m.Note = true, m.Value+unknown, "some waited for what is not shown"
 	}

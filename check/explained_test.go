@@ -15,14 +15,14 @@ import (
 func explainedRun() *check.Evidence {
 	of := metric.NewLabels(metric.Label{Name: "stage", Value: "1"})
 	return &check.Evidence{Run: &summary.Run{}, Explained: []*explain.Result{
-		{Engine: "a", Requests: 90, Verdict: "queue_kv", E2E: 10, Findings: []explain.Finding{
+		{Engine: "a", Requests: 90, Verdict: "queue_kv", Mean: 10, Findings: []explain.Finding{
 			{ID: "errors", Seconds: math.NaN(), Share: 0.03}, {ID: "queue_kv", Seconds: 6, Share: 0.6},
 			{ID: "service", Seconds: 3.6, Share: 0.36}},
 			Waterfall: []explain.Row{{ID: "queue_kv", Seconds: 6}, {ID: "queue_slots", Seconds: 0.4}}},
-		{Engine: "b", Requests: 90, Of: of, Verdict: "service", E2E: 10,
+		{Engine: "b", Requests: 90, Of: of, Verdict: "service", Mean: 10,
 			Findings:  []explain.Finding{{ID: "service", Seconds: 9, Share: 0.9}},
 			Waterfall: []explain.Row{{ID: "queue_unknown", Seconds: 1}}},
-		{Engine: "c", Verdict: "cannot_tell", E2E: math.NaN(), Missing: []string{"queue time"},
+		{Engine: "c", Verdict: "cannot_tell", Mean: math.NaN(), Missing: []string{"queue time"},
 			Findings: []explain.Finding{{ID: "cannot_tell"}}},
 	}}
 }

@@ -163,8 +163,8 @@ func (x *explanation) holds(d *condition, f *Contribution) bool {
 func (x *explanation) row(id string) float64 {
 	if v, ok := x.rows[id]; ok && id != "e2e" {
 		return v
-	} else if id == "e2e" {
-		return x.E2E
+	} else if id == "e2e" && x.Why == Latency {
+		return x.Mean
 	}
 	return math.NaN()
 }

@@ -3,7 +3,7 @@
 // [Explain] is a function of its arguments. From the Facts of one engine it makes a waterfall, rows that add up to the
 // mean time of a request, and findings in order of weight:
 //
-//	r := explain.Explain(facts, explain.DefaultRules())
+//	r := explain.Explain(facts, explain.DefaultRules(), explain.Latency)
 //	fmt.Println(r.Verdict) // queue_kv
 //	for _, row := range r.Waterfall {
 //		fmt.Println(row.ID, row.Seconds)

@@ -24,15 +24,31 @@ type Finding struct {
 	Seconds, Share float64
 }
 
+// Why is what is asked.
+type Why string
+
+// What may be asked: why the mean time of a request, or the mean time to its first token, is what it is, and why there
+// is no more throughput.
+const (
+	Latency    Why = "latency"
+	TTFT       Why = "ttft"
+	Throughput Why = "throughput"
+)
+
+// whole is the name of the time whose mean the rows add up to, "" for none.
+func (w Why) whole() string { return map[Why]string{Latency: "e2e", TTFT: "ttft"}[w] }
+
 // Result is what the facts of an engine tell.
 type Result struct {
+	Why     Why
 	Engine  string
 	Of      metric.Labels // what part of it
 	Verdict string        // the first finding
 	// Findings are in order of weight; "service", the time of the model itself, is last.
 	Findings []Finding
-	// E2E is the mean time of the Requests that ended, NaN where it is not known. Waterfall adds up to it.
-	E2E       float64
+	// Mean is the mean time of the Requests that ended, or to the first token of those that had one; NaN where it is not
+	// known, and for throughput. Waterfall adds up to it.
+	Mean      float64
 	Requests  float64
 	Waterfall []Row
 	Model     *StepModel // nil where it does not fit
@@ -43,8 +59,10 @@ type Result struct {
 	Quantities []Quantity
 	// Contributing are conditions of the rules that hold, the first of which may be no cause.
 	Contributing []Contribution
-	Notes        []string // how rows are to be read
-	Missing      []string // what the engine does not show and the answer would need
+	// Open are causes that cannot be ruled out, as the engine does not show what would tell, each with that.
+	Open    []string
+	Notes   []string // how rows are to be read
+	Missing []string // what the engine does not show and the answer would need
 }
 
 // order is that of the rows of a waterfall, as a request goes through them.
@@ -77,15 +95,19 @@ type explanation struct {
 }
 
 // Explain tells where the time of the requests of an engine went, and what was exhausted meanwhile.
-func Explain(f *Facts, rules *Rules) *Result {
-	x := &explanation{&Result{Engine: f.Engine, Of: f.Of, E2E: math.NaN(), Requests: known(f.Sums["e2e"].Count),
-		Slice: f.Slice, Quantities: f.Quantities, Notes: slices.Clone(f.Notes), Missing: slices.Clone(f.Uncertain)}, f,
-		&rules.Thresholds, map[string]float64{}, 0}
+func Explain(f *Facts, rules *Rules, why Why) *Result {
+	x := &explanation{&Result{Why: why, Engine: f.Engine, Of: f.Of, Mean: math.NaN(), Slice: f.Slice,
+		Requests: known(f.Sums[cmp.Or(why.whole(), "e2e")].Count), Quantities: f.Quantities,
+		Notes: slices.Clone(f.Notes), Missing: slices.Clone(f.Uncertain)}, f, &rules.Thresholds, map[string]float64{}, 0}
 	x.Findings = x.conditions()
-	if x.enough() {
-		x.E2E, x.queue = f.mean("e2e"), f.mean("queue")
+	switch {
+	case why == Throughput:
+		x.Findings = append(x.Findings, x.throughput()...)
+	case x.enough():
+		x.Mean = f.own(why.whole())
 		x.Findings = append(x.Findings, x.times()...)
 	}
+	x.Open = x.open()
 	x.contribute(rules.Contributing)
 	if len(x.Findings) == 0 {
 		x.Findings = []Finding{{"cannot_tell", math.NaN(), math.NaN()}}
@@ -96,14 +118,20 @@ func Explain(f *Facts, rules *Rules) *Result {
 
 // times are the findings of the parts of the time of a request, which it makes the rows of.
 func (x *explanation) times() []Finding {
-	if len(x.facts.Stages) > 0 {
+	switch {
+	case x.Why == TTFT:
+		x.firstToken()
+	case len(x.facts.Stages) > 0:
+		x.queue = x.facts.mean("queue")
 		return x.pipeline()
+	default:
+		x.queue = x.facts.mean("queue")
+		x.waterfall()
 	}
-	x.waterfall()
-	if gap := x.rows[unexplained]; math.Abs(gap) > x.rules.Unexplained*x.E2E {
+	if gap := x.rows[unexplained]; math.Abs(gap) > x.rules.Unexplained*x.Mean {
 		x.Missing = append(x.Missing, fmt.Sprintf("times that add up: the parts are %.0f %% of the time of a request",
-			100*(1-gap/x.E2E)))
-		return []Finding{{"cannot_tell", gap, gap / x.E2E}}
+			100*(1-gap/x.Mean)))
+		return []Finding{{"cannot_tell", gap, gap / x.Mean}}
 	}
 	return x.causes()
 }
@@ -118,14 +146,17 @@ func known(v float64) float64 {
 
 // enough reports whether there are times of enough requests, and notes what is missing.
 func (x *explanation) enough() bool {
-	e2e := x.facts.Sums["e2e"]
+	whole, name, did := x.facts.Sums[x.Why.whole()], "time of a request", "ended"
+	if x.Why == TTFT {
+		name, did = "time to the first token", "had a first token"
+	}
 	switch {
-	case !x.facts.has("e2e") || e2e.Count > 0 && e2e.Sum == 0:
-		x.Missing = append(x.Missing, "time of a request")
-	case !(e2e.Count > 0):
-		x.Missing = append(x.Missing, "no request ended in the window")
-	case e2e.Count < x.rules.Few:
-		x.Missing = append(x.Missing, fmt.Sprintf("%.0f requests ended in the window, want %.0f", e2e.Count, x.rules.Few))
+	case !x.facts.has(x.Why.whole()) || whole.Count > 0 && whole.Sum == 0:
+		x.Missing = append(x.Missing, name)
+	case !(whole.Count > 0):
+		x.Missing = append(x.Missing, "no request "+did+" in the window")
+	case whole.Count < x.rules.Few:
+		x.Missing = append(x.Missing, fmt.Sprintf("%.0f requests %s in the window, want %.0f", whole.Count, did, x.rules.Few))
 	case !x.facts.has("queue"):
 		x.Missing = append(x.Missing, "queue time")
 	default:
@@ -144,7 +175,7 @@ func (x *explanation) enough() bool {
 func (x *explanation) waterfall() {
 	f := x.facts
 	if f.has("inference") {
-		x.rows["front"] = max(0, x.E2E-x.queue-f.mean("inference"))
+		x.rows["front"] = max(0, x.Mean-x.queue-f.mean("inference"))
 	}
 	prefill, decode := x.phases()
 	gaps := f.gaps()
@@ -163,10 +194,10 @@ func (x *explanation) list(order []string) {
 	for _, id := range order {
 		sum += x.rows[id]
 	}
-	x.rows[unexplained] = x.E2E - sum
+	x.rows[unexplained] = x.Mean - sum
 	for _, id := range append(slices.Clone(order), unexplained) {
 		if v, ok := x.rows[id]; ok {
-			x.Waterfall = append(x.Waterfall, Row{id, v, v / x.E2E})
+			x.Waterfall = append(x.Waterfall, Row{id, v, v / x.Mean})
 		}
 	}
 }
@@ -181,11 +212,11 @@ func (x *explanation) phases() (prefill, decode float64) {
 		t := f.Sums["ttft"]
 		prefill = max(0, t.Sum/max(t.Count, 1)-x.queue)
 		x.Notes = append(x.Notes, "prefill holds the front end")
-		return prefill, max(0, x.E2E-x.queue-prefill)
+		return prefill, max(0, x.Mean-x.queue-prefill)
 	case f.has("inference"):
 		decode = f.mean("inference")
 	default:
-		decode = max(0, x.E2E-x.queue)
+		decode = max(0, x.Mean-x.queue)
 	}
 	x.Notes = append(x.Notes, "prefill and decode are one")
 	return -1, decode
@@ -208,9 +239,7 @@ func (x *explanation) dealQueue(cold int) {
 	for id, v := range rows {
 		x.rows[id] = v
 	}
-	if d.area[unknown] > 0 {
-		x.Missing = append(x.Missing, "KV cache usage")
-	}
+	x.Missing = append(x.Missing, d.missing()...)
 }
 
 // splitDecode makes the rows of decode.

@@ -29,6 +29,7 @@ type Facts struct {
 	Beside     []Quantity // of other servers of the run, and of our own polls
 	// Uncertain are times that the engine shows and that cannot be told, with why.
 	Uncertain []string
+	Unseen    []string // losses that it would not show, with why
 	Notes     []string // what else is to be told
 }
 
@@ -102,6 +103,9 @@ func (f *Facts) slices() int {
 
 // mean is the sum of a time by the requests that ended.
 func (f *Facts) mean(name string) float64 { return f.Sums[name].Sum / f.Sums["e2e"].Count }
+
+// own is the sum of a time by how often it was observed, not a number for none.
+func (f *Facts) own(name string) float64 { return f.Sums[name].Sum / f.Sums[name].Count }
 
 // has reports whether an engine shows a time.
 func (f *Facts) has(name string) bool {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ func (x *explanation) conditions() (out []Finding) {
 // losses are the kinds of requests that did not end well of which there are enough to matter.
 func (x *explanation) losses() (out []Finding) {
 	l, t := x.facts.Losses, x.rules
+	l.Ended = max(l.Ended, known(x.facts.Sums["e2e"].Count)) // an engine may not show those that ended well
 	lost := func(id string, n, of, share float64) bool {
 		if !(n >= t.LossLeast && of > 0 && n/of >= share) {
 			return false
@@ -31,6 +33,20 @@ func (x *explanation) losses() (out []Finding) {
 	return out
 }
 
+// open are the causes that an engine would not show if they were there.
+func (x *explanation) open() (out []string) {
+	if x.Why == Latency && len(x.facts.Stages) == 0 && !math.IsNaN(x.Mean) {
+		stepped := slices.ContainsFunc(x.facts.Replicas, func(r Replica) bool { return r.Steps != nil && r.GapCount != nil })
+		switch {
+		case !x.facts.has("itl"):
+			out = append(out, "cold_start, decode_batch, prefill_interference, stalls (gaps between tokens are not shown)")
+		case !stepped:
+			out = append(out, "cold_start, decode_batch, prefill_interference (steps are not shown)")
+		}
+	}
+	return append(out, x.facts.Unseen...)
+}
+
 // causes are the rows that hold enough of the time, then the time of the model itself: what of prefill and decode none
 // of them has.
 func (x *explanation) causes() (out []Finding) {
@@ -43,7 +59,7 @@ func (x *explanation) causes() (out []Finding) {
 		}
 		out = append(out, Finding{id, seconds, share})
 	}
-	share := func(id string) float64 { return x.rows[id] / x.E2E }
+	share := func(id string) float64 { return x.rows[id] / x.Mean }
 	for _, id := range order {
 		if least := x.least(id); least > 0 && share(id) >= least {
 			add(id, share(id), id)
@@ -54,6 +70,7 @@ func (x *explanation) causes() (out []Finding) {
 	switch {
 	case prefill >= x.rules.Prefill:
 		add("prefill", prefill, "prefill", "decode_prefill")
+	case x.Why == TTFT: // gaps come after it
 	case known && tail >= x.rules.Tail && share("decode_prefill") >= x.rules.Interference:
 		add("prefill_interference", max(tail, share("decode_prefill")), "decode_prefill")
 	case known && tail >= x.rules.Stalls && !(x.facts.Drafts > 0):
@@ -71,7 +88,9 @@ func (x *explanation) causes() (out []Finding) {
 	for _, id := range rest {
 		own += share(id)
 	}
-	add("service", own, rest...)
+	if own > 0 || len(out) == 0 || x.Why == Latency {
+		add("service", own, rest...)
+	}
 	return out
 }
 
@@ -80,6 +99,7 @@ func (x *explanation) least(id string) float64 {
 	switch {
 	case strings.HasPrefix(id, "queue_") && x.queue >= x.rules.Steps*x.meanGap():
 		return x.rules.Queue
+	case id == "front" && x.Why == TTFT && x.rows[id] < x.rules.Steps*x.meanGap():
 	case id == "cold_start" || id == "decode_batch" || id == "front":
 		return x.rules.Share
 	}

@@ -9,13 +9,37 @@ import (
 
 // WriteJSON writes the explanations of a run as a JSON document of the schema scrapestat.explain.
 func WriteJSON(w io.Writer, run string, results []*Result, rules *Rules) error {
-	thresholds, t := map[string]float64{}, rules.Thresholds // those in force
+	return document(rules, "run", run, "engines", list(results, rules)).WriteJSON(w)
+}
+
+// WritePairsJSON writes what two runs differ in, as a document of the same schema; load are sentences of how their
+// loads differed.
+func WritePairsJSON(w io.Writer, runs [2]string, load []string, pairs []*Pair, alone []*Result, rules *Rules) error {
+	return document(rules, "runs", runs[:], "load_differs", append([]string{}, load...),
+		"pairs", texttab.NewList(pairs, func(p **Pair) texttab.Object { return (*p).json(rules) }),
+		"alone", list(alone, rules)).WriteJSON(w)
+}
+
+// document is one of the schema with the thresholds in force at its end.
+func document(rules *Rules, pairs ...any) texttab.Object {
+	thresholds, t := map[string]float64{}, rules.Thresholds
 	for _, x := range t.list() {
 		thresholds[x.key] = *x.at
 	}
-	return texttab.NewObject("schema", "scrapestat.explain", "schema_version", 1, "run", run,
-		"engines", texttab.NewList(results, func(r **Result) texttab.Object { return (*r).json(rules) }),
-		"thresholds", thresholds).WriteJSON(w)
+	return texttab.NewObject("schema", "scrapestat.explain", "schema_version", 1).With(pairs...).
+		With("thresholds", thresholds)
+}
+
+func list(results []*Result, rules *Rules) texttab.List[*Result] {
+	return texttab.NewList(results, func(r **Result) texttab.Object { return (*r).json(rules) })
+}
+
+func (p *Pair) json(rules *Rules) texttab.Object {
+	return texttab.NewObject("engine", p.B.Engine, "labels", p.B.Of, "difference_s", p.Difference(),
+		"rows", texttab.NewList(p.Rows, func(r *PairRow) texttab.Object {
+			return texttab.NewObject("id", r.ID, "a_s", r.A, "b_s", r.B, "difference_s", r.Difference())
+		}),
+		"notes", append([]string{}, p.Notes...), "a", p.A.json(rules), "b", p.B.json(rules))
 }
 
 func (r *Result) json(rules *Rules) texttab.Object {
@@ -23,8 +47,12 @@ func (r *Result) json(rules *Rules) texttab.Object {
 	if m := r.Model; m != nil {
 		model = texttab.NewObject("base_s", m.Base, "per_request_s", m.Batch, "per_prompt_token_s", m.Prefill)
 	}
-	return texttab.NewObject("engine", r.Engine, "labels", r.Of, "verdict", r.Verdict, "requests", r.Requests,
-		"e2e_mean_s", r.E2E,
+	o := texttab.NewObject("engine", r.Engine, "labels", r.Of, "why", string(r.Why), "verdict", r.Verdict,
+		"requests", r.Requests)
+	if whole := r.Why.whole(); whole != "" {
+		o = o.With(whole+"_mean_s", r.Mean)
+	}
+	return o.With(
 		"findings", texttab.NewList(r.Findings, func(f *Finding) texttab.Object {
 			text := rules.Of(f.ID)
 			return texttab.NewObject("id", f.ID, "seconds", f.Seconds, "share", f.Share, "text", text.Says,
@@ -39,6 +67,7 @@ func (r *Result) json(rules *Rules) texttab.Object {
 		}),
 		"step_model", model, "slices", r.stretches(), "slice_s", r.Slice,
 		"notes", append([]string{}, r.Notes...), "missing", append([]string{}, r.Missing...),
+		"not_ruled_out", append([]string{}, r.Open...),
 		"quantities", quantities(r.Quantities))
 }
 

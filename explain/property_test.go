@@ -51,6 +51,10 @@ func drawFacts(t *rapid.T, rude bool) *explain.Facts {
 		f.Sums["prefill"] = explain.Total{Sum: p, Count: requests}
 		f.Sums["decode"] = explain.Total{Sum: in.Sum - p, Count: requests}
 	}
+	if rapid.Bool().Draw(t, "tokens") {
+		f.Sums["ttft"] = explain.Total{Sum: rapid.Float64Range(0, f.Sums["e2e"].Sum).Draw(t, "ttft"),
+			Count: requests + float64(rapid.IntRange(0, 20).Draw(t, "started"))}
+	}
 	f.Sums["itl"] = explain.Total{Sum: rapid.Float64Range(0, 1e3).Draw(t, "itl"), Count: 1e4}
 	n := rapid.IntRange(0, 70).Draw(t, "slices")
 	for range rapid.IntRange(0, 4).Draw(t, "replicas") {
@@ -76,20 +80,21 @@ func TestRowsAddUp(t *testing.T) {
 	rules := explain.DefaultRules()
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t, false)
-		r := explain.Explain(f, rules)
+		why := rapid.SampledFrom([]explain.Why{explain.Latency, explain.TTFT}).Draw(t, "why")
+		r := explain.Explain(f, rules, why)
 		sum := 0.0
 		for _, row := range r.Waterfall {
 			if sum += row.Seconds; row.Seconds < 0 && row.ID != "unexplained" {
 				t.Fatalf("%s is %v", row.ID, row.Seconds)
 			}
 		}
-		if len(r.Waterfall) > 0 && math.Abs(sum-r.E2E) > 1e-9*max(1, r.E2E) {
-			t.Fatalf("rows add up to %v, the mean is %v", sum, r.E2E)
+		if len(r.Waterfall) > 0 && math.Abs(sum-r.Mean) > 1e-9*max(1, r.Mean) {
+			t.Fatalf("rows add up to %v, the mean is %v", sum, r.Mean)
 		}
 		turned := *f
 		turned.Replicas = slices.Clone(f.Replicas)
 		slices.Reverse(turned.Replicas)
-		sameShares(t, "replicas in another order", r, explain.Explain(&turned, rules))
+		sameShares(t, "replicas in another order", r, explain.Explain(&turned, rules, why))
 		if f.Sums["e2e"].Count < 30 {
 			return // twice as many may be enough
 		}
@@ -98,7 +103,7 @@ func TestRowsAddUp(t *testing.T) {
 		for name, s := range f.Sums {
 			twice.Sums[name] = explain.Total{Sum: 2 * s.Sum, Count: 2 * s.Count}
 		}
-		sameShares(t, "twice as much", r, explain.Explain(&twice, rules))
+		sameShares(t, "twice as much", r, explain.Explain(&twice, rules, why))
 	})
 }
 
@@ -117,10 +122,40 @@ func sameShares(t *rapid.T, what string, a, b *explain.Result) {
 func TestRudeFacts(t *testing.T) {
 	rules := explain.DefaultRules()
 	rapid.Check(t, func(t *rapid.T) {
-		r := explain.Explain(drawFacts(t, true), rules)
+		why := rapid.SampledFrom([]explain.Why{explain.Latency, explain.TTFT, explain.Throughput}).Draw(t, "why")
+		r := explain.Explain(drawFacts(t, true), rules, why)
 		var b bytes.Buffer
 		if err := explain.WriteJSON(&b, "run", []*explain.Result{r}, rules); err != nil || !json.Valid(b.Bytes()) {
 			t.Fatalf("%v: %+v", err, r)
+		}
+	})
+}
+
+// TestPairsAddUp holds the differences of two waterfalls to that of the means, both ways, whatever either engine shows;
+// a run differs from itself in nothing.
+func TestPairsAddUp(t *testing.T) {
+	rules := explain.DefaultRules()
+	rapid.Check(t, func(t *rapid.T) {
+		why := rapid.SampledFrom([]explain.Why{explain.Latency, explain.TTFT}).Draw(t, "why")
+		a := explain.Explain(drawFacts(t, false), rules, why)
+		b := explain.Explain(drawFacts(t, false), rules, why)
+		sum := func(x, y *explain.Result) float64 {
+			pairs, alone := explain.Pairs([]*explain.Result{x}, []*explain.Result{y})
+			if len(pairs) != 1 || len(alone) > 0 {
+				t.Fatalf("%d pairs, %d alone", len(pairs), len(alone))
+			}
+			total := 0.0
+			for i := range pairs[0].Rows {
+				total += pairs[0].Rows[i].Difference()
+			}
+			if d := pairs[0].Difference(); len(pairs[0].Rows) > 0 && len(x.Waterfall) > 0 && len(y.Waterfall) > 0 &&
+				math.Abs(total-d) > 1e-9*max(1, x.Mean, y.Mean) {
+				t.Fatalf("the rows differ by %v, the means by %v: %+v", total, d, pairs[0].Rows)
+			}
+			return total
+		}
+		if there, back := sum(a, b), sum(b, a); math.Abs(there+back) > 1e-9*max(1, math.Abs(there)) || sum(a, a) != 0 {
+			t.Fatalf("%v there, %v back, %v to itself", there, back, sum(a, a))
 		}
 	})
 }

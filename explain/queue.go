@@ -29,6 +29,19 @@ type deal struct {
 	peak  []float64 // of running requests, by replica
 	until []int     // the last timeslice of each replica whose queue belongs to the cold start
 	names []string  // of the class that held most of the queue, by timeslice
+	// uncounted reports whether running requests were not shown where nothing else tells why others waited.
+	uncounted bool
+}
+
+// missing is what would tell what requests waited for.
+func (d *deal) missing() []string {
+	switch {
+	case d.area[unknown] == 0:
+		return nil
+	case d.uncounted:
+		return []string{"running requests"}
+	}
+	return []string{"KV cache usage"}
 }
 
 // dealQueue deals out the queue of timeslices; cold is the last one of a slow lead, -1 for none.
@@ -90,6 +103,7 @@ func (d *deal) idle(j int) bool {
 func (d *deal) class(i, j int, idle bool) class {
 	r := &d.facts.Replicas[i]
 	usage, known := shown(r.KV, j)
+	running, counted := shown(r.Running, j)
 	switch {
 	case j <= d.until[i]:
 		return coldStart
@@ -97,9 +111,12 @@ func (d *deal) class(i, j int, idle bool) class {
 		return imbalance
 	case known && usage >= d.rules.KVFull, at(r.Preemptions, j) > 0:
 		return kv
-	case d.peak[i] >= 2 && at(r.Running, j) >= d.rules.Pinned*d.peak[i]:
+	case d.peak[i] >= 2 && running >= d.rules.Pinned*d.peak[i]:
 		return slots
 	case !known:
+		return unknown
+	case !counted: // whether places were free
+		d.uncounted = true
 		return unknown
 	}
 	return budget

@@ -160,6 +160,7 @@ func (r *reader) read() {
 		}
 	}
 	r.sums()
+	r.unseen()
 	r.quantities()
 	for _, key := range slices.SortedFunc(maps.Keys(r.replicas), metric.Labels.Compare) {
 		if rep := r.replicas[key]; rep.Waiting != nil || rep.Running != nil || rep.Steps != nil {
@@ -292,6 +293,24 @@ func (r *reader) lost(f *catalog.Family, s *summary.Series) {
 		if status, _ := s.Labels.Get("status"); strings.HasPrefix(status, "5") {
 			l.Answers5xx += gained
 		}
+	}
+}
+
+// unseen notes the losses of which the pack of the engine has a family that the run does not have.
+func (r *reader) unseen() {
+	shown, known := map[string]bool{}, map[string]bool{}
+	for i := range r.run.Metrics {
+		if f, ok := r.c.Family(r.run.Metrics[i].Name); ok && f.Engine == r.Engine {
+			shown[f.Canonical] = true
+		}
+	}
+	for _, f := range r.c.Families() {
+		known[f.Canonical] = known[f.Canonical] || f.Engine == r.Engine
+	}
+	if known["success"] && !shown["success"] {
+		r.Unseen = append(r.Unseen, "errors, aborts (how requests ended is not shown)")
+	} else if known["failure"] && !shown["failure"] {
+		r.Unseen = append(r.Unseen, "errors (failures are not shown)")
 	}
 }
 

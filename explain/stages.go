@@ -31,7 +31,7 @@ func (x *explanation) pipeline() (out []Finding) {
 		sum += s.Seconds
 	}
 	x.rows[hops] = known(x.facts.Hops)
-	if over := sum + x.rows[hops] - x.E2E; over > 0 {
+	if over := sum + x.rows[hops] - x.Mean; over > 0 {
 		x.rows[overlap] = -over
 	}
 	x.list(append(list, hops, overlap))
@@ -39,12 +39,12 @@ func (x *explanation) pipeline() (out []Finding) {
 	for _, row := range x.Waterfall {
 		queue := row.ID == admission || strings.HasPrefix(row.ID, stageQueue+":")
 		if queue && row.Share >= x.rules.Queue {
-			out = append(out, Finding{row.ID, row.Seconds, row.Share})
+			out = append(out, Finding(row))
 		} else if strings.HasPrefix(row.ID, stageTime+":") {
 			service += row.Seconds
 		}
 	}
-	return append(byWeight(out), Finding{"service", service, service / x.E2E})
+	return append(byWeight(out), Finding{"service", service, service / x.Mean})
 }
 
 // Bottleneck is the stage of a pipeline that waits longest by its time, if that is a share of least, else the one that

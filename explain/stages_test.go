@@ -36,7 +36,7 @@ func TestPipeline(t *testing.T) {
 		{"both wait", pipeline(10, 3, 0, explain.Stage{"0", 7, 0.9}), "stage_queue:0 queue_admission service", "stage:0", 0.7,
 			"0"},
 	} {
-		r := explain.Explain(c.facts, explain.DefaultRules())
+		r := explain.Explain(c.facts, explain.DefaultRules(), explain.Latency)
 		var ids []string
 		for _, f := range r.Findings {
 			ids = append(ids, f.ID)
@@ -60,7 +60,7 @@ func TestPipelineAddsUp(t *testing.T) {
 				rapid.OneOf(rapid.Float64Range(0, 50), rapid.Just(math.NaN())).Draw(t, "time"),
 				rapid.OneOf(rapid.Float64Range(0, 1), rapid.Just(7.0), rapid.Just(math.Inf(1))).Draw(t, "queued")})
 		}
-		r := explain.Explain(f, explain.DefaultRules())
+		r := explain.Explain(f, explain.DefaultRules(), explain.Latency)
 		sum := 0.0
 		for _, row := range r.Waterfall {
 			sum += row.Seconds
@@ -68,8 +68,8 @@ func TestPipelineAddsUp(t *testing.T) {
 				t.Fatalf("%s is %v", row.ID, row.Seconds)
 			}
 		}
-		if math.Abs(sum-r.E2E) > 1e-9*(1+r.E2E) {
-			t.Fatalf("the rows are %v of %v", sum, r.E2E)
+		if math.Abs(sum-r.Mean) > 1e-9*(1+r.Mean) {
+			t.Fatalf("the rows are %v of %v", sum, r.Mean)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestContributing(t *testing.T) {
 	}
 	want := []string{"a step of speculation gives 1.02 tokens", "the busiest replica ended 1.89 times the mean",
 		"power slowed a GPU for 50 % of the time"}
-	if got := told(explain.Explain(facts, explain.DefaultRules())); !slices.Equal(got, want) {
+	if got := told(explain.Explain(facts, explain.DefaultRules(), explain.Latency)); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rules := explain.DefaultRules()
@@ -98,7 +98,7 @@ func TestContributing(t *testing.T) {
 `), catalog.Embedded()); err != nil {
 		t.Fatal(err)
 	}
-	r := explain.Explain(facts, rules)
+	r := explain.Explain(facts, rules, explain.Latency)
 	if got := told(r); !slices.Equal(got, append(want[:2:2], "slow")) || r.Verdict != "mine" ||
 		rules.Of("mine").Says != "slow" {
 		t.Errorf("%q, verdict %s", got, r.Verdict)

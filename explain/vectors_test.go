@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 	for i := range cases {
 		c := &cases[i]
 		t.Run(c.Name, func(t *testing.T) {
-			r := explain.Explain(c.facts(), rules)
+			r := explain.Explain(c.facts(), rules, explain.Latency)
 			var ids []string
 			for _, f := range r.Findings {
 				ids = append(ids, f.ID)

@@ -30,7 +30,7 @@ func HeadlineText(w io.Writer, r *compare.Result) error {
 
 func headlineText(r *compare.Result, all bool) string {
 	var b strings.Builder
-	for _, line := range loadLines(r) {
+	for _, line := range LoadLines(r) {
 		b.WriteString(texttab.Escape(line) + "\n")
 	}
 	if len(r.Headline) == 0 {
@@ -81,11 +81,11 @@ func HeadlineTables(r *compare.Result) (load []string, tables []HeadlineTable) {
 		}
 		tables = append(tables, t)
 	}
-	return loadLines(r), tables
+	return LoadLines(r), tables
 }
 
-// loadLines tell how the load differed.
-func loadLines(r *compare.Result) (out []string) {
+// LoadLines tell how the load of each side differed from the base's.
+func LoadLines(r *compare.Result) (out []string) {
 	for side := 1; side < len(r.Sides); side++ {
 		phase, beyond := "", false
 		var parts []string
@@ -389,7 +389,7 @@ func meanChange(r *compare.Result, side int) float64 {
 
 // headlineMarkdown writes the headline as tables.
 func headlineMarkdown(b *strings.Builder, r *compare.Result) {
-	for _, line := range loadLines(r) {
+	for _, line := range LoadLines(r) {
 		fmt.Fprintf(b, "%s\n\n", texttab.Markdown(line))
 	}
 	for _, s := range headlineBlocks(r) {

@@ -291,7 +291,7 @@ func (r *reading) hardware() {
 
 // explain takes what the queue waited for.
 func (r *reading) explain(rules *explain.Rules) {
-	e := explain.Explain(r.facts, rules)
+	e := explain.Explain(r.facts, rules, explain.Latency)
 	if len(e.Waterfall) == 0 {
 		r.p.Missing = append(r.p.Missing, e.Missing...)
 		return

@@ -85,11 +85,9 @@ func bracket(points []Point, s SLO) Bracket {
 
 // curve is a row over the loads that have it, made to ascend.
 type curve struct {
-	points         []*Point
-	raw            []float64
-	value          []float64
-	low, high      []float64
-	undecided, bad []bool
+	points     []*Point
+	raw, value []float64
+	low, high  []float64
 }
 
 // curveOf reads a row of usable points.

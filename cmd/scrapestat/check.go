@@ -273,7 +273,8 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 		o.incomplete = cmp.Or(o.incomplete, rf.complete())
 	}
 	if gate.WantsExplain() {
-		if _, e.Explained, err = causesOf(ctx, arg, &o.window, o.analysis, explain.DefaultRules(), std); err != nil {
+		if _, e.Explained, err = causesOf(ctx, arg, &o.window, o.analysis, explain.DefaultRules(), explain.Latency,
+			std); err != nil {
 			return nil, err
 		}
 	}

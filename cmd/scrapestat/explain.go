@@ -13,14 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/explain"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
 // explainOptions is the command line of explain.
 type explainOptions struct {
-	run      string
+	runs     []string
+	why      string
 	format   string
 	engine   string
 	rules    string
@@ -35,16 +38,20 @@ const explainLong = `Tells where the mean time of a request went, in seconds tha
 the KV cache, the places of the batch, the tokens of a step, a replica beside idle ones, a cold start. Causes are in
 order of weight; "service" is the model's own time. What the server does not show is named, and where that could
 change the answer it is cannot_tell. Thresholds and words are data: --print-rules.
+Of two runs: which part of the mean the difference is in, row by row.
+--why ttft asks for the time to the first token, --why throughput what held up those that were in the server.
 ` + selectorHelp
 
 const explainExample = `  scrapestat explain run1
   scrapestat explain run1@high --format json | jq '.engines[].verdict'
+  scrapestat explain run1 run2
+  scrapestat explain run1 --why throughput
   scrapestat explain run1 --fail-on queue_kv,rejections`
 
 func newExplainCmd(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:     "explain RUN [flags]",
+		Use:     "explain RUN [RUN] [flags]",
 		Short:   "Tell why latency is what it is",
 		Long:    explainLong,
 		Example: explainExample,
@@ -52,7 +59,10 @@ func newExplainCmd(std stdio) *cobra.Command {
 			if o.print {
 				return nil
 			}
-			return exactly(1, "RUN, a run directory")(cmd, args)
+			if len(args) == 2 {
+				return nil
+			}
+			return exactly(1, "RUN, a run directory, or two")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rules, err := o.read()
@@ -63,15 +73,20 @@ func newExplainCmd(std stdio) *cobra.Command {
 				_, err := io.WriteString(std.out, explain.DefaultText())
 				return err
 			}
-			o.run = args[0]
-			if err := first(o.analysis.validate(), oneOf("format", "format", o.format, "text", "json")); err != nil {
+			o.runs = args
+			if err := first(o.analysis.validate(), oneOf("format", "format", o.format, "text", "json", "markdown", "csv"),
+				oneOf("why", "question", o.why, "latency", "ttft", "throughput")); err != nil {
 				return err
+			}
+			if len(args) == 2 {
+				return o.pair(cmd.Context(), rules, std)
 			}
 			return o.explain(cmd.Context(), rules, std)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", "`format`: text, json")
+	f.StringVar(&o.format, "format", "text", "`format`: text, json, markdown, csv")
+	f.StringVar(&o.why, "why", "latency", "`question`: latency, ttft, throughput")
 	f.StringVar(&o.engine, "engine", "", "explain this `engine` only")
 	f.StringVar(&o.rules, "rules", "", "YAML `file` whose thresholds and words replace those of --print-rules")
 	f.BoolVar(&o.print, "print-rules", false, "print the rules as they come, and end")
@@ -104,26 +119,77 @@ func (o *explainOptions) read() (*explain.Rules, error) {
 }
 
 func (o *explainOptions) explain(ctx context.Context, rules *explain.Rules, std stdio) error {
-	run, results, err := causesOf(ctx, o.run, &o.window, o.analysis, rules, std)
+	run, results, err := o.causes(ctx, o.runs[0], rules, std)
 	if err != nil {
 		return err
 	}
-	if results, err = o.chosen(results); err != nil {
-		return err
-	}
-	write := func() error { return report.Explanation(std.out, results, rules) }
-	if o.format == "json" {
-		write = func() error { return explain.WriteJSON(std.out, run.ID, results, rules) }
-	}
-	if err := write(); err != nil {
+	if err := o.write(run.ID, results, rules, std.out); err != nil {
 		return err
 	}
 	return cmp.Or(o.gate(results), o.analysis.verdict(run))
 }
 
+// causes explains what is asked of a run.
+func (o *explainOptions) causes(ctx context.Context, arg string, rules *explain.Rules, std stdio) (*summary.Run,
+	[]*explain.Result, error) {
+	run, results, err := causesOf(ctx, arg, &o.window, o.analysis, rules, explain.Why(o.why), std)
+	if err == nil {
+		results, err = o.chosen(results)
+	}
+	return run, results, err
+}
+
+// write writes the results in the chosen format.
+func (o *explainOptions) write(id string, results []*explain.Result, rules *explain.Rules, w io.Writer) error {
+	switch o.format {
+	case "json":
+		return explain.WriteJSON(w, id, results, rules)
+	case "csv":
+		return report.ExplainedRows(results).WriteCSV(w)
+	case "markdown":
+		return report.ExplainedMarkdown(w, results, rules)
+	}
+	return report.Explanation(w, results, rules)
+}
+
+// pair explains what two runs differ in.
+func (o *explainOptions) pair(ctx context.Context, rules *explain.Rules, std stdio) error {
+	if len(o.failOn) > 0 {
+		return usagef("--fail-on asks one run")
+	}
+	var runs [2]*summary.Run
+	var ids [2]string
+	var results [2][]*explain.Result
+	for i, arg := range o.runs {
+		var err error
+		if runs[i], results[i], err = o.causes(ctx, arg, rules, std); err != nil {
+			return err
+		}
+		ids[i] = runs[i].ID
+	}
+	compared, err := compare.Compare([]compare.Input{{Side: "A", Path: o.runs[0], Run: runs[0]},
+		{Side: "B", Path: o.runs[1], Run: runs[1]}}, compare.Options{Catalog: runs[0].Options.Catalog})
+	if err != nil {
+		return usagef("explain: %w", err)
+	}
+	load := report.LoadLines(compared)
+	pairs, alone := explain.Pairs(results[0], results[1])
+	switch o.format {
+	case "json":
+		err = explain.WritePairsJSON(std.out, ids, load, pairs, alone, rules)
+	case "csv":
+		err = report.ExplainedPairRows(pairs).WriteCSV(std.out)
+	case "markdown":
+		err = report.ExplainedPairRows(pairs).WriteMarkdown(std.out, texttab.Rule{Left: "---", Right: "---:"})
+	default:
+		err = report.ExplainedPairs(std.out, [2]string(o.runs), load, pairs, alone, rules)
+	}
+	return cmp.Or(err, o.analysis.verdict(runs[0], runs[1]))
+}
+
 // causesOf explains the engines of a part of a run.
-func causesOf(ctx context.Context, arg string, w *windowFlags, a analysisFlags, rules *explain.Rules, std stdio) (
-	*summary.Run, []*explain.Result, error) {
+func causesOf(ctx context.Context, arg string, w *windowFlags, a analysisFlags, rules *explain.Rules, why explain.Why,
+	std stdio) (*summary.Run, []*explain.Result, error) {
 	so := a.options()
 	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
 	a.sliceFlag = nil // not as the recording was to be sliced
@@ -141,7 +207,7 @@ func causesOf(ctx context.Context, arg string, w *windowFlags, a analysisFlags, 
 	defer closeAll()
 	var out []*explain.Result
 	for _, f := range explain.Read(run) {
-		out = append(out, explain.Explain(f, rules))
+		out = append(out, explain.Explain(f, rules, why))
 	}
 	return run, out, nil
 }
@@ -174,7 +240,7 @@ func (o *explainOptions) gate(results []*explain.Result) error {
 		}
 	}
 	for _, r := range results {
-		if len(o.failOn) > 0 && (r.Verdict == "cannot_tell" || math.IsNaN(r.E2E)) {
+		if len(o.failOn) > 0 && (r.Verdict == "cannot_tell" || math.IsNaN(r.Mean)) {
 			return &codeError{exitIncomplete, errors.New("explain: cannot tell: " + strings.Join(r.Missing, ", ") +
 				" (--fail-on)")}
 		}

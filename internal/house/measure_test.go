@@ -57,8 +57,8 @@ func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 24_650},
 		{"measure", "catalog continuity histest metric normalize summary units window", 26_750},
-		{"conclude", "check compare explain headline history sweep", 14_000},
-		{"show", "export live report", 15_700},
+		{"conclude", "check compare explain headline history sweep", 14_600},
+		{"show", "export live report", 16_000},
 		{"clients", "events", 6750},
 		{"command", "cmd", 11_700},
 		{"around them", "bench internal lab", 16_500},
