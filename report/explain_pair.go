@@ -15,34 +15,33 @@ import (
 // ExplainedPairs writes for people what two runs differ in; names are theirs, and load is how their loads differed.
 func ExplainedPairs(w io.Writer, names [2]string, load []string, pairs []*explain.Pair, alone []*explain.Result,
 	rules *explain.Rules) error {
-	s := &sticky{w: w}
-	line := &explained{sticky: s, rules: rules}
+	e := &explainer{&sticky{w: w}}
 	for _, l := range load {
-		line.wrapped("! ", l)
+		e.wrapped("! ", l)
 	}
-	line.wrapped("A: ", names[0])
-	line.wrapped("B: ", names[1])
+	e.wrapped("A: ", names[0])
+	e.wrapped("B: ", names[1])
 	for _, p := range pairs {
-		s.printf("\n")
-		writePair(&explained{s, p.B, rules}, p)
+		e.printf("\n")
+		e.pair(p, rules)
 	}
 	for _, r := range alone {
-		s.printf("\n")
-		line.wrapped("", r.Engine+r.Of.String()+" is in one of the runs alone")
+		e.printf("\n")
+		e.wrapped("", r.Engine+r.Of.String()+" is in one of the runs alone")
 	}
-	return s.err
+	return e.err
 }
 
-func writePair(e *explained, p *explain.Pair) {
+func (e *explainer) pair(p *explain.Pair, rules *explain.Rules) {
 	name := p.A.Engine + p.A.Of.String()
 	if other := p.B.Engine + p.B.Of.String(); other != name {
 		name = cmp.Or(name, "nothing") + " and " + cmp.Or(other, "nothing")
 	}
 	name = cmp.Or(name, "no engine shows the time of requests")
-	if e.Why == explain.Throughput || math.IsNaN(p.Difference()) {
+	if p.B.Why == explain.Throughput || math.IsNaN(p.Difference()) {
 		e.wrapped("", name)
 		for n, r := range []*explain.Result{p.A, p.B} {
-			text := (&explained{e.sticky, r, e.rules}).weight(&r.Findings[0])
+			text := weight(&r.Findings[0])
 			if r.Verdict == "cannot_tell" {
 				text = "not known: " + strings.Join(r.Missing, ", ")
 			}
@@ -50,24 +49,15 @@ func writePair(e *explained, p *explain.Pair) {
 		}
 		return
 	}
-	what := map[explain.Why]string{explain.TTFT: "TTFT"}[e.Why]
-	if what == "" {
-		what = "E2E"
-	}
-	e.wrapped("", fmt.Sprintf("%s: mean %s %s to %s (%s), %.0f and %s", name, what, units.Format(p.A.Mean, "seconds"),
-		units.Format(p.B.Mean, "seconds"), moreTime(p.Difference()), p.A.Requests,
+	e.wrapped("", fmt.Sprintf("%s: mean %s %s to %s (%s), %.0f and %s", name, meanOf(p.B.Why),
+		units.Format(p.A.Mean, "seconds"), units.Format(p.B.Mean, "seconds"), moreTime(p.Difference()), p.A.Requests,
 		texttab.Count(int(p.B.Requests), "request")))
-	e.wrapped("", mainChange(p, e.rules))
+	e.wrapped("", MainChange(p, rules))
 	e.printf("\n")
-	t := &texttab.Table{}
+	t := ExplainedPairTable(p)
 	t.Header("", "A", "B", "CHANGE")
-	t.Right(1, 2, 3)
-	top := max(p.A.Mean, p.B.Mean)
-	for i := range p.Rows {
-		r := &p.Rows[i]
-		if !tiny(r.ID, max(math.Abs(r.A), math.Abs(r.B))/top) {
-			t.Row("  "+r.ID, units.Format(r.A, "seconds"), units.Format(r.B, "seconds"), moreTime(r.Difference()))
-		}
+	for _, row := range t.Rows {
+		row[0].Text = "  " + row[0].Text
 	}
 	if e.err == nil {
 		_, e.err = t.WriteTo(e.w)
@@ -79,7 +69,7 @@ func writePair(e *explained, p *explain.Pair) {
 		}
 		for i := range r.Findings {
 			if f := &r.Findings[i]; math.IsNaN(f.Seconds) {
-				e.wrapped("  "+"AB"[n:n+1]+": ", (&explained{e.sticky, r, e.rules}).says(f))
+				e.wrapped("  "+"AB"[n:n+1]+": ", says(r, f, rules))
 			}
 		}
 	}
@@ -92,8 +82,8 @@ func writePair(e *explained, p *explain.Pair) {
 // samePart is the share of the mean by which a part changes at least to be told.
 const samePart = 0.02
 
-// mainChange tells what the difference of two means is in.
-func mainChange(p *explain.Pair, rules *explain.Rules) string {
+// MainChange tells what the difference of two means is in.
+func MainChange(p *explain.Pair, rules *explain.Rules) string {
 	id, by := p.Largest(samePart)
 	if id == "" {
 		return fmt.Sprintf("no part changed by %s of the mean", percent(samePart))
@@ -119,16 +109,46 @@ func moreTime(v float64) string {
 	return "+" + units.Format(v, "seconds")
 }
 
-// ExplainedPairRows is the table of the parts of both means, for CSV and Markdown.
+// ExplainedPairTable is what changed in the mean, for people.
+func ExplainedPairTable(p *explain.Pair) *texttab.Table {
+	t := &texttab.Table{}
+	t.Header("PART", "A", "B", "CHANGE")
+	t.Right(1, 2, 3)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if !tiny(r.ID, max(math.Abs(r.A), math.Abs(r.B))/max(p.A.Mean, p.B.Mean)) {
+			t.Row(r.ID, units.Format(r.A, "seconds"), units.Format(r.B, "seconds"), moreTime(r.Difference()))
+		}
+	}
+	return t
+}
+
+// ExplainedPairsMarkdown writes what two runs differ in as Markdown.
+func ExplainedPairsMarkdown(w io.Writer, load []string, pairs []*explain.Pair, rules *explain.Rules) error {
+	s := &sticky{w: w}
+	for _, l := range load {
+		s.printf("**%s**\n\n", texttab.Markdown(l))
+	}
+	for _, p := range pairs {
+		s.printf("### %s\n\n", texttab.Markdown(p.B.Engine+p.B.Of.String()))
+		if t := ExplainedPairTable(p); s.err == nil && len(t.Rows) > 0 {
+			s.printf("%s\n\n", texttab.Markdown(MainChange(p, rules)))
+			s.err = t.WriteMarkdown(w, texttab.Rule{Left: "---", Right: "---:"})
+		}
+		s.printf("\n")
+	}
+	return s.err
+}
+
+// ExplainedPairRows is the table of the parts of both means, for programs.
 func ExplainedPairRows(pairs []*explain.Pair) *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{ID: "engine", Head: "ENGINE"}, {ID: "labels", Head: "OF"},
-		{ID: "part", Head: "PART"}, {ID: "a_seconds", Head: "A", Right: true}, {ID: "b_seconds", Head: "B", Right: true},
-		{ID: "difference_seconds", Head: "CHANGE", Right: true}}}
+	t := &texttab.Table{Columns: []texttab.Column{{ID: "engine"}, {ID: "labels"}, {ID: "part"}, {ID: "a_seconds"},
+		{ID: "b_seconds"}, {ID: "difference_seconds"}}}
 	for _, p := range pairs {
 		for i := range p.Rows {
 			r := &p.Rows[i]
-			t.Rows = append(t.Rows, append(whose(p.B), texttab.Cell{Text: r.ID, Value: r.ID}, timeCell(r.A), timeCell(r.B),
-				texttab.Cell{Text: moreTime(r.Difference()), Value: r.Difference()}))
+			t.Rows = append(t.Rows, append(whose(p.B), texttab.Cell{Value: r.ID}, texttab.Cell{Value: r.A},
+				texttab.Cell{Value: r.B}, texttab.Cell{Value: r.Difference()}))
 		}
 	}
 	return t

@@ -15,7 +15,6 @@ import (
 
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/explain"
-	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -180,7 +179,7 @@ func (o *explainOptions) pair(ctx context.Context, rules *explain.Rules, std std
 	case "csv":
 		err = report.ExplainedPairRows(pairs).WriteCSV(std.out)
 	case "markdown":
-		err = report.ExplainedPairRows(pairs).WriteMarkdown(std.out, texttab.Rule{Left: "---", Right: "---:"})
+		err = report.ExplainedPairsMarkdown(std.out, load, pairs, rules)
 	default:
 		err = report.ExplainedPairs(std.out, [2]string(o.runs), load, pairs, alone, rules)
 	}
@@ -191,16 +190,22 @@ func (o *explainOptions) pair(ctx context.Context, rules *explain.Rules, std std
 func causesOf(ctx context.Context, arg string, w *windowFlags, a analysisFlags, rules *explain.Rules, why explain.Why,
 	std stdio) (*summary.Run, []*explain.Result, error) {
 	so := a.options()
-	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
-	a.sliceFlag = nil // not as the recording was to be sliced
 	dirs, err := w.runs([]string{arg}, &so)
 	if err != nil {
 		return nil, nil, err
 	}
+	return causesIn(ctx, dirs, so, a, rules, why, newProgress(std.err, false))
+}
+
+// causesIn explains the engines of recordings in the window that so has.
+func causesIn(ctx context.Context, dirs []string, so summary.Options, a analysisFlags, rules *explain.Rules,
+	why explain.Why, say *progress) (*summary.Run, []*explain.Result, error) {
+	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
+	a.sliceFlag = nil // not as the recording was to be sliced
 	if so.Quantiles != nil && !slices.Contains(so.Quantiles, 0.5) {
-		so.Quantiles = append(so.Quantiles, 0.5)
+		so.Quantiles = append(slices.Clone(so.Quantiles), 0.5)
 	}
-	run, _, closeAll, err := load(ctx, dirs, a, so, newProgress(std.err, false))
+	run, _, closeAll, err := load(ctx, dirs, a, so, say)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report/html"
@@ -84,6 +85,9 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 		if err != nil {
 			return err
 		}
+		if in.Causes, err = o.causes(ctx, a); err != nil {
+			return err
+		}
 		ins, compared = append(ins, in), append(compared, ci)
 	}
 	if len(ins) > 1 {
@@ -107,6 +111,15 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 	}
 	say.logf("wrote %s (%d bytes)", o.out, size)
 	return o.analysis.verdict(results(ins)...)
+}
+
+// causes explains a side, over timeslices of their own: those of the page are as wide as noise is judged on.
+func (o *reportOptions) causes(ctx context.Context, a sideArg) ([]*explain.Result, error) {
+	so := o.analysis.options()
+	so.Slice, so.Window = 0, a.ref
+	_, causes, err := causesIn(ctx, []string{a.path}, so, o.analysis, explain.DefaultRules(), explain.Latency,
+		newProgress(io.Discard, true))
+	return causes, err
 }
 
 func results(ins []html.Input) (out []*summary.Run) {

@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"report": {"explain", "headline", "sweep",
 		"summary", "continuity", "window", "catalog", "compare", "compare/judge", "history", "units",
 		"metric", "normalize", "histest", "internal/texttab"},
-	"report/html": {"report", "sweep",
+	"report/html": {"report", "sweep", "explain",
 		"history", "summary", "continuity", "catalog", "compare", "units", "metric", "normalize",
 		"histest",
 		"events", "internal/texttab"},

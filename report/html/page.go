@@ -16,6 +16,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
@@ -50,6 +51,8 @@ type Input struct {
 	Timeline *Timeline
 	// Requests are those of the clients, if they were recorded.
 	Requests []events.Request
+	// Causes are what package explain tells of the engines of the run, by its default rules; nil shows none.
+	Causes []*explain.Result
 	// Open reports whether the recording was never closed: its collector was killed or is still at work.
 	Open bool
 }
@@ -105,6 +108,8 @@ type page struct {
 	Chips     []chip
 	Tiles     []tileGroup
 	Notes     []string // on quantities that several engines have
+	Whys      []why
+	Pairs     []whyPair // where there are two runs
 	Pipelines []pipeline
 	Strips    []strip
 	Losses    []loss
@@ -178,6 +183,7 @@ func newPage(ins []Input, o Options) (*page, error) {
 			}
 		}
 	}
+	p.why()
 	p.pipelines()
 	p.families()
 	p.derived()
