@@ -209,7 +209,7 @@ func (s *sheet) row(r *row, columns []string, hasLast, unsure bool) {
 		s.texts(catalog.OK.String(), "", "")
 	} else if unsure {
 		increase := i.read()
-		s.text(statusWord(&increase))
+		s.text(summary.StatusWord(&increase))
 		s.numbers(increase.Low, increase.High)
 	}
 	s.endRow()

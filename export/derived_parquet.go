@@ -148,7 +148,7 @@ func derivedRows(q *summary.Derived, row derivedRow, r *summary.Run, write func(
 		row.low, row.high = math.NaN(), math.NaN()
 		if s.Status.Defined() {
 			row.value, row.shown = s.Value, s.Shown
-			row.low, row.high = boundsOfStatus(s.Status, s.Low, s.High)
+			row.low, row.high = summary.BoundsOfStatus(s.Status, s.Low, s.High)
 		}
 		if q.HasParts && s.Status != catalog.Missing {
 			row.numerator, row.denominator = s.Numerator, s.Denominator
@@ -172,7 +172,7 @@ func aggregateRows(a *summary.Aggregate, row derivedRow, r *summary.Run, write f
 	m := &r.Metrics[a.Metric]
 	row.name, row.unit, row.labels, row.series, row.families = m.Name, m.ShownUnit(), a.Labels, a.Series, m.Name
 	row.span, row.slice.StartNS, row.slice.EndNS = "window", r.Window.StartNS, r.Window.EndNS
-	row.status = statusWord(&a.Increase)
+	row.status = summary.StatusWord(&a.Increase)
 	nan := math.NaN()
 	row.numerator, row.denominator, row.low, row.high = nan, nan, nan, nan
 	add := func(stat string, v float64) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/query"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -34,6 +35,45 @@ var registry = []Format{
 	{Name: "parquet", File: "server_metrics_export.parquet", NeedsSamples: true, Write: Parquet, applies: isAIPerfLayout},
 	{Name: "parquet", File: "server_metrics_tidy.parquet", NeedsSamples: true, Write: TidyParquet, applies: isTidyLayout},
 	{Name: "parquet", File: "derived.parquet", Write: fromResult(DerivedParquet), applies: hasDerivedRows},
+	{Name: "stats", File: "stats.parquet", Write: Stats},
+}
+
+// rowFormat is a form of the rows of package query.
+type rowFormat struct {
+	name  string
+	write func(ctx context.Context, w io.Writer, rows Rows) error
+}
+
+var rowFormats = []rowFormat{
+	{"csv", func(_ context.Context, w io.Writer, r Rows) error { return query.WriteCSV(w, r.Seq, r.Raw) }},
+	{"json", func(_ context.Context, w io.Writer, r Rows) error { return query.WriteJSON(w, r.Seq, r.More) }},
+	{"jsonl", func(_ context.Context, w io.Writer, r Rows) error { return query.WriteJSONL(w, r.Seq) }},
+	{"parquet", statsParquet},
+}
+
+// Rows are rows of package query that are to be written.
+type Rows struct {
+	Seq  iter.Seq[*query.Row]
+	Runs []*summary.Run // that they are of, at least one
+	More func() bool    // reports, when all are written, whether there are others
+	Raw  bool           // Options.CSVRaw
+}
+
+// RowFormats returns the names of the formats that [WriteRows] knows.
+func RowFormats() (names []string) {
+	for _, f := range rowFormats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// WriteRows writes rows in one of [RowFormats]. Parquet holds up to 131,072 of them, JSON all.
+func WriteRows(ctx context.Context, w io.Writer, format string, rows Rows) error {
+	i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format })
+	if i < 0 {
+		return fmt.Errorf("write rows: unknown format %q", format)
+	}
+	return rowFormats[i].write(ctx, w, rows)
 }
 
 // fromResult adapts a format that does not read recordings.
@@ -92,6 +132,7 @@ const (
 
 // Options says how files are written. The zero value is AIPerf's current form.
 type Options struct {
+	Run           string // what the run is called in tables of several; "" is its id
 	AIPerfSchema  string // of the JSON: Schema11, also when "", or Schema10
 	ParquetLayout string // LayoutAIPerf, also when "", or LayoutTidy
 	// CSVRaw writes every cell of the CSV as it is. Else a text that a spreadsheet
@@ -100,6 +141,8 @@ type Options struct {
 	CSVRaw bool
 	// Unhashed leaves the SHA-256 of files out, when nothing keeps it: for JSONL it costs as much as the rest.
 	Unhashed bool
+	// Family reports whether samples of a family are wanted in the tidy layout; nil takes all.
+	Family func(name string) bool
 	// Location is the time zone of AIPerf's zoneless local times; nil is that of this machine.
 	Location *time.Location
 }

@@ -61,7 +61,7 @@ func TestLookup(t *testing.T) {
 			t.Errorf("%s, %+v: got files %v, samples %v", test.name, test.options, files, samples)
 		}
 	}
-	if all := export.Files(); !slices.Contains(all, "derived.parquet") || len(all) != 6 {
+	if all := export.Files(); !slices.Contains(all, "derived.parquet") || len(all) != 7 {
 		t.Errorf("all files: %v", all)
 	}
 }

@@ -3,7 +3,6 @@ package export
 import (
 	"math"
 
-	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
@@ -108,25 +107,6 @@ func (c *jsonContinuity) read() (out continuity.Summary) {
 	}
 	return continuity.Summary{Status: status, Processes: c.Processes, Restarts: c.Restarts, HeldBodies: c.Held,
 		Dips: c.Dips}
-}
-
-// boundsOfStatus are the bounds of a value that is not certain, NaN of any other.
-func boundsOfStatus(s catalog.Status, low, high float64) (float64, float64) {
-	if s.Certain() || !s.Defined() {
-		return math.NaN(), math.NaN()
-	}
-	return low, high
-}
-
-// statusWord is the word of a status in derived rows.
-func statusWord(i *continuity.Increase) string {
-	switch i.Status {
-	case continuity.Corrected:
-		return catalog.ResetCorrected.String()
-	case continuity.Born:
-		return catalog.BornInWindow.String()
-	}
-	return i.Status.String()
 }
 
 // increase gives a series of an export its increase; the statistics read so far are AIPerf's then.

@@ -336,7 +336,7 @@ func quantity(q *summary.Derived) jsonDerived {
 			return out
 		}).orNone()}
 	x.Value, x.Shown = derivedValue(q.Status, q.Value, q.Shown)
-	low, high := boundsOfStatus(q.Status, q.Low, q.High)
+	low, high := summary.BoundsOfStatus(q.Status, q.Low, q.High)
 	x.Low, x.High = float(low), float(high)
 	if q.Category != catalog.Other {
 		x.Category = q.Category.String()

@@ -49,7 +49,7 @@ import (
 //	where metric_name = 'vllm:generation_tokens' and in_window group by all
 //
 // recs are the recordings r was built of, in the same order; see [Parquet] for how they are read and what is started.
-func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, _ Options) error {
+func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o Options) error {
 	if err := checkTargets(r, recs); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
@@ -57,6 +57,7 @@ func TidyParquet(ctx context.Context, w io.Writer, r *summary.Run, recs []Record
 	if err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
+	t.Layout.(*tidyLayout).wanted = o.Family
 	return t.Write(ctx, w)
 }
 
@@ -129,6 +130,7 @@ type tidyLayout struct {
 	units map[metric.Family]string // by name and type
 	// adjustments are those of the endpoints of which something happened.
 	adjustments []*adjustment
+	wanted      func(family string) bool // nil for all
 }
 
 func newTidyLayout(r *summary.Run) *tidyLayout {
@@ -150,6 +152,9 @@ func (l *tidyLayout) Polls(st *column.Batch) (from, to int32) { return 0, int32(
 
 func (l *tidyLayout) Rows(st *column.Batch, series int) int {
 	n := 0
+	if l.wanted != nil && !l.wanted(st.Schema.FamilyOf(series).Name) {
+		return 0
+	}
 	for _, slot := range st.Schema.SlotsOf(series) {
 		if !st.Schema.Slots[slot].Role.Metadata() {
 			n++

@@ -16,6 +16,8 @@ type Result struct {
 	Series   []Series
 	Dict     *metric.Schema   // what the indices of Series refer to; not to be changed
 	Warnings []metric.Warning // about the window as a whole
+	// SlicePolls is how many polls each slice has; nil without slices.
+	SlicePolls []int32
 	// NonFinite counts, by the name of their family, the samples of series that have no finite one.
 	NonFinite map[string]int
 }

@@ -207,6 +207,9 @@ func (f *Accumulator) result(endNS int64, each Each) *Result {
 		out.Warnings = append(out.Warnings, metric.Warnf("too_many_slices",
 			"slices of %d ns would cut the window into more than %d; none were made", f.width, maxSlices))
 	}
+	for k := range v.grid {
+		out.SlicePolls = append(out.SlicePolls, v.first[k+1]-v.first[k])
+	}
 	hollow, first := 0, 0
 	ready := make([]estimated, len(f.histograms))
 	each(len(ready), func(i int) { ready[i] = f.estimate(&f.histograms[i], v) })

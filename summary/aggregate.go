@@ -37,6 +37,9 @@ type Aggregate struct {
 	Warnings  []metric.Warning
 }
 
+// refusedText is why an increase is refused.
+const refusedText = "several processes answered, which nothing tells apart"
+
 // aggregate fills Aggregates: by metric, then by labels.
 func (r *Run) aggregate() {
 	if r.Options.By == nil {
@@ -106,7 +109,7 @@ func (a *Aggregate) merge(series []*Series, rule catalog.Aggregate, o *Options) 
 		}
 	}
 	if a.Increase.Status == continuity.Refused {
-		a.Refused, a.Summary = "several processes answered, which nothing tells apart", nil
+		a.Refused, a.Summary = refusedText, nil
 		return
 	}
 	a.Skew = skewOf(series, PlaceLabels(o.Catalog))

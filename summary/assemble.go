@@ -35,7 +35,7 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 	if t.opened && t.main != nil && !p.empty {
 		t.main.Doubt(t.late.doubtful())
 		r.main = t.main.ResultEach(p.window.PhaseEndNS, each)
-		e.EndNS = r.main.EndNS
+		e.EndNS, e.SlicePolls = r.main.EndNS, r.main.SlicePolls
 		e.Seconds = p.resolved.SecondsBetween(r.main.RefNS, r.main.LastNS)
 		divide(r.main, e.Seconds)
 		e.Continuity = t.tracker.Target(e.StartNS-1, e.EndNS)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -28,6 +29,25 @@ func ShownIncrease(text string, i *continuity.Increase, format func(float64) str
 		return text + " (" + format(i.Low) + " .. " + format(i.High) + ")"
 	}
 	return text
+}
+
+// StatusWord is the word of an increase's status in rows: of derived quantities, stats and the CSV.
+func StatusWord(i *continuity.Increase) string {
+	switch i.Status {
+	case continuity.Corrected:
+		return catalog.ResetCorrected.String()
+	case continuity.Born:
+		return catalog.BornInWindow.String()
+	}
+	return i.Status.String()
+}
+
+// BoundsOfStatus are the bounds of a value that is not certain, NaN of any other.
+func BoundsOfStatus(s catalog.Status, low, high float64) (float64, float64) {
+	if s.Certain() || !s.Defined() {
+		return math.NaN(), math.NaN()
+	}
+	return low, high
 }
 
 // Uncertain says what of the run is not certain, "" when all is: the reason for which --strict ends with 4.

@@ -107,6 +107,8 @@ type Endpoint struct {
 	// Seconds is what the rates of this endpoint divide by: the length of the window; at edges at which nobody polled,
 	// from the nearest poll.
 	Seconds float64
+	// SlicePolls is how many polls each slice of the window has; nil without slices.
+	SlicePolls []int32
 	// Late is what may be published late, by family: nothing goes before the window, or all is exact, where it is empty.
 	Late []Late
 	// InFlight is how many requests were there when a window began that something goes before, 0 where nothing tells.

@@ -47,6 +47,7 @@ type analysisFlags struct {
 	catalogs   []string
 	runFlags
 
+	run       string           // what the run is called in tables
 	quantiles []float64        // of percentile, set by validate
 	sliceFlag *pflag.Flag      // tells 0 from not given
 	byFlag    *pflag.Flag      // tells all together from not given; nil where there is no --by
@@ -174,7 +175,10 @@ func (a *analysisFlags) validate() error {
 			return usagef("--by %s: a label is empty or named twice", strings.Join(a.by, ","))
 		}
 	}
-	for _, name := range a.formats {
+	for i, name := range a.formats {
+		if name == "tidy" { // as others call it
+			name, a.formats[i] = "stats", "stats"
+		}
 		if err := oneOf("formats", "format", name, export.Formats()...); err != nil {
 			return err
 		}
@@ -239,5 +243,5 @@ func (a *analysisFlags) options() summary.Options {
 }
 
 func (a *analysisFlags) exportOptions() export.Options {
-	return export.Options{AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw}
+	return export.Options{Run: a.run, AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw}
 }

@@ -30,7 +30,7 @@ func addCompletions(root *cobra.Command) error {
 		path := strings.TrimPrefix(c.CommandPath(), root.Name()+" ")
 		switch path {
 		case "export", "show", "report", "compare", "check", "mark", "history add", "history accept",
-			"history drop", "requests join", "requests report", "requests validate":
+			"history drop", "query", "requests join", "requests report", "requests validate":
 			c.ValidArgsFunction = completeRuns
 		case "simulate":
 			c.ValidArgsFunction = cobra.FixedCompletions(simulate.Profiles(), cobra.ShellCompDirectiveNoFileComp)
@@ -63,7 +63,7 @@ func flagValues(command, flag string) func() []string {
 	switch flag {
 	case "format":
 		return map[string]func() []string{"show": report.Formats, "compare": list(compareFormats...),
-			"check": list(checkFormats...), "history show": list(historyFormats...),
+			"check": list(checkFormats...), "query": queryFormats, "history show": list(historyFormats...),
 			"doctor": list("text", "json")}[command]
 	case "formats":
 		return export.Formats

@@ -29,7 +29,7 @@ var exitMeanings = []struct {
 		"much, `history check` a change, `doctor` found a target that cannot be collected, `catalog check` a mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
 		"something had no data; of `compare --fail-on`, `explain --fail-on`, `sweep --require` and `history check`: " +
-		"nothing to judge by"},
+		"nothing to judge by; of `query`: a name that no run has"},
 	{exitNothing, "nothing could be collected from any target, nothing was found to import or to record"},
 	{exitMemory, "out of memory, where it is limited (`ulimit -v`)"},
 	{exitNotExec, "`collect -- COMMAND`: it cannot be executed"},
@@ -50,6 +50,7 @@ var exitsOf = []struct {
 	{"repeat", []int{exitFailed, exitUsage, exitNothing}},
 	{"explain", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"sweep", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
+	{"query", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"history add", []int{exitFailed, exitUsage}},
 	{"history list", []int{exitFailed, exitUsage}},

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
@@ -72,6 +73,10 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	var err error
 	if o.runs, err = o.window.runs(o.runs, &so); err != nil {
 		return err
+	}
+	o.analysis.run = filepath.Base(filepath.Clean(o.runs[0]))
+	if o.analysis.estimator == "" && slices.Contains(o.analysis.formats, "stats") {
+		so.Estimator, so.FileEstimator = histest.Refined, histest.Polynomial // of stats, and of AIPerf's files
 	}
 	if o.out == "-" && o.phases {
 		return usagef("--phases writes files: -o - takes one format to stdout")

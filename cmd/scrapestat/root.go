@@ -50,6 +50,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newRepeatCmd(std),
 		newExplainCmd(std),
 		newSweepCmd(std),
+		newQueryCmd(std),
 		newCheckCmd(std),
 		newHistoryCmd(std),
 		newMarkCmd(std),

@@ -56,11 +56,11 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 24_650},
-		{"measure", "catalog continuity histest metric normalize summary units window", 26_750},
-		{"conclude", "check compare explain headline history sweep", 14_600},
-		{"show", "export live report", 16_000},
+		{"measure", "catalog continuity histest metric normalize summary units window", 27_150},
+		{"conclude", "check compare explain headline history query sweep", 15_650},
+		{"show", "export live report", 16_300},
 		{"clients", "events", 6750},
-		{"command", "cmd", 11_700},
+		{"command", "cmd", 12_100},
 		{"around them", "bench internal lab", 16_500},
 	}
 }
