@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/export"
+	"github.com/scrapestat/scrapestat/normalize"
 )
 
 // TestHardening has a finding by the number that package faults lists: a label whose
@@ -72,7 +73,14 @@ func TestHardening(t *testing.T) {
 		if !strings.Contains(names, `"label_value_":"value"`) || !strings.Contains(names, `"label_Model":"Model"`) {
 			t.Errorf("the file says %s", names)
 		}
+		for i := range r.Metrics { // a series without statistics is no row
+			for j := range r.Metrics[i].Series {
+				x := &r.Metrics[i].Series[j]
+				x.Gauge, x.Histogram = &normalize.Gauge{N: 3}, &normalize.Histogram{Count: 1}
+			}
+		}
 		var sheet bytes.Buffer
+		headers := 0
 		if err := export.CSV(&sheet, r, export.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -80,6 +88,7 @@ func TestHardening(t *testing.T) {
 			if !strings.HasPrefix(line, "Endpoint,Type") {
 				continue
 			}
+			headers++
 			seen := map[string]bool{}
 			for _, c := range strings.Split(strings.ToLower(line), ",") {
 				if seen[c] {
@@ -87,6 +96,9 @@ func TestHardening(t *testing.T) {
 				}
 				seen[c] = true
 			}
+		}
+		if headers != 2 {
+			t.Errorf("%d sections of the CSV, want one of gauges and one of histograms", headers)
 		}
 		w := fmt.Sprint(export.LabelNotes(r, []string{"csv", "parquet"}, export.Options{}))
 		if !strings.Contains(w, `"value" is "label_value_"`) || !strings.Contains(w, `"Model" is "label_Model"`) ||
