@@ -61,7 +61,10 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 		return nil
 	}
 	p := poll{sent: s.SentNS, at: s.AtNS()}
-	d.sure.next, d.guess.next = p, p
+	d.sure.next = p
+	if !d.known { // else nobody asks for guesses
+		d.guess.next = p
+	}
 	for slot := range s.Delta.Absent(len(d.slots)) {
 		if i := d.slots[slot]; i >= 0 && d.entries[i].level {
 			d.leave(&d.entries[i])
@@ -91,7 +94,9 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 	}
 	d.polls, d.last = d.polls+1, p.at
 	d.sure.step()
-	d.guess.step()
+	if !d.known {
+		d.guess.step()
+	}
 	return nil
 }
 
@@ -127,7 +132,7 @@ func (d *Detector) set(e *entry, v float64) {
 	if e.tier != Generic {
 		d.sure.counted(e, gain)
 	}
-	if e.tier != Known {
+	if !d.known {
 		d.guess.counted(e, gain)
 	}
 }
