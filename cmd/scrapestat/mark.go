@@ -77,16 +77,30 @@ func lastPoll(ctx context.Context, r *rundb.Run) (last int64, err error) {
 }
 
 func newMarkCmd(std stdio) *cobra.Command {
-	var at string
+	var at, zone string
+	var from []string
 	cmd := &cobra.Command{
 		Use:   "mark RUN|URL NAME",
-		Short: "Start a phase called NAME in a run that is being recorded",
+		Short: "Start a phase called NAME in a run that is being recorded, or those of a load generator's file",
 		Long: `Starts a phase called NAME in a run that another process is recording. The
 collector polls every target once more at the mark, so that the phases are cut
-close to it. The name "end" ends the run. URL is what collect --listen printed.`,
-		Example: "  scrapestat mark run1 concurrency-64\n  scrapestat mark http://127.0.0.1:9400 concurrency-64",
-		Args:    exactly(2, "RUN and NAME"),
+close to it. The name "end" ends the run. URL is what collect --listen printed.
+
+With --from the phases are those that a load generator measured: benchmarks of
+guidellm, profile_export_aiperf.json of AIPerf, results of vllm bench serve
+--save-result (whole seconds). They are called after their load, for sweep.`,
+		Example: "  scrapestat mark run1 concurrency-64\n  scrapestat mark http://127.0.0.1:9400 concurrency-64\n" +
+			"  scrapestat mark run1 --from benchmarks.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(from) > 0 {
+				return exactly(1, "RUN beside --from")(cmd, args)
+			}
+			return exactly(2, "RUN and NAME")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(from) > 0 {
+				return markFrom(cmd.Context(), args[0], from, zone, std)
+			}
 			if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
 				return markOver(cmd.Context(), args[0], args[1], at, std)
 			}
@@ -104,6 +118,10 @@ close to it. The name "end" ends the run. URL is what collect --listen printed.`
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "`time` of the mark in RFC 3339 form (default now)")
+	cmd.Flags().StringArrayVar(&from, "from", nil, "`file` of a load generator whose phases are marked; repeatable")
+	cmd.Flags().StringVar(&zone, "zone", "", "`offset` of times in such a file that have no zone, such as +02:00 "+
+		"(default that of this machine, if it recorded the run)")
+	cmd.MarkFlagsMutuallyExclusive("at", "from")
 	return cmd
 }
 

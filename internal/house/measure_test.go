@@ -57,7 +57,7 @@ func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 24_650},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_150},
-		{"conclude", "check compare explain headline history query sweep", 15_650},
+		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 16_300},
 		{"clients", "events", 6750},
 		{"command", "cmd", 12_100},
