@@ -31,7 +31,10 @@ func isMean(stat, kind, span string) bool {
 }
 
 // known is what a run can be asked for under a name.
-type known struct{ metric, quantity string }
+type known struct {
+	metric, quantity string
+	derived          bool
+}
 
 // wanted is what a name of Options.Metrics means, of which it takes only some statistics; nil takes all.
 type wanted struct {
@@ -52,7 +55,10 @@ func ID(word string) (id string, ok bool) {
 // meanings are what a name may mean, the one that is taken first if the run has it.
 func meanings(c *catalog.Catalog, name string) []wanted {
 	if derived, ok := strings.CutPrefix(name, "derived:"); ok {
-		return []wanted{{match: func(k known) bool { return k.metric == derived }}}
+		return []wanted{{match: func(k known) bool {
+			ok, _ := path.Match(derived, k.metric)
+			return ok && k.derived
+		}}}
 	}
 	if strings.ContainsAny(name, "*?[") {
 		return []wanted{{match: func(k known) bool {
@@ -109,16 +115,16 @@ func choose(r *summary.Run, names []string) (list []wanted, unknown []string) {
 func have(r *summary.Run) (out []known) {
 	for _, metrics := range [][]summary.Metric{r.Metrics, r.Warmup} {
 		for i := range metrics {
-			out = append(out, known{metrics[i].Name, quantityOf(r.Options.Catalog, metrics[i].Name)})
+			out = append(out, known{metrics[i].Name, quantityOf(r.Options.Catalog, metrics[i].Name), false})
 		}
 	}
 	for i := range r.Derived {
-		out = append(out, known{r.Derived[i].Name, r.Derived[i].Canonical})
+		out = append(out, known{r.Derived[i].Name, r.Derived[i].Canonical, true})
 	}
 	for i := range r.Combined {
 		for k := range r.Combined[i].Derived {
 			d := &r.Combined[i].Derived[k]
-			out = append(out, known{d.Name, d.Canonical})
+			out = append(out, known{d.Name, d.Canonical, true})
 		}
 	}
 	return out
@@ -169,7 +175,7 @@ func Engines(r *summary.Run) (out []string) {
 func Families(r *summary.Run, names []string) func(family string) bool {
 	list, _ := choose(r, names)
 	return func(family string) bool {
-		k := known{family, quantityOf(r.Options.Catalog, family)}
+		k := known{family, quantityOf(r.Options.Catalog, family), false}
 		return slices.ContainsFunc(list, func(w wanted) bool { return w.match(k) })
 	}
 }

@@ -133,7 +133,7 @@ type thing struct {
 // metric makes the rows of a family; main or warm is nil where it was not there.
 func (w *writer) metric(level string, main, warm *summary.Metric) {
 	m := cmp.Or(main, warm)
-	k := known{m.Name, quantityOf(w.catalog, m.Name)}
+	k := known{m.Name, quantityOf(w.catalog, m.Name), false}
 	if !w.takes(k) {
 		return
 	}
@@ -308,7 +308,7 @@ func (w *writer) sortDerived(all map[string][]derivedItem) {
 
 // derived makes the rows of a derived quantity.
 func (w *writer) derived(level string, d derivedItem) {
-	if !w.takes(known{d.Name, d.Canonical}) {
+	if !w.takes(known{d.Name, d.Canonical, true}) {
 		return
 	}
 	w.row = Row{Run: w.o.Run, RunID: w.run.ID, Tags: metric.LabelsFromMap(w.run.Tags), Level: level, Engine: d.Pack,

@@ -158,9 +158,9 @@ func shown(v float64, unit string) string {
 
 // List is what rows tell of: a line for each metric, with its unit and statistics.
 func List(rows iter.Seq[*Row]) *texttab.Table {
-	t := &texttab.Table{}
-	t.Header("METRIC", "QUANTITY", "KIND", "UNIT", "SERIES", "STATISTICS")
-	t.Right(4)
+	t := &texttab.Table{Columns: []texttab.Column{{ID: "metric", Head: "METRIC"}, {ID: "quantity", Head: "QUANTITY"},
+		{ID: "kind", Head: "KIND"}, {ID: "unit", Head: "UNIT"}, {ID: "series", Head: "SERIES", Right: true},
+		{ID: "stats", Head: "STATISTICS"}}}
 	type entry struct {
 		row    Row
 		unit   string
@@ -186,8 +186,10 @@ func List(rows iter.Seq[*Row]) *texttab.Table {
 		e.things[r.Run+"\x00"+r.URL+"\x00"+r.Labels.String()] = true
 	}
 	for _, e := range order {
-		t.Row(texttab.Escape(e.row.Metric), orDash(e.row.Quantity), e.row.Kind, orDash(e.unit), strconv.Itoa(len(e.things)),
-			strings.Join(e.stats, " "))
+		cell := func(s string) texttab.Cell { return texttab.Cell{Text: texttab.Escape(orDash(s)), Value: s} }
+		n := len(e.things)
+		t.Rows = append(t.Rows, []texttab.Cell{cell(e.row.Metric), cell(e.row.Quantity), cell(e.row.Kind), cell(e.unit),
+			{Text: strconv.Itoa(n), Value: int64(n)}, {Text: strings.Join(e.stats, " "), Value: e.stats}})
 	}
 	return t
 }

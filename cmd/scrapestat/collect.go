@@ -69,6 +69,7 @@ type collectOptions struct {
 	remoteWrite  remoteWriteFlags
 	remoteWriter *promstore.RemoteWriter // of remoteWrite, opened by validate; nil without
 	listen       string
+	readyFile    string
 	live         string // liveAuto, liveOn or liveOff
 	requests     string // FILE or -: lines about requests
 	proxy        string // ADDRESS=URL
@@ -141,6 +142,8 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 	f.StringVar(&o.require, "require-targets", requireAny, "`how many` given targets must answer before COMMAND starts: "+
 		"all, any or none; too few end with exit code 5")
 	f.DurationVar(&o.wait, "wait", 0, "how long servers that do not answer yet may load before COMMAND starts")
+	f.StringVar(&o.readyFile, "ready-file", "", "write this `file`, as JSON, when every target was scraped once, for a "+
+		"program that waits for it")
 	f.StringVar(&o.listen, "listen", "", "serve a status page, /metrics of the collector and POST /mark at this "+
 		"`address`; a port alone is on loopback, 0 chooses one")
 	f.StringVar(&o.live, "live", liveAuto, "full-screen live view on a terminal, `when`: auto (unless COMMAND writes "+

@@ -18,6 +18,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/query"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
@@ -68,7 +69,8 @@ func newQueryCmd(std stdio) *cobra.Command {
 	f.StringSliceVar(&o.by, "by", nil, "take series together that agree in these `labels`; target and series are among "+
 		"them, '' takes all together")
 	f.StringSliceVar(&o.span, "span", nil, "`spans`: window, slice, warmup (default window, and slice with --every)")
-	f.StringVar(&o.table, "table", "stats", "`table`: stats, or samples as they were recorded (Parquet)")
+	f.StringVar(&o.table, "table", "stats", "`table`: stats; samples as they were recorded, or requests of clients "+
+		"(as Parquet)")
 	f.IntVar(&o.limit, "limit", 0, "print at most this `number` of rows (default all)")
 	f.IntVar(&o.offset, "offset", 0, "skip this `number` of rows first")
 	f.BoolVar(&o.list, "list", false, "print the names, kinds, units and statistics that the runs have")
@@ -83,7 +85,7 @@ func newQueryCmd(std stdio) *cobra.Command {
 
 func (o *queryOptions) validate() error {
 	if err := first(o.analysis.validate(), oneOf("format", "format", o.format, queryFormats()...),
-		oneOf("table", "table", o.table, "stats", "samples")); err != nil {
+		oneOf("table", "table", o.table, "stats", "samples", "requests")); err != nil {
 		return err
 	}
 	for _, s := range o.span {
@@ -108,8 +110,8 @@ func (o *queryOptions) validate() error {
 	if o.limit < 0 || o.offset < 0 {
 		return usagef("--limit and --offset: want numbers from 0 up")
 	}
-	if o.table == "samples" && o.format != "parquet" {
-		return usagef("--table samples is written as --format parquet")
+	if o.table != "stats" && o.format != "parquet" {
+		return usagef("--table %s is written as --format parquet", o.table)
 	}
 	return nil
 }
@@ -298,6 +300,10 @@ func (o *queryOptions) writeTo(ctx context.Context, w io.Writer, runs []queried)
 	switch {
 	case o.table == "samples":
 		return o.samples(ctx, w, runs)
+	case o.table == "requests":
+		return o.requests(ctx, w, runs)
+	case o.list && o.format == "json":
+		err = texttab.WriteJSON(w, query.List(rows).Objects())
 	case o.list:
 		_, err = query.List(rows).WriteTo(w)
 	case o.format != "text":
@@ -324,4 +330,41 @@ func (o *queryOptions) samples(ctx context.Context, w io.Writer, runs []queried)
 		eo.Family = query.Families(runs[0].run, o.metrics)
 	}
 	return export.TidyParquet(ctx, w, runs[0].run, recordings([]*rundb.Run{runs[0].rec}), eo)
+}
+
+// requestRow is a request of a client. Times are nanoseconds since 1970, 0 where something did not happen; counts that
+// are not known are -1.
+type requestRow struct {
+	Run        string `parquet:"run,dict"`
+	ID         string `parquet:"id"`
+	Phase      string `parquet:"phase,dict"`
+	Status     string `parquet:"status,dict"`
+	Error      string `parquet:"error,dict"`
+	Model      string `parquet:"model,dict"`
+	Endpoint   string `parquet:"endpoint,dict"`
+	IssuedNS   int64  `parquet:"issued_ns"`
+	FirstNS    int64  `parquet:"first_token_ns"`
+	LastNS     int64  `parquet:"last_token_ns"`
+	CompleteNS int64  `parquet:"complete_ns"`
+	Input      int64  `parquet:"input_tokens"`
+	Output     int64  `parquet:"output_tokens"`
+	HTTPStatus int64  `parquet:"http_status"`
+}
+
+// requests writes what clients saw.
+func (o *queryOptions) requests(ctx context.Context, w io.Writer, runs []queried) error {
+	return export.RowsParquet(w, "requests", func(yield func(requestRow, error) bool) {
+		for i := range runs {
+			for r, err := range runs[i].rec.Requests(ctx) {
+				if err != nil {
+					yield(requestRow{}, err)
+					return
+				}
+				if !yield(requestRow{runs[i].name, r.ID, r.Phase, r.Status, r.Error, r.Model, r.Endpoint, r.IssuedNS, r.FirstNS,
+					r.LastNS, r.CompleteNS, int64(r.Input), int64(r.Output), int64(r.HTTPStatus)}, nil) {
+					return
+				}
+			}
+		}
+	})
 }

@@ -3,14 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
+	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/scrape"
@@ -64,7 +67,9 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 
 	c.say.logf("recording %d targets into %s", len(s.Manifest().Targets), o.out)
 	view.begin(s, c.say, signals)
+	announced := o.announce(ctx, s, c.say)
 	run, err := s.Run(ctx)
+	announced()
 	var unstarted *collect.CommandError
 	switch {
 	case errors.Is(err, collect.ErrAborted):
@@ -73,6 +78,34 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 		return fmt.Errorf("%w (what was recorded is kept: scrapestat export %s)", err, o.out)
 	}
 	return finish(ctx, o, run, err, child, c.say, std)
+}
+
+// announce writes --ready-file when the session is ready. The function that it returns ends the waiting.
+func (o *collectOptions) announce(ctx context.Context, s *collect.Session, say *progress) func() {
+	if o.readyFile == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Ready():
+		}
+		text, err := json.Marshal(map[string]any{"run": o.out, "listen": o.listen,
+			"start_ns": s.Manifest().Started.UnixNano()})
+		if err == nil {
+			err = atomicfile.WriteFile(o.readyFile, append(text, '\n'), atomicfile.DefaultPerm)
+		}
+		if err != nil {
+			say.logf("warning: --ready-file: %v", err)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // sessionOptions is the command line as a session wants it.
