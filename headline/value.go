@@ -274,7 +274,7 @@ func (v *Value) percentile(r *reader, p *pool) {
 	}
 	first := p.series[0].Histogram
 	cum, all, sum, late := make([]float64, len(first.Bounds)), 0.0, 0.0, int64(0)
-	slicesOf := map[int64][]float64{}
+	slicesOf := make(map[int64][]float64, len(first.Slices))
 	for _, s := range p.series {
 		h := s.Histogram
 		if len(h.Buckets) == 0 || len(h.Buckets) != len(first.Bounds) || !slices.EqualFunc(h.Bounds, first.Bounds,
@@ -317,11 +317,13 @@ func (v *Value) addSlices(h *normalize.Histogram, to map[int64][]float64) {
 		if slice.Partial || len(slice.Counts) != len(h.Bounds) {
 			continue
 		}
-		if to[slice.StartNS] == nil {
-			to[slice.StartNS] = make([]float64, len(h.Bounds))
+		row := to[slice.StartNS]
+		if row == nil {
+			row = make([]float64, len(h.Bounds))
+			to[slice.StartNS] = row
 		}
 		for i, n := range slice.Counts {
-			to[slice.StartNS][i] += float64(n)
+			row[i] += float64(n)
 		}
 	}
 }
@@ -433,7 +435,8 @@ func (v *Value) addUp(list []*summary.Derived) {
 
 // sliced adds the complete slices.
 func (v *Value) sliced(list []*summary.Derived, rate bool) {
-	num, den := map[int64]float64{}, map[int64]float64{}
+	n := len(list[0].Slices)
+	num, den := make(map[int64]float64, n), make(map[int64]float64, n)
 	for _, d := range list {
 		for _, s := range d.Slices {
 			seconds := float64(s.EndNS-s.StartNS) / 1e9
