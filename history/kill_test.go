@@ -2,10 +2,12 @@ package history_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,22 +21,37 @@ type killPoint struct {
 	table  string
 	delete bool
 	nth    int
-	runs   int // that are in the file then
+	runs   int // that are in the file then; -1 is all
 }
 
-// killPoints are where a process dies that adds six runs of three quantities, adds the first anew and keeps three.
-var killPoints = map[string]killPoint{
-	"journal": {nth: 1},
-	"schema":  {nth: 2},
-	"run":     {table: "run", nth: 3, runs: 2},
-	"config":  {table: "config", nth: 1},
-	"text":    {table: "text", nth: 4, runs: 2}, // the name and the value of a tag, then a value each
-	"setting": {table: "setting", nth: 5, runs: 4},
-	"series":  {table: "series", nth: 2},
-	"value":   {table: "value", nth: 3*2 + 2, runs: 2},
-	"commit":  {nth: 2 + 4, runs: 3},
-	"refresh": {table: "value", delete: true, nth: 2, runs: 6},
-	"prune":   {table: "run", delete: true, nth: 2, runs: 6},
+// killPoints are where a process dies that adds runs of three quantities, adds the first anew and keeps three.
+func killPoints() (runs int, points map[string]killPoint) {
+	runs, points = 6, map[string]killPoint{
+		"journal": {nth: 1},
+		"schema":  {nth: 2},
+		"run":     {table: "run", nth: 3, runs: 2},
+		"config":  {table: "config", nth: 1},
+		"text":    {table: "text", nth: 4, runs: 2}, // the name and the value of a tag, then a value each
+		"setting": {table: "setting", nth: 5, runs: 4},
+		"series":  {table: "series", nth: 2},
+		"value":   {table: "value", nth: 3*2 + 2, runs: 2},
+		"commit":  {nth: 2 + 4, runs: 3},
+		"refresh": {table: "value", delete: true, nth: 2, runs: -1},
+		"prune":   {table: "run", delete: true, nth: 2, runs: -1},
+	}
+	// With SCRAPESTAT_POINTS=100 a hundred more, of the values and the commits of 50 runs.
+	n, err := strconv.Atoi(os.Getenv("SCRAPESTAT_POINTS"))
+	if err != nil || n <= 0 {
+		return runs, points
+	}
+	runs = 50
+	draw := rand.New(rand.NewPCG(24, 12))
+	for i := range n {
+		value, commit := draw.IntN(3*runs), draw.IntN(runs)
+		points[fmt.Sprintf("value %d, %d", i, value)] = killPoint{table: "value", nth: 1 + value, runs: value / 3}
+		points[fmt.Sprintf("commit %d, %d", i, commit)] = killPoint{nth: 2 + 1 + commit, runs: commit}
+	}
+	return runs, points
 }
 
 // The operations of SQLite's hooks.
@@ -74,12 +91,13 @@ func dieAt(p killPoint) {
 func TestKillPoints(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("time,run,commit,tag:night,x,y,z\n")
-	for i := range 6 {
-		fmt.Fprintf(&b, "%d,r%d,c%d,n%d,1%d,2,3\n", 1_750_000_000+i*86400, i, i, i, i)
+	runs, points := killPoints()
+	for i := range runs {
+		fmt.Fprintf(&b, "%d,r%d,c%d,n%d,1%d,2,3\n", 1_750_000_000+i*86400, i, i, i, i%10)
 	}
 	list := entries(t, b.String())
 	if name, path, ok := strings.Cut(os.Getenv("HISTORY_KILL"), "="); ok {
-		dieAt(killPoints[name])
+		dieAt(points[name])
 		f, err := history.Open(t.Context(), path, true)
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +114,7 @@ func TestKillPoints(t *testing.T) {
 	whole := open(t)
 	add(t, whole, list)
 	want := allRows(t, whole)
-	for name, point := range killPoints {
+	for name, point := range points {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "history.db")
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillPoints$")
@@ -111,6 +129,9 @@ func TestKillPoints(t *testing.T) {
 			}
 			defer f.Close()
 			left, there := []history.Row(nil), map[string]bool{}
+			if point.runs < 0 {
+				point.runs = len(list)
+			}
 			for _, e := range list[:point.runs] {
 				there[e.ID] = true
 			}

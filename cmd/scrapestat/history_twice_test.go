@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/scrapestat/scrapestat/history"
 )
 
 // nightlyCSV are runs of two quantities, one a day.
@@ -42,9 +40,9 @@ func historyCommand(t *testing.T, in io.Reader, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestHistoryKill is row 12: add is killed while it adds 50 runs, and each is there entirely or not; two at once add
-// each once; then the file is that of an undisturbed one.
-func TestHistoryKill(t *testing.T) {
+// TestHistoryTwice is the end of row 12: two processes that add the same 50 runs at once add each once, and the file is
+// that of an undisturbed one. (Kills: TestKillPoints of package history.)
+func TestHistoryTwice(t *testing.T) {
 	t.Parallel()
 	lines := nightlyCSV(50)
 	all := strings.Join(lines, "")
@@ -53,25 +51,7 @@ func TestHistoryKill(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	rng := rand.New(rand.NewPCG(24, 8))
 	path := filepath.Join(t.TempDir(), "history.db")
-	for range points(8) {
-		cmd := historyCommand(t, nil, "add", "--csv", "-", "-f", path)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_, err = io.WriteString(in, strings.Join(lines[:2+rng.IntN(len(lines)-2)], ""))
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-		if err != nil {
-			t.Fatal(err)
-		}
-		wholeRuns(t, path)
-	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -83,29 +63,7 @@ func TestHistoryKill(t *testing.T) {
 	}
 	both.Wait()
 	if got, want := historyParquet(t, path), historyParquet(t, whole); !bytes.Equal(got, want) {
-		t.Errorf("after kills %d bytes, want %d others", len(got), len(want))
-	}
-}
-
-// wholeRuns holds that a file that was killed is a history with whole runs, or has none yet.
-func wholeRuns(t *testing.T, path string) {
-	t.Helper()
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return
-	}
-	f, err := history.Open(t.Context(), path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	v, err := f.View(t.Context(), history.Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range v.Series {
-		if len(s.Points) != len(v.Runs) {
-			t.Errorf("%d of %d runs have %s", len(s.Points), len(v.Runs), s.Quantity)
-		}
+		t.Errorf("of two at once %d bytes, want %d others", len(got), len(want))
 	}
 }
 
