@@ -204,12 +204,21 @@ func (d *detector) partition(s float64) {
 		cost[t] = math.Inf(1)
 	}
 	cost[0] = -price
+	weight, shares := 1/(s*s), make([]float64, n) // 1/n, ..., 1/1
+	for i := range shares {
+		shares[i] = 1 / float64(n-i)
+	}
 	for t := minSegment; t <= n; t++ {
-		for j := 0; j <= t-minSegment; j++ {
-			if c := cost[j] + d.spread(j, t)/(s*s) + price; c < cost[t] {
-				cost[t], prev[t] = c, j
+		least, at, sum, square := math.Inf(1), 0, d.sums[t], d.square[t]
+		before := cost[:t-minSegment+1]
+		sums, squares, share := d.sums[:len(before)], d.square[:len(before)], shares[n-t:][:len(before)]
+		for j := range before { // spread, without its division
+			u := sum - sums[j]
+			if c := before[j] + max(0, square-squares[j]-u*u*share[j])*weight; c < least {
+				least, at = c, j
 			}
 		}
+		cost[t], prev[t] = least+price, at
 	}
 	d.at = []int{n}
 	for t := prev[n]; t > 0; t = prev[t] {
