@@ -89,8 +89,11 @@ func perEnergy(v *View, work argument) []Derived {
 }
 
 func energetic(v *View, work argument, quotient func(joules total) Derived) []Derived {
+	if !work.ok {
+		return nil
+	}
 	terms, status, flag := joules(v, work.engine)
-	if terms == nil || !work.ok {
+	if terms == nil {
 		return nil
 	}
 	joules := v.sum(terms)

@@ -89,8 +89,12 @@ func has(l metric.Labels, where []metric.Label) bool {
 // Amount returns the value of a term: the sum over its series, or of a gauge what the rule of its family says.
 func (v *View) Amount(t Term) Amount {
 	var a Amount
+	all := v.byName[t.Family]
+	if len(all) == 0 {
+		return a
+	}
 	rule := v.rule(t.Family)
-	for _, g := range v.byName[t.Family] {
+	for _, g := range all {
 		x, ok := t.Part.Of(g)
 		if !ok || !has(g.Labels, t.Where) || hasAny(g.Labels, t.Except) {
 			continue

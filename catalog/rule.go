@@ -28,9 +28,11 @@ func newPack(p *pack.Pack, algorithms map[string]native) (Pack, error) {
 			if !ok {
 				return out, fmt.Errorf("quantity %s: there is no native %s", q.Name, q.Native)
 			}
-			r.native = func(v *View, bound []quantity.Binding) []Derived {
-				return algorithm(v, r.argument(v, bound, cmp.Or(p.Of, p.Name)))
+			told := argument{engine: cmp.Or(p.Of, p.Name), asked: q.Formula.Is != nil, at: q.At}
+			if told.asked {
+				told.first = r.Families()[0]
 			}
+			r.native = func(v *View, bound []quantity.Binding) []Derived { return algorithm(v, told.of(v, bound)) }
 		}
 		out.Rules = append(out.Rules, r)
 	}
@@ -58,19 +60,13 @@ type argument struct {
 	at        []float64
 }
 
-func (r *Rule) argument(v *View, bound []quantity.Binding, engine string) argument {
-	out := argument{engine: engine, asked: r.Formula.Is != nil, at: r.At}
-	if !out.asked {
-		return out
+// of evaluates the formula: the first of its results.
+func (a argument) of(v *View, bound []quantity.Binding) argument {
+	for i := 0; i < len(bound) && !a.ok; i++ {
+		a.Derived = Derived{}
+		a.ok = a.evaluate(&bound[i], v)
 	}
-	out.first = r.Families()[0]
-	for i := range bound {
-		if out.Derived = (Derived{}); out.evaluate(&bound[i], v) {
-			out.ok = true
-			break
-		}
-	}
-	return out
+	return a
 }
 
 // source has the series of a view for formulas.
