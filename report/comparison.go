@@ -298,7 +298,11 @@ func ComparisonText(w io.Writer, r *compare.Result, o ComparisonOptions) error {
 	fmt.Fprintf(&b, "%s\n%s\n", texttab.Escape(c.title()), texttab.Escape(c.terms()))
 	if len(c.Differences) > 0 {
 		b.WriteString("\ndiffers besides the measurements\n")
-		_, _ = c.differences(60).WriteTo(&b) // a builder takes everything
+		width := 60
+		if !o.All { // kind, name and values together in 80 columns
+			width = max(12, 56/len(r.Sides)-2)
+		}
+		_, _ = c.differences(width).WriteTo(&b) // a builder takes everything
 	}
 	fmt.Fprintf(&b, "\n%s\n%s\n", headlineText(r, o.All), c.totals())
 	if len(c.listed) > 0 {
@@ -346,16 +350,30 @@ func (c *comparison) differences(width int) *texttab.Table {
 			lone++
 			continue
 		}
-		cells := []string{d.Kind, d.Name}
-		for _, v := range d.Values {
-			cells = append(cells, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), width))
-		}
-		t.Row(cells...)
+		t.Row(append([]string{d.Kind, d.Name}, apart(d.Values, width)...)...)
 	}
 	if lone > 0 {
 		t.Row("info", texttab.Count(lone, "label")+" that not all sides have")
 	}
 	return t
+}
+
+// apart writes values that differ in so many columns at most: of long ones the words that all begin with are left out.
+func apart(values []string, width int) (out []string) {
+	same, long := values[0], false
+	for _, v := range values {
+		for !strings.HasPrefix(v, same) {
+			same = same[:strings.LastIndexByte(same[:len(same)-1], ' ')+1]
+		}
+		long = long || texttab.Width(v) > width
+	}
+	for _, v := range values {
+		if long && same != "" && v != same {
+			v = "…" + v[len(same):]
+		}
+		out = append(out, texttab.Truncate(texttab.Escape(cmp.Or(v, "-")), width))
+	}
+	return out
 }
 
 // namesShown is how many names of rows that cannot be compared are listed under each reason.

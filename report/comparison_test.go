@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/compare"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report"
 )
@@ -80,6 +81,25 @@ func TestComparisonSays(t *testing.T) {
 		"cannot be compared\n  x (1): x2\n", "warning: c: x\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestDifferencesFit: settings that differ take 80 columns, and of long ones what tells them apart is shown.
+func TestDifferencesFit(t *testing.T) {
+	base := "bench serve --model some-organisation/some-model --dataset random --rate "
+	r := &compare.Result{Sides: make([]compare.Side, 2), Differences: []compare.Difference{
+		{Kind: "command", Name: "of the load", Values: []string{base + "4", base + "16 --seed 7"}}}}
+	var b strings.Builder
+	if err := report.ComparisonText(&b, r, report.ComparisonOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "…4 ") || !strings.Contains(b.String(), "…16 --seed 7") {
+		t.Errorf("what differs is not told: %s", b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.HasPrefix(line, "command") && texttab.Width(line) > 81 {
+			t.Errorf("wider than 80 columns: %s", line)
 		}
 	}
 }
