@@ -1,4 +1,4 @@
-.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench lab golden ci ci-long
+.PHONY: build release check house test race fuzz fuzz-goals soak soak-day bench lab lab-vllm golden ci ci-long
 STATICCHECK = go tool -modfile=internal/devtools/go.mod staticcheck
 FUZZTIME ?= 30s
 SOAK ?= 30m
@@ -29,6 +29,10 @@ soak-day: # 24 h of ten servers at 3 Hz in simulated time
 	go test ./internal/faults -run '^TestCatalogueFormats$$/^D12' -day.interval 333ms -count=1 -timeout 0 -v
 lab:
 	go run ./lab all
+
+# 8 GB on disk and minutes for each start: before a release.
+lab-vllm:
+	go run ./lab vllm
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

@@ -563,3 +563,20 @@ func TestNewEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestHostTwice: a host that a server has named by one label is no new place by the other spelling of it.
+func TestHostTwice(t *testing.T) {
+	for host, want := range map[string]continuity.Status{"a": continuity.Born, "b": continuity.LowerBound} {
+		x := newTarget(t)
+		for i := range 5 {
+			x.set(`answers_total{Hostname="a"}`, "counter", float64(i))
+			if i >= 2 {
+				x.set(`micros_total{hostname="`+host+`"}`, "counter", 150_000*float64(i))
+			}
+			x.poll(float64(i), metric.OK)
+		}
+		if got, _ := x.increase(`micros_total{hostname="` + host + `"}`); got.Status != want {
+			t.Errorf("host %s: %+v, want %v", host, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -210,11 +211,11 @@ func (s *slot) cumulative() bool { return s.kind >= slotKey && s.kind <= slotSum
 // processLabels tell the processes of one server apart.
 func processLabels() []string { return []string{"pod", "pid", "instance", "worker_id"} }
 
-// placesOf returns the labels of a series that have one of the names.
+// placesOf returns the labels of a series that have one of the names, which a server may spell in two ways.
 func (t *Tracker) placesOf(series int, names []string) (out []metric.Label) {
 	for _, name := range names {
 		if v, ok := t.dict.Series[series].Labels.Get(name); ok {
-			out = append(out, metric.Label{Name: name, Value: v})
+			out = append(out, metric.Label{Name: strings.ToLower(name), Value: v})
 		}
 	}
 	return out

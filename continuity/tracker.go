@@ -70,7 +70,7 @@ type Tracker struct {
 
 // New returns a tracker of a target without polls.
 func New(o Options) *Tracker {
-	o.Places = append(slices.Clone(o.Places), "uuid", "device", "instance", "pod", "hostname")
+	o.Places = append(slices.Clone(o.Places), "uuid", "device", "instance", "pod", "hostname", "Hostname")
 	return &Tracker{o: o, places: map[metric.Label]bool{}}
 }
 

@@ -15,7 +15,7 @@ import (
 // files has a folder for each server: requirements.txt, which pins what pip installs by version and hash, and the
 // programs that the server runs.
 //
-//go:embed llamacpp dynamo triton classes
+//go:embed llamacpp dynamo triton torchserve vllm classes
 var files embed.FS
 
 // home is the folder of the cache that the server is installed in. Another lock file is another folder.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,7 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 	for _, expr := range s.fails {
 		out = append(out, l.mustFail(ctx, recording, expr))
 	}
-	if l.update {
+	if l.update && !s.unkept {
 		if err := l.keep(s, recording, rows); err != nil {
 			return nil, err
 		}
@@ -104,11 +105,11 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 func (l *lab) collect(ctx context.Context, s *scenario, dir, recording string, all []*process) error {
 	args := []string{"collect", "-o", recording, "--quiet"}
 	for _, p := range all {
-		if p.metrics == "" {
+		from := cmp.Or(p.metrics, p.follow)
+		if from == "" {
 			continue
 		}
-		from := p.metrics
-		if l.update {
+		if l.update && p.metrics != "" {
 			server, url, err := relay(from)
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -51,7 +52,7 @@ func runLoad(ctx context.Context, recipeName, scenarioName, base, dir string) er
 		return err
 	}
 	c.truth["seconds"] = c.last.Sub(c.first).Seconds()
-	for name, n := range c.truth {
+	for name, n := range maps.Clone(c.truth) {
 		if strings.HasPrefix(name, "n:") || name == "seconds" {
 			continue
 		}

@@ -34,6 +34,7 @@ import (
 type recipe struct {
 	name     string
 	versions string // as the lock file pins them
+	byHand   bool   // too large for "all"
 	setup    func(ctx context.Context, l *lab) error
 	start    func(l *lab, s *scenario) []*process
 	// scenarios begin with a server of their own each.
@@ -49,6 +50,7 @@ type scenario struct {
 	name   string
 	sample bool     // short, and judged by counts alone
 	args   []string // of the server
+	unkept bool     // its recording has help texts as the server writes them
 	late   time.Duration
 	load   func(ctx context.Context, c *client) error
 	// rows are judged on the recording; the truth of each is what the client counted under its name.
@@ -74,7 +76,9 @@ type lab struct {
 	recipe                              *recipe
 }
 
-func recipes() []recipe { return []recipe{llamacpp(), dynamo(), triton(), classes()} }
+func recipes() []recipe {
+	return []recipe{llamacpp(), dynamo(), triton(), torchserve(), vllm(), classes()}
+}
 
 var errWrong = errors.New("a quantity is wrong")
 
@@ -144,7 +148,7 @@ func (l *lab) parse(args []string) (chosen []recipe, err error) {
 		i := slices.IndexFunc(all, func(r recipe) bool { return r.name == name })
 		switch {
 		case name == "all":
-			chosen = append(chosen, all...)
+			chosen = append(chosen, slices.DeleteFunc(slices.Clone(all), func(r recipe) bool { return r.byHand })...)
 		case i < 0:
 			return nil, fmt.Errorf("no server is called %q: see lab list", name)
 		default:

@@ -27,6 +27,7 @@ type process struct {
 	dir  string
 	// ready answers with 200 when the server can be used, metrics is what is scraped ("" is not). Both are URLs.
 	ready, metrics string
+	follow         string // a target that is no body: logs
 	port           int    // nothing may listen on it afterwards
 	remains        string // pattern of files that it leaves when it is killed
 	// again starts it anew each time that it is killed before its time.
@@ -97,9 +98,9 @@ func (p *process) once(ctx context.Context, log io.Writer, started chan<- error)
 	return err
 }
 
-// wait waits until the process answers or has ended, at most three minutes.
+// wait waits until the process answers or has ended, at most fifteen minutes.
 func (p *process) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	err := answers(ctx, p.ready, p.over)
 	select {
