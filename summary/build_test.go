@@ -222,7 +222,7 @@ func hasWarning(list []metric.Warning, code string) bool {
 
 func TestRepeatedPhase(t *testing.T) {
 	f := line(9, "u").Mark(0, "profiling").Mark(1, "a").Mark(3, "b").Mark(5, "a").Mark(8, "end")
-	if _, err := tryBuild(summary.Options{Window: named("a")}, f); !errors.Is(err, summary.ErrNoPhase) ||
+	if _, err := tryBuild(summary.Options{Window: named("a")}, f); !errors.Is(err, window.ErrNoSuch) ||
 		!strings.Contains(err.Error(), `phase "a" occurs 2 times (1.0s..3.0s, 5.0s..8.0s): write a/1 or a/2`) {
 		t.Errorf("got %v", err)
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/scrapestat/scrapestat/window/traffic"
 )
 
-// ErrNoPhase is why Build refuses a phase or segment that the run does not have.
-var ErrNoPhase = window.ErrNoSuch
-
 // notEnded stands for the end of a run that is not known yet.
 const notEnded = math.MaxInt64
 

@@ -268,9 +268,6 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	so.Window = a.ref
 	run, err := summary.Build(ctx, []summary.Recording{runs[0]}, so)
 	if err != nil {
-		if errors.Is(err, summary.ErrNoPhase) {
-			return compare.Input{}, usagef("run %s: %w", a.path, err)
-		}
 		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
 	}
 	if err := notEmpty(run, a.path, 1); err != nil {

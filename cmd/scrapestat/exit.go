@@ -13,6 +13,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/rundb"
+	"github.com/scrapestat/scrapestat/window"
 )
 
 // The exit codes of every subcommand. Of `collect -- COMMAND` any other code is the command's own.
@@ -116,7 +117,7 @@ func codeOf(err error) int {
 		return coded.code
 	case errors.As(err, &command):
 		return command.Code
-	case errors.As(err, &option):
+	case errors.As(err, &option), errors.Is(err, window.ErrNoSuch):
 		return exitUsage
 	case errors.Is(err, syscall.ENOMEM), errors.Is(err, rundb.ErrMemory),
 		strings.Contains(err.Error(), "out of memory (7)"): // SQLITE_NOMEM

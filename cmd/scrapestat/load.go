@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,9 +111,6 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	b.done()
 	if err != nil {
 		closeAll()
-		if errors.Is(err, summary.ErrNoPhase) {
-			err = usagef("%w", err)
-		}
 		return nil, nil, nil, err
 	}
 	return result, runs, closeAll, nil

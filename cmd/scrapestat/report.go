@@ -189,9 +189,6 @@ func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Option
 	result, err := summary.Build(ctx, []summary.Recording{&watched{Run: run, timeline: t, bar: b}}, so)
 	b.done()
 	if err != nil {
-		if errors.Is(err, summary.ErrNoPhase) {
-			err = usagef("%w", err)
-		}
 		return in, ci, err
 	}
 	if err := notEmpty(result, a.path, 1); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -93,9 +92,6 @@ func (o *requestFlags) sessionOf(ctx context.Context, dir string, run *rundb.Run
 		return s, nil, nil
 	}
 	found, err := summary.WindowOf(ctx, run, summary.Options{Window: ref})
-	if errors.Is(err, window.ErrNoSuch) {
-		err = usagef("%w", err)
-	}
 	return s, &found, err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -87,9 +86,6 @@ func (r *sweepReader) readRun(ctx context.Context, a window.Arg) error {
 		so.Window = p.ref
 		run, err := summary.Build(ctx, []summary.Recording{runs[0]}, so)
 		if err != nil {
-			if errors.Is(err, summary.ErrNoPhase) {
-				err = usagef("%w", err)
-			}
 			return fmt.Errorf("run %s: %w", a.Run, err)
 		}
 		if p.label == "" {

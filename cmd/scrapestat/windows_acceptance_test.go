@@ -216,6 +216,26 @@ func TestPhaseInstances(t *testing.T) {
 	said(t, exitUsage, "show", dir+"@segment/0")
 }
 
+// Section 6: each command that analyses runs takes a selector; a phase that there is not is wrong usage.
+func TestSelectorsEverywhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := filepath.Join(dir, "r")
+	said(t, exitDone, "simulate", "vllm", "--record", r, "--duration", "20s", "--requests")
+	for _, line := range []string{"show RUN", "report RUN -o DIR/r.html", "export RUN --formats json -o DIR/x",
+		"explain RUN", "check RUN --assert ttft_p99<1h", "check DIR/r --assert ttft_p99<1h --baseline RUN",
+		"compare RUN DIR/r@5s..15s",
+		"compare DIR/r@5s..15s RUN", "sweep RUN", "history add -f DIR/h.db RUN", "query RUN -m ttft", "requests report RUN",
+		"requests join RUN"} {
+		for part, code := range map[string]int{"@10s..20s": exitDone, "@nope": exitUsage} {
+			args := strings.Fields(strings.NewReplacer("RUN", r+part, "DIR", dir).Replace(line))
+			if text := said(t, code, args...); code == exitUsage && !strings.Contains(text, `phase "nope"`) {
+				t.Errorf("%q: %s", args, text)
+			}
+		}
+	}
+}
+
 // Row 19: a recording whose collector was killed has the same window.
 func TestWindowAfterKill(t *testing.T) {
 	dir := t.TempDir()
