@@ -29,11 +29,8 @@ soak-day: # 24 h of ten servers at 3 Hz in simulated time
 	go test ./internal/faults -run '^TestCatalogueFormats$$/^D12' -day.interval 333ms -count=1 -timeout 0 -v
 lab:
 	go run ./lab all
-
-# 8 GB on disk and minutes for each start: before a release.
-lab-vllm:
+lab-vllm: # 6 GB on disk, and minutes for each start: before a release
 	go run ./lab vllm
-
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 golden: # rewrite expected files; review the diff like code
