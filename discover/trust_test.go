@@ -73,6 +73,13 @@ func TestHardeningTrust(t *testing.T) {
 		check(token+"  follow_hosts: ['*.localhost', '*']\n", false, `"" ""`, "lists 127.0.0.1:")
 		// The job speaks TLS, and the list would have its token sent in the clear.
 		check(token+"  scheme: https\n  follow_hosts: [localhost]\n", false, `"" ""`, "lists 127.0.0.1:")
+		// A file is the user's own: whom it lists gets what the job has.
+		write(t, dir, "own.yml", fmt.Appendf(nil, "- targets: ['127.0.0.1:%s']\n", port))
+		clear(got)
+		r := load(t, dir, "scrape_configs:\n- job_name: j\n  file_sd_configs: [{files: [own.yml]}]\n"+token)
+		if pollOnce(t, r.Targets[0].Target); got["127.0.0.1"] != "Bearer hidden" {
+			t.Errorf("the host of a file got %q, warnings %v", got["127.0.0.1"], r.Warnings)
+		}
 		for _, host := range []string{"host:80", "a/b", ""} {
 			text := "scrape_configs: [{job_name: j, follow_hosts: ['" + host + "']}]"
 			_, err := discover.Load(write(t, dir, "p.yml", []byte(text)), discover.Options{})
