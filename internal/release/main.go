@@ -1,5 +1,5 @@
 // Command release makes what is published of a commit: for each platform an archive with a static binary, completions
-// for shells, man pages and licences, and SHA256SUMS over the archives.
+// for shells, man pages and licences, a wheel of the binary and the Python package, and SHA256SUMS over all of them.
 //
 //	go run ./internal/release [-out dist] [-platforms linux/amd64,windows/arm64]
 //

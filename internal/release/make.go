@@ -46,15 +46,15 @@ func (r *release) make(ctx context.Context) (err error) {
 	}
 	var sums strings.Builder
 	for _, p := range r.platforms {
-		name, data, err := r.pack(ctx, p, filepath.Join(work, "binary"), papers)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dist, name), data, 0o644)
+		made, err := r.pack(ctx, p, filepath.Join(work, "binary"), papers)
+		for _, f := range made {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dist, f.name), f.data, 0o644))
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(f.data), f.name)
+			fmt.Fprintf(r.talk, "%s: %.1f MB\n", f.name, float64(len(f.data))/1e6)
 		}
 		if err != nil {
 			return fmt.Errorf("make archive for %s: %w", p, err)
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
-		fmt.Fprintf(r.talk, "%s: %.1f MB\n", name, float64(len(data))/1e6)
 	}
 	err = os.WriteFile(filepath.Join(dist, "SHA256SUMS"), []byte(sums.String()), 0o644)
 	if err == nil {
@@ -66,19 +66,18 @@ func (r *release) make(ctx context.Context) (err error) {
 	return nil
 }
 
-// pack builds for a platform and returns the name and the bytes of its archive.
-func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) (name string, data []byte,
-	err error) {
+// pack builds for a platform and returns its archive and its wheel.
+func (r *release) pack(ctx context.Context, p platform, binary string, papers []file) ([]file, error) {
 	if err := r.build(ctx, p, binary, ""); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	program, err := os.ReadFile(binary)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	licences, err := r.licences(ctx, p)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	folder := fmt.Sprintf("scrapestat_%s_%s_%s", r.version, p.os, p.arch)
 	write, ending, command := tarGz, ".tar.gz", "scrapestat"
@@ -86,8 +85,15 @@ func (r *release) pack(ctx context.Context, p platform, binary string, papers []
 		write, ending, command = zipped, ".zip", "scrapestat.exe"
 	}
 	files := append(slices.Clone(papers), file{command, 0o755, program}, file{"THIRD_PARTY_LICENSES", 0o644, licences})
-	data, err = write(folder, files, r.stamp.at)
-	return folder + ending, data, err
+	archive, err := write(folder, files, r.stamp.at)
+	if err != nil {
+		return nil, err
+	}
+	name, wheel, err := r.wheel(p, program, licences)
+	if err != nil {
+		return nil, fmt.Errorf("make wheel: %w", err)
+	}
+	return []file{{folder + ending, 0o644, archive}, {name, 0o644, wheel}}, nil
 }
 
 // papers are the files that are the same for all platforms: what stands in the

@@ -56,8 +56,9 @@ func repository(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n",
-		"cmd/scrapestat/main.go": program,
-		"LICENSE":                "terms\n", "README.md": "what\n", "CHANGELOG.md": "## 1.2.3, 2001-02-03\n\nnews\n"} {
+		"cmd/scrapestat/main.go": program, "python/scrapestat/__init__.py": "", "python/scrapestat/py.typed": "",
+		"python/scrapestat/_version.py": "__version__ = \"0+source\"\n", "python/scrapestat/notes.txt": "not published",
+		"LICENSE": "terms\n", "README.md": "what\n", "CHANGELOG.md": "## 1.2.3, 2001-02-03\n\nnews\n"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -119,8 +120,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 	two := filepath.Join(t.TempDir(), "another", "clone")
 	git(t, one, "clone", "-q", one, two)
 	a, b := releaseOf(t, one), releaseOf(t, two)
-	if len(a) != 2 {
-		t.Fatalf("files: %d, want an archive and its sum", len(a))
+	if len(a) != 3 {
+		t.Fatalf("files: %d, want an archive, a wheel and their sums", len(a))
 	}
 	for name, data := range a {
 		if !bytes.Equal(data, b[name]) {
@@ -128,10 +129,19 @@ func TestReleaseIsReproducible(t *testing.T) {
 		}
 	}
 	sums := string(a["SHA256SUMS"])
-	sum, name, _ := strings.Cut(strings.TrimSpace(sums), "  ")
-	if sum != fmt.Sprintf("%x", sha256.Sum256(a[name])) {
-		t.Errorf("SHA256SUMS %q does not hold for %q", sums, name)
+	first := ""
+	for line := range strings.Lines(sums) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if sum != fmt.Sprintf("%x", sha256.Sum256(a[name])) {
+			t.Errorf("SHA256SUMS %q does not hold for %q", sums, name)
+		}
+		if first == "" {
+			first = name
+		} else {
+			holdWheel(t, name, a[name])
+		}
 	}
+	name := first
 	folder := strings.TrimSuffix(strings.TrimSuffix(name, ".tar.gz"), ".zip")
 	if !strings.HasPrefix(folder, "scrapestat_1.2.3_") || !strings.HasSuffix(folder, "_"+here.os+"_"+here.arch) {
 		t.Errorf("archive %q", name)
@@ -163,7 +173,7 @@ func TestReleaseOfTag(t *testing.T) {
 		t.Helper()
 		files := releaseOf(t, root)
 		for name, data := range files {
-			if name == "SHA256SUMS" || runtime.GOOS == "windows" {
+			if name == "SHA256SUMS" || strings.HasSuffix(name, ".whl") || runtime.GOOS == "windows" {
 				continue
 			}
 			if !strings.HasPrefix(name, "scrapestat_"+want+"_") {
