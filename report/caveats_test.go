@@ -36,7 +36,7 @@ func TestCrossEngine(t *testing.T) {
 	add("tgi", "tgi_request_success", "request_rate", "request_rate", "requests/s", "", catalog.Throughput, 5)
 	add("tgi", "tgi_request_success", "tpot", "tpot_mean_s", "seconds", "", catalog.Latency, 0.02)
 	add("tgi", "tgi_request_success", "queue", "queue_mean_s", "seconds", "", catalog.Latency, 0.02)
-	got := text(t, r, report.Options{Title: "run1"})
+	got := text(t, r, report.Options{Title: "run1", Derived: true})
 	for _, want := range []string{`(?m)^request_rate +7 requests/s +5 requests/s +g$`,
 		`(?m)^tpot_mean_s +10 ms +20 ms +i$`,
 		`(?m)^  g: Success`, `(?m)^  i: Text Generation`} {
@@ -44,7 +44,7 @@ func TestCrossEngine(t *testing.T) {
 			t.Errorf("no match for %q in\n%s", want, got)
 		}
 	}
-	for _, unwanted := range []string{`(?m)^itl_mean_s`, `(?m)^queue_mean_s`, `(?m)^  [^gi]: `} {
+	for _, unwanted := range []string{`(?m)^itl_mean_s`, `(?m)^queue_mean_s`, `(?m)^  [^gio]: `} {
 		if regexp.MustCompile(unwanted).MatchString(got) {
 			t.Errorf("a match for %q in\n%s", unwanted, got)
 		}
@@ -63,7 +63,7 @@ func TestFamilyTypes(t *testing.T) {
 	add("unsure", metric.Summary, normalize.Series{Summary: &normalize.Summary{Count: 1, NoCount: true, NoSum: true}})
 	add("state", metric.StateSet, normalize.Series{State: &normalize.State{Share: 0.25, Last: true, Changes: 3}})
 	add("idle", metric.StateSet, normalize.Series{State: &normalize.State{}})
-	got := text(t, r, report.Options{})
+	got := text(t, r, report.Options{Families: true})
 	for _, want := range []string{`(?m)^s +4 +2 +500 ms +0\.5: 250 ms`, `(?m)^unsure +- +- +-`, `(?m)^state +25 % +yes +3`,
 		`1 series did not change`} {
 		if !regexp.MustCompile(want).MatchString(got) {

@@ -113,6 +113,8 @@ func (t *pageBuilder) crossEngine() {
 	}
 	tab.Columns = append(tab.Columns, words("notes", "NOTES"))
 	notes := t.crossNotes(tab, engines)
+	tab.programs = !t.o.All && !t.o.Derived
+	notes.programs = tab.programs
 	t.add(tab)
 	t.add(notes)
 }

@@ -136,8 +136,8 @@ func (t *pageBuilder) tritonModels(e *engine) *table {
 	tab := newTable("triton_models", "models (Triton statistics)", hidden("engine"), hidden("target"), hidden("labels"),
 		face("MODEL"))
 	t.limit(tab, firstQuantities, "--all")
-	for _, c := range tritonColumns {
-		tab.Columns = append(tab.Columns, number(strings.ReplaceAll(c.name, " ", "_"), c.head))
+	for i, c := range tritonColumns {
+		tab.Columns = append(tab.Columns, spare(number(strings.ReplaceAll(c.name, " ", "_"), c.head), i))
 	}
 	tab.Columns = append(tab.Columns, words("doubts", "NOTES"))
 	t.scopes(catalog.TritonPack, func(endpoint int, model metric.Labels, named map[string]*summary.Derived) {

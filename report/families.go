@@ -81,6 +81,7 @@ func (t *pageBuilder) families() {
 		flags = 0
 		tab := t.family(&k)
 		tab.notes = legend(flags)
+		tab.programs = t.o.first()
 		t.add(tab)
 	}
 }

@@ -53,8 +53,8 @@ func (o *omniView) bare(name string, labels ...string) cell {
 func (o *omniView) stages() *table {
 	tab := newTable("omni_stages", "stages", hidden("engine"), words("stage", "STAGE"), number("requests_per_s", "REQ/S"),
 		number("time_mean_s", "TIME"), number("queue_mean_s", "OF IT QUEUE"), number("share_of_e2e", "OF E2E"),
-		number("output_tok_s", "TOK/S"), number("replicas", "REPLICAS"), number("in_each_replica", "IN EACH"),
-		number("skew", "SKEW"), words("note", "NOTE"))
+		spare(number("output_tok_s", "TOK/S"), 1), spare(number("replicas", "REPLICAS"), 2),
+		number("in_each_replica", "IN EACH"), spare(number("skew", "SKEW"), 3), words("note", "NOTE"))
 	for _, s := range o.Values("stage_time_mean", "stage") {
 		at := []string{"stage", s}
 		tab.row(raw(o.engine), str(s), o.bare("stage_request_rate", at...), o.cell("stage_time_mean", at...),
@@ -152,9 +152,9 @@ func bar(pieces []piece) string {
 // edges is a row for each pair of stages that send to each other.
 func (o *omniView) edges() *table {
 	tab := newTable("omni_edges", "edges", hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"),
-		number("hop_mean_s", "HOP"), number("share_of_e2e", "OF E2E"), number("chunks_per_request", "CHUNKS/REQ"),
-		number("chunk_bytes", "CHUNK"), number("tx_mean_s", "TX"), number("in_flight_mean_s", "IN FLIGHT"),
-		number("rx_mean_s", "RX"), number("bytes_per_s", "LOAD"), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
+		number("hop_mean_s", "HOP"), number("share_of_e2e", "OF E2E"), spare(number("chunks_per_request", "CHUNKS/REQ"), 4),
+		spare(number("chunk_bytes", "CHUNK"), 3), number("tx_mean_s", "TX"), number("in_flight_mean_s", "IN FLIGHT"),
+		number("rx_mean_s", "RX"), spare(number("bytes_per_s", "LOAD"), 2), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
 	for _, d := range o.DerivedList {
 		if d.Name != "edge_hop_mean" {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/histest"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
@@ -122,33 +123,58 @@ func (t *pageBuilder) heading(e *engine) string {
 	return line
 }
 
-// engines tells the first screen of each engine.
+// engines tells the first screen of each engine, the answer of each server first.
 func (t *pageBuilder) engines() {
 	t.explained = map[int]bool{}
-	for _, e := range t.inRun() {
-		for _, i := range e.endpoints {
-			t.explained[i] = true
+	list := t.inRun()
+	servers := slices.Clone(list) // what clients talk to comes first
+	slices.SortStableFunc(servers, func(a, b *engine) int {
+		if t.isServer(a) && t.isServer(b) {
+			return t.run.Options.Catalog.CompareServers(a.id, b.id)
+		}
+		return compareBool(t.isServer(b), t.isServer(a))
+	})
+	var rest []*table
+	for _, e := range servers {
+		latencies, ids := t.latencies(e)
+		quantities := t.quantities(e, ids)
+		if len(quantities.Rows)+len(latencies.Rows) > 0 ||
+			slices.ContainsFunc(t.special(e), func(tab *table) bool { return len(tab.Rows) > 0 }) {
+			for _, i := range e.endpoints {
+				t.explained[i] = true
+			}
 		}
 		if t.o.Metric != nil {
 			continue // some of it is wanted, not the whole
 		}
-		first := len(t.tables)
-		latencies, ids := t.latencies(e)
-		quantities := t.quantities(e, ids)
-		if len(e.scopes) > 1 {
-			t.add(t.pivot(e, quantities))
-			quantities.programs = true
+		within, missing := t.within(e, list) && !t.o.All, t.missing(e)
+		of := []*table{}
+		if t.isServer(e) && !within {
+			t.answer(e, latencies)
+			of = append(of, t.rest(e, false))
+		} else if !within {
+			of = append(of, t.rest(e, true))
+			of[0].heading = t.heading(e)
 		}
+		for _, tab := range t.special(e) {
+			if t.o.first() {
+				tab.Width = t.width()
+			}
+			of = append(of, tab)
+		}
+		notes := t.notes(e, quantities, latencies)
+		notes.programs = !t.o.All && !t.o.Derived
+		missing.programs = missing.programs || within
+		rest = append(rest, append(of, missing, notes)...)
+		quantities.programs, latencies.programs = true, true
 		t.add(quantities)
 		t.add(latencies)
-		for _, tab := range t.special(e) {
-			t.add(tab)
-		}
-		t.add(t.missing(e))
-		t.add(t.notes(e, quantities, latencies))
-		if len(t.tables) > first {
-			t.tables[first].heading = t.heading(e)
-		}
+	}
+	if t.o.first() {
+		t.busiest()
+	}
+	for _, tab := range rest {
+		t.add(tab)
 	}
 }
 
@@ -326,54 +352,84 @@ func (t *pageBuilder) latencyUnit(m *summary.Metric) string {
 // pivotScopes is how many scopes, such as models, stand side by side.
 const pivotScopes = 6
 
-// pivot sets the scopes of an engine side by side, for people.
-func (t *pageBuilder) pivot(e *engine, quantities *table) *table {
-	scopes := e.scopes
-	tab := newTable("", "", face("QUESTION"), face("QUANTITY"))
-	t.limit(tab, firstQuantities, "--derived")
-	if len(scopes) > pivotScopes && !t.o.All {
-		tab.notes = []string{fmt.Sprintf("%d more %s (--all shows them)", len(scopes)-pivotScopes,
-			strings.Join(e.scopeNames(), " "))}
-		scopes = scopes[:pivotScopes]
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
 	}
-	for _, s := range scopes {
-		var values []string
-		for _, value := range s.All() {
-			values = append(values, value)
+	return -1
+}
+
+// pivot sets the scopes of an engine side by side, as many as there is room for.
+func (t *pageBuilder) pivot(e *engine, of ...catalog.Category) *table {
+	scopes := e.busyScopes(t.o.All)
+	for n := len(scopes); ; n-- {
+		tab := t.pivotOf(e, scopes[:n], of)
+		if n > 1 && (tab.Natural() > tab.Width || n > pivotScopes) && !t.o.All {
+			continue
 		}
-		tab.Columns = append(tab.Columns, number("", strings.Join(values, " ")))
+		if left := len(e.scopes) - n; left > 0 {
+			var names []string
+			for _, s := range e.scopes {
+				if !slices.Contains(scopes[:n], s) {
+					names = append(names, ofText(s))
+				}
+			}
+			tab.notes = []string{fmt.Sprintf("%d more (--all shows them): %s", left, strings.Join(names[:min(left, 6)], ", "))}
+		}
+		return tab
 	}
-	tab.Columns = append(tab.Columns, face("WHAT IT IS"))
+}
+
+// busyScopes are the scopes of an engine that had requests; all, where none had.
+func (e *engine) busyScopes(all bool) []metric.Labels {
+	busy := func(s metric.Labels) bool {
+		return slices.ContainsFunc(e.fleet, func(d summary.Derived) bool {
+			return d.Category == catalog.Throughput && d.Status.Defined() && d.Shown != 0 &&
+				d.Labels.Only(e.scopeNames()...) == s
+		})
+	}
+	if all || !slices.ContainsFunc(e.scopes, busy) {
+		return e.scopes
+	}
+	return slices.DeleteFunc(slices.Clone(e.scopes), func(s metric.Labels) bool { return !busy(s) })
+}
+
+// idle reports whether labels are of a scope without a request, which the first screen leaves out.
+func (t *pageBuilder) idle(e *engine, labels metric.Labels) bool {
+	scope := labels.Only(e.scopeNames()...)
+	return len(e.scopes) > 1 && scope.Len() > 0 && !slices.Contains(e.busyScopes(t.o.All), scope)
+}
+
+func (t *pageBuilder) pivotOf(e *engine, scopes []metric.Labels, of []catalog.Category) *table {
+	tab := t.screenTable(face("QUANTITY"))
+	for _, s := range scopes {
+		tab.Columns = append(tab.Columns, number("", texttab.Truncate(ofText(s), 24)))
+	}
+	tab.Columns = append(tab.Columns, face("NOTE"))
 	at := map[string]int{}
-	question := ""
-	for i := range quantities.Rows {
-		row := quantities.Rows[i]
-		name, _ := row[2].Value.(string)
-		labels, _ := row[3].Value.(metric.Labels)
-		if rest := labels.Without(e.scopeNames()...); rest.Len() > 0 {
+	for _, d := range e.headlines(of) {
+		c := slices.Index(scopes, d.Labels.Only(e.scopeNames()...))
+		if c < 0 {
+			continue
+		}
+		name := e.word(d)
+		if rest := d.Labels.Without(e.scopeNames()...); rest.Len() > 0 {
 			name += rest.String()
 		}
 		k, ok := at[name]
 		if !ok {
 			k = len(tab.Rows)
 			at[name] = k
-			cells := make([]cell, len(tab.Columns))
-			if q, _ := row[1].Value.(string); q != question {
-				question = q
-				cells[0] = only(strings.ReplaceAll(q, "_", " "))
-			}
-			cells[1], cells[len(cells)-1] = only(name), row[17]
-			tab.Rows = append(tab.Rows, cells)
+			tab.row(make([]cell, len(tab.Columns))...)
+			tab.Rows[k][0] = only(name)
 		}
-		c := slices.Index(scopes, labels.Only(e.scopeNames()...))
-		if c < 0 {
-			continue
+		tab.Rows[k][1+c] = only(t.derivedCell(d).Text)
+		if note, at := derivedNote(d), &tab.Rows[k][1+len(scopes)]; note != "" && !strings.Contains(at.Text, note) {
+			at.Text = strings.TrimPrefix(at.Text+", "+note, ", ")
 		}
-		text := row[7].Text
-		if note := row[16].Text; note != "" {
-			text += " (" + note + ")"
-		}
-		tab.Rows[k][2+c] = only(text)
 	}
 	return tab
 }
@@ -480,20 +536,11 @@ func derivedNote(d *summary.Derived) string {
 // closing tells people where the rest is.
 func (t *pageBuilder) closing() {
 	tab := newList("", "", face("LINE"))
-	var names []string
-	for i := range t.run.Metrics {
-		names = append(names, t.run.Metrics[i].Name)
-	}
-	known, unknown := t.run.Options.Catalog.Census(slices.Values(names))
-	if len(unknown) > 0 && t.o.Metric == nil && t.run.Options.Catalog != nil {
-		tab.row(only(catalog.CensusText(known, unknown) + "; scrapestat catalog unknown RUN lists them."))
-	}
-	if t.quiet > 0 {
+	if t.quiet > 0 && !t.o.first() {
 		tab.row(only(fmt.Sprintf("%d series did not change and are not shown (--all shows them).", t.quiet)))
 	}
-	if len(t.explained) > 0 && t.o.Metric == nil && !t.o.All && !t.o.Families && !t.o.Derived {
-		tab.row(only("--derived lists every quantity, --families what every family did, --metric REGEX some of both, --by " +
-			"LABELS groups."))
-	}
 	t.add(tab)
+	if t.o.Metric == nil {
+		t.colophon()
+	}
 }

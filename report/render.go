@@ -40,28 +40,31 @@ func (p *page) forPeople(s *sticky, form peopleFormat) error {
 			continue
 		}
 		if t.heading != "" {
-			s.printf(form.heading, form.escape(t.heading))
+			s.printf(form.heading, form.cut(form.escape(t.heading)))
 		}
 		switch {
 		case t.title != "":
 			s.printf(form.title, form.escape(t.title))
-		case t.heading == "":
+		case t.heading == "" && !t.close:
 			s.printf("%s", form.gap)
 		}
 		s.printf("%s", form.above)
 		shown, left := t.Shown(t.most)
 		if t.list {
 			for _, row := range shown.Rows {
-				s.printf(form.item, listItem(row, form.escape))
+				s.printf(form.item, form.lines(listItem(row, form.escape)))
 			}
-		} else if s.err == nil {
+		} else if s.err == nil && len(shown.Columns) > 0 {
 			s.err = form.table(shown, s.w)
 		}
 		if left > 0 {
 			s.printf(form.more, left, form.escape(t.more))
 		}
 		for _, n := range t.notes {
-			s.printf(form.note, form.escape(n))
+			if n = form.escape(n); form.width > 0 && texttab.Width(n) > form.width {
+				n = form.lines(n)
+			}
+			s.printf(form.note, n)
 		}
 	}
 	return s.err
@@ -83,24 +86,64 @@ type peopleFormat struct {
 	escape                                       func(string) string
 	heading, title, gap, above, item, more, note string
 	table                                        func(*texttab.Table, io.Writer) error
+	width                                        int // that items are broken at, 0 for none
+}
+
+// lines breaks an item into lines.
+func (f *peopleFormat) lines(text string) string {
+	if f.width == 0 {
+		return text
+	}
+	if texttab.Width(text) <= f.width-2 {
+		return text
+	}
+	return strings.Join(wrap(strings.SplitSeq(text, " "), f.width-4), "\n    ")
 }
 
 var textFormat = peopleFormat{texttab.Escape, "\n%s\n", "\n%s\n", "\n", "", "  %s\n", "  %d more%s\n", "%s\n",
-	func(t *texttab.Table, w io.Writer) error { _, err := t.WriteTo(w); return err }}
+	func(t *texttab.Table, w io.Writer) error { t.Fit(); _, err := t.WriteTo(w); return err }, 0}
 
 var markdownFormat = peopleFormat{texttab.Markdown, "\n### %s\n", "\n**%s**\n", "", "\n", "- %s\n", "\n%d more%s\n",
 	"\n%s\n",
 	func(t *texttab.Table, w io.Writer) error {
 		return t.WriteMarkdown(w, texttab.Rule{Left: "---", Right: "---:"})
-	}}
+	}, 0}
 
-// text writes a page as aligned columns.
-func (p *page) text(w io.Writer, head []string) error {
-	s := &sticky{w: w}
-	for _, line := range head {
-		s.printf("%s\n", texttab.Escape(line))
+// cut shortens a line.
+func (f *peopleFormat) cut(text string) string {
+	if f.width == 0 {
+		return text
 	}
-	return p.forPeople(s, textFormat)
+	return texttab.Truncate(text, f.width)
+}
+
+// text writes a page as aligned columns; of one with more lines than most those before the last ones are cut, 0 is all.
+func (p *page) text(w io.Writer, head []string, width, most, last int) error {
+	var b strings.Builder
+	s := &sticky{w: &b}
+	form := textFormat
+	form.width = width
+	for _, line := range head {
+		s.printf("%s\n", form.cut(texttab.Escape(line)))
+	}
+	if err := p.forPeople(s, form); err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if over := len(lines) - most; most > 0 && over > 0 {
+		end := slices.Clone(lines[len(lines)-last:])
+		for strings.HasPrefix(lines[most-last-1], "    ") { // half of an item
+			most--
+		}
+		lines, over = lines[:most-last-1], len(lines)-most
+		for n := len(lines); n > 2 && strings.TrimSpace(lines[n-2]) == ""; n = len(lines) { // a title without what it is of
+			lines, over = lines[:n-2], over+2
+		}
+		lines = append(lines, fmt.Sprintf("  %d more lines (--all shows them)\n", over+1))
+		lines = append(lines, end...)
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "")+"\n")
+	return err
 }
 
 // markdown writes a page as GitHub shows it.

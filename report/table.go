@@ -30,6 +30,8 @@ type table struct {
 	notes   []string // below the table, for people
 	// programs reports whether people see the same in another form.
 	programs bool
+	// close sets it right below the table before.
+	close bool
 	// most is how many rows people see, 0 is all; more tells how to see the others.
 	most int
 	more string

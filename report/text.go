@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -34,6 +35,11 @@ type Options struct {
 	All bool
 	// Derived lists every derived quantity with its status.
 	Derived bool
+	// Width is how many columns a line of the first screen takes at most, 0 is 80.
+	Width int
+	// Causes is what explain tells of the engines, Rules its words: the first sentence stands on the first screen.
+	Causes []*explain.Result
+	Rules  *explain.Rules
 	// PACompat adds the whole microseconds that Triton's perf_analyzer prints.
 	PACompat bool
 }
@@ -48,7 +54,11 @@ func Write(w io.Writer, r *summary.Run, format string, o Options) error {
 	var err error
 	switch format {
 	case FormatText, "":
-		err = t.text(w, t.head())
+		width, most := 0, 0
+		if o.first() && r.Options.By == nil {
+			width, most = t.width(), screenLines
+		}
+		err = t.text(w, t.head(), width, most, t.last+1)
 	case FormatMarkdown:
 		err = t.markdown(w, t.head())
 	case FormatJSON:
@@ -73,19 +83,22 @@ type pageBuilder struct {
 	quiet int // series left out because they did not change
 	// explained are the endpoints that a pack tells something of.
 	explained map[int]bool
+	last      int      // lines of the colophon
+	legend    []string // what letters mean, and what is left out
 }
 
 func (t *pageBuilder) build() {
 	t.packs = t.run.Options.Catalog.Packs()
-	t.targets()
-	t.lives()
-	t.losses()
 	t.engines()
 	if t.o.Metric == nil {
 		t.crossEngine()
 	}
-	t.segments()
 	t.processes()
+	t.segments()
+	t.remarks()
+	t.targets()
+	t.lives()
+	t.losses()
 	t.groups()
 	t.perfAnalyzer()
 	t.derived()
@@ -120,7 +133,7 @@ func (t *pageBuilder) targets() {
 		number("scheduled", "SCRAPES"), number("ok", "OK"), number("partial", "PARTIAL"), number("skipped", "SKIPPED"),
 		number("failed", "FAILED"), number("series", "SERIES"), number("samples", "SAMPLES"), number("dropped", "DROPPED"),
 		number("scrape_seconds_avg", "SCRAPE"), number("late_seconds_p99", "LATE P99"))
-	t.limit(tab, firstTargets, "--all")
+	tab.programs = !t.o.All // people have a line
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		l := &e.Ledger
@@ -148,7 +161,10 @@ func (t *pageBuilder) limit(tab *table, n int, flag string) {
 func (t *pageBuilder) losses() {
 	tab := newTable("lost", "lost", words("target", "TARGET"), number("count", "COUNT"), words("what", "WHAT"),
 		words("first", "FIRST CASE"))
-	t.limit(tab, 3*firstTargets, "--all")
+	if t.o.first() {
+		tab.Width = t.width()
+	}
+	t.limit(tab, firstTargets, "--all")
 	for i := range t.run.Endpoints {
 		e := &t.run.Endpoints[i]
 		for _, x := range e.Ledger.Losses() {
@@ -204,7 +220,11 @@ func (t *pageBuilder) warnings() {
 			tab.row(cell{}, str(code), str(fmt.Sprintf("%d more, listed in the exports", more)))
 		}
 	}
+	tab.programs = !t.o.All
 	t.add(tab)
+	if !t.o.All {
+		t.add(t.grouped(tab, seen))
+	}
 }
 
 // told is a warning and where it is told.

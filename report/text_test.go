@@ -69,8 +69,8 @@ func TestText(t *testing.T) {
 		}
 	}
 	t.Run("numbers", func(t *testing.T) {
-		got := text(t, run(nil), report.Options{Title: "run1"})
-		has(got, `run run1  \(scrapestat 1\.2\.3\)`, `profiling 2s from 2001-09-09`, `c +1,500 tokens +750`,
+		got := text(t, run(nil), report.Options{Title: "run1", Families: true})
+		has(got, `(?m)^run run1$`, `by scrapestat 1\.2\.3`, `profiling 2s from 2001-09-09`, `c +1,500 tokens +750`,
 			`h +4 +250 ms +300 ms \[250 ms, 500 ms\] +7 s`)
 	})
 	t.Run("missing is a dash", func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestText(t *testing.T) {
 				s.Counter.Total = 0
 			}
 		})
-		has(text(t, r, report.Options{}), `1 series did not change`)
+		has(text(t, r, report.Options{Families: true}), `1 series did not change`)
 		hasNot(text(t, r, report.Options{Metric: regexp.MustCompile("^g$")}), "HISTOGRAM")
 	})
 	t.Run("hostile text stays text", func(t *testing.T) {
@@ -113,7 +113,8 @@ func TestText(t *testing.T) {
 		l.FirstOf[metric.Timeout] = summary.PollError{Outcome: metric.Timeout, Text: "deadline passed"}
 		l.Dropped = []metric.Drop{{Reason: "parse", Lines: 4, First: "line 7"}, {Reason: metric.DropFiltered, Lines: 50}}
 		got := text(t, r, report.Options{})
-		has(got, `(?m)^a +9 +3 +1 +2 +3 `, `a +3 +timeout +deadline passed`, `a +4 +lines: parse +line 7`)
+		has(text(t, r, report.Options{All: true}), `(?m)^a +9 +3 +1 +2 +3 `)
+		has(got, `polls +9 of 1 target, 5 failed or skipped`, `a +3 +timeout +deadline passed`, `a +4 +lines: parse +line 7`)
 		hasNot(got, "filtered")
 	})
 	t.Run("warnings are bounded", func(t *testing.T) {
@@ -122,7 +123,8 @@ func TestText(t *testing.T) {
 			r.Warnings = append(r.Warnings, metric.Warning{Code: "gap", Text: fmt.Sprint("number ", i)})
 		}
 		got := text(t, r, report.Options{})
-		has(got, `gap: 25 more, listed in the exports`)
+		has(got, `gap: number 0 \(29 more\)`)
 		hasNot(got, "number 29")
+		has(text(t, r, report.Options{All: true}), `gap: 25 more, listed in the exports`)
 	})
 }

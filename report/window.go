@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/continuity"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
@@ -19,14 +21,16 @@ import (
 // head are the first lines of a page for people: the run, the window and what changes its meaning.
 func (t *pageBuilder) head() []string {
 	r := t.run
-	out := append(doubt(r), "run "+t.o.Title+"  (scrapestat "+r.Version+")")
-	utc := func(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000Z") }
+	var out []string
+	for _, text := range doubt(r) {
+		out = append(out, wrap(strings.SplitSeq(text, " "), t.width())...)
+	}
+	out = append(out, "run "+t.o.Title)
 	w := r.Window.Resolved
 	if w == nil {
-		return append(out, cmp.Or(r.Window.Phase, "window")+" "+seconds(r.Window.EndNS-r.Window.StartNS)+" from "+
-			utc(r.Window.StartNS))
+		return append(append(out, cmp.Or(r.Window.Phase, "window")+" "+seconds(r.Window.EndNS-r.Window.StartNS)+" from "+
+			utc(r.Window.StartNS)), t.polls()...)
 	}
-	out = append(out, labelled("started", utc(w.Command.StartNS))...)
 	if w.Empty == "" {
 		out = append(out, measured(r, w))
 	}
@@ -35,7 +39,7 @@ func (t *pageBuilder) head() []string {
 		if w.Rule == window.Traffic || w.Rule == window.Segments {
 			from = "the first request"
 		}
-		out = append(out, labelled("warm-up", fmt.Sprintf("%-8s from %s, at %s", span(w.Warmup.Seconds()), from,
+		out = append(out, t.labelled("warm-up", fmt.Sprintf("%-8s from %s, at %s", span(w.Warmup.Seconds()), from,
 			offset(w, w.Warmup.StartNS)))...)
 	}
 	var names []string
@@ -47,23 +51,48 @@ func (t *pageBuilder) head() []string {
 		names = append(names, texttab.Escape(name)+" "+span(float64(p.EndNS-p.StartNS)/1e9))
 	}
 	if len(names) > 1 {
-		out = append(out, labelled("phases", strings.Join(names, ", "))...)
+		if more := len(names) - 6; more > 0 && !t.o.All {
+			names = append(names[:6], fmt.Sprintf("%d more", more))
+		}
+		out = append(out, t.labelled("phases", strings.Join(names, ", "))...)
 	}
-	for _, n := range t.windowNotes(w) {
-		out = append(out, labelled("note", n)...)
-	}
-	return out
+	return append(out, t.polls()...)
 }
 
-// doubt is the first line of a page whose window is empty or had no requests.
-func doubt(r *summary.Run) []string {
+func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000Z") }
+
+// remarks are what a reader should know of the window, and what letters on the screen mean.
+func (t *pageBuilder) remarks() {
+	tab := newList("", "notes", face("TEXT"))
+	if w := t.run.Window.Resolved; w != nil && t.o.Metric == nil {
+		for _, n := range t.windowNotes(w) {
+			tab.row(only(n))
+		}
+	}
+	slices.Sort(t.legend)
+	for _, n := range slices.Compact(t.legend) {
+		tab.row(only(n))
+	}
+	t.add(tab)
+}
+
+// doubt are the first lines of a page whose numbers are not what they seem: the window is empty or had no requests, the
+// recording is damaged, what a target counts is refused.
+func doubt(r *summary.Run) (out []string) {
 	if text := r.Warned("empty_window"); text != "" {
-		return []string{"error: nothing is left to measure: " + text}
+		out = append(out, "error: nothing is left to measure: "+text)
+	} else if text := r.Warned("no_traffic"); text != "" {
+		out = append(out, "warning: "+text)
 	}
-	if text := r.Warned("no_traffic"); text != "" {
-		return []string{"warning: " + text}
+	if text := r.Warned("recording_damaged"); text != "" {
+		out = append(out, "warning: recording_damaged: "+text)
 	}
-	return nil
+	for i := range r.Endpoints {
+		if e := &r.Endpoints[i]; e.Continuity.Status == continuity.Refused {
+			return append(out, "warning: the counters of "+e.Shown()+" are refused: several processes answered")
+		}
+	}
+	return out
 }
 
 // measured is the line of the window itself.
@@ -145,9 +174,9 @@ func (t *pageBuilder) windowNotes(w *window.Window) (out []string) {
 	return out
 }
 
-// labelled sets a text beside its label, in lines of 80 columns.
-func labelled(label, text string) (out []string) {
-	for _, line := range wrap(strings.SplitSeq(text, " "), 80-11) {
+// labelled sets a text beside its label, in lines of the screen.
+func (t *pageBuilder) labelled(label, text string) (out []string) {
+	for _, line := range wrap(strings.SplitSeq(text, " "), t.width()-11) {
 		out = append(out, fmt.Sprintf("%-10s %s", label, line))
 		label = ""
 	}

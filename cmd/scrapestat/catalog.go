@@ -24,9 +24,9 @@ func newCatalogCmd(std stdio) *cobra.Command {
 		Use:   "catalog COMMAND ...",
 		Short: "List, show, check and evaluate what is known of servers",
 		Long:  catalogLong,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q of catalog", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

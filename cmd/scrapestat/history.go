@@ -31,9 +31,9 @@ func newHistoryCmd(std stdio) *cobra.Command {
 		Use:   "history COMMAND ...",
 		Short: "Keep what matters of many runs, and find where it changed",
 		Long:  historyLong,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q of history", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

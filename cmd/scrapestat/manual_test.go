@@ -59,6 +59,9 @@ func writeHelp(t *testing.T, b *bytes.Buffer, c *cobra.Command) {
 	var help bytes.Buffer
 	c.SetOut(&help)
 	c.InitDefaultHelpFlag()
+	if c.Flags().Lookup("help-all") != nil {
+		_ = c.Flags().Set("help-all", "true")
+	}
 	if err := c.Help(); err != nil {
 		t.Fatal(err)
 	}

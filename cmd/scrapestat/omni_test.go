@@ -207,7 +207,7 @@ func omniShows(t *testing.T, r *summary.Run, overlap bool) {
 	check := func(format string, wants ...string) {
 		t.Helper()
 		var b strings.Builder
-		if err := report.Write(&b, r, format, report.Options{Title: "omni"}); err != nil {
+		if err := report.Write(&b, r, format, report.Options{Title: "omni", All: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range wants {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -161,4 +162,21 @@ func (b *bar) done() {
 		fmt.Fprint(b.p.w, "\r\x1b[K")
 		b.p.open = false
 	}
+}
+
+// maxColumns is as wide as a screen of text is made, minColumns as narrow.
+const minColumns, maxColumns = 60, 400
+
+// columns is how wide the lines for a stream may be: as the terminal, or as COLUMNS tells; 0 is not known.
+func columns(stream any) int {
+	n := 0
+	if isTerminal(stream) {
+		n = terminalWidth(stream)
+	} else if given, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil {
+		n = given
+	}
+	if n <= 0 {
+		return 0
+	}
+	return min(max(n, minColumns), maxColumns)
 }

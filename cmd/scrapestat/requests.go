@@ -16,9 +16,9 @@ func newRequestsCmd(std stdio) *cobra.Command {
 		Use:   "requests COMMAND ...",
 		Short: "Record and report what the clients saw of their requests",
 		Long:  requestsLong,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q of requests", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

@@ -29,9 +29,9 @@ func newRootCmd(std stdio) *cobra.Command {
 		Example:       rootExample,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
@@ -40,7 +40,7 @@ func newRootCmd(std stdio) *cobra.Command {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newCollectCmd(std),
 		newExportCmd(std),
@@ -65,6 +65,7 @@ func newRootCmd(std stdio) *cobra.Command {
 	)
 	root.AddCommand(releaseCommands()...)
 	takeOldNames(root)
+	shortHelp(root)
 	if err := addCompletions(root); err != nil {
 		panic(err) // a flag of ours has two completions
 	}

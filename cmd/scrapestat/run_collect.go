@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/report"
@@ -225,7 +227,7 @@ func finish(ctx context.Context, o collectOptions, run *collect.Run, runErr erro
 	if err := run.WriteManifest(result, exportedFiles(files)); err != nil {
 		exportErr = errors.Join(exportErr, err)
 	}
-	if err := printSummary(result, run, &o, say, std); err != nil {
+	if err := printSummary(ctx, result, run, &o, say, std); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -247,13 +249,19 @@ func childFirst(child *collect.Command, err error) error {
 }
 
 // printSummary prints the numbers of a run. That nobody reads them changes nothing.
-func printSummary(result *summary.Run, run *collect.Run, o *collectOptions, say *progress, std stdio) error {
+func printSummary(ctx context.Context, result *summary.Run, run *collect.Run, o *collectOptions, say *progress,
+	std stdio) error {
 	if o.quiet {
 		return nil
 	}
+	_, causes, err := causesOf(ctx, o.out, &windowFlags{}, o.analysis, explain.DefaultRules(), stdio{err: io.Discard})
+	if err != nil { // the numbers are there all the same
+		say.logf("warning: explain: %v", err)
+	}
 	out := &talk{to: plain(std.out)}
 	defer out.tell(say)
-	if err := report.Text(out, result, report.Options{Title: o.out}); err != nil {
+	if err := report.Text(out, result, report.Options{Title: o.out, Width: columns(std.out), Causes: causes,
+		Rules: explain.DefaultRules()}); err != nil {
 		return fmt.Errorf("print summary: %w", err)
 	}
 	if run.Client != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/report"
@@ -85,6 +86,8 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 			return usagef("--metric: %w", err)
 		}
 	}
+	so.Slice = cmp.Or(so.Slice, summary.CauseSlices)
+	o.analysis.sliceFlag = nil // not as the recording was to be sliced
 	result, _, closeAll, err := load(ctx, o.runs, o.analysis, so, newProgress(std.err, false))
 	if err != nil {
 		return err
@@ -94,7 +97,8 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 		return err
 	}
 	if err := report.Write(std.out, result, o.format, report.Options{Title: title, Metric: match, Families: o.families,
-		All: o.all, Derived: o.derived, PACompat: o.paCompat}); err != nil {
+		All: o.all, Derived: o.derived, PACompat: o.paCompat, Width: columns(std.out), Causes: causes(result),
+		Rules: explain.DefaultRules()}); err != nil {
 		return err
 	}
 	return cmp.Or(o.analysis.verdict(result), notEmpty(result, title, 1))
@@ -129,4 +133,13 @@ func matchesSome(pattern *regexp.Regexp, runs ...*summary.Run) error {
 	slices.Sort(names)
 	return &codeError{exitIncomplete, fmt.Errorf("--metric %s: no family, derived quantity or word of the run matches%s",
 		pattern, suggest.Clause(pattern.String(), slices.Compact(names)))}
+}
+
+// causes are what explain tells of a run that was analysed in summary.CauseSlices.
+func causes(run *summary.Run) (out []*explain.Result) {
+	rules := explain.DefaultRules()
+	for _, f := range explain.Read(run) {
+		out = append(out, explain.Explain(f, rules))
+	}
+	return out
 }

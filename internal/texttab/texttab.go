@@ -9,7 +9,7 @@ import (
 
 const (
 	gap       = "  " // between columns
-	minShrunk = 12   // a column that is cut keeps at least so many columns
+	minShrunk = 4    // a column that is cut keeps at least so many columns
 	ellipsis  = "…"
 )
 
@@ -17,6 +17,8 @@ const (
 type Column struct {
 	ID, Head string
 	Right    bool
+	// Spare tells which columns Fit leaves out where a line is too long, the highest first; 0 stays.
+	Spare int
 }
 
 // Cell is a field of a row: its text for people, and its value for programs. A value is nil where there is none, or a
@@ -103,6 +105,38 @@ func (t *Table) Shown(most int) (shown *Table, left int) {
 		shown.Rows = shown.Rows[:most]
 	}
 	return shown, len(t.Rows) - len(shown.Rows)
+}
+
+// leastText is how many columns a text of its own is still worth.
+const leastText = 24
+
+// Fit leaves out spare columns until lines take at most Width columns; a left-aligned one only where not even its
+// beginning has room.
+func (t *Table) Fit() {
+	for t.Width > 0 {
+		over, at := t.Natural()-t.Width, -1
+		for i, c := range t.Columns {
+			if c.Spare > 0 && (at < 0 || c.Spare > t.Columns[at].Spare) {
+				at = i
+			}
+		}
+		if over <= 0 || at < 0 || !t.Columns[at].Right && t.widest(at)-over >= leastText {
+			return
+		}
+		t.Columns = slices.Delete(t.Columns, at, at+1)
+		for k := range t.Rows {
+			t.Rows[k] = slices.Delete(slices.Clone(t.Rows[k]), at, at+1)
+		}
+	}
+}
+
+// widest is how many columns a column takes.
+func (t *Table) widest(at int) int {
+	n := Width(Escape(t.Columns[at].Head))
+	for _, row := range t.Rows {
+		n = max(n, Width(Escape(row[at].Text)))
+	}
+	return n
 }
 
 // WriteTo writes the table in one call of Write: one line per row, columns two spaces apart, without spaces at the end

@@ -70,10 +70,10 @@ func TestWriteTo(t *testing.T) {
 			tab.Row(strings.Repeat("a", 50), "12345678901234567890")
 			tab.Row("b", "1")
 		})
-	check("nothing to cut", strings.Repeat("1", 20)+"  short\n", func(tab *texttab.Table) {
+	check("nothing to cut", strings.Repeat("1", 20)+"  shor\n", func(tab *texttab.Table) {
 		tab.Width = 10
 		tab.Right(0)
-		tab.Row(strings.Repeat("1", 20), "short")
+		tab.Row(strings.Repeat("1", 20), "shor")
 	})
 }
 
