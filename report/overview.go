@@ -165,7 +165,7 @@ func (t *pageBuilder) engines() {
 		notes := t.notes(e, quantities, latencies)
 		notes.programs = !t.o.All && !t.o.Derived
 		missing.programs = missing.programs || within
-		rest = append(rest, append(of, missing, notes)...)
+		rest, t.lacking = append(rest, append(of, notes)...), append(t.lacking, missing)
 		quantities.programs, latencies.programs = true, true
 		t.add(quantities)
 		t.add(latencies)

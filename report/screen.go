@@ -199,7 +199,7 @@ func (t *pageBuilder) speedRow(tab *table, e *engine, l *summary.Latency) {
 			row = append(row, only("-"))
 			continue
 		}
-		row = append(row, only(compact(h.Quantiles[q], unit)))
+		row = append(row, only(Percentile(h.Quantiles[q], unit)))
 	}
 	of := ""
 	if len(e.scopes) > 1 || t.several(l) {
@@ -245,8 +245,8 @@ func (t *pageBuilder) beyond(e *engine, d *summary.Derived) string {
 	return ofText(d.Labels)
 }
 
-// compact is a percentile with its bounds in the unit of the value: 23.5 ms [20, 33.6].
-func compact(e histest.Estimate, unit string) string {
+// Percentile is a percentile with its bounds in the unit of the value: 23.5 ms [20, 33.6].
+func Percentile(e histest.Estimate, unit string) string {
 	value, suffix, _ := strings.Cut(units.Format(e.Value, unit), " ")
 	scale := map[string]float64{"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1, "%": 100}[suffix]
 	if _, factor := units.Base(unit); scale == 0 {
@@ -325,7 +325,7 @@ func (t *pageBuilder) limitLines(e *engine) (out []string) {
 		if len(e.scopes) > 1 || r.Of.Without(e.scopeNames()...).Len() > 0 {
 			name = ofText(r.Of)
 		}
-		texts, of = append(texts, limit(r, t.o.Rules)), append(of, name)
+		texts, of = append(texts, Limit(r, t.o.Rules)), append(of, name)
 	}
 	for i, line := range together(texts, of) {
 		if i == 3 && !t.o.All {
@@ -336,8 +336,8 @@ func (t *pageBuilder) limitLines(e *engine) (out []string) {
 	return out
 }
 
-// limit is what limits an engine, in a sentence.
-func limit(r *explain.Result, rules *explain.Rules) string {
+// Limit is what limits an engine, in a sentence.
+func Limit(r *explain.Result, rules *explain.Rules) string {
 	if len(r.Findings) == 0 || r.Verdict == "cannot_tell" {
 		return "cannot tell, not known: " + strings.Join(r.Missing, ", ")
 	}

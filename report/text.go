@@ -84,6 +84,7 @@ type pageBuilder struct {
 	// explained are the endpoints that a pack tells something of.
 	explained map[int]bool
 	last      int      // lines of the colophon
+	lacking   []*table // what servers gave no input for
 	legend    []string // what letters mean, and what is left out
 }
 
@@ -106,6 +107,9 @@ func (t *pageBuilder) build() {
 	t.distributions()
 	t.aggregates()
 	t.warnings()
+	for _, tab := range t.lacking {
+		t.add(tab)
+	}
 	t.closing()
 }
 

@@ -22,7 +22,7 @@ import (
 func (t *pageBuilder) head() []string {
 	r := t.run
 	var out []string
-	for _, text := range doubt(r) {
+	for _, text := range Doubts(r) {
 		out = append(out, wrap(strings.SplitSeq(text, " "), t.width())...)
 	}
 	out = append(out, "run "+t.o.Title)
@@ -76,9 +76,9 @@ func (t *pageBuilder) remarks() {
 	t.add(tab)
 }
 
-// doubt are the first lines of a page whose numbers are not what they seem: the window is empty or had no requests, the
+// Doubts are the first lines of a page whose numbers are not what they seem: the window is empty or had no requests, the
 // recording is damaged, what a target counts is refused.
-func doubt(r *summary.Run) (out []string) {
+func Doubts(r *summary.Run) (out []string) {
 	if text := r.Warned("empty_window"); text != "" {
 		out = append(out, "error: nothing is left to measure: "+text)
 	} else if text := r.Warned("no_traffic"); text != "" {

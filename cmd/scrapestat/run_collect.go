@@ -254,7 +254,8 @@ func printSummary(ctx context.Context, result *summary.Run, run *collect.Run, o 
 	if o.quiet {
 		return nil
 	}
-	_, causes, err := causesOf(ctx, o.out, &windowFlags{}, o.analysis, explain.DefaultRules(), stdio{err: io.Discard})
+	_, causes, err := causesOf(ctx, o.out, &windowFlags{}, o.analysis, explain.DefaultRules(), explain.Latency,
+		stdio{err: io.Discard})
 	if err != nil { // the numbers are there all the same
 		say.logf("warning: explain: %v", err)
 	}

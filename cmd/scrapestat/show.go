@@ -139,7 +139,7 @@ func matchesSome(pattern *regexp.Regexp, runs ...*summary.Run) error {
 func causes(run *summary.Run) (out []*explain.Result) {
 	rules := explain.DefaultRules()
 	for _, f := range explain.Read(run) {
-		out = append(out, explain.Explain(f, rules))
+		out = append(out, explain.Explain(f, rules, explain.Latency))
 	}
 	return out
 }
