@@ -154,7 +154,8 @@ func (o *omniView) edges() *table {
 	tab := newTable("omni_edges", "edges", hidden("engine"), words("from_stage", "FROM"), words("to_stage", "TO"),
 		number("hop_mean_s", "HOP"), number("share_of_e2e", "OF E2E"), spare(number("chunks_per_request", "CHUNKS/REQ"), 4),
 		spare(number("chunk_bytes", "CHUNK"), 3), number("tx_mean_s", "TX"), number("in_flight_mean_s", "IN FLIGHT"),
-		number("rx_mean_s", "RX"), spare(number("bytes_per_s", "LOAD"), 2), number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
+		number("rx_mean_s", "RX"), spare(number("bytes_per_s", "LOAD"), 2),
+		number("bandwidth", "BANDWIDTH"), words("note", "NOTE"))
 	for _, d := range o.DerivedList {
 		if d.Name != "edge_hop_mean" {
 			continue

@@ -76,8 +76,8 @@ func (t *pageBuilder) remarks() {
 	t.add(tab)
 }
 
-// Doubts are the first lines of a page whose numbers are not what they seem: the window is empty or had no requests, the
-// recording is damaged, what a target counts is refused.
+// Doubts are the first lines of a page whose numbers are not what they seem: the window is empty or had no requests,
+// the recording is damaged, what a target counts is refused.
 func Doubts(r *summary.Run) (out []string) {
 	if text := r.Warned("empty_window"); text != "" {
 		out = append(out, "error: nothing is left to measure: "+text)

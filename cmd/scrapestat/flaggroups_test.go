@@ -50,8 +50,8 @@ func TestOldNames(t *testing.T) {
 	}
 }
 
-// TestShortHelp: --help of no command shows more flags than people read, with at most two examples of collect, each flag
-// that it names exists, and --help-all shows all.
+// TestShortHelp: --help of no command shows more flags than people read, each flag that collect's names exists, and
+// --help-all shows all.
 func TestShortHelp(t *testing.T) {
 	count := func(c *cobra.Command) int {
 		var help bytes.Buffer

@@ -23,8 +23,9 @@ var collectFlags = [][2]string{
 }
 
 // rareFlags matches the flags of other commands that --help leaves to --help-all.
-var rareFlags = regexp.MustCompile(`^(catalog|cooldown|counter-resets|estimator|from|to|phase|max-memory|slice-duration|` +
-	`slice-percentiles|csv-raw|aiperf-.*|parquet-layout|perf-analyzer|tls-.*|.*-auth-file|insecure-skip-verify|` +
+var rareFlags = regexp.MustCompile(`^(catalog|cooldown|counter-resets|estimator|from|to|phase|max-memory|` +
+	`slice-duration|slice-percentiles|csv-raw|aiperf-.*|parquet-layout|perf-analyzer|tls-.*|.*-auth-file|` +
+	`insecure-skip-verify|` +
 	`proxy-from-environment|torchserve-.*|triton-ensemble|discovery-interval|kube.*|trust-discovery|scrape-budget|` +
 	`alpha|min-effect|allow-load-change|rows|by-phase|causes|key|target|skip|cost-per-hour|gpus|max-series|max-samples|` +
 	`target-labels|via|keep|drop|step|mark|start|bare-counters|engine-label|extra-series|generation|grpc-listen|` +

@@ -59,7 +59,8 @@ func TestScreens(t *testing.T) {
 	}
 	golden := map[string]bool{"vllm-bench-rate4": true, "classes-omni": true, "dynamo-late": true, "triton-steady": true}
 	times := map[string][]string{"vllm-bench-rate4": {"ttft", "itl", "e2e"}, "aiperf-rate4": {"ttft", "itl", "e2e"},
-		"classes-sglang": {"ttft", "itl", "e2e"}, "dynamo-late": {"ttft", "itl", "e2e"}, "classes-omni": {"e2e", "audio_ttfp"},
+		"classes-sglang": {"ttft", "itl", "e2e"}, "dynamo-late": {"ttft", "itl", "e2e"},
+		"classes-omni":       {"e2e", "audio_ttfp"},
 		"bentoml-sequential": {"e2e"}, "triton-steady": {"e2e"}, "llamacpp-late": {"tpot"}}
 	for _, path := range runs {
 		name := filepath.Base(filepath.Dir(path))
@@ -110,7 +111,8 @@ func TestUnknownServers(t *testing.T) {
 		n := float64(i)
 		body := fmt.Sprintf("# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %g\n"+
 			"# TYPE go_gc_cycles_total counter\ngo_gc_cycles_total %g\n"+
-			"# TYPE grpc_server_handled_total counter\ngrpc_server_handled_total{m=\"a\"} %g\ngrpc_server_handled_total{m=\"b\"} %g\n"+
+			"# TYPE grpc_server_handled_total counter\ngrpc_server_handled_total{m=\"a\"} %g\n"+
+			"grpc_server_handled_total{m=\"b\"} %g\n"+
 			"# TYPE disk_written_bytes_total counter\ndisk_written_bytes_total %g\n# TYPE load1 gauge\nload1 %g\n"+
 			"# TYPE wal_seconds histogram\nwal_seconds_bucket{le=\"0.01\"} %g\nwal_seconds_bucket{le=\"+Inf\"} %g\n"+
 			"wal_seconds_sum %g\nwal_seconds_count %g\n", 9e6*n, 5e6*n, 100*n, 50*n, 4e6*n, n,
@@ -127,7 +129,8 @@ func TestUnknownServers(t *testing.T) {
 	got := screenOf(t, r, "unknown", 80)
 	_, table, _ := strings.Cut(got, "FAMILY")
 	rows := strings.Split(strings.SplitN(table, "\n\n", 2)[0], "\n")[1:]
-	if len(rows) != 10 || !strings.HasPrefix(rows[0], "grpc_server_handled_total ") || !strings.Contains(rows[0], " 150/s ") {
+	if len(rows) != 10 || !strings.HasPrefix(rows[0], "grpc_server_handled_total ") ||
+		!strings.Contains(rows[0], " 150/s ") {
 		t.Errorf("%d families:\n%s", len(rows), got)
 	}
 	for _, want := range []string{"wal_seconds ", " 40/s ", " 50 ms "} {

@@ -58,7 +58,7 @@ func rooms() []room {
 		{"record", "collect discover rundb scrape source", 24_650},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_150},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
-		{"show", "export live report", 16_300},
+		{"show", "export live report", 16_900},
 		{"clients", "events", 6750},
 		{"command", "cmd", 12_100},
 		{"around them", "bench internal lab", 17_000},

@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	"report": {"explain", "headline", "sweep",
 		"summary", "continuity", "window", "catalog", "compare", "compare/judge", "history", "units",
 		"metric", "normalize", "histest", "internal/texttab"},
-	"report/html": {"report", "sweep", "explain",
+	"report/html": {"headline", "report", "sweep", "explain",
 		"history", "summary", "continuity", "catalog", "compare", "units", "metric", "normalize",
 		"histest",
 		"events", "internal/texttab"},

@@ -34,6 +34,7 @@ type chart struct {
 	bands bool // the lines have extremes
 	left  int  // series that moved and are not drawn
 	group string
+	order int // among those of the overview
 }
 
 // famKey says which family of all runs and targets a chart is of.

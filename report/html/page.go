@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/explain"
@@ -106,6 +107,9 @@ type page struct {
 	Many      bool // several runs
 	Runs      []runView
 	Chips     []chip
+	Verdicts  []verdictLine
+	Answers   []answer
+	RunStrips []runStripView
 	Tiles     []tileGroup
 	Notes     []string // on quantities that several engines have
 	Whys      []why
@@ -175,6 +179,12 @@ func newPage(ins []Input, o Options) (*page, error) {
 	}
 	p.Chips = p.chips()
 	p.Compared = compared(o.Compare)
+	p.answers()
+	for i := range ins {
+		if strip := runStrip(ins[i].Run); strip != "" {
+			p.RunStrips = append(p.RunStrips, runStripView{p.runName(i), strip})
+		}
+	}
 	p.tiles()
 	for i := range ins {
 		for _, note := range report.CrossNotes(ins[i].Run) {
@@ -228,6 +238,7 @@ func (p *page) pictures() error {
 		if err != nil {
 			return err
 		}
+		j.First = c.group == groupFamily && slices.Contains(firstIDs, p.canonicalOf(c.key.name))
 		if row, ok := p.tables.row[c.key]; ok && c.group == groupFamily {
 			j.Family = row
 		}
@@ -297,8 +308,27 @@ func (p *page) rank(g *gallery) {
 		if c := cmp.Compare(order[a.group], order[b.group]); c != 0 || a.group != groupFamily {
 			return c
 		}
-		return cmp.Or(cmp.Compare(worth[a], worth[b]), cmp.Compare(a.key.name, b.key.name), cmp.Compare(a.key.typ, b.key.typ))
+		return cmp.Or(cmp.Compare(worth[a], worth[b]),
+			cmp.Compare(p.canonicalOrder(a.key.name), p.canonicalOrder(b.key.name)),
+			cmp.Compare(a.key.name, b.key.name), cmp.Compare(a.key.typ, b.key.typ))
 	})
+}
+
+// firstIDs are the families whose charts stand before all others.
+var firstIDs = []string{"ttft_s", "itl_s", "tpot_s"}
+
+// canonicalOf is the id across engines of a family, "" for none.
+func (p *page) canonicalOf(name string) string {
+	if f, ok := p.ins[0].Run.Options.Catalog.Family(name); ok {
+		return f.Canonical
+	}
+	return ""
+}
+
+// canonicalOrder is the place of a family among the quantities that engines have in common.
+func (p *page) canonicalOrder(name string) int {
+	id := p.canonicalOf(name)
+	return slices.IndexFunc(catalog.Canonicals(), func(c catalog.Canonical) bool { return c.ID == id })
 }
 
 // worth is how soon a family is drawn: one that engines have in common before one that a quantity at the top is made

@@ -23,7 +23,8 @@ type chartJSON struct {
 	Lines  []lineJSON `json:"lines,omitempty"`
 	Heats  []heatJSON `json:"heats,omitempty"`
 	Left   int        `json:"left,omitempty"`
-	Family int        `json:"family"` // row of the table of families, or -1
+	First  bool       `json:"first,omitempty"` // it stands before all others
+	Family int        `json:"family"`          // row of the table of families, or -1
 }
 
 type lineJSON struct {

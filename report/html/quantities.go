@@ -1,9 +1,11 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +55,7 @@ func (p *page) tiles() {
 	for run, in := range p.ins {
 		for i := range in.Run.Derived {
 			d := &in.Run.Derived[i]
-			if !headline(d) {
+			if !isHeadline(d) {
 				continue
 			}
 			k := keyOf(in.Run, d)
@@ -200,23 +202,99 @@ func (p *page) overview(g *gallery) {
 			N: p.mostSlices(width)})
 		for i := range in.Run.Derived {
 			d := &in.Run.Derived[i]
-			if !headline(d) || len(d.Slices) < 2 {
+			if !isHeadline(d) || len(d.Slices) < 2 {
 				continue
 			}
 			id := fmt.Sprint(at, d.Name)
 			c := charts[id]
 			if c == nil {
-				c = &chart{key: famKey{name: title(d)}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview}
+				c = &chart{key: famKey{name: title(d)}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview,
+					order: overviewOrder(d)}
 				charts[id] = c
 				g.charts = append(g.charts, c)
-			}
-			if len(c.lines) == maxLines {
-				c.left++
-				continue
 			}
 			c.lines = append(c.lines, sliceLine(run, in.Run, d, width, g.grids[at].N))
 		}
 	}
+	for _, c := range charts {
+		c.banded()
+	}
+	slices.SortStableFunc(g.charts, func(a, b *chart) int {
+		if a.group != groupOverview || b.group != groupOverview {
+			return 0
+		}
+		return cmp.Compare(a.order, b.order)
+	})
+}
+
+// overviewOrder is that of the charts at the top.
+func overviewOrder(d *summary.Derived) int {
+	order := []string{"output_tok_s", "request_rate", "running", "waiting", "kv_usage", "error_ratio"}
+	if i := slices.Index(order, d.Canonical); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// mostSingles is how many targets of a run are drawn one by one.
+const mostSingles = 5
+
+// banded draws a fleet as a band: the median of its targets with what nine tenths of them are between, and the targets
+// with the lowest and the highest mean.
+func (c *chart) banded() {
+	byRun := map[int][]line{}
+	var runs []int
+	for _, l := range c.lines {
+		if byRun[l.run] == nil {
+			runs = append(runs, l.run)
+		}
+		byRun[l.run] = append(byRun[l.run], l)
+	}
+	c.lines = nil
+	for _, run := range runs {
+		list := byRun[run]
+		if len(list) <= mostSingles {
+			c.lines = append(c.lines, list...)
+			continue
+		}
+		for i := range list {
+			list[i].size = meanKnown(list[i].avg)
+		}
+		slices.SortStableFunc(list, func(a, b line) int { return cmp.Compare(a.size, b.size) })
+		n := len(list[0].avg)
+		band := line{run: run, target: -1, avg: blank(n), lo: blank(n), hi: blank(n),
+			label: fmt.Sprintf("median of %d, band of nine tenths", len(list))}
+		for j := range n {
+			var known []float32
+			for i := range list {
+				if v := list[i].avg[j]; v == v {
+					known = append(known, v)
+				}
+			}
+			if k := len(known); k > 0 {
+				slices.Sort(known)
+				band.lo[j], band.avg[j], band.hi[j] = known[k/20], known[k/2], known[k-1-k/20]
+			}
+		}
+		c.bands = true
+		c.lines = append(c.lines, band, list[0], list[len(list)-1])
+		c.left += len(list) - 2
+	}
+	if over := len(c.lines) - maxLines; over > 0 {
+		c.left += over
+		c.lines = c.lines[:maxLines]
+	}
+}
+
+// meanKnown is the mean of the values that are known.
+func meanKnown(list []float32) float64 {
+	sum, n := 0.0, 0
+	for _, v := range list {
+		if v == v {
+			sum, n = sum+float64(v), n+1
+		}
+	}
+	return sum / float64(max(n, 1))
 }
 
 // mostSlices is how many slices of a width the longest run has.
@@ -292,9 +370,9 @@ func (p *page) health(g *gallery, shift []int) {
 // rated reports whether the lines of a chart are rates of a counter.
 func (c *chart) rated() bool { return c.group == groupFamily && c.key.typ.String() == "counter" }
 
-// headline reports whether a quantity is one that people ask for first, and is there. A check is shown when it found
+// isHeadline reports whether a quantity is one that people ask for first, and is there. A check is shown when it found
 // something.
-func headline(d *summary.Derived) bool {
+func isHeadline(d *summary.Derived) bool {
 	return d.Headline && d.Status.Defined() && (d.Category != catalog.Check || d.Shown != 0)
 }
 

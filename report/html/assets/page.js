@@ -518,9 +518,10 @@
     S.clients = S.data.charts.find((c) => c.group === "clients");
     phaseLegend();
     const host = { overview: $("g-overview"), clients: $("g-clients"), health: $("g-health") };
+    for (const c of S.data.charts) if (c.first) new Card(c, $("g-overview"));
     for (const c of S.data.charts) if (host[c.group]) new Card(c, host[c.group]);
     // The families that quantities rest on come first; show those that moved most.
-    const extra = S.data.charts.filter((c) => c.group === "family").slice(0, 10);
+    const extra = S.data.charts.filter((c) => c.group === "family" && !c.first).slice(0, 8);
     for (const c of extra) new Card(c, $("g-overview"));
     const table = $("table");
     table.addEventListener("click", (e) => {
