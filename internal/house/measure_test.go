@@ -60,7 +60,7 @@ func rooms() []room {
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 16_900},
 		{"clients", "events", 6750},
-		{"command", "cmd", 12_100},
+		{"command", "cmd", 12_300},
 		{"around them", "bench internal lab", 17_000},
 	}
 }
