@@ -105,10 +105,10 @@ func Crossings(sweeps []*Sweep) (out []Crossing) {
 	return out
 }
 
-// Dominated reports of each point of all sweeps whether another one gives as much to each user and more of each GPU, or
-// the other way round: those that are not are the Pareto front. Points without both numbers, and those that are not
-// steady, are neither.
-func Dominated(sweeps []*Sweep) map[*Point]bool {
+// MarkFront tells of each steady point of all sweeps whether another one gives as much to each user and more of each
+// GPU, or the other way round: those that are not dominated are the Pareto front. Points without both numbers are
+// neither.
+func MarkFront(sweeps []*Sweep) {
 	type place struct{ user, gpu float64 }
 	at := map[*Point]place{}
 	for _, s := range sweeps {
@@ -119,14 +119,12 @@ func Dominated(sweeps []*Sweep) map[*Point]bool {
 			}
 		}
 	}
-	out := map[*Point]bool{}
 	for p, a := range at {
-		out[p] = false
+		p.Front = "front"
 		for _, b := range at {
 			if b.user >= a.user && b.gpu >= a.gpu && b != a {
-				out[p] = true
+				p.Front = "dominated"
 			}
 		}
 	}
-	return out
 }

@@ -68,6 +68,8 @@ type Point struct {
 	QueueShare float64
 	Missing    []string
 
+	Front string // what MarkFront finds: front, dominated, or ""
+
 	// What Analyse finds.
 	State             State
 	Why               string  // of Unknown

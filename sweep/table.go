@@ -51,6 +51,7 @@ func (s *Sweep) columns() []column {
 		text("limit", "LIMIT", func(p *Point) string { return p.Limit }),
 		{"tok_s_per_gpu", "TOK/S/GPU", false, func(s *Sweep, p *Point) texttab.Cell { return cellOf(s.PerGPU(p), "") }},
 		number("tok_s_per_user", "TOK/S/USER", false, "", (*Point).PerUser),
+		{"pareto", "PARETO", false, text("", "", func(p *Point) string { return p.Front }).cell},
 		{"cost_per_million_tokens", "COST/M", s.PerHour > 0, func(s *Sweep, p *Point) texttab.Cell {
 			return cellOf(s.Cost(p), "")
 		}},

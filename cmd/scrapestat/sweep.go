@@ -111,6 +111,7 @@ func (o *sweepOptions) sweep(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
+	sweep.MarkFront(sweeps)
 	var b bytes.Buffer
 	if err := writeSweeps(&b, sweeps, o.format); err != nil {
 		return err
