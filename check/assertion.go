@@ -39,6 +39,7 @@ var operators = []string{AtMost, AtLeast, Same, Differs, Near, Below, Above, Equ
 type Assertion struct {
 	Name string // for people; the text of the expression where none was given
 	Text string // the expression as it was written
+	Line int    // of the file that it stands in; 0 for none
 
 	From   string // one of the sources
 	Metric string

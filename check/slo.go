@@ -158,7 +158,7 @@ func (c *sloCheck) demands() (out []Assertion, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Name != "" {
+		if d.Line = c.line; c.Name != "" {
 			d.Name = c.Name
 		}
 		out = append(out, d)

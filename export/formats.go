@@ -36,6 +36,7 @@ var registry = []Format{
 	{Name: "parquet", File: "server_metrics_tidy.parquet", NeedsSamples: true, Write: TidyParquet, applies: isTidyLayout},
 	{Name: "parquet", File: "derived.parquet", Write: fromResult(DerivedParquet), applies: hasDerivedRows},
 	{Name: "stats", File: "stats.parquet", Write: Stats},
+	{Name: "pytorch", File: "scrapestat.pytorch.json", Write: fromResult(PyTorch)},
 }
 
 // rowFormat is a form of the rows of package query.

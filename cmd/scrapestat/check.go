@@ -53,7 +53,7 @@ const checkExample = `  scrapestat check run1 --assert 'ttft p99 < 450ms' --read
   scrapestat check run1 --assert 'output_tok_s >= baseline - 5%' --baseline main
   scrapestat check --slo slo.yaml`
 
-var checkFormats = []string{"text", "markdown", "json", "junit"}
+var checkFormats = []string{"text", "markdown", "json", "junit", "github"}
 
 // checkOptions is the command line of check.
 type checkOptions struct {
@@ -368,6 +368,7 @@ func (o *checkOptions) write(r *check.Result, baseline, past *compare.Result, st
 		"markdown": func() error { return markdown(&b) },
 		"json":     func() error { return r.WriteJSON(&b) },
 		"junit":    func() error { return r.WriteJUnit(&b, name) },
+		"github":   func() error { return r.WriteGitHub(&b, strings.TrimPrefix(o.slo, "-")) },
 	}
 	if err := render[o.format](); err != nil {
 		return err

@@ -75,8 +75,9 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 		return err
 	}
 	o.analysis.run = filepath.Base(filepath.Clean(o.runs[0]))
-	if o.analysis.estimator == "" && slices.Contains(o.analysis.formats, "stats") {
-		so.Estimator, so.FileEstimator = histest.Refined, histest.Polynomial // of stats, and of AIPerf's files
+	ours := slices.ContainsFunc(o.analysis.formats, func(f string) bool { return f == "stats" || f == "pytorch" })
+	if o.analysis.estimator == "" && ours {
+		so.Estimator, so.FileEstimator = histest.Refined, histest.Polynomial // of ours, and of AIPerf's files
 	}
 	if o.out == "-" && o.phases {
 		return usagef("--phases writes files: -o - takes one format to stdout")

@@ -69,6 +69,9 @@ func TestQueryReference(t *testing.T) {
 		if seed == 1 && (sum["a"] != 2388 || sum["b"] != 1167) {
 			t.Errorf("counts %v, want 2388 and 1167", sum)
 		}
+		if seed == 1 {
+			holdPyTorch(t, path)
+		}
 	}
 	both := queryRows(t, "pr="+filepath.Join(dir, "run2"), "base="+filepath.Join(dir, "run1"), "-m", "ttft", "--stat",
 		"p50,p99", "--by", "target", "--every", "10s")
@@ -79,6 +82,48 @@ func TestQueryReference(t *testing.T) {
 	for i, r := range queryRows(t, filepath.Join(dir, "run1"), "-m", "ttft_p99", "--by", "series", "--every", "10s") {
 		if r.Level != "series" || *r.Value != *alone[i].Value || !(*r.Low <= *r.Value && *r.Value <= *r.High) {
 			t.Errorf("row %d: %+v, and %+v by another name", i, r, alone[i])
+		}
+	}
+}
+
+// holdPyTorch checks the records for dashboards of a run.
+func holdPyTorch(t *testing.T, path string) {
+	t.Helper()
+	var stdout, talk bytes.Buffer
+	args := []string{"export", path, "--formats", "pytorch", "--estimator", "linear", "-o", "-"}
+	if code := execute(args, &stdout, &talk); code != 0 {
+		t.Fatal(talk.String())
+	}
+	var records []struct {
+		Benchmark struct{ Name string }
+		Model     struct{ Name string }
+		Metric    struct {
+			Name   string
+			Values []float64 `json:"benchmark_values"`
+			Extra  struct {
+				Low, High []float64
+				N, Series int64
+			} `json:"extra_info"`
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &records); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range records {
+		m := &r.Metric
+		if seen[m.Name] = true; m.Name != "server_ttft_p99_ms" {
+			continue
+		}
+		if len(m.Values) != 1 || math.Abs(m.Values[0]-94.5416667) > 1e-6 || m.Extra.Low[0] != 80 ||
+			m.Extra.High[0] != 100 ||
+			m.Extra.N != 3555 || m.Extra.Series != 2 || r.Model.Name != "qwen3-8b" || r.Benchmark.Name != "scrapestat" {
+			t.Errorf("%+v", r)
+		}
+	}
+	for _, name := range strings.Fields("server_ttft_p99_ms server_queue_mean_ms server_output_tok_s") {
+		if !seen[name] {
+			t.Errorf("no record %s among %d", name, len(records))
 		}
 	}
 }
