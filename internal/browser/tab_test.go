@@ -273,6 +273,7 @@ func (b *tab) shot(name string, whole bool) image.Image {
 // drawAll makes the window as tall as the page, so that every picture is drawn.
 func (b *tab) drawAll() {
 	b.t.Helper()
+	eval[any](b, `document.querySelectorAll("details.more").forEach((d) => { d.open = true; })`)
 	for range 2 {
 		b.size(1400, eval[int](b, "document.documentElement.scrollHeight")+300)
 	}

@@ -518,11 +518,14 @@
     S.clients = S.data.charts.find((c) => c.group === "clients");
     phaseLegend();
     const host = { overview: $("g-overview"), clients: $("g-clients"), health: $("g-health") };
-    for (const c of S.data.charts) if (c.first) new Card(c, $("g-overview"));
-    for (const c of S.data.charts) if (host[c.group]) new Card(c, host[c.group]);
-    // The families that quantities rest on come first; show those that moved most.
-    const extra = S.data.charts.filter((c) => c.group === "family" && !c.first).slice(0, 8);
-    for (const c of extra) new Card(c, $("g-overview"));
+    for (const c of S.data.charts) if (host[c.group] && c.group !== "overview") new Card(c, host[c.group]);
+    // Latencies come first, then what engines have in common, then the families that quantities rest on.
+    const all = S.data.charts.filter((c) => c.first).concat(S.data.charts.filter((c) => c.group === "overview"),
+      S.data.charts.filter((c) => c.group === "family" && !c.first).slice(0, 10));
+    const most = 8, more = make("details", "more"), grid = make("div", "charts");
+    more.append(make("summary", "", `${all.length - most} more pictures`), grid);
+    all.forEach((c, i) => new Card(c, i < most ? $("g-overview") : grid));
+    if (all.length > most) $("g-overview").after(more);
     const table = $("table");
     table.addEventListener("click", (e) => {
       const b = e.target.closest(".open"), th = e.target.closest("thead th[data-sort]");
