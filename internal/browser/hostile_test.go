@@ -143,8 +143,8 @@ func TestHostileLabelsStayText(t *testing.T) {
 		}
 		b.open("file://" + path)
 		// All that the script makes of the data: pictures, legends, lists, tables.
-		eval[any](b, `document.querySelector("#drawall").click();
-			document.querySelectorAll("details.more").forEach((d) => { d.open = true; })`)
+		b.unfold()
+		eval[any](b, `document.querySelector("#drawall").click()`)
 		b.until(`[...document.querySelectorAll(".card")].every((c) => c.querySelector("canvas"))`)
 		got := eval[struct{ Ran, Odd, Links int }](b, `(() => { document.querySelectorAll("details").forEach((d) => { `+
 			`d.open = true; });

@@ -270,10 +270,18 @@ func (b *tab) shot(name string, whole bool) image.Image {
 	return img
 }
 
+// unfold opens the pictures beyond the first ones, and gives long tables all of their height.
+func (b *tab) unfold() {
+	b.t.Helper()
+	eval[any](b, `(() => { document.querySelectorAll("details.more").forEach((d) => { d.open = true; }); `+
+		`document.querySelectorAll("#families > .scroll, #health > .scroll, .strips").forEach((e) => { `+
+		`e.style.maxHeight = "none"; }); })()`)
+}
+
 // drawAll makes the window as tall as the page, so that every picture is drawn.
 func (b *tab) drawAll() {
 	b.t.Helper()
-	eval[any](b, `document.querySelectorAll("details.more").forEach((d) => { d.open = true; })`)
+	b.unfold()
 	for range 2 {
 		b.size(1400, eval[int](b, "document.documentElement.scrollHeight")+300)
 	}
