@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,7 +19,8 @@ import (
 
 const demoLong = `Runs the main job on a machine without any server: simulates a vLLM and a
 vLLM-Omni server, collects from both with a warm-up, writes all four exports and
-the HTML report, and prints the summary and what to open next.`
+the HTML report, and prints the summary. Then it tells a story: the same server
+with a change, three runs a side in simulated time, and the verdict of compare.`
 
 func newDemoCmd(std stdio) *cobra.Command {
 	var out string
@@ -26,7 +28,7 @@ func newDemoCmd(std stdio) *cobra.Command {
 	duration, warmup := 15*time.Second, 5*time.Second
 	cmd := &cobra.Command{
 		Use:     "demo",
-		Short:   "Simulate two servers, collect from them, write the exports",
+		Short:   "Simulate two servers, collect from them, change one, compare",
 		Long:    demoLong,
 		Example: "  scrapestat demo",
 		Args:    exactly(0, "no arguments"),
@@ -90,15 +92,39 @@ func demo(ctx context.Context, out string, duration, warmup time.Duration, std s
 	if absolute, err := filepath.Abs(page); err == nil {
 		page = absolute
 	}
+	if err := demoStory(ctx, out, std); err != nil {
+		return err
+	}
 	fmt.Fprintf(std.out, `
 Open this in a browser, it needs no network:
   file://%[2]s
 
 Now try:
+  %[3]s explain %[1]s/after-1
+  %[3]s check %[1]s/after-1 --assert 'ttft p99 < 450ms'
   %[3]s show %[1]s --metric latency
-  %[3]s export %[1]s --warmup 10s --percentiles 50,99,99.9 -o %[1]s-late
-  duckdb -c "select metric_name, count(*) from '%[1]s/server_metrics_export.parquet' group by 1"
 `, out, page, ourName())
+	return nil
+}
+
+// demoStory records a server, and the same with a change, in simulated time, and compares them.
+func demoStory(ctx context.Context, out string, std stdio) error {
+	fmt.Fprint(std.out, "\nThe same vLLM with a change: places for 8 requests in place of 64, three runs of a minute "+
+		"a side, in simulated time:\n\n")
+	compared := []string{"compare"}
+	for seed, side := range []string{"before", "before", "before", "after", "after", "after"} {
+		slots := map[string]string{"before": "64", "after": "8"}[side]
+		dir := filepath.Join(out, fmt.Sprintf("%s-%d", side, 1+seed%3))
+		args := []string{"simulate", "vllm=vllm,rate=8,slots=" + slots, "--seed", fmt.Sprint(1 + seed), "--record", dir,
+			"--duration", "1m"}
+		if code := run(ctx, args, stdio{in: std.in, out: io.Discard, err: io.Discard}); code != exitDone {
+			return &codeError{code, fmt.Errorf("simulate a run into %s failed", dir)}
+		}
+		compared = append(compared, side+"="+dir)
+	}
+	if code := run(ctx, compared, std); code != exitDone {
+		return &codeError{code, nil}
+	}
 	return nil
 }
 

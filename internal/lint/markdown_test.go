@@ -15,7 +15,7 @@ import (
 )
 
 // maxReadmeLines keeps the README an entrance; the manual is docs and --help.
-const maxReadmeLines = 120
+const maxReadmeLines = 100
 
 var (
 	mdLink     = regexp.MustCompile(`(!?)\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)?\]\(([^)\s]+)\)`)
