@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,11 +104,14 @@ func (l *lab) scenario(ctx context.Context, s *scenario) (out []verdict, err err
 func (l *lab) collect(ctx context.Context, s *scenario, dir, recording string, all []*process) error {
 	args := []string{"collect", "-o", recording, "--quiet"}
 	for _, p := range all {
-		from := cmp.Or(p.metrics, p.follow)
-		if from == "" {
+		if p.follow != "" {
+			args = append(args, p.name+"-"+l.recipe.name+"="+p.follow)
+		}
+		if p.metrics == "" {
 			continue
 		}
-		if l.update && p.metrics != "" {
+		from := p.metrics
+		if l.update {
 			server, url, err := relay(from)
 			if err != nil {
 				return err

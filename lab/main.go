@@ -50,7 +50,7 @@ type scenario struct {
 	name   string
 	sample bool     // short, and judged by counts alone
 	args   []string // of the server
-	unkept bool     // its recording has help texts as the server writes them
+	unkept bool     // its recording has texts that a kept one may not have
 	late   time.Duration
 	load   func(ctx context.Context, c *client) error
 	// rows are judged on the recording; the truth of each is what the client counted under its name.
@@ -133,6 +133,7 @@ func (l *lab) parse(args []string) (chosen []recipe, err error) {
 	f.StringVar(&l.cache, "cache", filepath.Join(home, "scrapestat", "lab"), "`folder` of what is installed")
 	f.BoolVar(&l.update, "update", false, "write what was recorded into testdata/runs")
 	f.BoolVar(&l.sample, "sample", false, "run the scenarios alone that are short and judged by counts")
+	one := f.String("scenario", "", "run only the scenario of this `name`")
 	f.BoolVar(&l.only, "install", false, "install, and run nothing")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -157,7 +158,9 @@ func (l *lab) parse(args []string) (chosen []recipe, err error) {
 	}
 	for i := range chosen {
 		r := &chosen[i]
-		r.scenarios = slices.DeleteFunc(r.scenarios, func(s scenario) bool { return l.sample && !s.sample })
+		r.scenarios = slices.DeleteFunc(r.scenarios, func(s scenario) bool {
+			return l.sample && !s.sample || *one != "" && s.name != *one
+		})
 	}
 	return slices.DeleteFunc(chosen, func(r recipe) bool { return len(r.scenarios) == 0 }), nil
 }

@@ -27,7 +27,7 @@ type process struct {
 	dir  string
 	// ready answers with 200 when the server can be used, metrics is what is scraped ("" is not). Both are URLs.
 	ready, metrics string
-	follow         string // a target that is no body: logs
+	follow         string // a further target, which is no body: logs, statistics
 	port           int    // nothing may listen on it afterwards
 	remains        string // pattern of files that it leaves when it is killed
 	// again starts it anew each time that it is killed before its time.

@@ -19,9 +19,22 @@ func triton() recipe {
 	counts := []row{
 		{Ask: `nv_inference_request_success{model="dyn"} total`, Truth: "dyn"},
 		{Ask: `nv_inference_request_success{model="ens"} total`, Truth: "ens"},
+		{Ask: `nv_inference_request_success{model="seqm"} total`, Truth: "seqm"},
+		{Ask: `triton_stats_requests_total{stat="success",model="dyn"} total`, Truth: "dyn"},
+		{Ask: `triton_stats_requests_total{stat="success",model="seqm"} total`, Truth: "seqm"},
+		{Ask: "derived:triton_derived_invariant_violations", Truth: "none"},
 	}
 	load := func(ctx context.Context, c *client) error {
-		return c.paced(ctx, 200, 25*time.Millisecond, infer(ctx, c))
+		c.add("none", 0)
+		if err := c.paced(ctx, 200, 25*time.Millisecond, infer(ctx, c)); err != nil {
+			return err
+		}
+		for i := range 40 { // eight sequences of five
+			if err := sequence(ctx, c, 1+i/5, i%5); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return recipe{
 		name:     "triton",
@@ -38,8 +51,8 @@ func triton() recipe {
 		},
 		start: tritonProcesses,
 		scenarios: []scenario{
-			{name: "late", late: 20 * time.Second, rows: counts, load: load},
-			{name: "killed", rows: counts, load: acrossKill("triton", "/v2/health/ready", load)},
+			{name: "late", late: 20 * time.Second, unkept: true, rows: counts, load: load},
+			{name: "killed", unkept: true, rows: counts, load: acrossKill("triton", "/v2/health/ready", load)},
 		},
 	}
 }
@@ -54,7 +67,7 @@ func tritonProcesses(l *lab, s *scenario) []*process {
 	port, metrics, packages := freePort(), freePort(), l.server("..", "..")
 	shared := fmt.Sprintf("scrapestat_lab_%d_", port)
 	return []*process{{name: "triton", port: port, again: true, ready: loopback(port, "/v2/health/ready"),
-		metrics: loopback(metrics, "/metrics"), remains: "/dev/shm/" + shared + "*",
+		metrics: loopback(metrics, "/metrics"), follow: "triton+" + loopback(port, ""), remains: "/dev/shm/" + shared + "*",
 		env: []string{"PYTHONPATH=" + packages, "PATH=" + filepath.Dir(l.python("python")) + ":" + os.Getenv("PATH"),
 			"LD_LIBRARY_PATH=" + l.server("lib") + ":" + filepath.Join(packages, "nvidia_pytriton.libs")},
 		args: []string{l.server("bin", "tritonserver"), "--model-repository", l.file("repo"),
@@ -92,4 +105,17 @@ func infer(ctx context.Context, c *client) func(*rand.Rand) error {
 		}
 		return nil
 	}
+}
+
+// sequence sends one of the five requests of a sequence, whose batcher pads what it runs.
+func sequence(ctx context.Context, c *client, id, at int) error {
+	status, text, err := c.post(ctx, "/v2/models/seqm/infer", map[string]any{
+		"parameters": map[string]any{"sequence_id": id, "sequence_start": at == 0, "sequence_end": at == 4},
+		"inputs": []any{map[string]any{"name": "X", "shape": []int{1, 4}, "datatype": "FP32",
+			"data": []float64{1, 1, 1, 1}}}})
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("infer of a sequence: status %d, %s: %w", status, text, err)
+	}
+	c.add("seqm", 1)
+	return nil
 }

@@ -58,7 +58,7 @@ func vllm() recipe {
 		scenarios: []scenario{
 			{name: "late", late: 20 * time.Second, rows: rates, load: paced(200, 250*time.Millisecond)},
 			{name: "saturated", args: []string{"--max-num-seqs", "4", "--num-gpu-blocks-override", "12"}, rows: rates,
-				load: paced(150, time.Millisecond)},
+				load: paced(400, time.Millisecond)},
 			{name: "refused", args: []string{"--api-server-count", "2", "--max-num-queued-reqs", "4"}, rows: append([]row{
 				{Ask: `http_requests{status="5xx"} total`, Truth: "refused"}}, counts...),
 				fails: []string{"derived:error_ratio == 0"}, load: paced(150, time.Millisecond)},

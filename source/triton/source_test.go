@@ -310,6 +310,10 @@ func TestUnreachable(t *testing.T) {
 			if snap.Outcome != end || snap.Err == "" {
 				t.Errorf("%s: %v %q, want %v", scheme, snap.Outcome, snap.Err, end)
 			}
+			hint, want := strings.Contains(snap.Err, "poll triton+grpc://"), end == metric.Timeout && scheme == "triton+http://"
+			if hint != want {
+				t.Errorf("%s %v: %q names gRPC: %v, want %v", scheme, end, snap.Err, hint, want)
+			}
 		}
 		s.Close()
 	}
