@@ -345,6 +345,9 @@ func (f *Accumulator) judge(s *Series, v *view) {
 	}
 	// What happened after the series was last seen was in the window, too.
 	to := v.times[v.polls.to-1]
+	if f.window.to == never { // nothing follows it, also where that was left out of the view or not believed
+		to = v.times[len(v.times)-1]
+	}
 	verdict := f.o.Tracker.Verdict(s.Index, from, to)
 	if s.LastNS < to {
 		// What was held back when it was last seen, and booked after that, is not in its numbers.

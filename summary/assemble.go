@@ -38,7 +38,11 @@ func (t *target) result(p *plan, each normalize.Each) targetResult {
 		e.EndNS, e.SlicePolls = r.main.EndNS, r.main.SlicePolls
 		e.Seconds = p.resolved.SecondsBetween(r.main.RefNS, r.main.LastNS)
 		divide(r.main, e.Seconds)
-		e.Continuity = t.tracker.Target(e.StartNS-1, e.EndNS)
+		last := e.EndNS
+		if p.last == notEnded {
+			last = max(last, t.stored)
+		}
+		e.Continuity = t.tracker.Target(e.StartNS-1, last)
 		e.Eventful = t.eventful
 	}
 	if t.opened && t.warm != nil && p.warmup != nil {

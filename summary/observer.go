@@ -15,12 +15,15 @@ import (
 type Observer struct {
 	*traffic.Detector
 	tracker *continuity.Tracker
+	// believed is when the last poll was sent that was taken for what it shows; doubts is set when others came after it.
+	believed int64
+	doubts   bool
 }
 
 // NewObserver returns an observer of one target that knows families as c does.
 func NewObserver(c *catalog.Catalog) *Observer {
 	tracker := continuity.New(Continuity(c))
-	return &Observer{traffic.NewDetector(c, tracker.Schema()), tracker}
+	return &Observer{Detector: traffic.NewDetector(c, tracker.Schema()), tracker: tracker}
 }
 
 // Add takes the next poll of the target. It keeps nothing of s. One that does not fit is refused.
@@ -35,6 +38,12 @@ func (o *Observer) Add(s *metric.Snapshot) error {
 	adjusted := *s
 	if adjusted.Delta = step.Delta; step.Held {
 		adjusted.Outcome = metric.SkippedOverlap // no sample of anything, and yet it may name what is new
+	}
+	if o.doubts && o.believed != 0 {
+		o.Doubted(o.believed)
+	}
+	if o.doubts = step.Held || step.Tentative; !o.doubts {
+		o.believed = s.SentNS
 	}
 	whole := func(e continuity.Event) bool { return e.Kind == continuity.Restart && e.Series < 0 }
 	if slices.ContainsFunc(step.Events, whole) {

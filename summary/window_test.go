@@ -264,6 +264,51 @@ func TestRequestThatStands(t *testing.T) {
 	}
 }
 
+// A server that restarts in the last second of the load, which only values tell: the bounds hold what lasted, or the
+// numbers are not certain.
+func TestRestartAtTheEndOfTheLoad(t *testing.T) {
+	certain := 0
+	for seed := range uint64(200) {
+		load, again := newServed(seed, 20), served{}
+		down := load.ends() - .1 - 1.2*rand.New(rand.NewPCG(seed, 9)).Float64()
+		truth, shown := 0.0, 0.0 // when the last request ended that some process answered, and how many polls showed
+		f := newFake("http://a/metrics").Mark(1, "profiling").Mark(load.ends()+6, "end")
+		f.Phases[0].Kind, f.Phases[1].Kind = metric.MarkOwn, metric.MarkOwn
+		last := .9 + .333*math.Floor((down-.9)/.333)
+		for i, to := range load.to {
+			if load.from[i] > down {
+				again.from, again.to = append(again.from, load.from[i]), append(again.to, to)
+			}
+			if to <= last || load.from[i] > down {
+				truth, shown = max(truth, to), shown+1
+			}
+		}
+		for at := .9; at < load.ends()+7; at += .333 {
+			if at <= down {
+				f.Scrape(0, at, load.body(at))
+			} else {
+				f.Scrape(0, at, again.body(at))
+			}
+		}
+		r := build(t, summary.Options{}, f)
+		_, low, high := r.Window.Resolved.Bounds()
+		for i := range r.Metrics {
+			x := r.Metrics[i].Series[0].Increase
+			if r.Metrics[i].Name != "vllm:request_success" || !x.Status.Certain() {
+				continue
+			}
+			certain++
+			if length := truth - load.from[0]; length < low || length > high || math.Abs(x.Value-shown) > .01*shown {
+				t.Errorf("seed %d: %v requests (%v), want %v; %v to %v s, want %v", seed, x.Value, x.Status, shown, low, high,
+					length)
+			}
+		}
+	}
+	if certain < 50 {
+		t.Errorf("only %d are certain", certain)
+	}
+}
+
 // What is gained about a mark belongs to one of two phases: all targets are polled at it.
 func TestPhasesPartGains(t *testing.T) {
 	f := newFake("http://a/metrics").Mark(.5, "low").Mark(4.5, "high").Mark(9, "end")

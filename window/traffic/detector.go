@@ -104,6 +104,9 @@ func (d *Detector) Add(s *metric.Snapshot, born []int32) error {
 // soon.
 func (d *Detector) Restarted() { d.sure.restarted, d.guess.restarted = true, true }
 
+// Doubted notes that polls were not believed since that time, so that the poll to come shows what came since then.
+func (d *Detector) Doubted(sinceNS int64) { d.sure.doubted, d.guess.doubted = sinceNS, sinceNS }
+
 // leave takes it that a level is not shown any more. One that was above 0 since the first poll did not fall: who showed
 // it left, and whether there was load is not known.
 func (d *Detector) leave(e *entry) {

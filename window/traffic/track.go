@@ -53,6 +53,7 @@ type track struct {
 	recent []poll
 	whole  profile
 
+	doubted   int64   // since when the poll being read tells of, where not since the one before; 0 for that
 	restarted bool    // before the poll being read
 	lost      float64 // requests that restarts left unfinished
 	back      int64   // when a server was last back within the open segment, 0 for never
@@ -231,6 +232,9 @@ func (t *track) step() {
 // follow moves the segments on.
 func (t *track) follow(p *poll) {
 	s := &t.seg
+	if t.doubted != 0 {
+		t.prev.sent, t.doubted = min(t.prev.sent, t.doubted), 0
+	}
 	if t.open && !s.rated && p.at-s.first.at >= rateSpan {
 		s.rate, s.rated = mean(p.began-s.first.began, seconds(p.at-s.first.at)), true
 	}
