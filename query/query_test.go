@@ -1,6 +1,8 @@
 package query_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -103,6 +105,38 @@ func TestStatsStops(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// What a target sent is text in every format: nothing that a terminal acts on, no line of its own, no formula.
+func TestHostile(t *testing.T) {
+	const hostile = "=cmd()\x9b31m\u202e\n\x1b[2J\xff"
+	rows := func(yield func(*query.Row) bool) {
+		yield(&query.Row{Run: hostile, Target: hostile, Metric: hostile, Labels: metric.NewLabels(
+			metric.Label{Name: "l", Value: hostile}), Q: math.NaN(), Value: 1, Low: math.NaN(), High: math.Inf(1), Status: "ok"})
+	}
+	var b bytes.Buffer
+	more := func() bool { return false }
+	for name, write := range map[string]func() error{
+		"json":  func() error { return query.WriteJSON(&b, rows, more) },
+		"jsonl": func() error { return query.WriteJSONL(&b, rows) },
+		"text":  func() error { _, err := query.Table(rows).WriteTo(&b); return err },
+		"list":  func() error { _, err := query.List(rows).WriteTo(&b); return err },
+	} {
+		b.Reset()
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(b.String(), "\x1b\u009b\u202e") || strings.Count(b.String(), "\n") > 2 {
+			t.Errorf("%s: %q", name, b.String())
+		}
+		if strings.HasPrefix(name, "json") && !json.Valid(b.Bytes()) {
+			t.Errorf("%s is no JSON: %q", name, b.String())
+		}
+	}
+	b.Reset()
+	if err := query.WriteCSV(&b, rows, false); err != nil || !strings.Contains(b.String(), "\"'=cmd()") {
+		t.Errorf("%q, %v", b.String(), err)
 	}
 }
 

@@ -42,7 +42,7 @@ func appendJSON(b []byte, v any) []byte {
 
 func appendText(b []byte, s string) []byte {
 	text, _ := json.Marshal(s) // of a string it cannot fail
-	return append(b, text...)
+	return append(b, texttab.PrintableJSON(text)...)
 }
 
 // WriteJSON writes rows as one object of columns; truncated is asked for when all rows are written.

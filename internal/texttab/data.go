@@ -135,9 +135,14 @@ func WriteJSON(w io.Writer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
+	_, err := w.Write(PrintableJSON(b.Bytes()))
+	return err
+}
+
+// PrintableJSON returns JSON with what a terminal would act on escaped.
+func PrintableJSON(text []byte) []byte {
 	acts := func(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 	var out []byte
-	text := b.Bytes()
 	for i := bytes.IndexFunc(text, acts); i >= 0; i = bytes.IndexFunc(text, acts) {
 		r, n := utf8.DecodeRune(text[i:])
 		out, text = append(out, text[:i]...), text[i+n:]
@@ -145,8 +150,7 @@ func WriteJSON(w io.Writer, v any) error {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
-	_, err := w.Write(append(out, text...))
-	return err
+	return append(out, text...)
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import json
@@ -127,10 +126,14 @@ class Collector:
             atexit.unregister(self._kill)
 
     async def __aenter__(self) -> Collector:
+        import asyncio
+
         return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
                         trace: TracebackType | None) -> None:
+        import asyncio
+
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
 
