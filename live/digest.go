@@ -39,6 +39,7 @@ type row struct {
 	canonical          string
 	sofar, now         string
 	trend              []float64
+	load               bool // how much the server had to do: it stands before the latencies
 }
 
 // latency is a distribution of times of an engine.
@@ -231,8 +232,8 @@ func (d *digester) finish(g *group) engine {
 		g.latencies = d.latencies(g)
 		g.rows = slices.DeleteFunc(g.rows, g.repeats)
 	}
-	slices.SortStableFunc(g.rows, func(a, b row) int { return strings.Compare(a.scope, b.scope) })
 	g.rows = append(d.levels(g), g.rows...)
+	slices.SortStableFunc(g.rows, func(a, b row) int { return strings.Compare(a.scope, b.scope) })
 	return g.engine
 }
 
@@ -244,7 +245,8 @@ func (e *engine) repeats(r row) bool {
 
 // quantity is the row of a quantity; several is set when there is more than one scope.
 func (d *digester) quantity(q *summary.Derived, scope []string, several bool) row {
-	r := row{name: q.Name, canonical: q.Canonical, labels: text(q.Labels.Without(scope...)), sofar: "-", now: "-"}
+	r := row{name: q.Name, canonical: q.Canonical, load: q.Category == catalog.Throughput,
+		labels: text(q.Labels.Without(scope...)), sofar: "-", now: "-"}
 	if several {
 		r.scope = text(q.Labels.Only(scope...))
 	}
@@ -277,17 +279,44 @@ func text(l metric.Labels) string {
 // use of the cache. Their last values are the state of the engine now.
 func (d *digester) levels(g *group) []row {
 	var out []row
-	for _, m := range d.metrics() {
-		f, ok := d.run.Options.Catalog.Family(m.Name)
-		if !ok || f.Canonical == "" || f.Engine != g.id || f.Moves == "start" || catalog.Configuration(f.Name) ||
-			m.Type == metric.Counter {
+	scopes := g.scopes
+	if len(scopes) < 2 {
+		scopes = []metric.Labels{{}}
+	}
+	own := d.endpointsOf(g)
+	for _, scope := range scopes {
+		for _, m := range d.metrics() {
+			f, ok := d.run.Options.Catalog.Family(m.Name)
+			if !ok || f.Canonical == "" || f.Engine != g.id || f.Moves == "start" || catalog.Configuration(f.Name) ||
+				m.Type == metric.Counter {
+				continue
+			}
+			fam := d.family(m, "level"+g.title+scope.String(), func(s *summary.Series) bool {
+				labels := d.run.Options.Catalog.Labels(f, s.Labels)
+				return own[s.Endpoint] && (scope.Len() == 0 || labels.Only(g.names...) == scope)
+			})
+			if fam == nil || fam.typ != metric.Gauge.String() {
+				continue
+			}
+			out = append(out, row{scope: text(scope), name: f.Canonical, now: fam.now, trend: fam.trend, load: true})
+		}
+	}
+	return out
+}
+
+// endpointsOf are the endpoints that the quantities of an engine are of: not those of a pipeline that wraps it.
+func (d *digester) endpointsOf(g *group) map[int]bool {
+	_, of := groups(d.run.Options.Catalog)
+	known := d.derived()
+	out := map[int]bool{}
+	for i := range d.run.Derived {
+		q := &d.run.Derived[i]
+		if of[q.Pack] == nil || of[q.Pack].title != g.title || out[q.Endpoint] {
 			continue
 		}
-		fam := d.family(m, "level"+g.title)
-		if fam == nil || fam.typ != metric.Gauge.String() {
-			continue
-		}
-		out = append(out, row{name: f.Canonical, now: fam.now, trend: fam.trend})
+		out[q.Endpoint] = slices.ContainsFunc(known, func(k summary.Derived) bool {
+			return k.Name == q.Name && k.Labels == q.Labels && k.Status != catalog.Missing
+		})
 	}
 	return out
 }

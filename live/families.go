@@ -33,15 +33,16 @@ func (d *digester) metrics() []*summary.Metric {
 func (d *digester) families() []family {
 	var out []family
 	for _, m := range d.metrics() {
-		if f := d.family(m, "f"); f != nil {
+		if f := d.family(m, "f", nil); f != nil {
 			out = append(out, *f)
 		}
 	}
 	return out
 }
 
-// family is one over the series of the target; nil when it has none. kind keeps the trends of two askers apart.
-func (d *digester) family(m *summary.Metric, kind string) *family {
+// family is one over the series of the target, of those that are let in; nil when it has none. kind keeps the trends of
+// two askers apart.
+func (d *digester) family(m *summary.Metric, kind string, in func(*summary.Series) bool) *family {
 	var t tally
 	rule := catalog.AggregateByType
 	known, ok := d.run.Options.Catalog.Family(m.Name)
@@ -52,7 +53,7 @@ func (d *digester) family(m *summary.Metric, kind string) *family {
 	for i := range m.Series {
 		s := &m.Series[i]
 		other := d.target != all && s.Endpoint != d.target || d.target == all && d.run.Repeats(s)
-		if other || ok && !whole(known, d.run.Options.Catalog, s.Labels) {
+		if other || in != nil && !in(s) || ok && !whole(known, d.run.Options.Catalog, s.Labels) {
 			continue
 		}
 		t.add(&s.Series)

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	lipgloss "charm.land/lipgloss/v2"
 
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/units"
@@ -197,7 +198,7 @@ func (m *model) helpLines() []string {
 func (m *model) engineBody(room int) []string {
 	below := 0
 	if m.height >= 20 {
-		below = min(len(m.health), 4) + 2
+		below = min(len(m.health), 2+max(0, m.height-24)/4) + 2
 	}
 	lines := m.engineLines(m.width)
 	visible := max(1, room-below)
@@ -225,6 +226,18 @@ func (m *model) engineLines(width int) []string {
 		title += fmt.Sprintf(" (%d of %d)", n+1, len(d.engines))
 	}
 	lines := []string{m.styles.title.Render(fitting(width, title, e.scope))}
+	blocks := [][]string{m.rowLines(e, width, true), m.latencyLines(e, width), m.rowLines(e, width, false)}
+	for _, block := range blocks { // load, latencies, the rest
+		if len(block) > 0 && len(lines) > 1 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, block...)
+	}
+	return lines
+}
+
+// rowLines are the quantities of an engine: those of its load, or the others.
+func (m *model) rowLines(e *engine, width int, load bool) []string {
 	bar := min(max(6, width/5), trendPoints)
 	g := grid{chosen: -1, columns: []column{{head: "QUANTITY", least: 6}, {head: "SO FAR", right: true, drop: 2},
 		{head: "NOW", right: true}, {head: "TREND", drop: 1}, {head: "OF", least: 8, drop: 3},
@@ -232,6 +245,9 @@ func (m *model) engineLines(width int) []string {
 	scope := ""
 	for i := range e.rows {
 		r := &e.rows[i]
+		if r.load != load {
+			continue
+		}
 		if r.scope != scope {
 			scope = r.scope
 			g.titles = append(g.titles, heading{len(g.rows), scope})
@@ -246,11 +262,19 @@ func (m *model) engineLines(width int) []string {
 		g.rows = append(g.rows, []cell{{r.name, m.styles.plain}, {r.sofar, m.styles.plain}, {now, m.styles.title},
 			{spark(r.trend, bar), m.styles.trend}, {r.labels, m.styles.dim}, {r.note, m.styles.warn}})
 	}
-	lines = append(lines, g.lines(width, &m.styles)...)
-	if len(e.latencies) == 0 {
-		return lines
+	if len(g.rows) == 0 {
+		return nil
 	}
-	g = grid{chosen: -1, columns: []column{{head: "LATENCY", least: 6}, {head: "COUNT", right: true, drop: 5},
+	return g.lines(width, &m.styles)
+}
+
+// latencyLines are the latencies of an engine.
+func (m *model) latencyLines(e *engine, width int) []string {
+	if len(e.latencies) == 0 {
+		return nil
+	}
+	bar := min(max(6, width/5), trendPoints)
+	g := grid{chosen: -1, columns: []column{{head: "LATENCY", least: 6}, {head: "COUNT", right: true, drop: 5},
 		{head: "MEAN", right: true, drop: 3}, {head: "P50", right: true, drop: 2}, {head: "P90", right: true, drop: 4},
 		{head: "P99", right: true}, {head: "TREND OF MEAN", drop: 6}, {head: "OF", least: 8, drop: 7}}}
 	for i := range e.latencies {
@@ -259,11 +283,15 @@ func (m *model) engineLines(width int) []string {
 		if of == e.scope {
 			of = ""
 		}
-		g.rows = append(g.rows, []cell{{l.name, m.styles.plain}, {fmt.Sprint(l.count), m.styles.plain},
+		name := l.name
+		if w, _, ok := headline.Parse(name); ok {
+			name = w.Name
+		}
+		g.rows = append(g.rows, []cell{{name, m.styles.plain}, {fmt.Sprint(l.count), m.styles.plain},
 			{l.mean, m.styles.plain}, {l.p50, m.styles.plain}, {l.p90, m.styles.plain}, {l.p99, m.styles.title},
 			{spark(l.trend, bar), m.styles.trend}, {of, m.styles.dim}})
 	}
-	return append(append(lines, ""), g.lines(width, &m.styles)...)
+	return g.lines(width, &m.styles)
 }
 
 // brief leaves a long unit out.

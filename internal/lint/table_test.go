@@ -54,7 +54,7 @@ var layers = map[string][]string{
 		"history", "summary", "continuity", "catalog", "compare", "units", "metric", "normalize",
 		"histest",
 		"events", "internal/texttab"},
-	"live":                     {"summary", "catalog", "normalize", "units", "metric", "internal/texttab"},
+	"live":                     {"headline", "summary", "catalog", "normalize", "units", "metric", "internal/texttab"},
 	"internal/simulate":        {"metric"},
 	"internal/simulate/record": {"internal/simulate", "metric", "scrape", "events", "rundb"},
 	"internal/doctor":          {"metric", "continuity", "scrape", "catalog", "catalog/pack", "internal/texttab"},
