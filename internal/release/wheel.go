@@ -131,6 +131,7 @@ func wheelZip(files []file, record string) ([]byte, error) {
 			return nil, fmt.Errorf("pack %s: %w", f.name, err)
 		}
 		const regular, january1980, unix = 0o100000, 1<<5 | 1, 3 << 8
+		//lint:ignore SA1019 CreateRaw writes this field, and Modified not at all
 		out, err := w.CreateRaw(&zip.FileHeader{Name: f.name, Method: zip.Deflate, ModifiedDate: january1980,
 			CreatorVersion: unix | 20, ReaderVersion: 20, ExternalAttrs: (regular | uint32(f.mode)) << 16,
 			CRC32: crc32.ChecksumIEEE(f.data), CompressedSize64: uint64(packed.Len()), UncompressedSize64: uint64(len(f.data))})
