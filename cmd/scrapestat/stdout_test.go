@@ -41,6 +41,7 @@ var printing = map[string]string{
 	"history list":          "-f HISTORY",
 	"history prune":         "-f HISTORY --keep 1",
 	"history show":          "-f HISTORY",
+	"query":                 "RUN -m ttft",
 	"repair":                "RUN -o RUN-repaired",
 	"report":                "RUN -o -",
 	"requests join":         "RUN",

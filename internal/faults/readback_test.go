@@ -13,7 +13,6 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -109,7 +108,7 @@ func hostileLabels(t *testing.T) {
 // has checks that each format has these texts, exactly.
 func (s *scene) has(want ...string) {
 	s.t.Helper()
-	for _, format := range export.Formats() {
+	for _, format := range written() {
 		got := s.texts(format)
 		for _, text := range want {
 			if !slices.Contains(got, text) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/faults"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
@@ -75,7 +74,7 @@ func TestFaultEcho(t *testing.T) {
 		}
 	})
 	s := playText(t, "plain_name 1\n", "plain_name 2\n")
-	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
+	err := faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: written(),
 		Secrets: []string{"plain_name"}})
 	if err == nil || !strings.Contains(err.Error(), "rule 6") {
 		t.Errorf("a text that was written is no violation: %v", err)

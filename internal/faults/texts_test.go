@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/faults"
 )
 
@@ -24,7 +23,7 @@ func TestTextsInside(t *testing.T) {
 	text := strings.Replace(body.String(), "remark of line 170", remark, 1)
 	text = strings.Replace(text, "label 170", label, 1)
 	s := playText(t, text, text)
-	err := fmt.Sprint(faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: export.Formats(),
+	err := fmt.Sprint(faults.Check(t.Context(), faults.Evidence{Dir: s.dir, Formats: written(),
 		Secrets: []string{remark, label}}))
 	check := func(file, secret, where string) {
 		t.Helper()
