@@ -219,7 +219,8 @@ func (r *reader) put(line *[]float64, startNS int64, v float64, largest bool) {
 	if *line == nil {
 		*line = slices.Repeat([]float64{math.NaN()}, r.n)
 	}
-	j := int((startNS - r.run.Window.StartNS) / r.run.Options.Slice.Nanoseconds())
+	width := r.run.Options.Slice.Nanoseconds()
+	j := int((startNS - r.run.Window.StartNS + width/2) / width) // a start may be off by what polls snap to
 	if j < 0 || j >= r.n || math.IsNaN(v) {
 		return
 	}

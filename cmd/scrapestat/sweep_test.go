@@ -167,6 +167,35 @@ func TestSweepRates(t *testing.T) {
 	})
 }
 
+// TestSweepRecorded is a sweep of a real vLLM with three places over five loads: what it did is what its client counted,
+// and the places are what ran out, alone and within the sweep.
+func TestSweepRecorded(t *testing.T) {
+	t.Parallel()
+	const dir = "../../testdata/runs/vllm-sweep"
+	s := sweepOf(t, dir).Sweeps[0]
+	client := []float64{2.19, 4.04, 6.22, 7.54, 9.67} // after a tenth of each minute
+	if len(s.Points) != len(client) {
+		t.Fatalf("%d points", len(s.Points))
+	}
+	for i, p := range s.Points {
+		want := map[bool]string{true: "over-saturated", false: "stable"}[p.Load == 12]
+		if math.Abs(p.X/client[i]-1) > 0.01 || p.State != want || (p.Load >= 6) != (p.Limit == "slots") {
+			t.Errorf("%v: %v a second, the client says %v; %s, %s", p.Load, p.X, client[i], p.State, p.Limit)
+		}
+	}
+	if s.Capacity.Status != "reached" || s.Capacity.Low != 8 || s.Capacity.High != 12 || s.Knee.Load != 8 {
+		t.Errorf("%+v, knee %+v", s.Capacity, s.Knee)
+	}
+	for _, load := range []string{"6", "8", "12"} {
+		for _, why := range []string{"latency", "ttft", "throughput"} {
+			text := string(output(t, "explain", dir+"@rate-"+load, "--why", why))
+			if !strings.Contains(text, "\n1. queue_slots") && (why != "ttft" || load == "12") {
+				t.Errorf("%s at %s:\n%s", why, load, text)
+			}
+		}
+	}
+}
+
 // TestSweepConcurrency: a load of so many at once is at the limit where a part of it always waits, and loads of two
 // units are refused.
 func TestSweepConcurrency(t *testing.T) {
