@@ -43,8 +43,10 @@ func standIn() {
 	case "duckdb":
 		err = pass(os.Getenv("SCRAPESTAT_PYTHON"),
 			append([]string{filepath.Join(os.Getenv("DOC_ROOT"), "cmd/scrapestat/testdata/docs/duckdb_cli.py")}, args...)...)
-	case "python3", "python":
-		err = pass(os.Getenv("SCRAPESTAT_PYTHON"), args...)
+	case "python3", "python": // with the package of this tree
+		if err = os.Setenv("PYTHONPATH", filepath.Join(os.Getenv("DOC_ROOT"), "python")); err == nil {
+			err = pass(os.Getenv("SCRAPESTAT_PYTHON"), args...)
+		}
 	}
 	if err != nil {
 		panic(fmt.Errorf("stand-in for %s: %w", os.Args[1], err)) // ends the program, not as it should

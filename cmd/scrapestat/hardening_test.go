@@ -379,7 +379,7 @@ func refusesLargest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := regexp.MustCompile(`hog.*--max-memory`).MatchString(said.String())
+		told := regexp.MustCompile(`(?s)hog.*--max-memory`).MatchString(said.String())
 		for _, command := range [][]string{{"show", dir}, {"compare", dir, dir}} {
 			try(t, exitDone, "", command...)
 			try(t, exitIncomplete, "lines dropped", append(command, "--strict")...)

@@ -167,8 +167,8 @@ func TestSweepRates(t *testing.T) {
 	})
 }
 
-// TestSweepRecorded is a sweep of a real vLLM with three places over five loads: what it did is what its client counted,
-// and the places are what ran out, alone and within the sweep.
+// TestSweepRecorded is a sweep of a real vLLM with three places over five loads: what it did is what its client
+// counted, and the places are what ran out, alone and within the sweep.
 func TestSweepRecorded(t *testing.T) {
 	t.Parallel()
 	const dir = "../../testdata/runs/vllm-sweep"
