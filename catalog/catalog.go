@@ -136,6 +136,14 @@ func (c *Catalog) joined() *pack.Set {
 // Family returns the family of a name or alias, with or without "_total". The result is only to be read.
 func (c *Catalog) Family(name string) (*Family, bool) { return c.joined().Family(name) }
 
+// Canonical returns the id of the canonical quantity of a family, "" for none.
+func (c *Catalog) Canonical(family string) string {
+	if f, ok := c.Family(family); ok {
+		return f.Canonical
+	}
+	return ""
+}
+
 // Known reports whether a pack has a family of that name, or a pattern of names that need no meaning.
 func (c *Catalog) Known(name string) bool { return c.joined().Known(name) }
 

@@ -96,9 +96,7 @@ func (c *comparer) causeID(d *draft, rows []*draft) string {
 			return ""
 		}
 		if id == "" && len(d.facts.families) == 1 && strings.HasSuffix(d.Family, "_mean") {
-			if f, ok := c.o.Catalog.Family(d.facts.families[0]); ok {
-				id = f.Canonical
-			}
+			id = c.o.Catalog.Canonical(d.facts.families[0])
 		}
 	}
 	id = strings.TrimSuffix(strings.TrimSuffix(cmp.Or(id, d.Family), "_s"), "_mean")

@@ -115,7 +115,7 @@ func choose(r *summary.Run, names []string) (list []wanted, unknown []string) {
 func have(r *summary.Run) (out []known) {
 	for _, metrics := range [][]summary.Metric{r.Metrics, r.Warmup} {
 		for i := range metrics {
-			out = append(out, known{metrics[i].Name, quantityOf(r.Options.Catalog, metrics[i].Name), false})
+			out = append(out, known{metrics[i].Name, r.Options.Catalog.Canonical(metrics[i].Name), false})
 		}
 	}
 	for i := range r.Derived {
@@ -128,13 +128,6 @@ func have(r *summary.Run) (out []known) {
 		}
 	}
 	return out
-}
-
-func quantityOf(c *catalog.Catalog, family string) string {
-	if f, ok := c.Family(family); ok {
-		return f.Canonical
-	}
-	return ""
 }
 
 // Unknown returns the names of a query of which a run has nothing.
@@ -175,7 +168,7 @@ func Engines(r *summary.Run) (out []string) {
 func Families(r *summary.Run, names []string) func(family string) bool {
 	list, _ := choose(r, names)
 	return func(family string) bool {
-		k := known{family, quantityOf(r.Options.Catalog, family), false}
+		k := known{family, r.Options.Catalog.Canonical(family), false}
 		return slices.ContainsFunc(list, func(w wanted) bool { return w.match(k) })
 	}
 }

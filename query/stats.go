@@ -133,7 +133,7 @@ type thing struct {
 // metric makes the rows of a family; main or warm is nil where it was not there.
 func (w *writer) metric(level string, main, warm *summary.Metric) {
 	m := cmp.Or(main, warm)
-	k := known{m.Name, quantityOf(w.catalog, m.Name), false}
+	k := known{m.Name, w.catalog.Canonical(m.Name), false}
 	if !w.takes(k) {
 		return
 	}

@@ -28,11 +28,7 @@ func (t *pageBuilder) skipped(name string) bool {
 	if t.o.Metric == nil {
 		return false
 	}
-	id := ""
-	if f, ok := t.run.Options.Catalog.Family(name); ok {
-		id = f.Canonical
-	}
-	return !headline.Called(t.o.Metric, name, id)
+	return !headline.Called(t.o.Metric, name, t.run.Options.Catalog.Canonical(name))
 }
 
 // familyKind is how the series of a type are told: the table, its columns between those that say which series, and the

@@ -116,11 +116,7 @@ func matchesSome(pattern *regexp.Regexp, runs ...*summary.Run) error {
 			return headline.Called(pattern, name, id)
 		}
 		for i := range r.Metrics {
-			id := ""
-			if f, ok := r.Options.Catalog.Family(r.Metrics[i].Name); ok {
-				id = f.Canonical
-			}
-			if see(r.Metrics[i].Name, id) {
+			if see(r.Metrics[i].Name, r.Options.Catalog.Canonical(r.Metrics[i].Name)) {
 				return nil
 			}
 		}

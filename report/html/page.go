@@ -319,10 +319,7 @@ var firstIDs = []string{"ttft_s", "itl_s", "tpot_s"}
 
 // canonicalOf is the id across engines of a family, "" for none.
 func (p *page) canonicalOf(name string) string {
-	if f, ok := p.ins[0].Run.Options.Catalog.Family(name); ok {
-		return f.Canonical
-	}
-	return ""
+	return p.ins[0].Run.Options.Catalog.Canonical(name)
 }
 
 // canonicalOrder is the place of a family among the quantities that engines have in common.
