@@ -2,6 +2,7 @@ package query
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"io"
 	"iter"
@@ -135,18 +136,11 @@ func Table(rows iter.Seq[*Row]) *texttab.Table {
 		if l := r.Labels.Without("target"); l.Len() > 0 {
 			name += l.String()
 		}
-		t.Row(texttab.Escape(r.Run), texttab.Escape(orDash(r.Target)), texttab.Escape(name), r.Span,
+		t.Row(texttab.Escape(r.Run), texttab.Escape(cmp.Or(r.Target, "-")), texttab.Escape(name), r.Span,
 			units.Format(r.T, "seconds"), r.Stat, shown(r.Value, r.Unit), shown(r.Low, r.Unit), shown(r.High, r.Unit), n,
 			status)
 	}
 	return t
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func shown(v float64, unit string) string {
@@ -186,7 +180,7 @@ func List(rows iter.Seq[*Row]) *texttab.Table {
 		e.things[r.Run+"\x00"+r.URL+"\x00"+r.Labels.String()] = true
 	}
 	for _, e := range order {
-		cell := func(s string) texttab.Cell { return texttab.Cell{Text: texttab.Escape(orDash(s)), Value: s} }
+		cell := func(s string) texttab.Cell { return texttab.Cell{Text: texttab.Escape(cmp.Or(s, "-")), Value: s} }
 		n := len(e.things)
 		t.Rows = append(t.Rows, []texttab.Cell{cell(e.row.Metric), cell(e.row.Quantity), cell(e.row.Kind), cell(e.unit),
 			{Text: strconv.Itoa(n), Value: int64(n)}, {Text: strings.Join(e.stats, " "), Value: e.stats}})

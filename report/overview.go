@@ -128,10 +128,15 @@ func (t *pageBuilder) engines() {
 	list := t.inRun()
 	servers := slices.Clone(list) // what clients talk to comes first
 	slices.SortStableFunc(servers, func(a, b *engine) int {
-		if t.isServer(a) && t.isServer(b) {
+		switch server, other := t.isServer(a), t.isServer(b); {
+		case server && other:
 			return t.run.Options.Catalog.CompareServers(a.id, b.id)
+		case server:
+			return -1
+		case other:
+			return 1
 		}
-		return compareBool(t.isServer(b), t.isServer(a))
+		return 0
 	})
 	var rest []*table
 	for _, e := range servers {

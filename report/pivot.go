@@ -14,16 +14,6 @@ import (
 // pivotScopes is how many scopes, such as models, stand side by side.
 const pivotScopes = 6
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
 // pivot sets the scopes of an engine side by side, as many as there is room for.
 func (t *pageBuilder) pivot(e *engine, of ...catalog.Category) *table {
 	scopes := e.busyScopes(t.o.All)

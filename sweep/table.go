@@ -138,8 +138,8 @@ func (s *Sweep) Cost(p *Point) float64 {
 	return s.PerHour / (tok.Value * 3600) * 1e6
 }
 
-// Table has a row for each point. For text of 80 columns it is narrow; columns that no point has are left out, but of
-// files for programs.
+// Table has a row for each point. For text of 80 columns it is narrow. Columns that no point has are in it, for files
+// for programs; a report leaves them out.
 func (s *Sweep) Table(narrow bool) *texttab.Table {
 	t := &texttab.Table{}
 	var cells []column

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func markFrom(ctx context.Context, dir string, files []string, zone string, std 
 		}
 		list = append(list, more...)
 	}
-	slices.SortStableFunc(list, func(a, b phases.Phase) int { return int(min(max(a.StartNS-b.StartNS, -1), 1)) })
+	slices.SortStableFunc(list, func(a, b phases.Phase) int { return cmp.Compare(a.StartNS, b.StartNS) })
 	for i, p := range list {
 		if p.StartNS < meta.OriginNS || p.EndNS > last {
 			return usagef("phase %s, from %s to %s, is outside the recording, which lasts from %s to %s (--zone for times "+

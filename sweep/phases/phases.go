@@ -3,6 +3,7 @@
 package phases
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func Read(data []byte, zone *time.Location) (out []Phase, err error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(out, func(a, b Phase) int { return int(min(max(a.StartNS-b.StartNS, -1), 1)) })
+	slices.SortStableFunc(out, func(a, b Phase) int { return cmp.Compare(a.StartNS, b.StartNS) })
 	for i := range out {
 		if out[i].EndNS <= out[i].StartNS || i > 0 && out[i].StartNS < out[i-1].EndNS {
 			return nil, fmt.Errorf("phase %s lasts from %s to %s, which no phase can", out[i].Name, instant(out[i].StartNS),
