@@ -210,11 +210,15 @@ func causesIn(ctx context.Context, dirs []string, so summary.Options, a analysis
 		return nil, nil, err
 	}
 	defer closeAll()
-	var out []*explain.Result
+	return run, explainAll(run, rules, why), nil
+}
+
+// explainAll has what each engine of a run was limited by.
+func explainAll(run *summary.Run, rules *explain.Rules, why explain.Why) (out []*explain.Result) {
 	for _, f := range explain.Read(run) {
 		out = append(out, explain.Explain(f, rules, why))
 	}
-	return run, out, nil
+	return out
 }
 
 // chosen are the results of the engine that is asked for.

@@ -21,7 +21,8 @@ import (
 func screenOf(t *testing.T, r *summary.Run, title string, width int) string {
 	t.Helper()
 	var b bytes.Buffer
-	o := report.Options{Title: title, Width: width, Causes: causes(r), Rules: explain.DefaultRules()}
+	rules := explain.DefaultRules()
+	o := report.Options{Title: title, Width: width, Causes: explainAll(r, rules, explain.Latency), Rules: rules}
 	if err := report.Text(&b, r, o); err != nil {
 		t.Fatal(err)
 	}

@@ -96,9 +96,10 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 	if err := first(o.analysis.knowsLabels(result), matchesSome(match, result)); err != nil {
 		return err
 	}
+	rules := explain.DefaultRules()
 	if err := report.Write(std.out, result, o.format, report.Options{Title: title, Metric: match, Families: o.families,
-		All: o.all, Derived: o.derived, PACompat: o.paCompat, Width: columns(std.out), Causes: causes(result),
-		Rules: explain.DefaultRules()}); err != nil {
+		All: o.all, Derived: o.derived, PACompat: o.paCompat, Width: columns(std.out),
+		Causes: explainAll(result, rules, explain.Latency), Rules: rules}); err != nil {
 		return err
 	}
 	return cmp.Or(o.analysis.verdict(result), notEmpty(result, title, 1))
@@ -129,13 +130,4 @@ func matchesSome(pattern *regexp.Regexp, runs ...*summary.Run) error {
 	slices.Sort(names)
 	return &codeError{exitIncomplete, fmt.Errorf("--metric %s: no family, derived quantity or word of the run matches%s",
 		pattern, suggest.Clause(pattern.String(), slices.Compact(names)))}
-}
-
-// causes are what explain tells of a run that was analysed in summary.CauseSlices.
-func causes(run *summary.Run) (out []*explain.Result) {
-	rules := explain.DefaultRules()
-	for _, f := range explain.Read(run) {
-		out = append(out, explain.Explain(f, rules, explain.Latency))
-	}
-	return out
 }
