@@ -59,7 +59,7 @@ func rooms() []room {
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_150},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 16_900},
-		{"clients", "events", 6750},
+		{"clients", "events", 8650},
 		{"command", "cmd", 12_300},
 		{"around them", "bench internal lab", 17_000},
 	}
