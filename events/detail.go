@@ -21,6 +21,8 @@ type Detail struct {
 	Finish      string `json:"finish_reason,omitempty"`
 	HTTPStatus  int    `json:"http_status,omitempty"`
 	RequestID   string `json:"x_request_id,omitempty"`
+	ResponseID  string `json:"response_id,omitempty"` // of the body
+	TraceID     string `json:"trace_id,omitempty"`
 	Endpoint    string `json:"endpoint,omitempty"`
 	Model       string `json:"model,omitempty"`
 	Phase       string `json:"phase,omitempty"`
@@ -76,6 +78,8 @@ func (d *Detail) apply(r *Request) {
 	}
 	setText(&r.Finish, d.Finish)
 	setText(&r.RequestID, d.RequestID)
+	setText(&r.ResponseID, d.ResponseID)
+	setText(&r.TraceID, d.TraceID)
 	setText(&r.Endpoint, d.Endpoint)
 	setText(&r.Model, d.Model)
 	setText(&r.Phase, d.Phase)

@@ -152,7 +152,8 @@ func (l *lineReader) event(f *lineFields) error {
 }
 
 func (l *lineReader) request(f *lineFields) error {
-	q := Request{Conversation: f.text("conversation_id"), RequestID: f.text("x_request_id"), Model: f.text("model"),
+	q := Request{Conversation: f.text("conversation_id"), RequestID: f.text("x_request_id"),
+		ResponseID: f.text("response_id"), TraceID: f.text("trace_id"), Model: f.text("model"),
 		Endpoint: f.text("endpoint"), Finish: f.text("finish_reason"), Phase: f.text("phase"),
 		Source: f.text("token_source"), Input: -1, Output: -1, AfterFirst: -1}
 	for _, name := range []string{"id", "sample_uuid", "request_id"} {

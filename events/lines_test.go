@@ -50,9 +50,11 @@ func TestReadLines(t *testing.T) {
 		`sample.detail s `+t0+` {"finish_reason":"stop"}`, `sample.complete s `+t0)
 	check(`{"id":"r","issued_ns":`+t0+`}`, "sample.issued r "+t0)
 	check(`{"id":7,"issued_s":1790000000.000000001,"first_ms":1790000000001.5,"complete_us":1790000000000003,"osl":2,`+
-		`"isl":0,"status":"ok","error":null,"x_request_id":"x","model":"m","finish_reason":"length"}`,
+		`"isl":0,"status":"ok","error":null,"x_request_id":"x","response_id":"b","trace_id":"t","model":"m",`+
+		`"finish_reason":"length"}`,
 		"sample.issued 7 1790000000000000001", "sample.recv_first 7 1790000000001500000",
-		`sample.detail 7 1790000000000003000 {"isl":0,"osl":2,"finish_reason":"length","x_request_id":"x","model":"m"}`,
+		`sample.detail 7 1790000000000003000 {"isl":0,"osl":2,"finish_reason":"length","x_request_id":"x","response_id":"b",`+
+			`"trace_id":"t","model":"m"}`,
 		"sample.complete 7 1790000000000003000")
 	failed := func(end, kind string, detail ...string) {
 		t.Helper()

@@ -34,6 +34,8 @@ type Request struct {
 	Error      string // type of the first error
 	HTTPStatus int    // 0 when unknown
 	RequestID  string // the x-request-id header of the answer
+	ResponseID string // the id in the body of the answer
+	TraceID    string // that the request was sent with, 32 hexadecimal digits
 	Endpoint   string
 	Model      string
 	Phase      string // of the benchmark: warmup, profiling, ...
@@ -140,7 +142,8 @@ func (q *Request) Events() []metric.Event {
 func (q *Request) detail() Detail {
 	d := Detail{ISL: count(q.Input), OSL: count(q.Output), AfterFirst: count(q.AfterFirst), TokenSource: q.Source,
 		Finish:     q.Finish,
-		HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model, Phase: q.Phase}
+		HTTPStatus: q.HTTPStatus, RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model, Phase: q.Phase,
+		ResponseID: q.ResponseID, TraceID: q.TraceID}
 	if q.chunks > 0 {
 		d.Chunks = count(q.chunks)
 	}

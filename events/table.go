@@ -14,7 +14,7 @@ func (q *Request) Row() rundb.Request {
 		LastNS: q.LastNS, CompleteNS: q.CompleteNS, Status: q.Status.String(), Error: q.Error, Input: q.Input,
 		Output: q.Output, AfterFirst: q.AfterFirst, TokenSource: q.Source, Finish: q.Finish, HTTPStatus: q.HTTPStatus,
 		RequestID: q.RequestID, Endpoint: q.Endpoint, Model: q.Model, Phase: q.Phase, Block: -1,
-		Conversation: q.Conversation, Turn: -1}
+		Conversation: q.Conversation, Turn: -1, ResponseID: q.ResponseID, TraceID: q.TraceID}
 	if q.Tracked {
 		row.Block = q.Block
 	}

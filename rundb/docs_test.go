@@ -85,6 +85,13 @@ func TestDocumentedSchema(t *testing.T) {
 	if err := create(t, dir, 1, rundb.WriterOptions{}).Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	w := openEvents(t, dir, rundb.EventWriterOptions{Source: "s"})
+	if _, err := w.AddSource(t.Context(), metric.ServerSource{}); err != nil { // makes the tables
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, rundb.FileName))
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +154,8 @@ func documentedValues(t *testing.T, db *sql.DB, table string) []string {
 	switch table {
 	case "requests":
 		return []string{"ok", "failed", "in_flight"}
+	case "server_source":
+		return []string{"unix", "monotonic", "none"}
 	case "mark":
 		return []string{"polled", "warmup", "profiling"}
 	case "series":

@@ -19,6 +19,9 @@ func (r *Run) loadEvents(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	r.client = true
+	if err := tx.QueryRowContext(ctx, hasRequestIDs).Scan(&r.requestIDs); err != nil {
+		return err
+	}
 	return tx.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM events").Scan(&r.events)
 }
 

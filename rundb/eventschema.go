@@ -1,5 +1,10 @@
 package rundb
 
+import (
+	"context"
+	"database/sql"
+)
+
 // eventSchema is the client's side of a run. It is also added to recordings that
 // are older than it, hence IF NOT EXISTS.
 //
@@ -15,7 +20,7 @@ CREATE TABLE IF NOT EXISTS requests (id INTEGER PRIMARY KEY, sample_uuid TEXT NO
   isl INTEGER, osl INTEGER, osl_after_first INTEGER, token_source TEXT NOT NULL, finish_reason TEXT NOT NULL,
   http_status INTEGER, x_request_id TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
   phase TEXT NOT NULL, block INTEGER, upstream_ns INTEGER, byte_ns INTEGER, conversation_id TEXT NOT NULL,
-  turn INTEGER) STRICT;
+  turn INTEGER, response_id TEXT NOT NULL DEFAULT '', trace_id TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, source TEXT NOT NULL, mono_ns INTEGER NOT NULL,
   unix_ns INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS event_stats (id INTEGER PRIMARY KEY, source TEXT NOT NULL, recorded INTEGER NOT NULL,
@@ -46,4 +51,18 @@ CREATE INDEX IF NOT EXISTS events_sample ON events (sample_uuid);
 
 const insertRequest = `requests (sample_uuid, issued_ns, first_ns, last_ns, complete_ns, status, error_type, isl, osl,
   osl_after_first, token_source, finish_reason, http_status, x_request_id, endpoint, model, phase, block,
-  upstream_ns, byte_ns, conversation_id, turn)`
+  upstream_ns, byte_ns, conversation_id, turn, response_id, trace_id)`
+
+// hasRequestIDs reports whether the table requests has the columns response_id and trace_id, which came later.
+const hasRequestIDs = "SELECT count(*) = 2 FROM pragma_table_info('requests') WHERE name IN ('response_id', 'trace_id')"
+
+// addRequestIDs adds them.
+func addRequestIDs(ctx context.Context, c *sql.Conn) error {
+	var has bool
+	if err := c.QueryRowContext(ctx, hasRequestIDs).Scan(&has); err != nil || has {
+		return err
+	}
+	_, err := c.ExecContext(ctx, "ALTER TABLE requests ADD COLUMN response_id TEXT NOT NULL DEFAULT ''; "+
+		"ALTER TABLE requests ADD COLUMN trace_id TEXT NOT NULL DEFAULT ''")
+	return err
+}

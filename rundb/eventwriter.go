@@ -53,6 +53,7 @@ type EventWriter struct {
 	c       *sql.Conn
 	unlock  func() error
 	insert  inserter
+	server  serverWriter
 	stats   int64 // row of event_stats
 	created bool
 	seen    time.Time                      // when the lock row was last brought up to date
@@ -132,8 +133,10 @@ func openWritable(ctx context.Context, dir string) (*sql.DB, *sql.Conn, error) {
 	}
 	if err == nil {
 		err = inTransaction(ctx, c, func() error {
-			_, err := c.ExecContext(ctx, eventSchema)
-			return err
+			if _, err := c.ExecContext(ctx, eventSchema); err != nil {
+				return err
+			}
+			return addRequestIDs(ctx, c)
 		})
 	}
 	if err != nil {
@@ -176,8 +179,9 @@ func (w *EventWriter) claim(ctx context.Context) error {
 	})
 }
 
-// Discard takes back all events and anchors that this writer has written, and its row of statistics, and closes
-// as Close does. It is for a source that turned out to be no good: the recording is then as it was before.
+// Discard takes back all events, anchors and records of servers that this writer has written, and its row of
+// statistics, and closes as Close does. It is for a source that turned out to be no good: the recording is then as it
+// was before.
 func (w *EventWriter) Discard(ctx context.Context) error {
 	err := inTransaction(ctx, w.c, func() error {
 		for table, after := range map[string]int64{"events": w.before.events, "clock": w.before.clocks,
@@ -186,7 +190,7 @@ func (w *EventWriter) Discard(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return w.server.discard(ctx, w.c)
 	})
 	if err = errors.Join(err, w.Close(ctx)); err != nil {
 		return fmt.Errorf("discard events of %s: %w", w.path, err)
@@ -231,7 +235,7 @@ func (w *EventWriter) reopen(ctx context.Context) (recorded int64, err error) {
 	}
 	_ = w.closeFile() // of a file that is gone
 	w.file, w.db, w.c, w.insert = file, db, c, inserter{}
-	return recorded, w.prepare(ctx)
+	return recorded, errors.Join(w.prepare(ctx), w.server.reopened(ctx, c))
 }
 
 // inTransaction runs f in a transaction that waits for other writers.
@@ -396,7 +400,7 @@ func (w *EventWriter) release() error { return errors.Join(w.closeFile(), w.unlo
 
 // closeFile closes statements, connection and pool, in this order.
 func (w *EventWriter) closeFile() error {
-	err := w.insert.close()
+	err := errors.Join(w.insert.close(), w.server.insert.close())
 	if w.c != nil {
 		err = errors.Join(err, w.c.Close())
 	}

@@ -241,15 +241,24 @@ func (x *repair) note() (err error) {
 	return err
 }
 
-// takeClient copies the tables of the client's side as far as SQLite reads them: they have no checksums.
+// takeClient copies the tables of requests as far as SQLite reads them: they have no checksums.
 func (x *repair) takeClient(ctx context.Context, from string) error {
 	db, err := openReadable(ctx, from)
 	if err != nil {
-		x.Damage = append(x.Damage, "the requests of clients, if it had any: "+err.Error())
+		x.Damage = append(x.Damage, "the requests, if it had any: "+err.Error())
 		return nil
 	}
 	defer db.Close()
-	for _, table := range []string{"events", "requests", "clock", "event_stats"} {
+	tables := []string{"events", "requests", "clock", "event_stats"}
+	var server int
+	const has = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'server_request'"
+	if err := db.QueryRowContext(ctx, has).Scan(&server); err == nil && server > 0 {
+		tables = append(tables, "server_source", "server_place", "server_request")
+		if err := x.c.exec(serverSchema); err != nil {
+			return err
+		}
+	}
+	for _, table := range tables {
 		if err := copyTable(ctx, db, x.c, table); err != nil {
 			x.Damage = append(x.Damage, fmt.Sprintf("rows of table %s: %v", table, err))
 		}
@@ -268,6 +277,9 @@ func copyTable(ctx context.Context, from *sql.DB, to *conn, table string) error 
 	if err != nil {
 		return err
 	}
+	for i, c := range columns { // of a file that may be anybody's
+		columns[i] = `"` + strings.ReplaceAll(c, `"`, `""`) + `"`
+	}
 	values, scan := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {
 		scan[i] = &values[i]
@@ -276,7 +288,8 @@ func copyTable(ctx context.Context, from *sql.DB, to *conn, table string) error 
 		if err := rows.Scan(scan...); err != nil {
 			return err
 		}
-		insert := "INSERT INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
+		insert := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (?" +
+			strings.Repeat(", ?", len(columns)-1) + ")"
 		if err := to.exec(insert, values...); err != nil {
 			return err
 		}

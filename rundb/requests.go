@@ -26,6 +26,8 @@ type Request struct {
 	Block        int // the tracked stretch it was issued in
 	Conversation string
 	Turn         int
+	// ResponseID is the id that the body of the answer has, TraceID the trace that the request was sent with.
+	ResponseID, TraceID string
 }
 
 // ReplaceRequests makes the table requests of the recording in dir anew, in one transaction: after an error,
@@ -97,23 +99,27 @@ func (r *Request) appendRow(args []any) []any {
 		orNull(int64(r.Output), -1), orNull(int64(r.AfterFirst), -1), utf8Text(r.TokenSource), utf8Text(r.Finish),
 		orNull(int64(r.HTTPStatus), 0), utf8Text(r.RequestID), utf8Text(r.Endpoint), utf8Text(r.Model),
 		utf8Text(r.Phase), orNull(int64(r.Block), -1), orNull(r.UpstreamNS, 0), orNull(r.ByteNS, 0),
-		utf8Text(r.Conversation), orNull(int64(r.Turn), -1))
+		utf8Text(r.Conversation), orNull(int64(r.Turn), -1), utf8Text(r.ResponseID), utf8Text(r.TraceID))
 }
 
 // Requests returns the rows of table requests, which is empty until somebody made it with [ReplaceRequests]. A
 // row is valid until the next one. An error ends the sequence.
 func (r *Run) Requests(ctx context.Context) iter.Seq2[*Request, error] {
-	const query = `SELECT sample_uuid, coalesce(issued_ns, 0), coalesce(first_ns, 0), coalesce(last_ns, 0),
+	ids := ", '', ''"
+	if r.requestIDs {
+		ids = ", response_id, trace_id"
+	}
+	query := `SELECT sample_uuid, coalesce(issued_ns, 0), coalesce(first_ns, 0), coalesce(last_ns, 0),
 		coalesce(complete_ns, 0), status, error_type, coalesce(isl, -1), coalesce(osl, -1),
 		coalesce(osl_after_first, -1), token_source, finish_reason, coalesce(http_status, 0), x_request_id,
 		endpoint, model, phase, coalesce(block, -1), coalesce(upstream_ns, 0), coalesce(byte_ns, 0),
-		conversation_id, coalesce(turn, -1) FROM requests ORDER BY id`
+		conversation_id, coalesce(turn, -1)` + ids + " FROM requests ORDER BY id"
 	return func(yield func(*Request, error) bool) {
 		var q Request
 		scan := func(rows *sql.Rows) error {
 			return rows.Scan(&q.ID, &q.IssuedNS, &q.FirstNS, &q.LastNS, &q.CompleteNS, &q.Status, &q.Error, &q.Input,
 				&q.Output, &q.AfterFirst, &q.TokenSource, &q.Finish, &q.HTTPStatus, &q.RequestID, &q.Endpoint, &q.Model,
-				&q.Phase, &q.Block, &q.UpstreamNS, &q.ByteNS, &q.Conversation, &q.Turn)
+				&q.Phase, &q.Block, &q.UpstreamNS, &q.ByteNS, &q.Conversation, &q.Turn, &q.ResponseID, &q.TraceID)
 		}
 		r.rows(ctx, query, nil, scan, func(err error) bool {
 			if err != nil {

@@ -49,6 +49,7 @@ func sumTables() []sumTable {
 		{"slot", "series, role, bound, text, integer", ""}, // of version 1
 		{"events", "id, sample_uuid, event_type, timestamp_ns, conversation_id, turn, data", ""},
 		{"requests", "", ""}, {"clock", "", ""}, {"event_stats", "", ""}, {"event_writer", "", ""},
+		{"server_source", "", ""}, {"server_place", "", ""}, {"server_request", "", ""},
 	}
 }
 

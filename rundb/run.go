@@ -33,7 +33,11 @@ type Run struct {
 	observed map[int]bool // targets with observations
 	events   int64        // the highest id of table events, 0 without events
 	client   bool         // it has the tables of events
-	log      *walDamage   // nil of a sound one
+	// requestIDs is set when its table of requests has the columns response_id and trace_id.
+	requestIDs bool
+	sources    int64 // the highest id of table server_source, and of server_request, 0 without
+	served     int64
+	log        *walDamage // nil of a sound one
 
 	mu       sync.Mutex
 	memory   *metric.Memory
@@ -151,7 +155,7 @@ func (r *Run) load(ctx context.Context) error {
 	}
 	err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&r.version)
 	for _, load := range []func(context.Context, *sql.Tx) error{r.loadMeta, r.loadTargets, r.loadLives, r.loadMarks,
-		r.loadWarnings, r.loadTail, r.loadObserved, r.loadEvents} {
+		r.loadWarnings, r.loadTail, r.loadObserved, r.loadEvents, r.loadServer} {
 		if err == nil {
 			err = load(ctx, tx)
 		}

@@ -55,8 +55,8 @@ type room struct {
 
 func rooms() []room {
 	return []room{
-		{"record", "collect discover rundb scrape source", 24_650},
-		{"measure", "catalog continuity histest metric normalize summary units window", 27_150},
+		{"record", "collect discover rundb scrape source", 26_900},
+		{"measure", "catalog continuity histest metric normalize summary units window", 27_320},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 16_900},
 		{"clients", "events", 8650},
