@@ -247,11 +247,16 @@ func (t *pageBuilder) beyond(e *engine, d *summary.Derived) string {
 	return ofText(d.Labels)
 }
 
-// Percentile is a percentile with its bounds in the unit of the value: 23.5 ms [20, 33.6].
+// Percentile is a percentile with its bounds in the unit of the value: 23.5 ms [20, 33.6]. Times of minutes stay in
+// seconds: three times as 1m 20s are wider than a screen.
 func Percentile(e histest.Estimate, unit string) string {
 	value, suffix, _ := strings.Cut(units.Format(e.Value, unit), " ")
+	base, factor := units.Base(unit)
+	if seconds := e.Value * factor; base == "seconds" && math.Abs(seconds) >= 60 {
+		value, suffix = units.Format(seconds, ""), "s"
+	}
 	scale := map[string]float64{"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1, "%": 100}[suffix]
-	if _, factor := units.Base(unit); scale == 0 {
+	if scale == 0 {
 		return estimate(e, unit)
 	} else if suffix != "%" {
 		scale *= factor

@@ -128,3 +128,21 @@ func TestText(t *testing.T) {
 		has(text(t, r, report.Options{All: true}), `gap: 25 more, listed in the exports`)
 	})
 }
+
+// Bounds stand in the unit of their value, and times of minutes in seconds, so that a row fits a screen.
+func TestPercentileInOneUnit(t *testing.T) {
+	for want, e := range map[string]histest.Estimate{
+		"23.5 ms [20, 33.6]": {Value: 0.0235, Low: 0.02, High: 0.0336},
+		"59.9 s [59.5, 61]":  {Value: 59.9, Low: 59.5, High: 61},
+		"75.2 s [60, 80]":    {Value: 75.2, Low: 60, High: 80},
+		"5,430 s [3,600, ?]": {Value: 5430, Low: 3600, High: math.NaN()},
+	} {
+		if got := report.Percentile(e, "seconds"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	e := histest.Estimate{Value: 75200, Low: 60000, High: 80000}
+	if got := report.Percentile(e, "milliseconds"); got != "75.2 s [60, 80]" {
+		t.Error(got)
+	}
+}
