@@ -37,6 +37,7 @@ var registry = []Format{
 	{Name: "parquet", File: "derived.parquet", Write: fromResult(DerivedParquet), applies: hasDerivedRows},
 	{Name: "stats", File: "stats.parquet", Write: Stats},
 	{Name: "pytorch", File: "scrapestat.pytorch.json", Write: fromResult(PyTorch)},
+	{Name: "llm-d", File: "benchmark_report_v0.2.1.json", Write: fromResult(LLMD)},
 }
 
 // rowFormat is a form of the rows of package query.
@@ -144,6 +145,7 @@ type Options struct {
 	Unhashed bool
 	// Family reports whether samples of a family are wanted in the tidy layout; nil takes all.
 	Family func(name string) bool
+	Into   *Report // that llm-d is to be put into; nil writes one of its own. It is changed
 	// Location is the time zone of AIPerf's zoneless local times; nil is that of this machine.
 	Location *time.Location
 }

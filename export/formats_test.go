@@ -61,7 +61,7 @@ func TestLookup(t *testing.T) {
 			t.Errorf("%s, %+v: got files %v, samples %v", test.name, test.options, files, samples)
 		}
 	}
-	if all := export.Files(); !slices.Contains(all, "derived.parquet") || len(all) != 8 {
+	if all := export.Files(); !slices.Contains(all, "derived.parquet") || len(all) != 9 {
 		t.Errorf("all files: %v", all)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/query"
 	"github.com/scrapestat/scrapestat/summary"
@@ -19,7 +18,7 @@ func PyTorch(w io.Writer, r *summary.Run, _ Options) error {
 	var rows []query.Row
 	families := map[string]bool{} // quantities that families are
 	for row := range query.Stats(r, query.Options{Levels: []string{query.LevelFleet}, Spans: []string{query.SpanWindow}}) {
-		if judged(row) {
+		if certain(row) && row.Quantity != "" {
 			rows = append(rows, *row)
 			families[row.Quantity] = families[row.Quantity] || row.Kind != "derived"
 		}
@@ -37,15 +36,6 @@ func PyTorch(w io.Writer, r *summary.Run, _ Options) error {
 		records = append(records, pytorchRecord(r, row))
 	}
 	return texttab.WriteJSON(w, records)
-}
-
-// judged reports whether a row is a number that others may take as it is.
-func judged(row *query.Row) bool {
-	switch row.Status {
-	case catalog.OK.String(), catalog.BornInWindow.String(), catalog.ResetCorrected.String():
-		return row.Quantity != ""
-	}
-	return false
 }
 
 func pytorchRecord(r *summary.Run, row *query.Row) texttab.Object {

@@ -44,7 +44,8 @@ func TestWrite(t *testing.T) {
 		}
 		if f.Size != int64(len(data)) || f.SHA256 != fmt.Sprintf("%x", sha256.Sum256(data)) ||
 			f.Path != filepath.Join(dir, "server_metrics_export."+f.Format) && f.Path != filepath.Join(dir, "stats.parquet") &&
-				f.Path != filepath.Join(dir, "scrapestat.pytorch.json") {
+				f.Path != filepath.Join(dir, "scrapestat.pytorch.json") &&
+				f.Path != filepath.Join(dir, "benchmark_report_v0.2.1.json") {
 			t.Errorf("%+v does not describe its file of %d bytes", f, len(data))
 		}
 		if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm() != 0o600 {
@@ -56,7 +57,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s has other bytes than its function", f.Path)
 		}
 	}
-	if !slices.Equal(formats, export.Formats()) || len(namesIn(t, dir)) != 6 {
+	if !slices.Equal(formats, export.Formats()) || len(namesIn(t, dir)) != 7 {
 		t.Errorf("got formats %v, files %v", formats, namesIn(t, dir))
 	}
 }
@@ -87,7 +88,7 @@ func TestWriteFailures(t *testing.T) {
 		t.Errorf("got files %+v", files)
 	}
 	if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), old) ||
-		!strings.Contains(err.Error(), `unknown format "xml" (known: [json csv jsonl parquet stats pytorch])`) {
+		!strings.Contains(err.Error(), `unknown format "xml" (known: [json csv jsonl parquet stats pytorch llm-d])`) {
 		t.Errorf("got error %v", err)
 	}
 	if data, err := os.ReadFile(old); err != nil || string(data) != "old" {

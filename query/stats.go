@@ -23,17 +23,21 @@ type Options struct {
 	Stats  []string
 	Spans  []string // nil is all that there are
 	Levels []string // nil is LevelSeries, or LevelGroup where summary.Options.By is set
+	By     []string // of LevelGroup; nil is summary.Options.By
 }
 
 // Stats returns the rows of a run by level, metric, target, labels, span (the window first), slice and statistic.
 func Stats(r *summary.Run, o Options) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
+		if o.By == nil {
+			o.By = r.Options.By
+		}
 		w := &writer{run: r, catalog: r.Options.Catalog, o: o, yield: yield}
 		w.wanted, _ = choose(r, o.Metrics)
 		levels := o.Levels
 		if levels == nil {
 			levels = []string{LevelSeries}
-			if r.Options.By != nil {
+			if o.By != nil {
 				levels[0] = LevelGroup
 			}
 		}
@@ -209,7 +213,7 @@ func (w *writer) things(level string, main, warm *summary.Metric, f *catalog.Fam
 func (w *writer) pools(level string, m *summary.Metric, f *catalog.Family) (out []summary.Pool) {
 	switch level {
 	case LevelGroup:
-		return w.run.Pools(m, w.run.Options.By)
+		return w.run.Pools(m, w.o.By)
 	case LevelFleet:
 		return w.run.Pools(m, f.Identity)
 	}
@@ -262,7 +266,7 @@ type derivedItem struct {
 
 // derivedOf returns the derived quantities of a level by name.
 func (w *writer) derivedOf(level string) (map[string][]derivedItem, []string) {
-	by := w.run.Options.By
+	by := w.o.By
 	out, order := map[string][]derivedItem{}, []string(nil)
 	add := func(d *summary.Derived, endpoint int, labels metric.Labels, series int) {
 		if out[d.Name] == nil {

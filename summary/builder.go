@@ -137,7 +137,7 @@ func (o Options) check() (Options, error) {
 		}
 	}
 	probe := o.fold(0, 0)
-	if o.Slice == NoiseSlices || o.Slice == CauseSlices {
+	if o.Slice == NoiseSlices || o.Slice == CauseSlices || o.Slice == PointSlices {
 		probe.Slice = 0
 	}
 	_, err := normalize.NewFold(probe)

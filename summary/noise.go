@@ -9,10 +9,11 @@ import (
 )
 
 // What Options.Slice asks for by a number of slices of the window: noise within a run is estimated from the first, its
-// causes from the second.
+// causes from the second, and the third are as many as others take in a time series.
 const (
 	NoiseSlices time.Duration = -100
 	CauseSlices time.Duration = -60
+	PointSlices time.Duration = -255
 )
 
 // NoiseSlice is the width of NoiseSlices: a hundredth of the window, at least two intervals between polls, rounded up

@@ -241,7 +241,7 @@ type Options struct {
 	Window window.Ref // the part of the run; the zero value is what package window finds
 	// Windows are those of the recordings, where they are not all Window; nil otherwise.
 	Windows   []window.Ref
-	Slice     time.Duration // 0: no slices; or NoiseSlices, CauseSlices
+	Slice     time.Duration // 0: no slices; or NoiseSlices, CauseSlices, PointSlices
 	Resets    normalize.ResetMode
 	Estimator string // "" is polynomial
 	// FileEstimator is that of normalize.Histogram.FileQuantiles, "" for Estimator.

@@ -48,6 +48,7 @@ type analysisFlags struct {
 	runFlags
 
 	run       string           // what the run is called in tables
+	into      *export.Report   // that a report goes into; nil for none
 	quantiles []float64        // of percentile, set by validate
 	sliceFlag *pflag.Flag      // tells 0 from not given
 	byFlag    *pflag.Flag      // tells all together from not given; nil where there is no --by
@@ -243,5 +244,6 @@ func (a *analysisFlags) options() summary.Options {
 }
 
 func (a *analysisFlags) exportOptions() export.Options {
-	return export.Options{Run: a.run, AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw}
+	return export.Options{Run: a.run, AIPerfSchema: a.schema, ParquetLayout: a.layout, CSVRaw: a.csvRaw,
+		Into: a.into}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,8 @@ type exportOptions struct {
 	window   windowFlags
 	analysis analysisFlags
 	phases   bool
+	into     string
+	replace  bool
 	quiet    bool
 }
 
@@ -50,7 +53,7 @@ func newExportCmd(std stdio) *cobra.Command {
 		Args:    atLeast(1, "RUN, a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.runs = args
-			if err := o.analysis.validate(); err != nil {
+			if err := first(o.analysis.validate(), o.readInto()); err != nil {
 				return err
 			}
 			return exportRuns(cmd.Context(), o, std)
@@ -61,10 +64,45 @@ func newExportCmd(std stdio) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no talk on stderr")
 	cmd.Flags().BoolVar(&o.phases, "phases", false, "also write AIPerf's JSON of each phase: "+
 		"phases/NAME/server_metrics.json, and their list, "+phaseList)
+	cmd.Flags().StringVar(&o.into, "into", "", "with --formats llm-d: a `report` of llm-d, YAML or JSON, into a copy "+
+		"of which the components go")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "overwrite what the report of --into has (default: keep it)")
 	o.window.register(cmd)
 	o.analysis.register(cmd)
 	o.analysis.registerBy(cmd)
 	return cmd
+}
+
+// readInto reads the report of --into.
+func (o *exportOptions) readInto() error {
+	if o.into == "" && !o.replace {
+		return nil
+	}
+	if o.into == "" || !slices.Contains(o.analysis.formats, "llm-d") {
+		return usagef("--into and --replace go with --formats llm-d")
+	}
+	f, err := os.Open(o.into)
+	if err != nil {
+		return fmt.Errorf("--into: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, export.MaxReport+1))
+	if err != nil {
+		return fmt.Errorf("--into: %w", err)
+	}
+	if o.analysis.into, err = export.ReadReport(text); err != nil {
+		return usagef("--into %s: %w", o.into, err)
+	}
+	o.analysis.into.Replace = o.replace
+	return nil
+}
+
+// sayKept says which fields of the report of --into were kept as they were.
+func (o *exportOptions) sayKept(say *progress) {
+	if r := o.analysis.into; r != nil && len(r.Kept) > 0 {
+		say.logf("warning: %s has other values of %s, which were kept (--replace overwrites them)", o.into,
+			strings.Join(r.Kept, ", "))
+	}
 }
 
 func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
@@ -100,6 +138,7 @@ func exportRuns(ctx context.Context, o exportOptions, std stdio) error {
 	if slices.Contains(o.runs, o.out) {
 		err = errors.Join(err, refreshManifest(o.out, files))
 	}
+	o.sayKept(say)
 	for _, f := range files {
 		say.logf("wrote %s (%d bytes)", f.Path, f.Size)
 	}
@@ -175,5 +214,6 @@ func exportStdout(ctx context.Context, o exportOptions, so summary.Options, std 
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write stdout: %w", err)
 	}
+	o.sayKept(newProgress(std.err, o.quiet))
 	return cmp.Or(o.analysis.verdict(result), notEmpty(result, o.runs[0], 1))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -105,6 +106,9 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	noteOpen(say, runs, dirs)
 	if a.sliceFlag != nil && !a.sliceFlag.Changed {
 		so.Slice = runs[0].Meta().Slice
+		if slices.Contains(a.formats, "llm-d") {
+			so.Slice = cmp.Or(so.Slice, summary.PointSlices)
+		}
 	}
 	watched, b := watch(say, "reading "+dirs[0], runs, 1)
 	result, err = summary.Build(ctx, toAnalyse(watched), so)

@@ -71,6 +71,7 @@ func TestQueryReference(t *testing.T) {
 		}
 		if seed == 1 {
 			holdPyTorch(t, path)
+			holdLLMD(t, path)
 		}
 	}
 	both := queryRows(t, "pr="+filepath.Join(dir, "run2"), "base="+filepath.Join(dir, "run1"), "-m", "ttft", "--stat",
@@ -124,6 +125,83 @@ func holdPyTorch(t *testing.T, path string) {
 	for _, name := range strings.Fields("server_ttft_p99_ms server_queue_mean_ms server_output_tok_s") {
 		if !seen[name] {
 			t.Errorf("no record %s among %d", name, len(records))
+		}
+	}
+}
+
+// llmdSeries is a time series of llm-d's report.
+type llmdSeries struct {
+	Units  string
+	Series []map[string]any
+}
+
+// holdLLMD compares the components of llm-d's report with those of a reference that its schema takes.
+func holdLLMD(t *testing.T, path string) {
+	t.Helper()
+	var want struct {
+		Components map[string]struct {
+			Aggregate map[string]map[string]any
+			Series    map[string]struct {
+				Units       string
+				Points      int
+				First, Last map[string]any
+			} `json:"time_series"`
+		}
+	}
+	if err := json.Unmarshal(testkit.Data(t, "fixtures/integrations/llmd_seed1_expected.json"), &want); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Results struct {
+			Observability struct {
+				Components []struct {
+					Label     string `json:"component_label"`
+					Replica   string `json:"replica_id"`
+					Aggregate map[string]map[string]any
+					Series    map[string]llmdSeries `json:"time_series"`
+				}
+			}
+		}
+	}
+	var stdout, talk bytes.Buffer
+	args := []string{"export", path, "--formats", "llm-d", "--slice-duration", "10s", "-o", "-"}
+	if code := execute(args, &stdout, &talk); code != 0 {
+		t.Fatal(talk.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Results.Observability.Components {
+		w := want.Components[c.Replica]
+		if c.Label != "inference-engine" || len(w.Series) == 0 {
+			t.Errorf("component %s of %s", c.Label, c.Replica)
+		}
+		for name, stats := range w.Aggregate {
+			sameStats(t, c.Replica+" "+name, c.Aggregate[name], stats)
+		}
+		for name, s := range w.Series {
+			own := c.Series[name]
+			if own.Units != s.Units || len(own.Series) != s.Points {
+				t.Fatalf("%s %s: %d points of %s, want %d of %s", c.Replica, name, len(own.Series), own.Units, s.Points, s.Units)
+			}
+			sameStats(t, c.Replica+" "+name, own.Series[0], s.First)
+			sameStats(t, c.Replica+" "+name, own.Series[s.Points-1], s.Last)
+		}
+		delete(want.Components, c.Replica)
+	}
+	if len(want.Components) > 0 {
+		t.Errorf("no components of %v", want.Components)
+	}
+}
+
+// sameStats compares the fields that are wanted to 1e-9, texts exactly.
+func sameStats(t *testing.T, name string, got, want map[string]any) {
+	t.Helper()
+	for k, w := range want {
+		number, isNumber := w.(float64)
+		g, _ := got[k].(float64)
+		if isNumber && math.Abs(g-number) > 1e-9*math.Abs(number) || !isNumber && got[k] != w {
+			t.Errorf("%s: %s is %v, want %v", name, k, got[k], w)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func rooms() []room {
 		{"record", "collect discover rundb scrape source", 26_900},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_320},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
-		{"show", "export live report", 16_900},
+		{"show", "export live report", 17_420},
 		{"clients", "events", 8650},
 		{"command", "cmd", 12_300},
 		{"around them", "bench internal lab", 17_000},

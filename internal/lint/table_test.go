@@ -115,7 +115,7 @@ var homes = []home{
 	{"github.com/prometheus/client_golang", []string{"cmd/scrapestat"}},
 	{"github.com/prometheus/client_golang/exp/api/remote", []string{"source/promstore"}},
 	{"go.yaml.in/yaml/v3", []string{anyTest, "check", "discover", "source/torchserve", "catalog/pack",
-		"explain"}},
+		"explain", "export"}},
 	{"modernc.org/sqlite", []string{"rundb", "internal/sqlitefile", "internal/rehelp", "history"}},
 	{"github.com/klauspost/compress/zstd", []string{"rundb", "internal/faults"}},
 	{"github.com/klauspost/compress/gzip", []string{"scrape"}},
