@@ -47,7 +47,13 @@ type Family struct {
 	Type Type
 	Help string
 	Unit string // as declared by a UNIT line; "" in formats without one
+	// Suffix is what the server's own name of the values has behind Name: "_total" of a counter or "_info" of an info
+	// family that has it, else ""; SuffixUnknown where a recording does not tell.
+	Suffix string
 }
+
+// SuffixUnknown is the Family.Suffix of counters and info families of which only the name without one is known.
+const SuffixUnknown = "?"
 
 // Series is one label set of a family. Its labels leave out "le" and "quantile", which belong to its slots.
 type Series struct {

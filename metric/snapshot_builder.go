@@ -55,14 +55,19 @@ type slotKey struct {
 // Family returns the index of the family of that name and type, adding it when
 // it is new. Help and unit are those of the first call.
 func (g *SnapshotBuilder) Family(name string, t Type, help, unit string) int {
+	return g.AddFamily(Family{Name: name, Type: t, Help: help, Unit: unit})
+}
+
+// AddFamily is Family with a suffix.
+func (g *SnapshotBuilder) AddFamily(f Family) int {
 	if g.familyOf == nil {
 		g.familyOf, g.seriesOf, g.slotOf = map[familyKey]int{}, map[seriesKey]int{}, map[slotKey]int{}
 	}
-	key := familyKey{name, t}
+	key := familyKey{f.Name, f.Type}
 	i, ok := g.familyOf[key]
 	if !ok {
 		i = len(g.families)
-		g.families = append(g.families, Family{Name: name, Type: t, Help: help, Unit: unit})
+		g.families = append(g.families, f)
 		g.familyOf[key] = i
 	}
 	return i

@@ -321,7 +321,7 @@ func (c *conn) insertGrowth(g *targetGrowth) error {
 	err := c.family.insert(len(g.Families), func(i int, args []any) ([]any, error) {
 		f := &g.Families[i]
 		return append(args, summed("family", key(g.target, g.before.families+i), f.Name, f.Type.String(), f.Help,
-			f.Unit)...), nil
+			f.Unit, f.Suffix)...), nil
 	})
 	if err != nil {
 		return err

@@ -153,7 +153,7 @@ func (c *conn) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit, crc)"),
+	return errors.Join(c.family.prepare(ctx, c.c, "family (id, name, type, help, unit, suffix, crc)"),
 		c.series.prepare(ctx, c.c, "series (id, family, labels, crc)"))
 }
 

@@ -138,7 +138,7 @@ func TestNotARecording(t *testing.T) {
 	refuse(dir, "not a file")
 	dir, _ = recorded(t)
 	alter(t, dir, "PRAGMA user_version = 7")
-	refuse(dir, "newer scrapestat (schema 7, this program reads up to 5): update scrapestat")
+	refuse(dir, "newer scrapestat (schema 7, this program reads up to 6): update scrapestat")
 	if err := rundb.AddMark(dir, metric.Mark{Name: "x"}); err == nil ||
 		!strings.Contains(err.Error(), "newer scrapestat") {
 		t.Errorf("mark in a newer recording: got %v", err)

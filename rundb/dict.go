@@ -20,18 +20,9 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 	}
 	err := w.rows(ctx, "family", w.dec.nFamily, g.families,
 		func(scan func(...any) error) error {
-			var f metric.Family
-			var id int64
-			var typ string
-			if err := scan(&id, &f.Name, &typ, &f.Help, &f.Unit); err != nil {
-				return err
-			}
-			var ok bool
-			if f.Type, ok = metric.ParseType(typ); !ok {
-				return damageError{fmt.Errorf("family has type %q", typ)}
-			}
+			f, err := w.r.familyRow(scan)
 			add.Families = append(add.Families, f)
-			return nil
+			return err
 		})
 	if err != nil {
 		return err
@@ -64,6 +55,27 @@ func (w *walk) grow(ctx context.Context, g dictSize) error {
 	w.growth.Series = append(w.growth.Series, add.Series...)
 	w.growth.Slots = append(w.growth.Slots, add.Slots...)
 	return nil
+}
+
+// familyRow reads a row of table family.
+func (r *Run) familyRow(scan func(...any) error) (f metric.Family, err error) {
+	var id int64
+	var typ string
+	to := []any{&id, &f.Name, &typ, &f.Help, &f.Unit, &f.Suffix}
+	if r.version < suffixVersion {
+		to = to[:5]
+	}
+	if err := scan(to...); err != nil {
+		return f, err
+	}
+	if r.version < suffixVersion {
+		f.Suffix = oldSuffix(typ)
+	}
+	var ok bool
+	if f.Type, ok = metric.ParseType(typ); !ok {
+		err = damageError{fmt.Errorf("family has type %q", typ)}
+	}
+	return f, err
 }
 
 // rows reads n rows of the target from index first on; fewer are damage.

@@ -156,6 +156,8 @@ func documentedValues(t *testing.T, db *sql.DB, table string) []string {
 		return []string{"ok", "failed", "in_flight"}
 	case "server_source":
 		return []string{"unix", "monotonic", "none"}
+	case "family":
+		return []string{"_total", "_info"}
 	case "mark":
 		return []string{"polled", "warmup", "profiling"}
 	case "series":

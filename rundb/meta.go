@@ -31,11 +31,22 @@ type Meta struct {
 	// Create ignores it, see Writer.SetTraffic.
 	Traffic string
 
+	// Shard is which of the targets a collector polled; nil of all. Group is the run that the shards are parts of.
+	Shard *Shard
+	Group string
+
 	// EndNS is when the writer was closed; 0 in a recording that is still being
 	// written or was killed. Create ignores it and Polls.
 	EndNS int64
 	// Polls has how many polls each target had when the writer was closed.
 	Polls []int
+}
+
+// Shard is one of N parts of the targets of a run: those whose labels By have I as their hash modulo N.
+type Shard struct {
+	I  int      `json:"i"`
+	N  int      `json:"n"`
+	By []string `json:"by"`
 }
 
 // metaFields lists the keys of table meta and where their values go.
@@ -45,7 +56,7 @@ func metaFields(m *Meta) map[string]any {
 		"interval_ns": &m.Interval, "timeout_ns": &m.Timeout, "warmup_ns": &m.Warmup, "cooldown_ns": &m.Cooldown,
 		"settle_ns": &m.Settle, "slice_ns": &m.Slice, "host": &m.Host, "limits": &m.Limits, "end_ns": &m.EndNS,
 		"boot_id": &m.BootID, "boot_ns": &m.BootNS, "polls": &m.Polls,
-		"window": &m.Window, "traffic": &m.Traffic,
+		"window": &m.Window, "traffic": &m.Traffic, "shard": &m.Shard, "group": &m.Group,
 	}
 }
 

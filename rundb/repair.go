@@ -156,6 +156,10 @@ func (x *repair) insert(how, name string, row []any) error {
 		text, _ := row[1].(string)
 		row = append(row[:3:3], oldKind(text, row[2] == any(int64(1))))
 	}
+	if name == "family" && len(row) == 5 { // of version 5 and before
+		typ, _ := row[2].(string)
+		row = append(row[:5:5], oldSuffix(typ))
+	}
 	if strings.HasPrefix(t.kinds, "+") {
 		if text := string(appendRow(nil, name, row)); x.auto[text] {
 			return nil

@@ -20,6 +20,9 @@ const sumsVersion = 4
 // kindVersion is the first version whose marks have a kind.
 const kindVersion = 5
 
+// suffixVersion is the first version whose families have a suffix.
+const suffixVersion = 6
+
 // sumTable is a table whose rows have a checksum, of these columns in this order. A kind is a letter for each: k
 // the key that is the row's number in SQLite, i an integer, f a number, t a text, b a BLOB, a a text or a BLOB, o a
 // text or NULL. Tables without k whose name begins with "+" have a number that SQLite makes.
@@ -30,7 +33,7 @@ func sumTables() []sumTable {
 	return []sumTable{
 		{"meta", "key, value", "tt"},
 		{"target", "id, name, url, source", "kttt"},
-		{"family", "id, name, type, help, unit", "ktttt"},
+		{"family", "id, name, type, help, unit, suffix", "kttttt"},
 		{"series", "id, family, labels", "kia"},
 		{"slots", "id, slots, data", "kib"},
 		{"block", "id, polls, stored, from_ns, to_ns, families, series, slots, head, op, num, bits", "kiiiiiiibbbb"},
@@ -44,7 +47,9 @@ func sumTables() []sumTable {
 		{"mark", "at_ns, name, own, kind", "+itit"},
 		{"warning", "code, text", "+tt"},
 		{"dictionary", "data", "+b"},
-		{"mark", "at_ns, name, own", "+iti"}, // of version 4
+		{"clock_offset", "at_ns, offset_ns, uncertainty_ns", "+iii"},
+		{"mark", "at_ns, name, own", "+iti"},              // of version 4
+		{"family", "id, name, type, help, unit", "ktttt"}, // of versions 4 and 5
 		// Without checksums:
 		{"slot", "series, role, bound, text, integer", ""}, // of version 1
 		{"events", "id, sample_uuid, event_type, timestamp_ns, conversation_id, turn, data", ""},
@@ -141,8 +146,11 @@ const (
 func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []any,
 	next func(scan func(...any) error) error) error {
 	t, _ := tableOf(table)
-	if table == "mark" && r.version < kindVersion {
-		t.columns = "at_ns, name, own"
+	switch {
+	case table == "mark" && r.version < kindVersion:
+		t.columns = strings.TrimSuffix(t.columns, ", kind")
+	case table == "family" && r.version < suffixVersion:
+		t.columns = strings.TrimSuffix(t.columns, ", suffix")
 	}
 	crc := ""
 	if r.version >= sumsVersion {
@@ -150,7 +158,7 @@ func (r *Run) each(ctx context.Context, tx queryer, table, rest string, args []a
 	}
 	room := math.MaxInt
 	switch table {
-	case "meta", "target", "target_labels", "life", "mark", "warning":
+	case "meta", "target", "target_labels", "life", "mark", "warning", "clock_offset":
 		room = maxTableBytes
 	}
 	if tx == nil {

@@ -125,6 +125,7 @@ func TestRoundTrip(t *testing.T) {
 // names. Marks can be added to it, and repairing it gives the marks their kinds.
 func TestVersion4(t *testing.T) {
 	dir, _ := recorded(t)
+	toVersion5(t, dir)
 	alter(t, dir, "ALTER TABLE mark DROP COLUMN kind; DELETE FROM mark; PRAGMA user_version = 4")
 	for _, row := range []string{"(1, 'profiling', 1)", "(2, 'profiling', 0)", "(3, 'high', 1)"} {
 		alter(t, dir, "INSERT INTO mark (at_ns, name, own) VALUES "+row)

@@ -18,7 +18,7 @@ import (
 const FileName = "run.db"
 
 // SchemaVersion is the version of the schema this package writes. It reads this one and all before it.
-const SchemaVersion = 5
+const SchemaVersion = 6
 
 // applicationID marks the file for file(1): "sst1".
 const applicationID = 0x73737431
@@ -31,7 +31,8 @@ CREATE TABLE target (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NU
   crc INTEGER NOT NULL) STRICT;
 CREATE TABLE family (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, family INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
-  name TEXT NOT NULL, type TEXT NOT NULL, help TEXT NOT NULL, unit TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+  name TEXT NOT NULL, type TEXT NOT NULL, help TEXT NOT NULL, unit TEXT NOT NULL, suffix TEXT NOT NULL,
+  crc INTEGER NOT NULL) STRICT;
 CREATE TABLE series (id INTEGER PRIMARY KEY,
   target INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL, series INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL,
   family INTEGER NOT NULL, labels ANY NOT NULL, crc INTEGER NOT NULL) STRICT;
@@ -64,6 +65,8 @@ CREATE TABLE life (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, at_ns INTEGE
 CREATE TABLE mark (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, name TEXT NOT NULL, own INTEGER NOT NULL,
   kind TEXT NOT NULL DEFAULT '', crc INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE clock_offset (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, offset_ns INTEGER NOT NULL,
+  uncertainty_ns INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE VIEW named_series AS
   SELECT s.target, s.series, f.name AS family, f.type, f.unit, s.labels

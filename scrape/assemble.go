@@ -228,10 +228,28 @@ func (a *assembler) family(name, declared string, typ metric.Type, meta *word) *
 		return &a.surplus
 	default:
 		f.index = a.dict.addFamily(metric.Family{Name: strings.Clone(name), Type: typ,
-			Help: unescapeHelp(meta.help, a.page.format), Unit: metric.Clean(string(meta.unit), 128)})
+			Help: unescapeHelp(meta.help, a.page.format), Unit: metric.Clean(string(meta.unit), 128),
+			Suffix: a.suffix(name, declared, typ)})
 	}
 	a.byKey[key] = f
 	return f
+}
+
+// suffix is what the names of the samples of a new family have behind name.
+func (a *assembler) suffix(name, declared string, typ metric.Type) string {
+	end := ""
+	switch {
+	case len(declared) > len(name):
+		return declared[len(name):]
+	case typ == metric.Info:
+		end = "_info"
+	case typ == metric.Counter && a.page.format == formatOpenMetrics:
+		end = "_total"
+	}
+	if x := a.page.words.find([]byte(name)); x != nil && x.first > 0 || strings.HasSuffix(name, end) {
+		return ""
+	}
+	return end
 }
 
 func (a *assembler) wanted(name, declared string) bool {

@@ -16,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/internal/timeline"
+	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/source/aiperf"
 	"github.com/scrapestat/scrapestat/source/openmetrics"
 )
@@ -94,10 +96,19 @@ func (got *imported) addTimeline(st timeline.Stats) {
 	got.firstNS, got.lastNS = st.FirstNS, st.LastNS
 	got.lost += st.Dropped
 	got.note(int64(st.Guessed), "types_guessed",
-		"%d metric names have no declared type; the suffixes of their names decided, else they are unknown")
+		"%d metric names have no declared type; the suffixes of their names or the packs decided, else they are unknown")
 	got.note(st.Dropped, "samples_dropped", samplesDropped)
 	got.note(st.OutOfOrder, "out_of_order", "%d samples came after a later one of their series and were sorted in")
 	got.note(st.Repeated, "samples_repeated", "%d samples were given twice with the same value and count once")
+}
+
+// knownType is what a pack has as the type of a name.
+func knownType(name string) (metric.Type, bool) {
+	f, ok := catalog.Embedded().Family(name)
+	if !ok {
+		return metric.Unknown, false
+	}
+	return f.Type, true
 }
 
 const samplesDropped = "%d samples could not be stored; the targets say why"
@@ -120,7 +131,7 @@ Samples that share a time are one scrape of their target.`,
 			if err := errors.Join(o.validate(), l.validate()); err != nil {
 				return err
 			}
-			oo := openmetrics.Options{Address: fileTarget(args[0]), TargetLabels: l.target, Step: o.step,
+			oo := openmetrics.Options{Address: fileTarget(args[0]), TypeOf: knownType, TargetLabels: l.target, Step: o.step,
 				Limits: timeline.Limits{Samples: l.maxSamples, Series: l.maxSeries, Memory: o.memory.bytes}}
 			oo.Keep, oo.Drop = o.filters()
 			if at != "" {

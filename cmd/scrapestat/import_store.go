@@ -109,6 +109,7 @@ func (q *storeOptions) options(o *importOptions, now time.Time) (promstore.Impor
 	}
 	po := promstore.ImportOptions{URL: q.address, Via: q.via, Match: q.match,
 		StartNS: start.UnixNano(), EndNS: end.UnixNano(), TargetLabels: q.labels.target, Step: o.step, Timeout: q.timeout,
+		TypeOf: knownType,
 		Limits: timeline.Limits{Samples: q.labels.maxSamples, Series: q.labels.maxSeries, Memory: o.memory.bytes}}
 	po.Keep, po.Drop = o.filters()
 	return po, nil

@@ -55,8 +55,8 @@ type room struct {
 
 func rooms() []room {
 	return []room{
-		{"record", "collect discover rundb scrape source", 26_900},
-		{"measure", "catalog continuity histest metric normalize summary units window", 27_320},
+		{"record", "collect discover rundb scrape source", 27_050},
+		{"measure", "catalog continuity histest metric normalize summary units window", 27_450},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 17_420},
 		{"clients", "events", 8650},

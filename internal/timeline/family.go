@@ -132,6 +132,11 @@ func (t *Timeline) guess(s *Series) part {
 		delete(t.guessed, s.name) // Prometheus makes these itself
 		return part{s.name, metric.Gauge, metric.RoleValue, Meta{}}
 	}
+	if t.o.TypeOf != nil {
+		if typ, ok := t.o.TypeOf(s.name); ok && (typ == metric.Counter || typ == metric.Gauge) {
+			return part{s.name, typ, metric.RoleValue, Meta{}}
+		}
+	}
 	return part{s.name, metric.Unknown, metric.RoleValue, Meta{}}
 }
 
@@ -193,11 +198,23 @@ func (t *Timeline) place(s *Series) {
 		return
 	}
 	g := &s.target.gatherer
-	f := g.Family(p.family, p.typ, p.meta.Help, p.meta.Unit)
+	f := g.AddFamily(metric.Family{Name: p.family, Type: p.typ, Help: p.meta.Help, Unit: p.meta.Unit,
+		Suffix: t.suffix(s, p)})
 	s.slot = g.Slot(g.Series(f, metric.NewLabels(labels...)), slot)
 	for len(s.target.setIn) <= s.slot {
 		s.target.setIn = append(s.target.setIn, 0)
 	}
+}
+
+// suffix is what the name of a value has behind that of its family.
+func (t *Timeline) suffix(s *Series, p part) string {
+	switch {
+	case p.role == metric.RoleValue:
+		return strings.TrimPrefix(s.name, p.family)
+	case p.role == metric.RoleCreated && p.typ == metric.Counter && t.short[p.family+"_total"] == p.family:
+		return "_total"
+	}
+	return ""
 }
 
 // ParseBound reads a bucket bound or quantile; 1, 1.0 and 1e0 are one bound.

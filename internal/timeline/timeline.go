@@ -55,7 +55,9 @@ type Options struct {
 	// Keep and Drop choose families by name, the declared or ours: those that
 	// match Keep (nil: all) and do not match Drop (nil: none).
 	Keep, Drop *regexp.Regexp
-	Limits     Limits
+	// TypeOf is what a name is known to be of which nothing is declared; nil knows none.
+	TypeOf func(name string) (metric.Type, bool)
+	Limits Limits
 }
 
 // Stats is what became of the samples.

@@ -37,7 +37,8 @@ func flush(t testing.TB, tl *timeline.Timeline) {
 // TestFamilies gives each name one sample and says where it must be found.
 func TestFamilies(t *testing.T) {
 	r := sourcetest.New(t, sourcetest.Limits{})
-	tl := timeline.New(timeline.Options{Source: "test", Address: "file:x"}, r)
+	tl := timeline.New(timeline.Options{Source: "test", Address: "file:x",
+		TypeOf: func(name string) (metric.Type, bool) { return metric.Counter, name == "known_counter" }}, r)
 	for name, typ := range map[string]metric.Type{"h": metric.Histogram, "s": metric.Summary, "c_total": metric.Counter,
 		"om": metric.Counter, "both": metric.Gauge, "both_total": metric.Counter, "build": metric.Info,
 		"gh": metric.GaugeHistogram, "h_created": metric.Gauge} {
@@ -87,10 +88,11 @@ func TestFamilies(t *testing.T) {
 	check("z_created", place{"z", metric.Counter, metric.RoleCreated, 0})
 	check("lone_sum", place{"lone_sum", metric.Unknown, metric.RoleValue, 0})
 	check("s3_bucket", place{"s3_bucket", metric.Unknown, metric.RoleValue, 0})
+	check("known_counter", place{"known_counter", metric.Counter, metric.RoleValue, 0})
 	check("scrape_samples_scraped", place{"scrape_samples_scraped", metric.Gauge, metric.RoleValue, 0})
 	flush(t, tl)
-	if n := tl.Stats().Guessed; n != 8 {
-		t.Errorf("%d names were guessed, want 8", n)
+	if n := tl.Stats().Guessed; n != 9 {
+		t.Errorf("%d names were guessed, want 9", n)
 	}
 }
 

@@ -41,7 +41,10 @@ func (e *endpoint) seriesOf(f metric.Family, labels metric.Labels, lines, limit 
 	if !e.memory.Take(lines, labels.Size()) {
 		return 0, "memory_limit"
 	}
-	index = e.gatherer.Series(e.gatherer.Family(f.Name, f.Type, f.Help, f.Unit), labels)
+	if f.Type == metric.Counter || f.Type == metric.Info {
+		f.Suffix = metric.SuffixUnknown // AIPerf keeps names without it
+	}
+	index = e.gatherer.Series(e.gatherer.AddFamily(f), labels)
 	if e.series == nil {
 		e.series = map[seriesKey]int{}
 	}

@@ -28,7 +28,9 @@ type Options struct {
 	Step time.Duration
 	// Keep and Drop choose families, as scrape.Options has it.
 	Keep, Drop *regexp.Regexp
-	Limits     timeline.Limits
+	// TypeOf is what a name is known to be that has no TYPE line; nil knows none.
+	TypeOf func(name string) (metric.Type, bool)
+	Limits timeline.Limits
 	// LineLength is the longest line in bytes; 0 is 1 MiB.
 	LineLength int
 	// Progress is told now and then what was read; nil is not.
@@ -48,7 +50,7 @@ func Import(ctx context.Context, r io.Reader, o Options, sink timeline.Sink) (St
 	o.LineLength = cmp.Or(max(o.LineLength, 0), 1<<20)
 	i := &reader{o: o, t: timeline.New(timeline.Options{Source: "openmetrics", TargetLabels: o.TargetLabels,
 		Address: o.Address,
-		Step:    o.Step, Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)}
+		Step:    o.Step, Keep: o.Keep, Drop: o.Drop, TypeOf: o.TypeOf, Limits: o.Limits}, sink)}
 	readErr := i.read(ctx, r)
 	err := i.t.Flush(ctx)
 	i.stats.Stats = i.t.Stats()

@@ -40,7 +40,9 @@ type ImportOptions struct {
 	Step time.Duration
 	// Keep and Drop choose families, as scrape.Options has it.
 	Keep, Drop *regexp.Regexp
-	Limits     timeline.Limits
+	// TypeOf is what a name is known to be where the store does not tell; nil knows none.
+	TypeOf func(name string) (metric.Type, bool)
+	Limits timeline.Limits
 	// SliceSamples is about how many samples a request asks for; 0 is 500,000.
 	SliceSamples int
 	// Timeout is for one request; 0 is two minutes.
@@ -123,7 +125,7 @@ func newImporter(o ImportOptions, sink timeline.Sink) (*importer, error) {
 	}
 	i.t = timeline.New(timeline.Options{Source: "prometheus-store", TargetLabels: o.TargetLabels, Address: c.name(),
 		Step: o.Step,
-		Keep: o.Keep, Drop: o.Drop, Limits: o.Limits}, sink)
+		Keep: o.Keep, Drop: o.Drop, TypeOf: o.TypeOf, Limits: o.Limits}, sink)
 	return i, nil
 }
 

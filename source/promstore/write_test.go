@@ -100,7 +100,8 @@ func everySecond(s []string) (out []string) {
 func record(w *promstore.RemoteWriter) {
 	w.AddTarget(metric.Target{Name: "a", URL: "http://h:1/metrics"})
 	var g metric.SnapshotBuilder
-	counter := g.Slot(g.Series(g.Family("reqs", metric.Counter, "Requests.", ""),
+	counter := g.Slot(g.Series(g.AddFamily(metric.Family{Name: "reqs", Type: metric.Counter,
+		Help: "Requests.", Suffix: "_total"}),
 		metric.NewLabels(metric.Label{Name: "job", Value: "own"})), metric.SampleID{Role: metric.RoleValue, Integer: true})
 	plain := g.Slot(g.Series(g.Family("plain", metric.Counter, "", ""), metric.Labels{}),
 		metric.SampleID{Role: metric.RoleValue})

@@ -1,12 +1,7 @@
 package promstore
 
 import (
-	"bytes"
-	"cmp"
 	"math"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
 	writev2 "github.com/prometheus/client_golang/exp/api/remote/genproto/v2"
@@ -20,7 +15,6 @@ import (
 type writeTarget struct {
 	metric.Replay
 	labels []metric.Label // of every series
-	names  []string       // by family: as exposed, without the suffix of a part
 	out    []*outSeries   // by slot; nil for what is not sent
 	layout *layout
 	sets   int // Replay.Sets that layout is of
@@ -41,33 +35,9 @@ type layout struct {
 	ended  []*outSeries // their staleness markers follow the samples of one poll
 }
 
-// newWriteTarget makes the labels of a target: job, instance, its name, and those the user asked for, which come first.
+// newWriteTarget makes the labels of a target, those the user asked for among them.
 func newWriteTarget(t metric.Target, labels map[string]string, used map[string]bool) *writeTarget {
-	own := map[string]string{"job": "scrapestat", "instance": instanceOf(t.URL, used)}
-	if t.Name != "" {
-		own["target"] = t.Name
-	}
-	for name, value := range labels {
-		own[name] = value
-	}
-	w := &writeTarget{lastMS: -1 << 62}
-	for name, value := range own {
-		w.labels = append(w.labels, metric.Label{Name: name, Value: value})
-	}
-	return w
-}
-
-// instanceOf is host and port of an address, and all of it where another target has the same.
-func instanceOf(address string, used map[string]bool) string {
-	instance := address
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		instance = u.Host
-	}
-	if used[instance] {
-		instance = address
-	}
-	used[instance] = true
-	return instance
+	return &writeTarget{lastMS: -1 << 62, labels: t.PromLabels(labels, used)}
 }
 
 // poll applies a snapshot and returns the samples to send, nil when there are
@@ -76,7 +46,7 @@ func (w *writeTarget) poll(s *metric.Snapshot) (p *polled, native, dropped int) 
 	if w.Step(s) != nil { // the recording refuses such a poll, too
 		return nil, 0, 0
 	}
-	w.grow(s.Body)
+	w.grow()
 	if !s.Outcome.Stored() {
 		return nil, 0, 0
 	}
@@ -135,43 +105,9 @@ func (w *writeTarget) arrange() (ended []*outSeries) {
 }
 
 // grow names what is new in the dictionary.
-func (w *writeTarget) grow(body []byte) {
-	for i := len(w.names); i < len(w.Families); i++ {
-		w.names = append(w.names, exposedName(&w.Families[i], body))
-	}
+func (w *writeTarget) grow() {
 	for i := len(w.out); i < len(w.Slots); i++ {
 		w.out = append(w.out, w.outOf(i))
-	}
-}
-
-// exposedName is what the server calls the samples of a family: a counter has lost its _total on the way in, an info
-// family its _info. The body tells whether it had one.
-func exposedName(f *metric.Family, body []byte) string {
-	suffix := map[metric.Type]string{metric.Counter: "_total", metric.Info: "_info"}[f.Type]
-	if suffix == "" || !mentions(body, f.Name+suffix) {
-		return f.Name
-	}
-	return f.Name + suffix
-}
-
-// mentions reports whether a body has a name as a whole word.
-func mentions(body []byte, name string) bool {
-	part := func(i int) bool {
-		if i < 0 || i >= len(body) {
-			return false
-		}
-		c := body[i]
-		return c == '_' || c == ':' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-	}
-	for at := 0; ; {
-		n := bytes.Index(body[at:], []byte(name))
-		if n < 0 {
-			return false
-		}
-		if at += n; !part(at-1) && !part(at+len(name)) {
-			return true
-		}
-		at += len(name)
 	}
 }
 
@@ -180,53 +116,15 @@ func (w *writeTarget) outOf(slot int) *outSeries {
 	sl := &w.Slots[slot]
 	s := &w.Series[sl.Series]
 	f := &w.Families[s.Family]
-	name, cut := w.names[s.Family], metric.Label{}
-	sum, count := "_sum", "_count"
-	if f.Type == metric.GaugeHistogram {
-		sum, count = "_gsum", "_gcount"
-	}
-	switch sl.Role {
-	case metric.RoleBucket:
-		name, cut = name+"_bucket", metric.Label{Name: "le", Value: boundText(sl)}
-	case metric.RoleQuantile:
-		cut = metric.Label{Name: "quantile", Value: boundText(sl)}
-	case metric.RoleSum:
-		name += sum
-	case metric.RoleCount:
-		name += count
-	case metric.RoleCreated, metric.RoleSampleTime, metric.RoleNative:
+	if sl.Role.Metadata() || sl.Role == metric.RoleNative {
 		return nil
 	}
-	labels := map[string]string{}
-	for n, v := range s.Labels.All() {
-		for slices.ContainsFunc(w.labels, func(l metric.Label) bool { return l.Name == n }) {
-			n = "exported_" + n // as Prometheus does it
-		}
-		labels[n] = v
-	}
-	for _, l := range w.labels {
-		labels[l.Name] = l.Value
-	}
-	if cut.Name != "" {
-		labels[cut.Name] = cut.Value
-	}
-	labels["__name__"] = name
 	out := &outSeries{slot: slot, family: *f, number: sl.Integer}
-	for n, v := range labels {
-		if v != "" { // an empty value is an absent label there
-			out.labels = append(out.labels,
-				prompb.Label{Name: strings.ToValidUTF8(n, "\uFFFD"), Value: strings.ToValidUTF8(v, "\uFFFD")})
-		}
+	for name, value := range sl.PromSeries(f, s.Labels, w.labels).All() {
+		out.labels = append(out.labels,
+			prompb.Label{Name: strings.ToValidUTF8(name, "\uFFFD"), Value: strings.ToValidUTF8(value, "\uFFFD")})
 	}
-	slices.SortFunc(out.labels, func(a, b prompb.Label) int { return cmp.Compare(a.Name, b.Name) })
 	return out
-}
-
-func boundText(s *metric.SampleID) string {
-	if s.Text != "" {
-		return s.Text
-	}
-	return strconv.FormatFloat(s.Bound, 'g', -1, 64)
 }
 
 func (x *outSeries) float(bits uint64) uint64 {

@@ -163,7 +163,8 @@ func (t *table) family(name string, l *Line) *family {
 		f.name = strings.TrimSuffix(name, "_total")
 	}
 	f.events = kind != metric.Counter || unit != ""
-	f.index = t.gather.Family(f.name, kind, help, unit)
+	f.index = t.gather.AddFamily(metric.Family{Name: f.name, Type: kind, Help: help, Unit: unit,
+		Suffix: name[len(f.name):]})
 	t.families[name] = f
 	return f
 }

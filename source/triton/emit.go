@@ -103,7 +103,7 @@ func (d *Decoder) series(key seriesKey, integer bool) *slots {
 		d.walk.losses.add(reasonSeries, 1, f.Name+key.labels().String()+": too many series, see --max-series")
 		return nil
 	}
-	series := d.g.Series(d.g.Family(f.Name, f.Type, f.Help, f.Unit), key.labels())
+	series := d.g.Series(d.g.AddFamily(f), key.labels())
 	s := &slots{}
 	if f.Type == metric.Counter {
 		s.created = d.g.Slot(series, metric.SampleID{Role: metric.RoleCreated})
