@@ -49,6 +49,7 @@ const (
 	Degenerate Flags = 1 << iota // no bound separates the observations: all are in one bucket
 	Overflow                     // the quantile lies beyond the last finite bound
 	Few                          // too few observations for this quantile: less than 1/min(q, 1-q)
+	Recorded                     // no estimate: the observations themselves were recorded, or bound it
 )
 
 // Estimate is an estimated quantile with the interval in which the quantile of the true observations provably

@@ -17,6 +17,7 @@ import (
 	"github.com/scrapestat/scrapestat/check"
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
+	"github.com/scrapestat/scrapestat/events/align"
 	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
@@ -280,7 +281,8 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 	}
 	if gate.WantsJoin() {
 		var lost error
-		jo := joinOptions{run: path, ref: so.Windows[0], runFlags: o.analysis.runFlags}
+		jo := joinOptions{run: path, ref: so.Windows[0], runFlags: o.analysis.runFlags,
+			joinFlags: joinFlags{drift: align.DefaultDrift}}
 		if e.Joined, lost, err = joinRun(ctx, jo); err != nil {
 			e.NoJoin = err.Error()
 		}

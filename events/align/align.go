@@ -252,6 +252,16 @@ func (c *Clock) At(ns int64) (lo, hi int64) {
 	return lo, hi
 }
 
+// Allows reports whether theta may have been constant at a value.
+func (c *Clock) Allows(theta int64) bool {
+	for _, k := range c.knots {
+		if theta < k.lo || theta > k.hi {
+			return false
+		}
+	}
+	return true
+}
+
 // Middle returns the estimate in the middle of the time, and the half of the interval there.
 func (c *Clock) Middle() (theta, half int64) {
 	lo, hi := c.At(c.FromNS + (c.ToNS-c.FromNS)/2)

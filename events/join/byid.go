@@ -60,7 +60,7 @@ func (r *Result) Observe(ctx context.Context, s *events.Session, rec summary.Rec
 			}
 			for _, o := range snap.Observations {
 				if len(o.Requests) == 0 || o.Series < 0 || o.Series >= len(dict.Series) ||
-					o.AtNS <= r.FromNS || o.AtNS > r.ToNS {
+					o.AtNS < r.FromNS || o.AtNS > r.ToNS {
 					continue
 				}
 				f := &dict.Families[dict.Series[o.Series].Family]

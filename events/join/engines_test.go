@@ -43,7 +43,7 @@ func TestEngines(t *testing.T) {
 				t.Errorf("%s %s shows no family %s", profile, generation, m.Name)
 			}
 		}
-		r, err := join.Join(session(), server(metrics...), join.Options{Clocks: clocks})
+		r, err := join.Join(t.Context(), session(), server(metrics...), join.Options{Clocks: clocks})
 		if err != nil {
 			t.Errorf("%s %s: %v", profile, generation, err)
 			return
@@ -84,14 +84,14 @@ func TestEngines(t *testing.T) {
 // TestPreference: what stands in front has the requests of the clients; the others
 // are named.
 func TestPreference(t *testing.T) {
-	r, err := join.Join(session(), server(histogram("vllm:e2e_request_latency_seconds", 9, 9),
+	r, err := join.Join(t.Context(), session(), server(histogram("vllm:e2e_request_latency_seconds", 9, 9),
 		histogram("dynamo_frontend_request_duration_seconds", 3, 4.2)), join.Options{Clocks: clocks})
 	if err != nil || r.Engine != "dynamo" || strings.Join(r.Others, " ") != "vllm" ||
 		r.Warnings[len(r.Warnings)-1].Code != "other_engines" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// llama.cpp says nothing of the latency of a request.
-	if _, err := join.Join(session(), server(counter("llamacpp:prompt_seconds", 4)),
+	if _, err := join.Join(t.Context(), session(), server(counter("llamacpp:prompt_seconds", 4)),
 		join.Options{Clocks: clocks}); err == nil {
 		t.Error("joined without any latency")
 	}

@@ -8,12 +8,17 @@
 //
 //	overhead = mean of the clients - gain of the sum / gain of the count
 //
-// It is the time in the network, in front ends and proxies, and in the client. A difference of percentiles is no
-// percentile of anything, and is shown as such.
+// It is the time in the network and proxies, and in the client. A difference of percentiles is no percentile of
+// anything, and is shown as such.
+//
+// Where servers tell of single requests (Records), each is joined with its client by an id, never by time or content:
+// what is outside of the server, in its front end, queue and prefill is then of the same requests and adds up, and the
+// percentiles of the records stand for the server where they are proven to be all (ExactTimes).
 package join
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -35,6 +40,9 @@ var ErrNoClock = errors.New("the request events have no clock anchor: their time
 // ErrNoServer is why there is nothing to join with.
 var ErrNoServer = errors.New("no family is known that has the latency of requests")
 
+// ErrNoRequests is why there is nothing to join.
+var ErrNoRequests = errors.New("the run has no requests of clients (collect --requests or --proxy, or requests import)")
+
 // Options say how to join.
 type Options struct {
 	// Clocks are the anchors of the recording's events. Without one Join fails with ErrNoClock.
@@ -45,6 +53,12 @@ type Options struct {
 	Catalog *catalog.Catalog
 	// Tolerance is the share by which counts may differ; 0 is 0.01.
 	Tolerance float64
+	// Recording is what the result was made of: its counters are held against the clients' times, and requests that it
+	// logs by name are joined. nil does neither.
+	Recording summary.Recording
+	// Records are what servers tell of single requests; nil is nothing.
+	Records Records
+	ClockOptions
 }
 
 // Result is clients against servers over one window. A number that is not known is nil.
@@ -62,8 +76,12 @@ type Result struct {
 	Prefill  ServerSide `json:"prefill"` // in the server
 	Slices   []Slice    `json:"slices"`
 	// Matched are the joins of single requests, by family; see Observe.
-	Matched  []Matched        `json:"by_id,omitempty"`
-	Failed   int              `json:"failed"` // requests of the clients that failed in the window
+	Matched []Matched `json:"by_id,omitempty"`
+	// Anchor bounds the clients' clock by the server's counters; nil where those do not tell.
+	Anchor   *Anchor          `json:"anchor,omitempty"`
+	Requests *Requests        `json:"requests,omitempty"` // joined one by one; nil without records
+	Exact    []Exact          `json:"exact,omitempty"`    // what the records say of the server alone
+	Failed   int              `json:"failed"`             // requests of the clients that failed in the window
 	Warnings []metric.Warning `json:"warnings"`
 }
 
@@ -126,9 +144,10 @@ func BuildOptions(o summary.Options) summary.Options {
 	return o
 }
 
-// Join joins the requests of a session with the result of a run, which was built with BuildOptions. It fails without a
-// clock anchor, without requests and without a known server.
-func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
+// Join joins the requests of a session with the result of a run, which was built with BuildOptions. It fails without
+// requests, without a clock anchor, with clients whose times the server's counters exclude (ErrShifted), and where
+// neither a known server nor a record or log of single requests is there.
+func Join(ctx context.Context, s *events.Session, run *summary.Run, o Options) (*Result, error) {
 	if err := o.check(s); err != nil {
 		return nil, fmt.Errorf("join requests: %w", err)
 	}
@@ -139,12 +158,18 @@ func Join(s *events.Session, run *summary.Run, o Options) (*Result, error) {
 			j.r.Clocks = append(j.r.Clocks, c.Source)
 		}
 	}
-	if err := j.choose(); err != nil {
+	unknown := j.choose()
+	if err := j.single(ctx); err != nil {
 		return nil, fmt.Errorf("join requests: %w", err)
 	}
-	j.whole()
-	j.edges()
-	j.slices()
+	if unknown != nil && len(j.r.Matched) == 0 && j.r.Requests == nil {
+		return nil, fmt.Errorf("join requests: %w", unknown)
+	}
+	if unknown == nil {
+		j.whole()
+		j.edges()
+		j.slices()
+	}
 	j.warnings()
 	return j.r, nil
 }
@@ -155,11 +180,11 @@ const unixFrom = int64(1e18)
 // check fills in the defaults and refuses what cannot be joined. An anchor alone is not enough: events of another
 // source may have come without one.
 func (o *Options) check(s *events.Session) (err error) {
+	if len(s.Requests) == 0 {
+		return ErrNoRequests
+	}
 	if len(o.Clocks) == 0 {
 		return ErrNoClock
-	}
-	if len(s.Requests) == 0 {
-		return errors.New("the run has no requests of clients")
 	}
 	bad := 0
 	for i := range s.Requests {
@@ -235,7 +260,7 @@ func (j *joiner) whole() {
 		}
 	}
 	for _, q := range j.s.Requests {
-		if q.Status == events.Failed && q.CompleteNS > j.r.FromNS && q.CompleteNS <= j.r.ToNS {
+		if q.Status == events.Failed && q.CompleteNS >= j.r.FromNS && q.CompleteNS <= j.r.ToNS {
 			j.r.Failed++
 		}
 	}
@@ -257,7 +282,7 @@ func completion(q *events.Request) (int64, float64, bool) {
 func (j *joiner) quantity(src source, when reach) Quantity {
 	side, from, to := j.server(src)
 	if side.Family == "" {
-		from, to = j.r.FromNS, j.r.ToNS
+		from, to = j.r.FromNS-1, j.r.ToNS // only what lies between polls leaves the first instant out
 	}
 	q := Quantity{FromNS: from, ToNS: to, Server: side}
 	values := j.clients(&q, when)
@@ -372,11 +397,15 @@ func (j *joiner) warnings() {
 	warn := func(code, format string, args ...any) {
 		j.r.Warnings = append(j.r.Warnings, metric.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
+	if j.r.Requests != nil {
+		j.r.Warnings = append(j.r.Warnings, j.r.Requests.notes(cmp.Or(j.r.Engine, "the server"))...)
+	}
 	for _, q := range []struct {
 		name string
 		*Quantity
 	}{{"time to first token", &j.r.TTFT}, {"end-to-end latency", &j.r.E2E}} {
 		switch {
+		case j.r.Engine == "":
 		case q.Server.Family == "":
 			warn("no_family", "%s has no family for the %s", j.r.Engine, q.name)
 		case !q.Agree:

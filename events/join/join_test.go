@@ -67,7 +67,7 @@ func TestByHand(t *testing.T) {
 		histogram("vllm:e2e_request_latency_seconds", 3, 4.2), histogram("vllm:request_queue_time_seconds", 3, 0.3),
 		summary.Metric{Name: "vllm:num_requests_running", Type: metric.Gauge,
 			Series: []summary.Series{{Series: normalize.Series{Gauge: &normalize.Gauge{First: 0, Last: 1}}}}})
-	r, err := join.Join(session(), run, join.Options{Clocks: clocks})
+	r, err := join.Join(t.Context(), session(), run, join.Options{Clocks: clocks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestCounts(t *testing.T) {
 		for range 100 {
 			s.Requests = append(s.Requests, request("x", 11, 12, 13))
 		}
-		r, err := join.Join(s, server(histogram("sglang:time_to_first_token_seconds", count, float64(count))),
+		r, err := join.Join(t.Context(), s, server(histogram("sglang:time_to_first_token_seconds", count, float64(count))),
 			join.Options{Clocks: clocks})
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestCounts(t *testing.T) {
 
 // TestCounters: a server that has sums and counts as counters.
 func TestCounters(t *testing.T) {
-	r, err := join.Join(session(), server(counter("nv_inference_request_duration_us", 4.2e6),
+	r, err := join.Join(t.Context(), session(), server(counter("nv_inference_request_duration_us", 4.2e6),
 		counter("nv_inference_request_success", 3)), join.Options{Clocks: clocks})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 	vllm := server(histogram("vllm:time_to_first_token_seconds", 1, 1))
 	check := func(s *events.Session, run *summary.Run, o join.Options, want error) {
 		t.Helper()
-		if _, err := join.Join(s, run, o); err == nil || want != nil && !errors.Is(err, want) {
+		if _, err := join.Join(t.Context(), s, run, o); err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("error %v, want %v", err, want)
 		}
 	}

@@ -56,11 +56,11 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 27_050},
-		{"measure", "catalog continuity histest metric normalize summary units window", 27_450},
+		{"measure", "catalog continuity histest metric normalize summary units window", 27_520},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
-		{"show", "export live report", 17_420},
-		{"clients", "events", 8650},
-		{"command", "cmd", 12_300},
+		{"show", "export live report", 18_070},
+		{"clients", "events", 9_600},
+		{"command", "cmd", 12_630},
 		{"around them", "bench internal lab", 17_000},
 	}
 }
