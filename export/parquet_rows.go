@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/gain"
 	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -17,7 +18,7 @@ type aiperfFiller struct {
 	unknown int           // slots that ref does not have
 	roles   []metric.Role // by slot
 	les     []uint64      // by slot, of buckets: the text
-	native  nativeGain
+	native  gain.Native
 }
 
 // reference is the value that increases of a slot are counted from.
@@ -48,7 +49,7 @@ func (f *aiperfFiller) Fill(out *parquetwriter.Group, st *column.Batch, series i
 		if !f.finite() {
 			continue
 		}
-		f.native.take(f.reader.Cursors, f.reader.Poll >= first)
+		f.native.Take(f.reader.Cursors, f.reader.Poll >= first)
 		if f.reader.Poll < first || !known {
 			f.remember()
 			known = true
@@ -60,7 +61,7 @@ func (f *aiperfFiller) Fill(out *parquetwriter.Group, st *column.Batch, series i
 		}
 		n := 1
 		switch {
-		case f.native.on:
+		case f.native.On:
 			n = f.nativeRows(out)
 		case typ == metric.Histogram:
 			n = f.histogram(out)
@@ -94,7 +95,7 @@ func (f *aiperfFiller) begin(out *parquetwriter.Group, st *column.Batch, series 
 	}
 	f.slots = kept
 	f.ref = append(f.ref[:0], make([]reference, len(kept))...)
-	f.native.begin(st.Schema, family.Type, kept)
+	f.native.Begin(st.Schema, family.Type, kept)
 	f.reader.Open(st, kept)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/gain"
 	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/summary"
@@ -65,10 +66,10 @@ func newTidyTable(ctx context.Context, r *summary.Run, recs []Recording) (*parqu
 	l := newTidyLayout(r)
 	for _, rec := range recs {
 		for target := range rec.Targets() {
-			var a *adjustment
+			var a *gain.Adjustment
 			if r.Endpoints[len(l.adjustments)].Eventful {
 				var err error
-				if a, err = adjust(ctx, summary.Continuity(r.Options.Catalog), rec, target); err != nil {
+				if a, err = gain.Adjust(ctx, summary.Continuity(r.Options.Catalog), rec, target); err != nil {
 					return nil, err
 				}
 			}
@@ -129,7 +130,7 @@ type tidyLayout struct {
 	run   *summary.Run
 	units map[metric.Family]string // by name and type
 	// adjustments are those of the endpoints of which something happened.
-	adjustments []*adjustment
+	adjustments []*gain.Adjustment
 	wanted      func(family string) bool // nil for all
 }
 

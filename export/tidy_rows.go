@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/scrapestat/scrapestat/internal/column"
+	"github.com/scrapestat/scrapestat/internal/gain"
 	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/metric"
 )
@@ -12,8 +13,8 @@ import (
 type tidyFiller struct {
 	layout *tidyLayout
 	reader column.Reader
-	gain   gain
-	native nativeGain
+	gain   gain.Series
+	native gain.Native
 	slots  []int32
 	keys   []uint64 // of the labels, texts
 	values []uint64
@@ -36,10 +37,10 @@ func (f *tidyFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int
 	for f.reader.Next() && f.reader.Poll < to {
 		at := st.Times[f.reader.Poll]
 		inWindow := at >= e.StartNS && at <= e.EndNS
-		gains := f.gain.grows && at <= e.EndNS && f.finite()
+		gains := f.gain.Grows && at <= e.EndNS && f.gain.Finite(f.reader.Cursors)
 		if gains {
-			f.gain.take(f.reader.Cursors, f.reader.Poll, inWindow)
-			f.native.take(f.reader.Cursors, inWindow)
+			f.gain.Take(f.reader.Cursors, f.reader.Poll, inWindow)
+			f.native.Take(f.reader.Cursors, inWindow)
 		}
 		if f.reader.Poll >= from {
 			rows += f.sample(out, at, inWindow, gains && inWindow)
@@ -51,10 +52,10 @@ func (f *tidyFiller) Fill(out *parquetwriter.Group, st *column.Batch, series int
 // begin prepares what all rows of a series share.
 func (f *tidyFiller) begin(out *parquetwriter.Group, st *column.Batch, series int) {
 	f.slots, f.parts = column.SamplesOf(f.slots, st.Schema, series), f.parts[:0]
-	f.gain.begin(f.layout.adjustments[st.Endpoint], int32(series), st.Schema.FamilyOf(series).Type)
+	f.gain.Begin(f.layout.adjustments[st.Endpoint], int32(series), st.Schema.FamilyOf(series).Type)
 	for _, id := range f.slots {
 		slot := &st.Schema.Slots[id]
-		f.gain.slots = append(f.gain.slots, gainSlot{id: id, role: slot.Role})
+		f.gain.Slots = append(f.gain.Slots, gain.Slot{ID: id, Role: slot.Role})
 		p := tidyPart{role: slot.Role, bound: math.Float64bits(slot.Bound), above: math.Float64bits(slot.Lower)}
 		if !slot.Role.Metadata() {
 			p.component = out.Columns[tidyComponent].Text(slot.Role.String())
@@ -64,7 +65,7 @@ func (f *tidyFiller) begin(out *parquetwriter.Group, st *column.Batch, series in
 		}
 		f.parts = append(f.parts, p)
 	}
-	f.native.begin(st.Schema, st.Schema.FamilyOf(series).Type, f.slots)
+	f.native.Begin(st.Schema, st.Schema.FamilyOf(series).Type, f.slots)
 	f.reader.Open(st, f.slots)
 }
 
@@ -103,17 +104,6 @@ func (f *tidyFiller) constants(out *parquetwriter.Group, st *column.Batch, serie
 	}
 }
 
-// finite reports whether no value of the sample is NaN or infinite. Metadata does not count.
-func (f *tidyFiller) finite() bool {
-	for i := range f.reader.Cursors {
-		role := f.parts[i].role // a server's quantile may be NaN
-		if c := &f.reader.Cursors[i]; c.Present && !role.Metadata() && role != metric.RoleQuantile && !c.Finite() {
-			return false
-		}
-	}
-	return true
-}
-
 // sample appends the rows of one sample, less the constant columns, and returns their number.
 func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains bool) int {
 	n, own := 0, -1.0
@@ -133,9 +123,9 @@ func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains 
 		} else {
 			out.Columns[tidyUint].Null(1)
 		}
-		d, ok := f.gain.since(i, c)
-		if f.native.on {
-			d, ok = f.native.since(i)
+		d, ok := f.gain.Since(i, c)
+		if f.native.On {
+			d, ok = f.native.Since(i)
 		}
 		if gains && ok {
 			out.Columns[tidyGain].Add(d)
@@ -143,7 +133,7 @@ func (f *tidyFiller) sample(out *parquetwriter.Group, at int64, inWindow, gains 
 			out.Columns[tidyGain].Null(1)
 		}
 	}
-	out.Columns[tidyProcess].Run(f.gain.adjustment.processAt(f.reader.Poll), n)
+	out.Columns[tidyProcess].Run(f.gain.Process(f.reader.Poll), n)
 	phase := f.layout.phaseAt(at)
 	if phase == "" && inWindow {
 		phase = f.layout.run.Window.Phase // the final scrape

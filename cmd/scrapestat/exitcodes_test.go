@@ -26,7 +26,8 @@ var exitMeanings = []struct {
 	{exitUsage, "wrong usage or configuration"},
 	{exitBad, "done, and the answer is bad: a limit of `check` or a target of `requests validate` is not kept, " +
 		"`compare --fail-on` found such a row, `explain --fail-on` such a cause, `sweep --require` that a load is too " +
-		"much, `history check` a change, `doctor` found a target that cannot be collected, `catalog check` a mistake"},
+		"much, `history check` a change, `lake verify` a changed file, " +
+		"`doctor` found a target that cannot be collected, `catalog check` a mistake"},
 	{exitIncomplete, "data incomplete under `--strict`; of `check` and `requests validate`: nothing failed, and " +
 		"something had no data; of `compare --fail-on`, `explain --fail-on`, `sweep --require` and `history check`: " +
 		"nothing to judge by; of `query`: a name that no run has"},
@@ -60,6 +61,10 @@ var exitsOf = []struct {
 	{"history drop", []int{exitFailed, exitUsage}},
 	{"history prune", []int{exitFailed, exitUsage}},
 	{"history export", []int{exitFailed, exitUsage}},
+	{"lake add", []int{exitFailed, exitUsage, exitIncomplete}},
+	{"lake ls", []int{exitFailed, exitUsage}},
+	{"lake verify", []int{exitFailed, exitUsage, exitBad}},
+	{"lake sql", []int{exitFailed, exitUsage}},
 	{"mark", []int{exitFailed, exitUsage}},
 	{"repair", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"requests record", []int{exitFailed, exitUsage, exitIncomplete, exitNothing}},
@@ -140,7 +145,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for name, is := range known {
-		if is && name != "scrapestat" && name != "requests" && name != "catalog" && name != "history" &&
+		if is && name != "scrapestat" && name != "requests" && name != "catalog" && name != "history" && name != "lake" &&
 			!strings.HasPrefix(name, "completion") &&
 			!strings.HasPrefix(name, "import ") {
 			t.Errorf("the manual has no exit codes of %q", name)
@@ -180,7 +185,7 @@ func exitConstants(t *testing.T) (codes []int) {
 	return codes
 }
 
-var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:(?:requests|catalog|history) )?[a-z]+)`)
+var scriptExit = regexp.MustCompile(`(?m)^exits (\d+) scrapestat ((?:(?:requests|catalog|history|lake) )?[a-z]+)`)
 
 // scriptExits finds the codes that scripts demand: by command and code the script.
 func scriptExits(t *testing.T) map[string]map[int]string {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/history"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 )
 
@@ -65,7 +65,7 @@ func newHistoryExportCmd() *cobra.Command {
 					return err
 				}
 				defer w.Abort()
-				if err := export.RowsParquet(w, "history", f.Rows(cmd.Context())); err != nil {
+				if err := parquetwriter.Rows(w, "history", f.Rows(cmd.Context())); err != nil {
 					return err
 				}
 				return w.Commit()

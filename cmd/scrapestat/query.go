@@ -18,6 +18,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/export"
 	"github.com/scrapestat/scrapestat/internal/atomicfile"
+	"github.com/scrapestat/scrapestat/internal/parquetwriter"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/query"
 	"github.com/scrapestat/scrapestat/rundb"
@@ -353,7 +354,7 @@ type requestRow struct {
 
 // requests writes what clients saw.
 func (o *queryOptions) requests(ctx context.Context, w io.Writer, runs []queried) error {
-	return export.RowsParquet(w, "requests", func(yield func(requestRow, error) bool) {
+	return parquetwriter.Rows(w, "requests", func(yield func(requestRow, error) bool) {
 		for i := range runs {
 			for r, err := range runs[i].rec.Requests(ctx) {
 				if err != nil {

@@ -53,6 +53,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newQueryCmd(std),
 		newCheckCmd(std),
 		newHistoryCmd(std),
+		newLakeCmd(std),
 		newMarkCmd(std),
 		newRepairCmd(std),
 		newRequestsCmd(std),

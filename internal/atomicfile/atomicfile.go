@@ -72,7 +72,19 @@ func (w *Writer) Write(p []byte) (int, error) {
 // Commit makes the file appear under its name. When it returns an error, the name has what it had before; the one
 // exception, an error of syncing the directory, is said in the error. Commit after Commit or Abort is an error and does
 // nothing.
-func (w *Writer) Commit() error {
+func (w *Writer) Commit() error { return w.commit(os.Rename) }
+
+// CommitNew is Commit for a file that nobody may have made meanwhile: then it is an fs.ErrExist, and that one stays.
+func (w *Writer) CommitNew() error {
+	return w.commit(func(temp, path string) error {
+		if err := os.Link(temp, path); err != nil {
+			return err
+		}
+		return os.Remove(temp)
+	})
+}
+
+func (w *Writer) commit(rename func(temp, path string) error) error {
 	if w.f == nil {
 		return fmt.Errorf("commit %s: %w", w.path, fs.ErrClosed)
 	}
@@ -88,7 +100,7 @@ func (w *Writer) Commit() error {
 	if err := w.f.Close(); err != nil {
 		return w.fail("close", err)
 	}
-	if err := os.Rename(temp, w.path); err != nil {
+	if err := rename(temp, w.path); err != nil {
 		return w.fail("rename", err)
 	}
 	w.f = nil

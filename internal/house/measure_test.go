@@ -58,10 +58,10 @@ func rooms() []room {
 		{"record", "collect discover rundb scrape source", 27_050},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_520},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
-		{"show", "export live report", 18_070},
+		{"show", "export live report", 19_670},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 12_630},
-		{"around them", "bench internal lab", 17_000},
+		{"command", "cmd", 12_960},
+		{"around them", "bench internal lab", 17_350},
 	}
 }
 

@@ -28,7 +28,7 @@ type Chunk struct {
 	codec  *zstd.Codec
 
 	Rows    int // of the chunk
-	entries int // of the chunk: rows, and in a map what they hold, at least one each
+	entries int // of the chunk: rows, and in a list or map what they hold, at least one each
 	nulls   int // of the chunk
 	err     error
 
@@ -36,7 +36,7 @@ type Chunk struct {
 	paged      int // entries in pages before
 	pagedNulls int
 	defined    []run // levels: 1 for a value, 0 for a null
-	repeated   []run // levels in a map: 0 where a row begins
+	repeated   []run // levels in a list or map: 0 where a row begins
 	runs       []run // of texts their identities, of others their bits
 	doubles    []float64
 
@@ -60,7 +60,8 @@ type Chunk struct {
 func (c *Chunk) reset() {
 	clear(c.texts)
 	clear(c.numbers)
-	*c = Chunk{column: c.column, codec: c.codec, defined: c.defined[:0], repeated: c.repeated[:0], runs: c.runs[:0],
+	*c = Chunk{column: c.column, codec: c.codec, plain: c.column.plain, defined: c.defined[:0],
+		repeated: c.repeated[:0], runs: c.runs[:0],
 		doubles: c.doubles[:0],
 		texts:   c.texts, numbers: c.numbers, dict: c.dict[:0], low: math.MaxInt64, high: math.MinInt64, hashes: c.hashes[:0],
 		pages: c.pages[:0], raw: c.raw[:0], packed: c.packed[:0]}
@@ -135,7 +136,7 @@ func (c *Chunk) level(level uint64, n int) {
 	c.entries += n
 }
 
-// List appends n rows of a map, each with these texts.
+// List appends n rows of a list or a map, each with these values: identities of texts, bits of numbers.
 func (c *Chunk) List(ids []uint64, n int) {
 	if len(ids) == 0 {
 		c.repeated = appendRun(c.repeated, 0, n)
@@ -163,7 +164,7 @@ func (c *Chunk) endPage() {
 		return
 	}
 	c.raw = c.raw[:0]
-	if c.column.inMap() {
+	if c.column.repeats() {
 		c.raw = appendLevels(c.raw, c.repeated)
 	}
 	c.raw = appendLevels(c.raw, c.defined)

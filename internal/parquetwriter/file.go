@@ -141,3 +141,28 @@ func (g *Group) Finish() error {
 	}
 	return nil
 }
+
+// Stream is a Parquet file that is written row group by row group.
+type Stream struct{ file *file }
+
+// NewStream begins a file of these columns, whose rows are sorted by those numbered in sorting.
+func NewStream(w io.Writer, columns []Column, createdBy string, metadata map[string]string, sorting ...int) (*Stream,
+	error) {
+	f := newFile(w, columns, createdBy, metadata)
+	f.sortedBy(sorting...)
+	return &Stream{f}, f.begin()
+}
+
+// Add writes a row group.
+func (s *Stream) Add(g *Group) error {
+	if err := g.Finish(); err != nil {
+		return err
+	}
+	return s.file.commit(g)
+}
+
+// Rows returns how many rows were added.
+func (s *Stream) Rows() int64 { return s.file.meta.NumRows }
+
+// End writes the footer.
+func (s *Stream) End() error { return s.file.end() }

@@ -6,18 +6,19 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Column is one column of values. Its rows may be null, except in the two
-// columns of a map, whose rows have any number of values.
+// Column is one column of values. Its rows may be null, except in a list and in the two columns of a map, whose rows
+// have any number of values.
 type Column struct {
-	path     []string // one name, or three in a map
+	path     []string // one name, or three in a list or map
 	physical format.Type
 	logical  format.LogicalTypeValue // may be nil
 	split    bool                    // byte streams instead of a dictionary; doubles only
+	plain    bool                    // no dictionary
 	Bounds   bool                    // minimum and maximum in the footer
 	Bloom    bool                    // a Bloom filter per row group; texts only
 }
 
-func (c *Column) inMap() bool { return len(c.path) > 1 }
+func (c *Column) repeats() bool { return len(c.path) > 1 }
 
 // Text has a dictionary: most texts are the same for whole series.
 func Text(name string) Column {
@@ -29,6 +30,12 @@ func Map(name string) []Column {
 	key, value := Text(name), Text(name)
 	key.path, value.path = []string{name, "key_value", "key"}, []string{name, "key_value", "value"}
 	return []Column{key, value}
+}
+
+// List has any number of values of a column in a row. Its values have no dictionary: neighbours are near each other.
+func List(of Column) Column {
+	of.path, of.plain, of.split, of.Bounds = []string{of.path[0], "list", "element"}, true, false, false
+	return of
 }
 
 // Double is split into byte streams: neighbouring values share sign,
@@ -100,7 +107,7 @@ func (c *Column) converted() thrift.Null[deprecated.ConvertedType] {
 // element describes the column in the footer.
 func (c *Column) element() format.SchemaElement {
 	repetition := format.Optional
-	if c.inMap() {
+	if c.repeats() {
 		repetition = format.Required
 	}
 	return format.SchemaElement{Name: c.path[len(c.path)-1], Type: thrift.New(c.physical),
@@ -115,16 +122,20 @@ func schemaOf(columns []Column) []format.SchemaElement {
 	elements := []format.SchemaElement{{Name: "schema"}}
 	for i := range columns {
 		c := &columns[i]
-		if !c.inMap() || c.path[2] == "key" {
+		if !c.repeats() || c.path[2] != "value" {
 			top++
 		}
-		if c.inMap() && c.path[2] == "key" {
-			elements = append(elements,
-				format.SchemaElement{Name: c.path[0], RepetitionType: thrift.New(format.Required),
-					NumChildren:   thrift.New[int32](1),
-					ConvertedType: thrift.New(deprecated.Map), LogicalType: format.LogicalType{Value: &format.MapType{}}},
-				format.SchemaElement{Name: c.path[1], RepetitionType: thrift.New(format.Repeated),
-					NumChildren: thrift.New[int32](2)})
+		if c.repeats() && c.path[2] != "value" {
+			outer := format.SchemaElement{Name: c.path[0], RepetitionType: thrift.New(format.Required),
+				NumChildren:   thrift.New[int32](1),
+				ConvertedType: thrift.New(deprecated.Map), LogicalType: format.LogicalType{Value: &format.MapType{}}}
+			inner := format.SchemaElement{Name: c.path[1], RepetitionType: thrift.New(format.Repeated),
+				NumChildren: thrift.New[int32](2)}
+			if c.path[2] == "element" {
+				outer.ConvertedType, outer.LogicalType.Value = thrift.New(deprecated.List), &format.ListType{}
+				inner.NumChildren = thrift.New[int32](1)
+			}
+			elements = append(elements, outer, inner)
 		}
 		elements = append(elements, c.element())
 	}

@@ -1,0 +1,3 @@
+// Package gain tells what the series of a recording gained, sample by sample, restarts included: the one arithmetic of
+// all tables of samples.
+package gain
