@@ -35,9 +35,11 @@ type Options struct {
 	Window           window.Ref       // that the recording is analysed with by default
 	Catalog          *catalog.Catalog // that tells which families are of requests; nil is that of this program
 
-	Command      *Command                // the load; nil for none
-	Client       ClientOptions           // what the clients saw
-	RemoteWriter *promstore.RemoteWriter // is sent each sample too; nil for none
+	Command *Command // the load; nil for none
+	// ClientInterval is the time between polls of what Command and its host take, a target beside the others; 0 for none.
+	ClientInterval time.Duration
+	Client         ClientOptions           // what the clients saw
+	RemoteWriter   *promstore.RemoteWriter // is sent each sample too; nil for none
 	// SubtractSelf takes our scrapes off TorchServe's counter of requests, which
 	// counts them.
 	SubtractSelf bool

@@ -14,6 +14,7 @@ type recorder struct {
 	to        scrape.Sink
 	tell      func(string)
 	observers []Observer // told of every poll that was recorded
+	uncounted int        // the target that is no server, -1 for none
 
 	polls, stored, failed, lines, dropped, refused atomic.Int64
 
@@ -22,7 +23,7 @@ type recorder struct {
 }
 
 func newRecorder(to scrape.Sink, tell func(string)) *recorder {
-	return &recorder{to: to, tell: tell, trailing: map[int]int64{}}
+	return &recorder{to: to, tell: tell, uncounted: -1, trailing: map[int]int64{}}
 }
 
 // Record implements scrape.Sink. It never fails, as the collection goes on whatever
@@ -32,12 +33,15 @@ func (r *recorder) Record(s *metric.Snapshot) error {
 	if err != nil && r.refused.Add(1) == 1 {
 		r.tell("warning: " + err.Error())
 	}
-	r.polls.Add(1)
-	if s.Outcome.Stored() {
+	switch {
+	case s.Target == r.uncounted:
+	case s.Outcome.Stored():
+		r.polls.Add(1)
 		r.stored.Add(1)
 		r.lines.Add(int64(s.Lines - s.Dropped()))
 		r.dropped.Add(int64(s.Lost()))
-	} else {
+	default:
+		r.polls.Add(1)
 		r.failed.Add(1)
 	}
 	if err == nil {

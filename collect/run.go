@@ -145,7 +145,11 @@ func (s *Session) begin(ctx context.Context, startNS int64) error {
 	if s.o.Command == nil {
 		return nil
 	}
-	return s.o.Command.start(ctx)
+	err := s.o.Command.start(ctx)
+	if s.process != nil && err == nil {
+		s.process.Follow(s.o.Command.Process.Pid)
+	}
+	return err
 }
 
 // watch waits for what ends the run and sets the marks on the way. That is the user,

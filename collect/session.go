@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/scrape"
+	"github.com/scrapestat/scrapestat/source/process"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -33,7 +35,8 @@ type Session struct {
 	pendingEvents   atomic.Int64  // bytes of client's events that wait
 	tee             *remoteWriteTee
 	client          atomic.Pointer[ClientRecorder]
-	manifest        rundb.Manifest // as of the start
+	process         *process.Source // nil where nobody watches Command
+	manifest        rundb.Manifest  // as of the start
 
 	marks    chan metric.Mark // set from outside
 	marked   markLimit        // of those that MarkAt sets
@@ -73,7 +76,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if s.home, err = rundb.MakeDir(dir, o.Replace); err != nil {
 		return nil, err
 	}
-	targets := s.found.first(ctx, &s.o)
+	targets := s.watchCommand(s.found.first(ctx, &s.o))
 	if err := s.create(targets); err != nil {
 		return nil, err
 	}
@@ -121,6 +124,7 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		s.o.Events.TargetAdded(n, t)
 	}
 	s.rec = newRecorder(newOwnRequests(s.db, s.o.Catalog, s.o.SubtractSelf), s.notify)
+	s.rec.uncounted = slices.IndexFunc(targets, func(t scrape.Target) bool { return t.Kind == metric.SourceProcess })
 	s.rec.observers = append(s.rec.observers, s.load)
 	if s.analysis != nil {
 		s.rec.observers = append(s.rec.observers, s.analysis)
@@ -135,6 +139,26 @@ func (s *Session) create(targets []scrape.Target) (err error) {
 		return &OptionError{err}
 	}
 	return rundb.WriteManifest(s.dir, s.manifest)
+}
+
+// watchCommand adds the target of what the command takes of this machine.
+func (s *Session) watchCommand(targets []scrape.Target) []scrape.Target {
+	switch {
+	case s.o.Command == nil || s.o.ClientInterval <= 0:
+		return targets
+	case !process.Available():
+		s.notify("what COMMAND takes of this machine is not recorded: the operating system has no /proc")
+		return targets
+	}
+	o := process.Options{}
+	if keep, drop := s.o.Scrape.Keep, s.o.Scrape.Drop; keep != nil || drop != nil {
+		o.Keep = func(name string) bool {
+			return (keep == nil || keep.MatchString(name)) && (drop == nil || !drop.MatchString(name))
+		}
+	}
+	s.process = process.New(o)
+	return append(slices.Clone(targets), scrape.Target{Name: process.Name, URL: process.Target, Shown: process.Target,
+		Kind: metric.SourceProcess, Source: s.process, Interval: max(s.o.Scrape.Interval, s.o.ClientInterval)})
 }
 
 func (s *Session) public(targets []scrape.Target) []metric.Target {
@@ -255,6 +279,16 @@ func (s *Session) Totals() Totals { return s.rec.totals() }
 
 // Manifest is that of the start of the run.
 func (s *Session) Manifest() rundb.Manifest { return s.manifest }
+
+// Servers is how many targets the run began with, but for that of what the command takes.
+func (s *Session) Servers() (n int) {
+	for _, t := range s.manifest.Targets {
+		if t.Source != metric.SourceProcess {
+			n++
+		}
+	}
+	return n
+}
 
 // Origin is the start of the recording, with its monotonic reading.
 func (s *Session) Origin() time.Time { return s.origin }

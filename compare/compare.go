@@ -171,7 +171,7 @@ func (c *comparer) finish(rows []*draft) {
 func (c *comparer) describe(in *Input) RunInfo {
 	r := in.Run
 	info := RunInfo{Path: in.Path, ID: r.ID, Version: r.Version, Format: in.Format, Interval: in.Interval,
-		Seconds: float64(cmp.Or(r.Window.PhaseEndNS, r.Window.EndNS)-r.Window.StartNS) / 1e9, Targets: len(r.Endpoints)}
+		Seconds: float64(cmp.Or(r.Window.PhaseEndNS, r.Window.EndNS)-r.Window.StartNS) / 1e9, Targets: r.Servers()}
 	if w := r.Window.Resolved; w != nil {
 		info.Seconds, _, _ = w.Bounds()
 	}

@@ -57,7 +57,7 @@ func (c *comparer) differences() {
 		return 0
 	})
 	c.unlike("interval", "between polls", 0.1, "s", func(i int) float64 { return info(i).Interval })
-	c.differ("targets", "number", func(i int) string { return strconv.Itoa(len(run(i).Endpoints)) })
+	c.differ("targets", "number", func(i int) string { return strconv.Itoa(run(i).Servers()) })
 	c.differ("targets", "restarts in the window", func(i int) string {
 		n := 0
 		for k := range run(i).Endpoints {

@@ -59,6 +59,7 @@ type Result struct {
 	Quantities []Quantity
 	// Contributing are conditions of the rules that hold, the first of which may be no cause.
 	Contributing []Contribution
+	ClientSeen   bool // the load generator was recorded: without it no finding is of it
 	// Open are causes that cannot be ruled out, as the engine does not show what would tell, each with that.
 	Open    []string
 	Notes   []string // how rows are to be read
@@ -100,6 +101,7 @@ func Explain(f *Facts, rules *Rules, why Why) *Result {
 		Requests: known(f.Sums[cmp.Or(why.whole(), "e2e")].Count), Quantities: f.Quantities,
 		Notes: slices.Clone(f.Notes), Missing: slices.Clone(f.Uncertain)}, f, &rules.Thresholds, map[string]float64{}, 0}
 	x.Findings = x.conditions()
+	at := len(x.Findings)
 	switch {
 	case why == Throughput:
 		x.Findings = append(x.Findings, x.throughput()...)
@@ -107,6 +109,7 @@ func Explain(f *Facts, rules *Rules, why Why) *Result {
 		x.Mean = f.own(why.whole())
 		x.Findings = append(x.Findings, x.times()...)
 	}
+	x.client(at)
 	x.Open = x.open()
 	x.contribute(rules.Contributing)
 	if len(x.Findings) == 0 {

@@ -23,10 +23,13 @@ type Facts struct {
 	// Drafts is how many drafts of speculative decoding there were, whose gaps are uneven by design.
 	Drafts float64
 	// Stages are those of a pipeline, in their order, and Hops the time between them; nil for another engine.
-	Stages     []Stage
-	Hops       float64
-	Quantities []Quantity
-	Beside     []Quantity // of other servers of the run, and of our own polls
+	Stages []Stage
+	Hops   float64
+	// ClientCPU and ClientThread are by timeslice the shares of time in which the load generator used the CPUs that it
+	// may use, and in which its busiest thread ran or waited for one; nil where it was not recorded.
+	ClientCPU, ClientThread []float64
+	Quantities              []Quantity
+	Beside                  []Quantity // of other servers of the run, and of our own polls
 	// Uncertain are times that the engine shows and that cannot be told, with why.
 	Uncertain []string
 	Unseen    []string // losses that it would not show, with why

@@ -149,6 +149,9 @@ func (r *reader) read() {
 	for i := range r.run.Metrics {
 		m := &r.run.Metrics[i]
 		f, ok := r.c.Family(m.Name)
+		if ok {
+			r.client(f.Canonical, m)
+		}
 		if !ok || f.Canonical == "" || f.Engine != r.Engine && f.Canonical != "answers" {
 			continue
 		}
@@ -165,6 +168,16 @@ func (r *reader) read() {
 	for _, key := range slices.SortedFunc(maps.Keys(r.replicas), metric.Labels.Compare) {
 		if rep := r.replicas[key]; rep.Waiting != nil || rep.Running != nil || rep.Steps != nil {
 			r.Replicas = append(r.Replicas, *rep)
+		}
+	}
+}
+
+// client reads how busy the load generator was.
+func (r *reader) client(id string, m *summary.Metric) {
+	line := map[string]*[]float64{"client_cpu": &r.ClientCPU, "client_thread": &r.ClientThread}[id]
+	for i := range m.Series {
+		if line != nil {
+			r.level(line, &m.Series[i], true)
 		}
 	}
 }

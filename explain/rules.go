@@ -41,7 +41,7 @@ type Text struct {
 type Thresholds struct {
 	Few, Unexplained, KVFull, Pinned, Idle, Queue, Steps, Share, Prefill float64
 	Cold, ColdLead, ColdRest, TailTimes, Tail, Interference, Stalls      float64
-	BurstSpan, BurstRate, Loss, Abort, LossLeast                         float64
+	BurstSpan, BurstRate, Loss, Abort, LossLeast, ClientBusy, ClientMost float64
 }
 
 // threshold is a field of Thresholds with its key and what it may be.
@@ -67,7 +67,7 @@ func (t *Thresholds) list() []threshold {
 		{"cold_rest", &t.ColdRest, 1}, {"tail_times", &t.TailTimes, many}, {"tail", &t.Tail, 1},
 		{"interference", &t.Interference, 1}, {"stalls", &t.Stalls, 1}, {"burst_span", &t.BurstSpan, 1},
 		{"burst_rate", &t.BurstRate, many}, {"loss", &t.Loss, 1}, {"abort", &t.Abort, 1},
-		{"loss_least", &t.LossLeast, many}}
+		{"loss_least", &t.LossLeast, many}, {"client_busy", &t.ClientBusy, 1}, {"client_most", &t.ClientMost, 1}}
 }
 
 // DefaultRules returns the rules as they come.

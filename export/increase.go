@@ -13,6 +13,9 @@ import (
 // asAIPerf is the series as AIPerf's part of a file has it. With the rates of the window it is ours where only the
 // polls that are counted from and up to are others.
 func asAIPerf(r *summary.Run, s *summary.Series) *summary.Series {
+	if r.Endpoints[s.Endpoint].Client() {
+		return &summary.Series{} // AIPerf's readers take every endpoint for a server
+	}
 	ours := r.Options.WindowRates && r.Options.Resets == normalize.ResetAdjust && s.Increase.Status == continuity.OK
 	if s.AIPerf == nil || ours {
 		return s

@@ -106,7 +106,8 @@ func delivered(r *summary.Run) []*summary.Endpoint {
 	var out []*summary.Endpoint
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
-		if e.Fetches.Total > 0 && !slices.ContainsFunc(out, func(have *summary.Endpoint) bool { return have.URL == e.URL }) {
+		twin := slices.ContainsFunc(out, func(have *summary.Endpoint) bool { return have.URL == e.URL })
+		if e.Fetches.Total > 0 && !e.Client() && !twin {
 			out = append(out, e)
 		}
 	}

@@ -32,7 +32,7 @@ func JSONL(ctx context.Context, w io.Writer, r *summary.Run, recs []Recording, o
 	var buf []byte
 	tags := tagsOf(r)
 	for s := m.next(); s != nil; s = m.next() {
-		if !s.poll.Duplicate {
+		if !s.poll.Duplicate && !s.client {
 			buf = s.appendLine(buf, tags)
 		}
 		if len(buf) > flushSize {
@@ -60,11 +60,12 @@ type merger struct {
 
 // stream is the polls of one target.
 type stream struct {
-	url   string
-	pull  func() (*metric.Snapshot, error, bool)
-	stop  func()
-	poll  *metric.Snapshot // nil at the end
-	state lineState
+	url    string
+	client bool // no server: its polls are not told
+	pull   func() (*metric.Snapshot, error, bool)
+	stop   func()
+	poll   *metric.Snapshot // nil at the end
+	state  lineState
 }
 
 func newMerger(ctx context.Context, r *summary.Run, recs []Recording) (*merger, error) {
@@ -72,7 +73,7 @@ func newMerger(ctx context.Context, r *summary.Run, recs []Recording) (*merger, 
 	for _, rec := range recs {
 		for i, t := range rec.Targets() {
 			pull, stop := iter.Pull2(rec.Snapshots(ctx, i))
-			m.streams = append(m.streams, &stream{url: t.URL, pull: pull, stop: stop})
+			m.streams = append(m.streams, &stream{url: t.URL, client: t.Client(), pull: pull, stop: stop})
 		}
 	}
 	if len(m.streams) != len(r.Endpoints) {

@@ -119,6 +119,9 @@ func newAIPerfLayout(r *summary.Run) *aiperfLayout {
 		}
 		for j := range m.Series {
 			s := &m.Series[j]
+			if r.Endpoints[s.Endpoint].Client() {
+				continue
+			}
 			if l.metrics[s.Endpoint] == nil {
 				l.metrics[s.Endpoint] = map[int]*summary.Metric{}
 			}

@@ -62,8 +62,12 @@ func countSeries(r *summary.Run) (n int, types string) {
 	var counts [metric.GaugeHistogram + 1]int
 	for i := range r.Metrics {
 		if m := &r.Metrics[i]; exportedType(m.Type) {
-			n += len(m.Series)
-			counts[m.Type] += len(m.Series)
+			for j := range m.Series {
+				if !r.Endpoints[m.Series[j].Endpoint].Client() {
+					n++
+					counts[m.Type]++
+				}
+			}
 		}
 	}
 	return n, fmt.Sprintf(`{"gauge":%d,"counter":%d,"histogram":%d,"unknown":%d}`, counts[metric.Gauge],

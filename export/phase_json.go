@@ -157,7 +157,7 @@ func PhaseJSON(w io.Writer, r *summary.Run, p *Phase, o Options) error {
 		Name: p.Name, Index: integer(p.Index), Profiling: integer(p.Profiling).when(p.Profiling >= 0)}
 	var at []int
 	for i := range r.Endpoints {
-		if e := &r.Endpoints[i]; e.InWindow != nil && !slices.Contains(data.Configured, e.URL) {
+		if e := &r.Endpoints[i]; e.InWindow != nil && !e.Client() && !slices.Contains(data.Configured, e.URL) {
 			data.Configured, at = append(data.Configured, e.URL), append(at, i)
 		}
 	}

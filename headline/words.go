@@ -44,6 +44,8 @@ func Words() []Word {
 		{Name: "waiting", Title: "waiting", Unit: "requests", Kind: Level},
 		{Name: "kv_usage", Title: "KV", Unit: "ratio", Kind: Level},
 		{Name: "kv_capacity", Title: "KV capacity", Unit: "tokens", Kind: Level},
+		{Name: "client_cpu", Title: "client's CPUs", Unit: "ratio", Kind: Level},
+		{Name: "client_thread", Title: "client's busiest thread", Unit: "ratio", Kind: Level},
 	}
 	for _, title := range []string{"TTFT", "ITL", "TPOT", "E2E", "queue", "prefill", "decode", "inference"} {
 		name := strings.ToLower(title)

@@ -19,6 +19,12 @@ type Target struct {
 	Labels Labels
 }
 
+// SourceProcess is the Source of the target that is no server but the load generator on this machine.
+const SourceProcess = "process"
+
+// Client reports whether the target is the load generator, of which readers of servers' numbers are told nothing.
+func (t *Target) Client() bool { return t.Source == SourceProcess }
+
 // Shown is the target for people: the user's alias, or else its address.
 func (t *Target) Shown() string { return cmp.Or(t.Name, t.URL) }
 

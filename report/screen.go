@@ -378,13 +378,16 @@ func (t *pageBuilder) polls() []string {
 	scheduled, lost, dropped := 0, 0, int64(0)
 	for i := range t.run.Endpoints {
 		l := &t.run.Endpoints[i].Ledger
+		if t.run.Endpoints[i].Client() {
+			continue
+		}
 		scheduled += l.Scheduled
 		lost += l.Scheduled - l.StoredPolls()
 		dropped += l.Lines - l.Stored
 	}
-	text := fmt.Sprintf("%d of %s, %d failed or skipped", scheduled, texttab.Count(len(t.run.Endpoints), "target"), lost)
+	text := fmt.Sprintf("%d of %s, %d failed or skipped", scheduled, texttab.Count(t.run.Servers(), "target"), lost)
 	if lost == 0 {
-		text = fmt.Sprintf("%d of %s, none lost", scheduled, texttab.Count(len(t.run.Endpoints), "target"))
+		text = fmt.Sprintf("%d of %s, none lost", scheduled, texttab.Count(t.run.Servers(), "target"))
 	}
 	if dropped > 0 {
 		text += fmt.Sprintf(", %d lines dropped", dropped)

@@ -141,6 +141,16 @@ func (r *Run) Warned(code string) string {
 	return ""
 }
 
+// Servers is how many endpoints are servers: the load generator, which collect may record beside them, is none.
+func (r *Run) Servers() (n int) {
+	for i := range r.Endpoints {
+		if !r.Endpoints[i].Client() {
+			n++
+		}
+	}
+	return n
+}
+
 // InFlight is how many requests were there when the window began, where something goes before it; 0 where nothing
 // tells.
 func (r *Run) InFlight() (n float64) {

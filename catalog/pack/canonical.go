@@ -36,6 +36,9 @@ var canonicals = []Canonical{
 	{"step_tokens", "Tokens that a step of the scheduler computes.", "tokens", Neutral},
 	{"prefix_query", "Prompt tokens looked up in a cache of prefixes.", "tokens", Neutral},
 	{"prefix_hit", "Prompt tokens found in a cache of prefixes.", "tokens", HigherBetter},
+	{"client_cpu", "Share in use of the CPUs that the load generator may use.", "ratio", Neutral},
+	{"client_thread", "Share of the time in which the load generator's busiest thread ran or waited for a CPU.", "ratio",
+		Neutral},
 	{"spec_acceptance_length", "Tokens that a step of speculative decoding gives.", "tokens", HigherBetter},
 
 	{"request_rate", "Requests that ended, by the time.", "requests/s", HigherBetter},

@@ -64,6 +64,7 @@ type collectOptions struct {
 	requireGiven bool          // on the command line
 	wait         time.Duration // for targets that do not answer yet
 	waitTraffic  time.Duration // for a first request
+	client       time.Duration // between polls of COMMAND's processes
 	window       string
 
 	remoteWrite  remoteWriteFlags
@@ -134,6 +135,8 @@ func (o *collectOptions) registerRun(cmd *cobra.Command) {
 		"recording (default the load generator's phases, else traffic)")
 	f.DurationVar(&o.settle, "settle", 2*time.Second,
 		"keep scraping this long after COMMAND ends, so that late observations land; 0 disables")
+	f.DurationVar(&o.client, "client-interval", time.Second,
+		"time between polls of the CPU, memory, threads and descriptors of COMMAND and its host; 0 disables")
 	f.StringVar(&o.store, "store-command", storeRedacted,
 		"`how` the command line and the tags are kept: full, redacted (what looks like a secret is left out), or none")
 	f.StringToStringVar(&o.tags, "tag", nil, "run tag `K=V`, kept in the manifest and the exports (repeatable)")
@@ -221,7 +224,7 @@ func (o *collectOptions) validate() error {
 		return usagef("--timeout %v is outside 0 to 1m", o.timeout)
 	}
 	if err := notNegative(map[string]time.Duration{"duration": o.duration, "warmup": o.warmup, "cooldown": o.cooldown,
-		"settle": o.settle, "wait-traffic": o.waitTraffic}); err != nil {
+		"settle": o.settle, "wait-traffic": o.waitTraffic, "client-interval": o.client}); err != nil {
 		return err
 	}
 	if o.waitTraffic > 0 && o.duration == 0 {

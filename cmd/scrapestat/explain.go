@@ -249,6 +249,10 @@ func (o *explainOptions) gate(results []*explain.Result) error {
 		}
 	}
 	for _, r := range results {
+		if slices.Contains(o.failOn, "client") && !r.ClientSeen {
+			return &codeError{exitIncomplete, errors.New("explain: what the load generator took is not recorded: collect " +
+				"TARGET -- COMMAND records it (--fail-on client)")}
+		}
 		if len(o.failOn) > 0 && (r.Verdict == "cannot_tell" || math.IsNaN(r.Mean)) {
 			return &codeError{exitIncomplete, errors.New("explain: cannot tell: " + strings.Join(r.Missing, ", ") +
 				" (--fail-on)")}

@@ -67,7 +67,7 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	defer abort()
 	defer interrupts(signals, s.Stop, abort)()
 
-	c.say.logf("recording %d targets into %s", len(s.Manifest().Targets), o.out)
+	c.say.logf("recording %d targets into %s", s.Servers(), o.out)
 	view.begin(s, c.say, signals)
 	announced := o.announce(ctx, s, c.say)
 	run, err := s.Run(ctx)
@@ -118,7 +118,7 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 		Scrape:   o.scrapeOptions(),
 		Duration: o.duration, Warmup: o.warmup, Cooldown: o.cooldown, Settle: o.settle, Slice: o.analysis.slice,
 		WaitTraffic: o.waitTraffic, Window: window.Ref{What: window.What(o.window)}, Catalog: o.analysis.catalog,
-		Command: child, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
+		Command: child, ClientInterval: o.client, RemoteWriter: o.remoteWriter, SubtractSelf: o.subtract,
 		Replace: replaced(o.force), MaxBytes: o.maxRecording,
 		MaxPending: o.maxPending, Tags: redactedTags(o.store, o.tags), Version: toolVersion(),
 		Settings:    o.settings(),
