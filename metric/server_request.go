@@ -20,8 +20,8 @@ type ServerRequest struct {
 	// bytes of the answer left it.
 	ArrivalNS, QueuedNS, SchedNS, FirstNS, LastNS, FinishNS, SentNS int64
 	// Durations the source gave, or differences of its own instants. Front is from the arrival to the queue, Transfer
-	// that of a KV cache between servers.
-	Front, Queue, Prefill, Decode, TTFT, E2E, Transfer time.Duration
+	// that of a KV cache between servers, Compute that of models that know no tokens.
+	Front, Queue, Prefill, Decode, TTFT, E2E, Transfer, Compute time.Duration
 	// Counts of tokens, of which Cached are a part of Prompt, and of preemptions.
 	Prompt, Cached, Output, Preempted int64
 	Finish, Status                    string // at most 64 bytes
@@ -83,7 +83,7 @@ func (c *ServerCounts) Note(format string, args ...any) {
 // NewServerRequest returns a record of which all is missing.
 func NewServerRequest() ServerRequest {
 	return ServerRequest{Part: -1, Front: -1, Queue: -1, Prefill: -1, Decode: -1, TTFT: -1, E2E: -1, Transfer: -1,
-		Prompt: -1, Cached: -1, Output: -1, Preempted: -1}
+		Compute: -1, Prompt: -1, Cached: -1, Output: -1, Preempted: -1}
 }
 
 // The limits of what a record may say.
@@ -158,6 +158,6 @@ func (q *ServerRequest) Instants() [7]*int64 {
 }
 
 // Durations are the durations of the record.
-func (q *ServerRequest) Durations() [7]*time.Duration {
-	return [7]*time.Duration{&q.Front, &q.Queue, &q.Prefill, &q.Decode, &q.TTFT, &q.E2E, &q.Transfer}
+func (q *ServerRequest) Durations() [8]*time.Duration {
+	return [8]*time.Duration{&q.Front, &q.Queue, &q.Prefill, &q.Decode, &q.TTFT, &q.E2E, &q.Transfer, &q.Compute}
 }

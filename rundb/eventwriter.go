@@ -198,6 +198,30 @@ func (w *EventWriter) Discard(ctx context.Context) error {
 	return nil
 }
 
+// DropEarlier drops what was in the recording before this writer began: the events and anchors of clients, or the
+// records of servers, or both, in one transaction. What this writer has written stays.
+func (w *EventWriter) DropEarlier(ctx context.Context, client, server bool) error {
+	drop := map[string]int64{}
+	if client {
+		drop["events"], drop["clock"], drop["event_stats"] = w.before.events, w.before.clocks, w.stats-1
+	}
+	if server && w.server.ready {
+		drop["server_source"], drop["server_request"] = w.server.before.sources, w.server.before.rows
+	}
+	err := inTransaction(ctx, w.c, func() error {
+		for table, until := range drop {
+			if _, err := w.c.ExecContext(ctx, "DELETE FROM "+table+" WHERE id <= ?", until); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("drop requests of %s: %w", w.path, err)
+	}
+	return nil
+}
+
 // ErrMoved is wrapped by the error of Write when the file was removed meanwhile: what takes its place may have the
 // batch, so that the same one is to be written again.
 var ErrMoved = errors.New("the recording was removed while request events were written")

@@ -23,13 +23,15 @@ CREATE TABLE IF NOT EXISTS server_place (id INTEGER PRIMARY KEY, stage TEXT NOT 
 CREATE TABLE IF NOT EXISTS server_request (id INTEGER PRIMARY KEY, source INTEGER NOT NULL, request TEXT, alt TEXT,
   trace ANY, part INTEGER, arrival_ns INTEGER, queued_ns INTEGER, sched_ns INTEGER, first_ns INTEGER,
   last_ns INTEGER, finish_ns INTEGER, sent_ns INTEGER, front INTEGER, queue INTEGER, prefill INTEGER, decode INTEGER,
-  ttft INTEGER, e2e INTEGER, transfer INTEGER, prompt INTEGER, cached INTEGER, output INTEGER, preempted INTEGER,
+  ttft INTEGER, e2e INTEGER, transfer INTEGER, compute INTEGER,
+  prompt INTEGER, cached INTEGER, output INTEGER, preempted INTEGER,
   finish_reason TEXT, status TEXT, place INTEGER) STRICT;
 `
 
 // serverColumns are those of a request, in the order of appendServer and scanServer.
 const serverColumns = `source, request, alt, trace, part, arrival_ns, queued_ns, sched_ns, first_ns, last_ns, finish_ns,
-  sent_ns, front, queue, prefill, decode, ttft, e2e, transfer, prompt, cached, output, preempted, finish_reason, status`
+  sent_ns, front, queue, prefill, decode, ttft, e2e, transfer, compute, prompt, cached, output, preempted,
+  finish_reason, status`
 
 // maxPlaces is how many different places a recording takes; the requests of others have none.
 const maxPlaces = 10_000
@@ -325,7 +327,8 @@ func (r *Run) ServerRequests(ctx context.Context) iter.Seq2[*metric.ServerReques
 type serverRow struct {
 	id, alt, finish, status sql.NullString
 	trace                   any
-	at, d                   [7]sql.NullInt64
+	at                      [7]sql.NullInt64
+	d                       [8]sql.NullInt64
 	part                    sql.NullInt64
 	count                   [4]sql.NullInt64
 	place                   metric.ServerPlace

@@ -43,7 +43,8 @@ func someServer(source int) []metric.ServerRequest {
 	full := metric.ServerRequest{Source: source, ID: "cmpl-1-0", Alt: "x", Trace: strings.Repeat("0a", 16), Part: 0,
 		ArrivalNS: arrival, QueuedNS: arrival, SchedNS: arrival + 2, FirstNS: arrival + 3, LastNS: arrival + 8,
 		FinishNS: arrival + 9, SentNS: arrival + 4, Front: 0, Queue: 2, Prefill: 1, Decode: 6, TTFT: 3, E2E: 9, Transfer: 7,
-		Prompt: 5, Cached: 0, Output: 1, Preempted: 0, Finish: "stop", Status: "ok",
+		Compute: 8,
+		Prompt:  5, Cached: 0, Output: 1, Preempted: 0, Finish: "stop", Status: "ok",
 		ServerPlace: metric.ServerPlace{Stage: "gen", Role: "decode", Replica: "r", Worker: "w", Model: "m"}}
 	bare := metric.NewServerRequest()
 	bare.Source, bare.ID = source, "b"

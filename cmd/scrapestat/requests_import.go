@@ -25,6 +25,7 @@ type requestsImport struct {
 	anchor, sameBoot string
 	alignFirst       bool
 	lenient          bool
+	replace          string // a side: client or server
 	runFlags
 	maxLine     int
 	maxSize     int64
@@ -36,12 +37,15 @@ type requestsImport struct {
 func newRequestsImportCmd(std stdio) *cobra.Command {
 	var o requestsImport
 	cmd := &cobra.Command{
-		Use:   "import [KIND] FILE -o RUN",
-		Short: "Add the requests that another tool recorded to a run",
+		Use:   "import [KIND] FILE... -o RUN",
+		Short: "Add the requests that another tool or the server recorded to a run",
 		Long: `Adds the requests that another tool recorded to a run, or makes a run of them. KIND
 is ` + strings.Join(events.Kinds, ", ") + `,
 or auto (default): the content decides. FILE may be gzip unless it is a database;
 - is stdin.
+
+What servers tell of their requests are files of KIND ` + strings.Join(serverKindNames(), ",\n") + `,
+of which several may be given. Prompts in them are not read.
 
 MLPerf's and vLLM's times are those of a monotonic clock, which says nothing about
 when the run was. --anchor, --same-boot or --align-first-scrape place them on the
@@ -53,18 +57,21 @@ Lines and entries that cannot be read are counted and left out. The exit code is
 		Example: "  scrapestat requests import profile_export.jsonl -o run1\n  scrapestat requests import events.db -o " +
 			"run1 --anchor 2026-11-21T10:00:00Z\n  scrapestat requests import vllm-bench result.json -o run1 " +
 			"--align-first-scrape",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return usagef("want [KIND] FILE, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: importArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.flags = givenFlags(cmd)
+			kind, ofServer := serverKindOf(args[0])
+			if ofServer && len(args) > 1 {
+				o.kind = kind.name
+				if err := o.validate(); err != nil {
+					return err
+				}
+				return o.runServer(cmd.Context(), kind, args[1:], std)
+			}
 			o.kind, o.path = "auto", args[len(args)-1]
 			if len(args) == 2 {
 				o.kind = args[0]
 			}
-			o.flags = givenFlags(cmd)
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -78,12 +85,27 @@ Lines and entries that cannot be read are counted and left out. The exit code is
 		"the times are of CLOCK_MONOTONIC of this machine since it booted; `boot_id` is what "+
 			"/proc/sys/kernel/random/boot_id said when the file was recorded")
 	f.BoolVar(&o.alignFirst, "align-first-scrape", false, "the first event of the file was at the first scrape of the run")
+	f.StringVar(&o.replace, "replace", "", "drop what the run has of a `side`, client or server, once FILE is "+
+		"imported")
 	f.BoolVar(&o.lenient, "lenient", false, "let a session pass that started or ended twice, or went on after its end")
 	o.runFlags.register(cmd)
 	f.IntVar(&o.maxLine, "max-line", 64<<20, "longest line in `bytes`; a longer one is left out")
 	f.Int64Var(&o.maxSize, "max-size", 2<<30, "largest JSON document in `bytes`")
 	f.IntVar(&o.maxRequests, "max-requests", 5_000_000, "most requests held in memory, about 800 bytes each")
 	return cmd
+}
+
+// importArgs wants one file, or several of a kind that servers write.
+func importArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 2 {
+		if _, ok := serverKindOf(args[0]); ok {
+			return nil
+		}
+	}
+	if len(args) != 1 && len(args) != 2 {
+		return usagef("want [KIND] FILE, got %d arguments", len(args))
+	}
+	return nil
 }
 
 func (o *requestsImport) validate() error {
@@ -98,8 +120,11 @@ func (o *requestsImport) validate() error {
 		return usagef("missing -o RUN, the run directory that gets the requests")
 	case given > 1:
 		return usagef("--anchor, --same-boot and --align-first-scrape exclude each other")
-	case o.kind != "auto" && o.kind != events.KindSummary && !slices.Contains(events.Kinds, o.kind):
-		return usagef("unknown kind %q (known: auto, %s)", o.kind, strings.Join(events.Kinds, ", "))
+	case o.replace != "" && o.replace != "client" && o.replace != "server":
+		return usagef("--replace %q: want client or server", o.replace)
+	case !slices.Contains(slices.Concat([]string{"auto", events.KindSummary}, serverKindNames(), events.Kinds), o.kind):
+		return usagef("unknown kind %q (known: auto, %s)", o.kind,
+			strings.Join(slices.Concat(serverKindNames(), events.Kinds), ", "))
 	case o.maxLine < 1 || o.maxSize < 1 || o.maxRequests < 1:
 		return usagef("--max-line %d, --max-size %d, --max-requests %d: a limit must be positive", o.maxLine, o.maxSize,
 			o.maxRequests)
@@ -174,8 +199,12 @@ func (o *requestsImport) prepare() (created bool, unlock func(), err error) {
 	if err != nil {
 		return false, nil, err
 	}
-	if run.HasEvents() {
-		err = usagef("%s has request events already; choose another run with -o", o.out)
+	_, server := serverKindOf(o.kind)
+	switch {
+	case server && run.HasServerRequests() && o.replace != "server":
+		err = usagef("%s has records of servers already: --replace server drops them, or choose another run with -o", o.out)
+	case !server && run.HasEvents() && o.replace != "client":
+		err = usagef("%s has request events already: --replace client drops them, or choose another run with -o", o.out)
 	}
 	return false, func() {}, errors.Join(err, run.Close())
 }
@@ -259,6 +288,9 @@ func (o *requestsImport) store(ctx context.Context, f *events.File) (s *events.S
 	if err == nil && f.Events == 0 {
 		err = &codeError{exitNothing, fmt.Errorf("nothing to import in %s: no event was found", o.path)}
 	}
+	if err == nil && o.replace == "client" {
+		err = w.DropEarlier(ctx, true, false)
+	}
 	if err != nil { // a run that holds half of a file is worse than one without
 		err = errors.Join(err, w.Discard(context.WithoutCancel(ctx)))
 	} else {
@@ -315,7 +347,8 @@ func (o *requestsImport) verdict(f *events.File, s *events.Session, std stdio) e
 	switch {
 	case f.Clock == events.ClockMonotonic:
 		fmt.Fprintln(std.err, "warning: nothing says when this was: without --anchor, --same-boot or "+
-			"--align-first-scrape the requests cannot be joined with server metrics")
+			"--align-first-scrape the requests cannot be joined with server metrics: import them again with one, and "+
+			"--replace client")
 	case f.Anchor.Source == "same-boot" && f.LastNS > time.Now().Add(time.Minute).UnixNano():
 		fmt.Fprintln(std.err, "warning: the last event is in the future: these times are not of this boot")
 	}

@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("TZ", "UTC")
 			e.Setenv("RUNS", runs)
+			e.Setenv("SERVED", filepath.Join(runs, "../fixtures/server-requests"))
 			e.Setenv("GOGC", strconv.Itoa(seldom))
 			return nil
 		},

@@ -60,7 +60,7 @@ func rooms() []room {
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 19_670},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 12_960},
+		{"command", "cmd", 13_310},
 		{"around them", "bench internal lab", 17_350},
 	}
 }
