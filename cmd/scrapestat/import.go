@@ -65,7 +65,7 @@ func newImportCmd(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newImportAIPerfCmd(std), newImportOpenMetricsCmd(std), newImportPrometheusCmd(std),
-		newImportTorchServeCmd(std), newImportTritonCmd(std))
+		newImportTachometerCmd(std), newImportTorchServeCmd(std), newImportTritonCmd(std))
 	return cmd
 }
 

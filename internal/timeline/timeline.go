@@ -48,6 +48,8 @@ type Options struct {
 	Source string
 	// TargetLabels identify a target; nil is job and instance.
 	TargetLabels []string
+	// Labelled keeps the target labels, but for instance, which alone names the target, without a prefix up to a colon.
+	Labelled bool
 	// Address is the URL of the target of series without target labels.
 	Address string
 	// Step is the least time between two polls of a target; closer ones are left out. 0 keeps all.
@@ -319,6 +321,16 @@ func (t *Timeline) describe(id metric.Labels) metric.Target {
 		}
 	}
 	g.Name = strings.Join(parts, "/")
+	if t.o.Labelled {
+		g.Name = ""
+		var own []metric.Label
+		for name, value := range id.All() {
+			if _, short, _ := strings.Cut(name, ":"); name != "instance" {
+				own = append(own, metric.Label{Name: cmp.Or(short, name), Value: Clean(value, 200)})
+			}
+		}
+		g.Labels = metric.NewLabels(own...)
+	}
 	instance, ok := id.Get("instance")
 	switch {
 	case ok && strings.Contains(instance, "://"):
