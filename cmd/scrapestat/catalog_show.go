@@ -11,16 +11,17 @@ import (
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/catalog/pack"
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/query"
 )
 
 func newCatalogShowCmd(std stdio) *cobra.Command {
 	families, format := false, ""
 	cmd := withCatalogs(&cobra.Command{
-		Use:   "show PACK[.QUANTITY] [flags]",
-		Short: "Show what follows from the families of a server, and how it is made",
-		Example: "  scrapestat catalog show vllm.error_ratio\n" +
+		Use:   "show PACK[.QUANTITY]|FAMILY|WORD... [flags]",
+		Short: "Show what families and quantities mean, and how these are made",
+		Example: "  scrapestat catalog show vllm.error_ratio\n  scrapestat catalog show ttft\n" +
 			"  scrapestat catalog show sglang --families --format markdown",
-		Args: atLeast(1, "PACK, for example vllm"),
+		Args: atLeast(1, "PACK, FAMILY or WORD, for example vllm or ttft"),
 	}, func(c *catalog.Catalog, args []string) error {
 		if err := oneOf("format", "format", format, "text", "markdown", "json"); err != nil {
 			return err
@@ -53,18 +54,21 @@ type knownQuantity struct {
 	notes []catalog.Caveat // beside the same quantity of other servers
 }
 
-// add takes PACK, or PACK.QUANTITY; false when there is none.
+// add takes PACK, PACK.QUANTITY, a family by any of its names, or a word of the vocabulary; false when there is none.
 func (k *knowledge) add(c *catalog.Catalog, asked string, families bool) bool {
 	name, quantity, _ := strings.Cut(asked, ".")
+	id, isWord := query.ID(asked)
 	before := len(k.families) + len(k.quantities)
 	for _, f := range c.Families() {
-		if families && f.Engine == name {
+		known, _ := c.Family(asked)
+		if families && f.Engine == name || f == known || isWord && f.Canonical == id {
 			k.families = append(k.families, f)
 		}
 	}
 	for _, p := range c.Packs() {
 		for i := range p.Rules {
-			if r := &p.Rules[i]; p.Name == name && (quantity == "" || r.Name == quantity) {
+			r := &p.Rules[i]
+			if p.Name == name && (quantity == "" || r.Name == quantity) || isWord && r.Canonical == id {
 				notes := c.Beside(catalog.Quantity{ID: r.Canonical, Engine: p.Name})
 				k.quantities = append(k.quantities, knownQuantity{r, p.Name, notes})
 			}

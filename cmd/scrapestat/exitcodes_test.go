@@ -81,6 +81,7 @@ var exitsOf = []struct {
 	{"catalog check", []int{exitUsage, exitBad}},
 	{"catalog unknown", []int{exitUsage, exitBad, exitNothing}},
 	{"catalog eval", []int{exitUsage, exitIncomplete}},
+	{"mcp", []int{exitFailed, exitUsage}},
 	{"demo", []int{exitUsage}},
 	{"version", []int{exitUsage}},
 }

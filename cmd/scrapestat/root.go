@@ -61,6 +61,7 @@ func newRootCmd(std stdio) *cobra.Command {
 		newSimulateCmd(std),
 		newDoctorCmd(std),
 		newCatalogCmd(std),
+		newMCPCmd(std),
 		newDemoCmd(std),
 		newVersionCmd(std),
 	)

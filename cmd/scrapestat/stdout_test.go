@@ -54,7 +54,7 @@ var printing = map[string]string{
 
 // silent are the commands that print nothing on stdout, and those whose words there end nothing: they record.
 const silent = ` collect demo history-accept history-add history-drop history-export import-aiperf-jsonl ` +
-	`import-openmetrics import-prometheus import-torchserve-log import-triton-stats mark repeat requests-import ` +
+	`import-openmetrics import-prometheus import-torchserve-log import-triton-stats mark mcp repeat requests-import ` +
 	`requests-proxy requests-record simulate `
 
 // TestFullStdout holds each command to an exit code that is not 0, and to a word about it, when its stdout takes
