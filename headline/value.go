@@ -304,7 +304,9 @@ func (v *Value) percentile(r *reader, p *pool) {
 		v.Estimator = histest.Linear
 		e, ok = linear(v.Bounds, cum, sum, q, late)
 	}
-	v.Flags = e.Flags
+	if v.Flags = e.Flags; e.Flags&histest.Recorded != 0 {
+		v.Estimator = "requests"
+	}
 	if v.Value, v.Low, v.High = e.Value, e.Low, e.High; !ok {
 		v.Value, v.Missing = math.NaN(), "no estimate of "+v.Stat
 	} else if e.Flags&histest.Overflow != 0 {

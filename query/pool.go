@@ -216,8 +216,11 @@ func (w *writer) percentiles(d *distribution, unit string) {
 		}
 		e := &d.quantiles[i]
 		w.row.Low, w.row.High, w.row.Flags = e.Low, e.High, strings.Join(summary.FlagNames(e.Flags), " ")
+		if e.Flags&histest.Recorded != 0 {
+			w.row.Source = "requests"
+		}
 		w.add(Percentile(q), e.Value, unit)
-		w.row.Low, w.row.High, w.row.Flags = nan, nan, ""
+		w.row.Low, w.row.High, w.row.Flags, w.row.Source = nan, nan, "", "metrics"
 	}
 }
 

@@ -89,7 +89,7 @@ func (t *pageBuilder) answer(e *engine, latencies *table) {
 	first := len(t.tables)
 	t.add(t.load(e, catalog.Throughput, catalog.Saturation))
 	speed := t.speed(e)
-	speed.notes = append(t.outcome(e), t.limitLines(e)...)
+	speed.notes = append(append(t.recordedLines(e), t.outcome(e)...), t.limitLines(e)...)
 	if len(speed.Rows) == 0 && len(t.tables) > first {
 		t.tables[len(t.tables)-1].notes = speed.notes
 	}
@@ -260,6 +260,9 @@ func Percentile(e histest.Estimate, unit string) string {
 		return estimate(e, unit)
 	} else if suffix != "%" {
 		scale *= factor
+	}
+	if e.Flags&histest.Recorded != 0 && e.Low == e.High {
+		return value + " " + suffix
 	}
 	end := func(v float64) string {
 		if math.IsNaN(v) {

@@ -2,12 +2,10 @@ package summary
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
-	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 )
@@ -230,55 +228,4 @@ type Latency struct {
 	ID     string // canonical: "ttft_s"
 	Engine string // as the catalog names it
 	Aggregate
-}
-
-// Record makes the quantiles of Latencies[i] those that the records of its requests have, wherever the run shows them.
-// What files show stays an estimate. It is called before anybody else has the run.
-func (r *Run) Record(i int, quantiles []histest.Estimate) {
-	l := &r.Latencies[i]
-	if r.Options.FileEstimator == "" { // files had the estimates of screens
-		r.Options.FileEstimator = r.Options.Estimator
-		for h := range r.histograms() {
-			h.FileQuantiles = h.Quantiles
-		}
-	}
-	replace := func(h *normalize.Histogram) {
-		if h != nil {
-			h.Quantiles = quantiles
-		}
-	}
-	replace(l.Histogram)
-	for k := range r.Aggregates {
-		if a := &r.Aggregates[k]; a.Metric == l.Metric && a.Series == l.Series {
-			replace(a.Histogram)
-		}
-	}
-	if list := r.Metrics[l.Metric].Series; len(list) == 1 {
-		replace(list[0].Histogram)
-	}
-}
-
-// histograms are all of the run.
-func (r *Run) histograms() iter.Seq[*normalize.Histogram] {
-	return func(yield func(*normalize.Histogram) bool) {
-		for _, list := range [][]Metric{r.Metrics, r.Warmup} {
-			for i := range list {
-				for k := range list[i].Series {
-					if h := list[i].Series[k].Histogram; h != nil && !yield(h) {
-						return
-					}
-				}
-			}
-		}
-		for i := range r.Aggregates {
-			if h := r.Aggregates[i].Histogram; h != nil && !yield(h) {
-				return
-			}
-		}
-		for i := range r.Latencies {
-			if h := r.Latencies[i].Histogram; h != nil && !yield(h) {
-				return
-			}
-		}
-	}
 }

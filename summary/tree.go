@@ -38,6 +38,8 @@ type Run struct {
 	// Latencies are the times that the catalog knows across engines, taken together
 	// per engine, in the order of a request; always there.
 	Latencies []Latency
+	// Recorded is Latencies as records of single requests have them; see UseRecorded.
+	Recorded []Recorded
 	// Derived are the quantities that package catalog derives, by endpoint, then in the order of the catalog.
 	Derived []Derived
 	// Combined has the same of all endpoints of an engine together, first, then of the

@@ -128,7 +128,13 @@ func readInputs(ctx context.Context, sides []sideArg, o *compareOptions, so summ
 		}
 		found[i] = []compare.Input{in}
 	}
-	return slices.Concat(found...), nil
+	inputs := slices.Concat(found...)
+	var all []*summary.Run
+	for _, in := range inputs {
+		all = append(all, in.Run)
+	}
+	useRecorded(all...)
+	return inputs, nil
 }
 
 // readValues reads the runs of a CSV of values.
@@ -270,12 +276,12 @@ func readRecording(ctx context.Context, a sideArg, o *compareOptions, so summary
 	if err != nil {
 		return compare.Input{}, fmt.Errorf("run %s: %w", a.path, err)
 	}
-	if err := notEmpty(run, a.path, 1); err != nil {
+	if err := cmp.Or(notEmpty(run, a.path, 1), readRecorded(ctx, run, runs[0])); err != nil {
 		return compare.Input{}, err
 	}
 	in := compare.Input{Side: a.side, Path: a.path, Format: compare.FormatRun, Run: run,
 		Interval: meta.Interval.Seconds(),
-		Settings: settingsOf(a.path, meta)}
+		Settings: append(settingsOf(a.path, meta), recordedSetting(run))}
 	if o.phases && a.ref == (window.Ref{}) {
 		in.Phases, err = phasesOf(ctx, runs[0], run, a, so)
 	}

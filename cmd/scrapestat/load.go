@@ -113,10 +113,14 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	watched, b := watch(say, "reading "+dirs[0], runs, 1)
 	result, err = summary.Build(ctx, toAnalyse(watched), so)
 	b.done()
+	if err == nil {
+		err = readRecorded(ctx, result, runs...)
+	}
 	if err != nil {
 		closeAll()
 		return nil, nil, nil, err
 	}
+	result.UseRecorded()
 	return result, runs, closeAll, nil
 }
 

@@ -90,6 +90,7 @@ func writeReport(ctx context.Context, o reportOptions, std stdio) error {
 		}
 		ins, compared = append(ins, in), append(compared, ci)
 	}
+	useRecorded(results(ins)...)
 	if len(ins) > 1 {
 		// Runs that are all repeats of one side have nothing to be compared with.
 		result, err := compare.Compare(compared, compare.Options{Catalog: o.analysis.catalog})
@@ -191,7 +192,7 @@ func reportInput(ctx context.Context, a sideArg, m memoryFlag, so summary.Option
 	if err != nil {
 		return in, ci, err
 	}
-	if err := notEmpty(result, a.path, 1); err != nil {
+	if err := cmp.Or(notEmpty(result, a.path, 1), readRecorded(ctx, result, run)); err != nil {
 		return in, ci, err
 	}
 	in = html.Input{Name: a.side, Run: result, Timeline: t, Open: meta.EndNS == 0}

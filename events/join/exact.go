@@ -8,54 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/normalize"
 	"github.com/scrapestat/scrapestat/summary"
 )
-
-// The statuses of Exact.
-const (
-	Proven   = "exact"    // the records are all that the histogram counted
-	Bounded  = "bounds"   // some are missing: percentiles lie between bounds
-	Refused  = "refused"  // the records are not those of the histogram
-	Unproven = "unproven" // no histogram of the same
-)
-
-// Exact is a time of an engine as the records of its requests have it, held against the histogram of the same: by
-// count, by sum and by the count of each bucket.
-type Exact struct {
-	ID      string  `json:"quantity"` // canonical: ttft_s
-	Engine  string  `json:"engine,omitempty"`
-	Family  string  `json:"family,omitempty"`
-	Records int     `json:"records"`
-	Gained  int64   `json:"gained"` // by the histogram
-	Missing int64   `json:"missing"`
-	Sum     float64 `json:"sum_s"`
-	Status  string  `json:"status"`
-	Reason  string  `json:"reason,omitempty"`
-	// Buckets are those that records are missing in.
-	Buckets     []MissingBucket   `json:"missing_buckets,omitempty"`
-	Percentiles []ExactPercentile `json:"percentiles"`
-
-	latency int // into Run.Latencies, -1 for none
-}
-
-// MissingBucket is observations of a bucket that no record is of, in seconds.
-type MissingBucket struct {
-	Lower, Upper float64
-	N            int64
-}
-
-// ExactPercentile is a percentile in seconds, by numpy's linear method. Low and High are equal where it is exact. The
-// estimate of the histogram stands beside it.
-type ExactPercentile struct {
-	Q        float64  `json:"q"`
-	Value    *float64 `json:"value_s"`
-	Low      *float64 `json:"low_s"`
-	High     *float64 `json:"high_s"`
-	Estimate *float64 `json:"estimate_s"`
-}
 
 // exactIDs are the times that records have.
 var exactIDs = [...]string{"ttft_s", "queue_s", "prefill_s", "decode_s", "e2e_s"}
@@ -77,7 +33,8 @@ type placed func(q *metric.ServerRequest, ns int64) (at int64, ok bool)
 
 // ExactTimes holds the records of requests against the histograms of a run. Records of which it is not known when they
 // were count as those of the run; at may be nil, then Unix times are those of the recording. Quantiles are from 0 to 1.
-func ExactTimes(ctx context.Context, run *summary.Run, rec Records, quantiles []float64, at placed) ([]Exact, error) {
+func ExactTimes(ctx context.Context, run *summary.Run, rec Records, quantiles []float64,
+	at placed) ([]summary.Recorded, error) {
 	sources, err := rec.ServerSources(ctx)
 	if err != nil || len(sources) == 0 {
 		return nil, err
@@ -96,7 +53,7 @@ func ExactTimes(ctx context.Context, run *summary.Run, rec Records, quantiles []
 	if err != nil {
 		return nil, err
 	}
-	var out []Exact
+	var out []summary.Recorded
 	for n, id := range exactIDs {
 		list, err := x.quantity(ctx, n, id, all, at)
 		if err != nil {
@@ -148,7 +105,7 @@ func (x *exacting) read(ctx context.Context, model string,
 }
 
 // quantity judges one time for each engine that has a histogram of it, or by itself.
-func (x *exacting) quantity(ctx context.Context, n int, id string, all []*recorded, at placed) (out []Exact,
+func (x *exacting) quantity(ctx context.Context, n int, id string, all []*recorded, at placed) (out []summary.Recorded,
 	err error) {
 	for i := range x.run.Latencies {
 		l := &x.run.Latencies[i]
@@ -175,11 +132,11 @@ func (x *exacting) quantity(ctx context.Context, n int, id string, all []*record
 	}
 	for _, r := range all {
 		if v := r.values[n]; len(v) > 0 {
-			e := Exact{ID: id, Records: len(v), Sum: sumOf(v), Status: Unproven, latency: -1,
+			e := summary.Recorded{ID: id, Records: len(v), Sum: sumOf(v), Status: summary.Unproven, Latency: -1,
 				Reason: "no histogram of the run says how many there were"}
 			for _, q := range x.quantiles {
 				p := quantile(v, q)
-				e.Percentiles = append(e.Percentiles, ExactPercentile{Q: q, Value: p, Low: p, High: p})
+				e.Percentiles = append(e.Percentiles, summary.RecordedPercentile{Q: q, Value: p, Low: p, High: p})
 			}
 			return append(out, e), nil
 		}
@@ -219,30 +176,30 @@ func (x *exacting) within(l *summary.Latency, at placed) func(n int, q *metric.S
 	}
 }
 
-func rank(e *Exact) int64 {
+func rank(e *summary.Recorded) int64 {
 	switch e.Status {
-	case Proven:
+	case summary.Proven:
 		return math.MaxInt64
-	case Bounded:
+	case summary.Bounded:
 		return math.MaxInt64/2 - e.Missing
 	}
 	return 0
 }
 
 // best is the kind of source that fits a histogram best; sure reports whether it is all of it.
-func (x *exacting) best(n, latency int, kinds []*recorded) (best *Exact, sure bool) {
+func (x *exacting) best(n, latency int, kinds []*recorded) (best *summary.Recorded, sure bool) {
 	l := &x.run.Latencies[latency]
 	for _, r := range kinds {
 		if len(r.values[n]) == 0 || !speaksOf(r.kind, l.Engine) {
 			continue
 		}
 		e := x.judge(l, r.values[n], r.resolution)
-		e.latency = latency
+		e.Latency = latency
 		if best == nil || rank(&e) > rank(best) {
 			best = &e
 		}
 	}
-	return best, best != nil && best.Status == Proven
+	return best, best != nil && best.Status == summary.Proven
 }
 
 // speaksOf reports whether records of a kind can be those of an engine: a kind that has an engine's name is of it.
@@ -256,33 +213,34 @@ func speaksOf(kind, engine string) bool {
 }
 
 // judge holds sorted times against a histogram.
-func (x *exacting) judge(l *summary.Latency, values []float64, resolution float64) Exact {
+func (x *exacting) judge(l *summary.Latency, values []float64, resolution float64) summary.Recorded {
 	h, m := l.Histogram, &x.run.Metrics[l.Metric]
-	e := Exact{ID: l.ID, Engine: l.Engine, Family: m.Name, Records: len(values), Gained: h.Count, Sum: sumOf(values),
-		Missing: h.Count - int64(len(values)), Status: Refused}
+	e := summary.Recorded{ID: l.ID, Engine: l.Engine, Family: m.Name, Records: len(values), Gained: h.Count,
+		Sum:     sumOf(values),
+		Missing: h.Count - int64(len(values)), Status: summary.NotTheSame}
 	unit := 0.0
 	if f, ok := x.run.Options.Catalog.Family(m.Name); ok {
 		unit = f.Seconds(m.Name)
 	}
 	switch {
 	case unit == 0 || len(h.Buckets) == 0 || h.Native != nil:
-		e.Status, e.Reason = Unproven, "the histogram has no buckets to hold the records against"
-	case !e.compare(h, values, unit):
+		e.Status, e.Reason = summary.Unproven, "the histogram has no buckets to hold the records against"
+	case !missingIn(&e, h, values, unit):
 		e.Reason = "the records are of other requests or another window: a bucket gained less than they are"
 	case e.Missing > 0:
-		e.Status = Bounded
+		e.Status = summary.Bounded
 		e.Reason = fmt.Sprintf("%d of %d requests not seen", e.Missing, h.Count)
 	case !h.NoSum && math.Abs(e.Sum-h.Sum*unit) > 1e-6*math.Abs(h.Sum*unit)+resolution/2*float64(len(values)):
 		e.Reason = fmt.Sprintf("the records add up to %.6f s, the histogram to %.6f s", e.Sum, h.Sum*unit)
 	default:
-		e.Status = Proven
+		e.Status = summary.Proven
 	}
 	x.percentiles(&e, l, values, unit)
 	return e
 }
 
-// compare notes what is missing in each bucket, and reports whether none gained less than there are records.
-func (e *Exact) compare(h *normalize.Histogram, values []float64, unit float64) bool {
+// missingIn notes what is missing in each bucket, and reports whether none gained less than there are records.
+func missingIn(e *summary.Recorded, h *normalize.Histogram, values []float64, unit float64) bool {
 	below, before, lower := 0, int64(0), 0.0
 	for _, b := range h.Buckets {
 		upper := b.Upper * unit
@@ -300,7 +258,7 @@ func (e *Exact) compare(h *normalize.Histogram, values []float64, unit float64) 
 			return false
 		}
 		if missing > 0 {
-			e.Buckets = append(e.Buckets, MissingBucket{lower, upper, missing})
+			e.Buckets = append(e.Buckets, summary.MissingBucket{Lower: lower, Upper: upper, N: missing})
 		}
 		below, before, lower = n, b.Count, upper
 	}
@@ -308,12 +266,12 @@ func (e *Exact) compare(h *normalize.Histogram, values []float64, unit float64) 
 }
 
 // percentiles are those of the values, with what is missing at the lower and at the upper ends of its buckets.
-func (x *exacting) percentiles(e *Exact, l *summary.Latency, values []float64, unit float64) {
-	if e.Status != Proven && e.Status != Bounded {
+func (x *exacting) percentiles(e *summary.Recorded, l *summary.Latency, values []float64, unit float64) {
+	if e.Status != summary.Proven && e.Status != summary.Bounded {
 		return
 	}
 	low, high := values, values
-	if e.Status == Bounded {
+	if e.Status == summary.Bounded {
 		low, high = slices.Clone(values), slices.Clone(values)
 		for _, b := range e.Buckets {
 			low = append(low, slices.Repeat([]float64{b.Lower}, int(b.N))...)
@@ -323,7 +281,7 @@ func (x *exacting) percentiles(e *Exact, l *summary.Latency, values []float64, u
 		slices.Sort(high)
 	}
 	for _, q := range x.quantiles {
-		p := ExactPercentile{Q: q, Low: quantile(low, q), High: quantile(high, q)}
+		p := summary.RecordedPercentile{Q: q, Low: quantile(low, q), High: quantile(high, q)}
 		p.Value = p.Low
 		if at := slices.Index(x.run.Options.Quantiles, q); at >= 0 && at < len(l.Histogram.Quantiles) {
 			v := l.Histogram.Quantiles[at].Value * unit
@@ -344,25 +302,4 @@ func sumOf(values []float64) (sum float64) {
 		sum += v
 	}
 	return sum
-}
-
-// Apply makes the percentiles of a run those of its records, where these are proven to be all of a histogram's or bound
-// it. Each of list comes from ExactTimes with the quantiles of the run.
-func Apply(run *summary.Run, list []Exact) {
-	for _, e := range list {
-		if e.latency < 0 || e.Status != Proven && e.Status != Bounded || len(e.Percentiles) != len(run.Options.Quantiles) {
-			continue
-		}
-		f, _ := run.Options.Catalog.Family(e.Family)
-		unit := f.Seconds(e.Family)
-		var out []histest.Estimate
-		for _, p := range e.Percentiles {
-			x := histest.Estimate{Value: math.NaN(), Low: *p.Low / unit, High: *p.High / unit, Flags: histest.Recorded}
-			if p.Value != nil {
-				x.Value = *p.Value / unit
-			}
-			out = append(out, x)
-		}
-		run.Record(e.latency, out)
-	}
 }

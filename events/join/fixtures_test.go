@@ -357,14 +357,14 @@ func (w *want) tail(t *testing.T, got *join.Tail) {
 	}
 }
 
-func (w *want) exact(t *testing.T, list []join.Exact) {
+func (w *want) exact(t *testing.T, list []summary.Recorded) {
 	t.Helper()
 	for _, e := range list {
 		x := w.Exact[strings.TrimSuffix(e.ID, "_s")]
 		if x == nil {
 			continue
 		}
-		if e.Status != join.Unproven || e.Records != int(x["n"]) {
+		if e.Status != summary.Unproven || e.Records != int(x["n"]) {
 			t.Errorf("%s: %s of %d records, want %v", e.ID, e.Status, e.Records, x["n"])
 		}
 		within(t, e.ID+" sum", &e.Sum, x["sum"])

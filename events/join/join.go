@@ -78,11 +78,11 @@ type Result struct {
 	// Matched are the joins of single requests, by family; see Observe.
 	Matched []Matched `json:"by_id,omitempty"`
 	// Anchor bounds the clients' clock by the server's counters; nil where those do not tell.
-	Anchor   *Anchor          `json:"anchor,omitempty"`
-	Requests *Requests        `json:"requests,omitempty"` // joined one by one; nil without records
-	Exact    []Exact          `json:"exact,omitempty"`    // what the records say of the server alone
-	Failed   int              `json:"failed"`             // requests of the clients that failed in the window
-	Warnings []metric.Warning `json:"warnings"`
+	Anchor   *Anchor            `json:"anchor,omitempty"`
+	Requests *Requests          `json:"requests,omitempty"` // joined one by one; nil without records
+	Exact    []summary.Recorded `json:"exact,omitempty"`    // what the records say of the server alone
+	Failed   int                `json:"failed"`             // requests of the clients that failed in the window
+	Warnings []metric.Warning   `json:"warnings"`
 }
 
 // Edge is how many requests were under way at an instant.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/summary"
 )
 
 // Text writes the result for a person.
@@ -85,9 +86,9 @@ func (r *Result) exactText(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "%-16s", name)
 		for _, p := range e.Percentiles {
-			fmt.Fprintf(b, " %20s", p.String())
+			fmt.Fprintf(b, " %20s", boundsText(&p))
 		}
-		fmt.Fprintf(b, "  %s\n", e.Of())
+		fmt.Fprintf(b, "  %s\n", recordsOf(e))
 		if e.Percentiles[0].Estimate != nil {
 			fmt.Fprintf(b, "%-16s", "  histogram")
 			for _, p := range e.Percentiles {
@@ -98,19 +99,19 @@ func (r *Result) exactText(b *strings.Builder) {
 	}
 }
 
-// Of is what the percentiles are of.
-func (e *Exact) Of() string {
+// recordsOf is what the percentiles are of.
+func recordsOf(e *summary.Recorded) string {
 	switch e.Status {
-	case Proven:
+	case summary.Proven:
 		return fmt.Sprintf("exact, all %d requests", e.Records)
-	case Unproven:
+	case summary.Unproven:
 		return fmt.Sprintf("of %d records, not proven to be all", e.Records)
 	}
 	return e.Reason
 }
 
-// String is the value or its bounds.
-func (p *ExactPercentile) String() string {
+// boundsText is the value or its bounds.
+func boundsText(p *summary.RecordedPercentile) string {
 	if *p.Low == *p.High {
 		return ms1(p.Low)
 	}
@@ -225,6 +226,10 @@ func (r *Result) windowText(b *strings.Builder, clock func(int64) string) {
 		}
 		fmt.Fprintf(b, "%-12s %14s %14s %14s %14s %14s\n", "mean", ms(r.TTFT.Client.Mean), ms(outside),
 			ms(minus(minus(r.TTFT.Server.Mean, r.Queue.Mean), r.Prefill.Mean)), ms(r.Queue.Mean), ms(r.Prefill.Mean))
+	}
+	if len(r.Exact) > 0 {
+		r.slicesText(b, clock)
+		return
 	}
 	fmt.Fprintf(b, "\nPercentiles: the server's are estimated from buckets; differences are not additive.\n")
 	fmt.Fprintf(b, "%-12s %14s %14s %14s\n", "", "client", "server", "difference")

@@ -56,7 +56,7 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 27_600},
-		{"measure", "catalog continuity histest metric normalize summary units window", 27_520},
+		{"measure", "catalog continuity histest metric normalize summary units window", 27_630},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 19_670},
 		{"clients", "events", 9_600},
