@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/suggest"
 	"github.com/scrapestat/scrapestat/summary"
 )
@@ -44,12 +45,11 @@ type wanted struct {
 
 // ID is the canonical id of a word of the vocabulary, "ttft_s" of "ttft"; ok is false for one that is none.
 func ID(word string) (id string, ok bool) {
-	for _, id := range []string{word, word + "_s"} {
-		if _, ok := catalog.CanonicalOf(id); ok {
-			return id, true
-		}
+	if w, stat, ok := headline.Parse(word); ok && stat == "" {
+		return w.ID, true
 	}
-	return "", false
+	_, ok = catalog.CanonicalOf(word)
+	return word, ok
 }
 
 // meanings are what a name may mean, the one that is taken first if the run has it.
@@ -70,9 +70,14 @@ func meanings(c *catalog.Catalog, name string) []wanted {
 	out := []wanted{{match: named(c, name)}}
 	for i := 1; i < len(name); i++ {
 		word, stat := name[:i], name[i+1:]
-		if _, isWord := ID(word); (name[i] == '_' || name[i] == ' ') && isWord && IsStat(stat) {
+		if _, isWord := ID(word); (name[i] == ' ' || name[i] == '_' && isWord) && IsStat(stat) {
 			out = append(out, wanted{named(c, word), []string{stat}})
 		}
+	}
+	if w, stat, ok := headline.Parse(name); ok && (stat == "" || stat == mean) && w.Derived() != "" {
+		out = append(out, wanted{match: func(k known) bool { // where no family has it
+			return k.derived && (k.quantity == w.Derived() || k.metric == w.Derived())
+		}})
 	}
 	return out
 }

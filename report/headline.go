@@ -204,6 +204,11 @@ func lineCells(l *compare.Line) []string {
 	return []string{shortValue(l.From, l.Unit), shortValue(l.To, l.Unit), change, interval, VerdictText(l)}
 }
 
+// ChangeText is how much a line changed, and the verdict.
+func ChangeText(l *compare.Line) string {
+	return strings.TrimPrefix(lineCells(l)[2]+", "+VerdictText(l), ", ")
+}
+
 // lineChange is a change in per cent, of a share in points.
 func lineChange(l *compare.Line, v float64) string {
 	switch {

@@ -122,12 +122,9 @@ func (t *pageBuilder) heading(e *engine) string {
 	return line
 }
 
-// engines tells the first screen of each engine, the answer of each server first.
-func (t *pageBuilder) engines() {
-	t.explained = map[int]bool{}
-	list := t.inRun()
-	servers := slices.Clone(list) // what clients talk to comes first
-	slices.SortStableFunc(servers, func(a, b *engine) int {
+// serversFirst puts what clients talk to first.
+func (t *pageBuilder) serversFirst(list []*engine) []*engine {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b *engine) int {
 		switch server, other := t.isServer(a), t.isServer(b); {
 		case server && other:
 			return t.run.Options.Catalog.CompareServers(a.id, b.id)
@@ -138,6 +135,13 @@ func (t *pageBuilder) engines() {
 		}
 		return 0
 	})
+}
+
+// engines tells the first screen of each engine, the answer of each server first.
+func (t *pageBuilder) engines() {
+	t.explained = map[int]bool{}
+	list := t.inRun()
+	servers := t.serversFirst(list)
 	var rest []*table
 	for _, e := range servers {
 		latencies, ids := t.latencies(e)
@@ -174,11 +178,15 @@ func (t *pageBuilder) engines() {
 		t.add(quantities)
 		t.add(latencies)
 	}
-	if t.o.first() {
-		t.busiest()
+	serverless := !slices.ContainsFunc(list, t.isServer)
+	if t.o.first() && !serverless {
+		t.busiest(false)
 	}
 	for _, tab := range rest {
 		t.add(tab)
+	}
+	if t.o.first() && serverless {
+		t.busiest(true)
 	}
 }
 

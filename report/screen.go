@@ -346,6 +346,29 @@ func (t *pageBuilder) limitLines(e *engine) (out []string) {
 	return out
 }
 
+// Limits are what limits the engines of a run, one sentence each, with what it is of where there are several. Engines
+// that no headline is of, such as those of the stages of a pipeline, tell theirs only where there is no other.
+func Limits(causes []*explain.Result, headlined func(engine string) bool) []string {
+	own := slices.DeleteFunc(slices.Clone(causes), func(r *explain.Result) bool { return !headlined(r.Engine) })
+	if len(own) == 0 {
+		own = causes
+	}
+	var texts, of []string
+	rules := explain.DefaultRules()
+	own = slices.SortedStableFunc(slices.Values(own), func(a, b *explain.Result) int {
+		known := func(r *explain.Result) int { return map[bool]int{true: 1}[r.Verdict == "cannot_tell"] }
+		return cmp.Compare(known(a), known(b))
+	})
+	for _, r := range own {
+		name := ""
+		if len(own) > 1 {
+			name = ofText(r.Of)
+		}
+		texts, of = append(texts, Limit(r, rules)), append(of, cmp.Or(name, map[bool]string{true: r.Engine}[len(own) > 1]))
+	}
+	return together(texts, of)
+}
+
 // Limit is what limits an engine, in a sentence.
 func Limit(r *explain.Result, rules *explain.Rules) string {
 	if len(r.Findings) == 0 || r.Verdict == "cannot_tell" {

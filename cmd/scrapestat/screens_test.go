@@ -72,7 +72,11 @@ func TestScreens(t *testing.T) {
 				sameAsFile(t, fmt.Sprintf("testdata/screens/%s-%d.txt", name, width), got)
 			}
 			first := strings.Join(strings.SplitN(got, "\n", 25)[:24], "\n")
-			for _, want := range append(times[name], "measured", "polls", "errors") {
+			wanted := append(times[name], "measured", "polls", "errors")
+			if name == "unknown-servers" {
+				wanted = wanted[:2] // they answer no requests of a model
+			}
+			for _, want := range wanted {
 				if !strings.Contains(first, "\n"+want+" ") {
 					t.Errorf("%s at %d columns has no %s within 24 lines:\n%s", name, width, want, first)
 				}
@@ -141,5 +145,38 @@ func TestUnknownServers(t *testing.T) {
 	}
 	if strings.Contains(table, "go_gc") || strings.Contains(table, "process_cpu") {
 		t.Errorf("the process is among the busiest:\n%s", got)
+	}
+}
+
+// TestRealUnknownServers: of a machine and of Prometheus, which answer no requests of a model, the busiest families
+// have a rate or a mean on the first screen, in text and in the report, which has ten of each.
+func TestRealUnknownServers(t *testing.T) {
+	t.Parallel()
+	recording := filepath.Join(testkit.Path(t, "runs"), "unknown-servers")
+	text, _ := answer(t, 0, "show", recording)
+	page := filepath.Join(t.TempDir(), "page.html")
+	answer(t, 0, "report", recording, "-o", page, "--quiet")
+	made, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(made, []byte("</code></th><td class=\"num\">")); n != 20 {
+		t.Errorf("%d families in the report", n)
+	}
+	for target, least := range map[string]int{"node": 10, "prom": 8} { // as many as 40 lines hold
+		_, table, _ := strings.Cut(text, target+"  no known server: the busiest of ")
+		rows := strings.Split(strings.SplitN(table, "\n\n", 2)[0], "\n")
+		if len(rows) < 2+least {
+			t.Fatalf("%s: %d rows in\n%s", target, len(rows), text)
+		}
+		for _, row := range rows[2 : 2+least] {
+			fields := strings.Fields(row)
+			if len(fields) < 3 || !strings.ContainsAny(fields[1], "123456789") {
+				t.Errorf("no number of %q", row)
+			}
+			if !bytes.Contains(made, []byte("<code>"+fields[0]+"</code></th><td class=\"num\">")) {
+				t.Errorf("the report has no row of %s", fields[0])
+			}
+		}
 	}
 }

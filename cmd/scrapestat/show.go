@@ -33,7 +33,7 @@ type showOptions struct {
 const showLong = `Prints what a run measured: per engine the dozen quantities that explain it (throughput, ` +
 	`latency, saturation, where the
 time went) over all its targets, with the lowest and the highest target, then warnings and what was lost. What a server
-does not expose is named, with the flag that turns it on. Targets of no known engine have their families listed.
+does not expose is named, with the flag that turns it on. Targets of no known server have their families listed.
 ` + selectorHelp
 
 const showExample = `  scrapestat show run1

@@ -91,6 +91,13 @@ func walkNames(t *testing.T, recording string, plain, times []string) {
 			words = append(words, "^"+strings.Fields(n)[0]+"$")
 		}
 	}
+	rows := []string{"query", recording, "--every", "1h"} // a share of slices needs them
+	for _, n := range slices.Concat(plain, times) {
+		rows = append(rows, "-m", n)
+	}
+	answer(t, 0, rows...)
+	export := []string{"export", recording, "--formats", "stats", "-o", t.TempDir()}
+	answer(t, 0, export...)
 	pattern := words[len(words)-1]
 	answer(t, 0, "show", recording, "--metric", pattern)
 	text, _ := answer(t, 0, "compare", recording, recording, "--metric", pattern, "--all", "--format", "json")

@@ -186,31 +186,37 @@ func evidence(a *compare.Comparison) string {
 	return strings.ReplaceAll(a.Evidence.String(), "_", " ")
 }
 
-// signed writes a change as a percentage with its sign.
+// signed writes a change as a percentage with its sign, a large one as a factor.
 func signed(change float64) string {
+	if change >= 9.995 {
+		return fmt.Sprintf("×%.0f", change+1)
+	}
 	sign := "+"
 	if change < 0 {
 		sign = "−"
 	}
-	if math.Abs(change) >= 10 {
-		return fmt.Sprintf("%s%.0f×", sign, math.Abs(change))
-	}
 	return fmt.Sprintf("%s%.1f %%", sign, 100*math.Abs(change))
 }
 
-// forest draws a change with its interval on an axis from -50 % to +50 %.
+// forest draws a change with its interval on an axis from -50 % to +50 %: an arrow is one beyond.
 func forest(base *compare.Cell, a *compare.Comparison) template.HTML {
 	const w, h, reach = 160.0, 18.0, 0.5
 	if math.IsNaN(a.Change) || a.Verdict == compare.Incomparable {
 		return ""
 	}
 	x := func(change float64) float64 { return w/2 + w/2*max(-1, min(1, change/reach)) }
-	line := ""
+	line, dot := "", fmt.Sprintf(`<circle cx="%.1f" cy="%g" r="4"/>`, x(a.Change), h/2)
 	if lo, hi := a.Low/math.Abs(base.Value), a.High/math.Abs(base.Value); !math.IsNaN(lo+hi) && !math.IsInf(lo+hi, 0) {
 		line = fmt.Sprintf(`<path class="f-line" d="M%.1f %gH%.1f"/>`, x(lo), h/2, x(hi))
 	}
+	switch {
+	case a.Change > reach:
+		dot = fmt.Sprintf(`<path class="f-tip" d="M%g 2L%g %gL%g %gz"/>`, w-9, w, h/2, w-9, h-2)
+	case a.Change < -reach:
+		dot = fmt.Sprintf(`<path class="f-tip" d="M9 2L0 %gL9 %gz"/>`, h/2, h-2)
+	}
 	return template.HTML(fmt.Sprintf(
 		`<svg class="forest f-%s" viewBox="0 0 %g %g" aria-hidden="true">`+
-			`<path class="f-zero" d="M%g 0V%g"/>%s<circle cx="%.1f" cy="%g" r="4"/></svg>`,
-		kindOf(a.Verdict), w, h, w/2, h, line, x(a.Change), h/2)) // numbers, and a word of ours
+			`<path class="f-zero" d="M%g 0V%g"/>%s%s</svg>`,
+		kindOf(a.Verdict), w, h, w/2, h, line, dot)) // numbers, and a word of ours
 }

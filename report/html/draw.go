@@ -26,6 +26,8 @@ type grid struct {
 // chart is what one family, or one derived quantity, looked like over time.
 type chart struct {
 	key   famKey
+	title string // what people call a family
+	word  string // of the vocabulary
 	help  string
 	unit  string
 	heats []heat

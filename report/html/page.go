@@ -18,6 +18,7 @@ import (
 	"github.com/scrapestat/scrapestat/compare"
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/explain"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/report"
 	"github.com/scrapestat/scrapestat/summary"
@@ -109,26 +110,39 @@ type page struct {
 	Chips     []chip
 	Verdicts  []verdictLine
 	Answers   []answer
-	RunStrips []runStripView
-	Tiles     []tileGroup
-	Notes     []string // on quantities that several engines have
-	Whys      []why
-	Pairs     []whyPair // where there are two runs
-	Pipelines []pipeline
-	Strips    []strip
-	Losses    []loss
-	Warnings  []warning
-	Compared  *comparison
-	Families  []familyRow
-	Omitted   []string // what is not in the page, in sentences
-	Derived   []derivedRow
-	Version   string
+	// AnswerTable stands for tiles where there are many, Busiest where no engine is known.
+	AnswerTable *answerTable
+	Busiest     []report.BusyTable
+	RunStrips   []runStripView
+	StripKeys   []stripKey
+	Tiles       []tileGroup
+	Notes       []string // on quantities that several engines have
+	Whys        []why
+	Pairs       []whyPair // where there are two runs
+	Pipelines   []pipeline
+	Strips      []strip
+	Losses      []loss
+	Warnings    []warning
+	Compared    *comparison
+	Families    []familyRow
+	Omitted     []string // what is not in the page, in sentences
+	Derived     []derivedRow
+	Version     string
 
 	ins    []Input
 	o      Options
 	data   pageData
 	packed *payload
 	tables tables
+}
+
+// FewTiles reports whether the quantities of each target are few enough to be seen at once.
+func (p *page) FewTiles() bool {
+	n := 0
+	for _, g := range p.Tiles {
+		n += len(g.Tiles)
+	}
+	return n <= 18 && !p.Many
 }
 
 // pageData is what the script of a page reads.
@@ -180,11 +194,7 @@ func newPage(ins []Input, o Options) (*page, error) {
 	p.Chips = p.chips()
 	p.Compared = compared(o.Compare)
 	p.answers()
-	for i := range ins {
-		if strip := runStrip(ins[i].Run); strip != "" {
-			p.RunStrips = append(p.RunStrips, runStripView{p.runName(i), strip})
-		}
-	}
+	p.runStrips()
 	p.tiles()
 	for i := range ins {
 		for _, note := range report.CrossNotes(ins[i].Run) {
@@ -224,8 +234,11 @@ func (p *page) pictures() error {
 	if p.packed, err = newPayload(); err != nil {
 		return err
 	}
-	full := 0
+	full, first := 0, p.firstWords()
 	for _, c := range g.charts {
+		if c.group == groupFamily {
+			p.named(c)
+		}
 		size, err := p.packed.size()
 		if err != nil {
 			return err
@@ -238,7 +251,7 @@ func (p *page) pictures() error {
 		if err != nil {
 			return err
 		}
-		j.First = c.group == groupFamily && slices.Contains(firstIDs, p.canonicalOf(c.key.name))
+		j.First = c.group == groupFamily && slices.Contains(first, c.word)
 		if row, ok := p.tables.row[c.key]; ok && c.group == groupFamily {
 			j.Family = row
 		}
@@ -314,8 +327,34 @@ func (p *page) rank(g *gallery) {
 	})
 }
 
-// firstIDs are the families whose charts stand before all others.
-var firstIDs = []string{"ttft_s", "itl_s", "tpot_s"}
+// firstWords are those whose charts stand before all others: the first two latencies of the answer.
+func (p *page) firstWords() (out []string) {
+	heads := p.AnswerTable
+	if heads == nil && len(p.Answers) > 0 {
+		heads = &answerTable{Heads: p.Answers[0].Tiles}
+	}
+	if heads == nil {
+		return nil
+	}
+	for _, t := range heads.Heads {
+		if strings.Contains(answerWords[2]+"|"+answerWords[3], t.Word) {
+			out = append(out, t.Word)
+		}
+	}
+	return out
+}
+
+// named gives the chart of a family the words and the unit that the catalog has for it.
+func (p *page) named(c *chart) {
+	f, ok := p.ins[0].Run.Options.Catalog.Family(c.key.name)
+	if !ok {
+		return
+	}
+	c.help, c.unit = cmp.Or(f.Meaning, c.help), cmp.Or(f.Unit, c.unit)
+	if w, _, ok := headline.Parse(f.Canonical); ok {
+		c.title, c.word = w.Title, w.Name
+	}
+}
 
 // canonicalOf is the id across engines of a family, "" for none.
 func (p *page) canonicalOf(name string) string {

@@ -14,6 +14,8 @@ import (
 // 0.
 type chartJSON struct {
 	Name   string     `json:"name"`
+	Title  string     `json:"title,omitempty"` // of the word, where the name is that of a family
+	Word   string     `json:"word,omitempty"`
 	Type   string     `json:"type"`
 	Unit   string     `json:"unit"`
 	Help   string     `json:"help"`
@@ -123,8 +125,8 @@ func deflated(v any) (string, error) {
 
 // pack adds a chart.
 func (p *payload) pack(c *chart) (chartJSON, error) {
-	out := chartJSON{Name: c.key.name, Type: c.key.typ.String(), Unit: c.unit, Help: c.help, Group: c.group,
-		Grid: c.grid, Left: c.left, Rate: c.rated(), Family: -1}
+	out := chartJSON{Name: c.key.name, Title: c.title, Word: c.word, Type: c.key.typ.String(), Unit: c.unit, Help: c.help,
+		Group: c.group, Grid: c.grid, Left: c.left, Rate: c.rated(), Family: -1}
 	for _, l := range c.lines {
 		j := lineJSON{Run: l.run, Target: l.target, Label: l.label, Lo: -1, Hi: -1}
 		var err error

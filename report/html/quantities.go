@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/catalog"
+	"github.com/scrapestat/scrapestat/headline"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/units"
 )
@@ -37,6 +38,9 @@ type tile struct {
 type tileValue struct {
 	Run, Text, Note, Change string
 	Spark                   template.HTML
+
+	run int
+	ys  []float64 // what is drawn
 }
 
 // quantity identifies a derived quantity of a target over runs.
@@ -88,6 +92,11 @@ func (p *page) tiles() {
 			t.Values = append(t.Values, v)
 		}
 	}
+	for _, g := range p.Tiles {
+		for i := range g.Tiles {
+			sparks(g.Tiles[i].Values)
+		}
+	}
 }
 
 func (p *page) newTileGroup(run, endpoint int) tileGroup {
@@ -101,8 +110,7 @@ func (p *page) newTileGroup(run, endpoint int) tileGroup {
 
 // tileValue is the quantity in one run, with how it changed from the base.
 func (p *page) tileValue(run int, d *summary.Derived) tileValue {
-	v := tileValue{Run: p.runName(run), Text: derivedText(d), Note: noteOf(d)}
-	var ys []float64
+	v := tileValue{Run: p.runName(run), Text: derivedText(d), Note: noteOf(d), run: run}
 	for _, s := range d.Slices {
 		if s.Partial {
 			continue // too short to be compared with the others
@@ -111,9 +119,8 @@ func (p *page) tileValue(run int, d *summary.Derived) tileValue {
 		if s.Status.Defined() {
 			y = s.Shown
 		}
-		ys = append(ys, y)
+		v.ys = append(v.ys, y)
 	}
-	v.Spark = spark(ys)
 	return v
 }
 
@@ -128,13 +135,23 @@ func labelText(d *summary.Derived) string {
 	return strings.Join(parts, " ")
 }
 
-// title writes a name of the catalog for people: "output_tok_s" in tokens/s is "output tok".
+// title writes a name of the catalog for people, as screens do where it is a word of the vocabulary: "output_tok_s" is
+// "output tokens".
 func title(d *summary.Derived) string {
+	if w, ok := wordOf(d); ok {
+		return w.Title
+	}
 	name := d.Name
 	if strings.HasSuffix(d.Unit, "/s") {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_s"), "_per")
 	}
 	return clip(strings.ReplaceAll(name, "_", " "), 80)
+}
+
+// wordOf is the word of a quantity that is what the word alone means; the mean of a latency is not.
+func wordOf(d *summary.Derived) (headline.Word, bool) {
+	w, _, ok := headline.Parse(d.Canonical)
+	return w, ok && w.Kind != headline.Distribution
 }
 
 // derivedText is the value as people read it, a dash where there is none.
@@ -208,8 +225,9 @@ func (p *page) overview(g *gallery) {
 			id := fmt.Sprint(at, d.Name)
 			c := charts[id]
 			if c == nil {
-				c = &chart{key: famKey{name: title(d)}, help: helpOf(d), unit: d.Unit, grid: at, group: groupOverview,
-					order: overviewOrder(d)}
+				w, _ := wordOf(d)
+				c = &chart{key: famKey{name: title(d)}, word: w.Name, help: helpOf(d), unit: d.Unit, grid: at,
+					group: groupOverview, order: overviewOrder(d)}
 				charts[id] = c
 				g.charts = append(g.charts, c)
 			}

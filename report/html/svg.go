@@ -7,13 +7,28 @@ import (
 	"strings"
 )
 
+// sparks draws a quantity of several runs, each in the colour of its run, on the scale of all.
+func sparks(values []tileValue) {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for i := range values {
+		for _, y := range values[i].ys {
+			if !math.IsNaN(y) && !math.IsInf(y, 0) {
+				lo, hi = min(lo, y), max(hi, y)
+			}
+		}
+	}
+	for i := range values {
+		values[i].Spark = spark(values[i].ys, lo, hi, values[i].run)
+	}
+}
+
 // spark is a small picture of values over time, as tall as a line of text: "" for less than two. NaN is a gap.
-func spark(ys []float64) template.HTML {
+func spark(ys []float64, lo, hi float64, run int) template.HTML {
 	const w, h = 120.0, 28.0
-	lo, hi, n := math.Inf(1), math.Inf(-1), 0
+	n := 0
 	for _, y := range ys {
 		if !math.IsNaN(y) && !math.IsInf(y, 0) {
-			lo, hi, n = min(lo, y), max(hi, y), n+1
+			n++
 		}
 	}
 	if n < 2 {
@@ -52,9 +67,9 @@ func spark(ys []float64) template.HTML {
 	}
 	end()
 	return template.HTML(fmt.Sprintf(
-		`<svg class="spark" viewBox="0 0 %g %g" preserveAspectRatio="none" aria-hidden="true">`+
+		`<svg class="spark k%d" viewBox="0 0 %g %g" preserveAspectRatio="none" aria-hidden="true">`+
 			`<path class="spark-area" d="%s"/><path class="spark-line" d="%s"/></svg>`,
-		w, h, area.String(), path.String())) // numbers only
+		run%4, w, h, area.String(), path.String())) // numbers only
 }
 
 // strip is a target over the time of the run: when it answered.

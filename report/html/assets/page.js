@@ -77,6 +77,9 @@
     return show(v, unit, rate).replace("/s", "").replace(" s/s", "");
   };
   const clock = (x) => (Math.abs(x) >= 5400 ? digits(x / 3600) + " h" : Math.abs(x) >= 300 ? digits(x / 60) + " min" : digits(x) + " s");
+  // Ticks of time are at whole hours, minutes or seconds, in the unit of their distance.
+  const STEPS = [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  const ticks = (u, vs, axis, space, step) => vs.map((x) => (step >= 3600 ? digits(x / 3600) + " h" : step >= 60 ? digits(x / 60) + " min" : digits(x) + " s"));
 
   // ---- colours --------------------------------------------------------------
   const dark = () => !S.printing && (document.documentElement.dataset.theme === "dark" ||
@@ -160,7 +163,7 @@
       },
       scales: { x: { time: false, range: () => S.zoom || extent() } },
       axes: [
-        { stroke: ink, grid, ticks: grid, values: (u, vs) => vs.map(clock), font: "11px system-ui", size: 28, space: 62 },
+        { stroke: ink, grid, ticks: grid, incrs: STEPS, values: ticks, font: "11px system-ui", size: 28, space: 62 },
         { stroke: ink, grid, ticks: { show: false }, font: "11px system-ui", size: 62 },
       ],
       hooks: {
@@ -179,14 +182,16 @@
   // ---- one picture ---------------------------------------------------------------
   class Card {
     constructor(chart, host) {
-      this.chart = chart; this.off = new Set(); this.mode = "map"; this.pick = 0;
+      this.chart = chart; this.off = new Set(); this.mode = S.data.runs.length > 1 ? "runs" : "map"; this.pick = 0;
       const f = this.el = make("figure", "card"), cap = make("figcaption");
       f.dataset.name = chart.name;
-      cap.append(make("span", "ct", chart.group === "family" ? chart.name : chart.name.replaceAll("_", " ")));
+      cap.append(make("span", "ct", chart.title || (chart.group === "family" ? chart.name : chart.name.replaceAll("_", " "))));
+      if (chart.word) cap.append(make("code", "cu", chart.word));
       const unit = chart.unit && chart.unit !== "number" ? chart.unit : "";
       cap.append(make("span", "cu", chart.heats ? (unit ? `distribution, ${unit}` : "distribution") : chart.rate ? (unit ? unit + " per second" : "per second") : unit.replace(/^\//, "per ")));
       if (chart.heats) this.heatTools(cap);
-      if (chart.help) { const h = make("span", "ch", chart.help); h.title = chart.help; cap.append(h); }
+      const help = [chart.title ? chart.name : "", chart.help].filter(Boolean).join(": ");
+      if (help) { const h = make("span", "ch", help); h.title = help; cap.append(h); }
       this.plot = make("div", chart.heats ? "plot tall" : "plot");
       this.plot.tabIndex = 0;
       this.plot.setAttribute("role", "group");
@@ -201,16 +206,18 @@
       seen.observe(f);
     }
     heatTools(cap) {
-      const b = make("button", "mode", "Percentiles");
+      const many = this.mode === "runs", b = make("button", "mode", many ? "Heat map" : "Percentiles");
       b.type = "button"; b.setAttribute("aria-pressed", "false");
       b.addEventListener("click", () => {
-        this.mode = this.mode === "map" ? "lines" : "map";
-        b.setAttribute("aria-pressed", String(this.mode === "lines"));
+        this.mode = this.mode !== "map" ? "map" : many ? "runs" : "lines";
+        b.setAttribute("aria-pressed", String((this.mode === "map") === many));
+        if (s) s.hidden = this.mode === "runs";
         this.draw();
       });
+      let s = null;
       cap.append(b);
       if (this.chart.heats.length < 2) return;
-      const s = make("select"); s.setAttribute("aria-label", "Series");
+      s = make("select"); s.hidden = many; s.setAttribute("aria-label", "Series");
       this.chart.heats.forEach((h, i) => {
         const o = make("option", "", (S.data.runs.length > 1 ? S.data.runs[h.run].name + " · " : "") + h.label);
         o.value = String(i); s.append(o);
@@ -229,6 +236,7 @@
       if (!this.plot.clientWidth) return;
       if (!this.chart.heats) this.lines();
       else if (this.mode === "map") this.map();
+      else if (this.mode === "runs") this.runs();
       else this.percentiles();
       this.values(null);
     }
@@ -257,9 +265,9 @@
       return `${this.chart.name} at ${clock(this.u.data[0][idx])}: ` + (this.rows || []).map((r) => `${r.name} ${r.at(idx)}`).join("; ");
     }
     // row adds a line to the legend; a series that can be hidden is a button.
-    row(name, stroke, at, series) {
+    row(name, stroke, at, series, dash) {
       const b = make("button"), i = make("i"), v = make("span", "lv");
-      b.type = "button"; i.style.background = stroke;
+      b.type = "button"; i.style.background = dash ? `repeating-linear-gradient(90deg,${stroke} 0 4px,transparent 4px 6px)` : stroke;
       b.append(i, make("span", "ln", name), v); b.title = name;
       b.setAttribute("aria-pressed", String(!this.off.has(name)));
       b.addEventListener("click", () => {
@@ -302,12 +310,13 @@
           let t = show(avg[k], c.unit, c.rate);
           if (l.lo >= 0 && avg[k] !== null) t += ` [${show(array(l.lo)[k], c.unit)}, ${show(array(l.hi)[k], c.unit)}]`;
           return t;
-        }, mine);
+        }, mine, many && dashes[nth % 4]);
       });
       if (S.overlay && S.clients && c.grid === 0 && c !== S.clients) this.overlay(o, data, series);
       this.close();
       o.series = series; o.bands = bands;
-      o.scales.y = { range: (u, lo, hi) => (lo === null ? [0, 1] : [lo >= 0 ? 0 : lo * 1.08, hi <= 0 && lo < 0 ? 0 : (hi || 1) * 1.08]) };
+      const whole = c.rate ? 0 : c.unit === "ratio" ? 1 : c.unit === "percent" ? 100 : 0; // shares have an axis from 0 to 100 %
+      o.scales.y = { range: (u, lo, hi) => (whole && lo >= 0 && hi <= whole ? [0, whole] : lo === null ? [0, 1] : [lo >= 0 ? 0 : lo * 1.08, hi <= 0 && lo < 0 ? 0 : (hi || 1) * 1.08]) };
       o.axes[1].values = (u, vs) => vs.map((v) => brief(v, c.unit, c.rate));
       this.u = new uPlot(o, data, this.plot);
     }
@@ -323,8 +332,7 @@
     }
     // heat is the picked histogram, with quantiles by linear interpolation and the
     // bucket each of them is certainly in.
-    heat() {
-      const h = this.chart.heats[this.pick];
+    heat(h = this.chart.heats[this.pick]) {
       if (h.cells) return h;
       const n = S.data.grids[this.chart.grid].n, known = array(h.known);
       h.uppers = h.bounds.map(bound);
@@ -393,6 +401,27 @@
         });
         c.restore();
       }];
+      this.u = new uPlot(o, data, this.plot);
+    }
+    // runs draws p50 and p99 of all series of each run, in the colour of the run, on one axis.
+    runs() {
+      const o = base(this, 240), unit = this.chart.unit, data = [S.xs[this.chart.grid]], series = [{}];
+      this.clear();
+      S.data.runs.forEach((run, k) => {
+        const of = this.chart.heats.find((h) => h.run === k);
+        if (!of) return;
+        const h = this.heat(of);
+        [["p50", 0, [5, 4]], ["p99", 2, undefined]].forEach(([name, q, dash]) => {
+          const v = h.q[q].map((p) => this.value(h, p)), label = run.name + " · " + name;
+          data.push(v);
+          this.row(label, colour(k), (i) => show(v[i], unit), [series.length], dash);
+          series.push({ show: !this.off.has(label), stroke: colour(k), width: 1.75, dash, points: { size: 4 } });
+        });
+      });
+      this.close();
+      o.series = series;
+      o.scales.y = { range: (u, lo, hi) => (lo === null ? [0, 1] : [Math.min(lo, 0), (hi || 1) * 1.05]) };
+      o.axes[1].values = (u, vs) => vs.map((v) => brief(v, unit));
       this.u = new uPlot(o, data, this.plot);
     }
     // percentiles draws them on an axis of values; the bands are the buckets.
@@ -539,6 +568,11 @@
     });
     filter();
     paint();
+    // Nobody may scroll: what is open is drawn, one after the other.
+    const rest = S.cards.filter((c) => c.plot.clientWidth);
+    rest.splice(0, most).forEach((c) => { if (!c.u) c.draw(); });
+    const next = () => { const c = rest.shift(); if (c) { if (!c.u && S.cards.includes(c)) c.draw(); setTimeout(next); } };
+    next();
     document.documentElement.dataset.ready = "true";
   }
   async function refresh() {
@@ -580,7 +614,7 @@
     addEventListener("beforeprint", () => {
       S.printing = true; S.before = document.documentElement.dataset.theme || "";
       document.documentElement.dataset.theme = "light";
-      document.querySelectorAll("details").forEach((d) => { d.open = true; });
+      document.querySelectorAll("details.more, details.warning, details.why, #summary details").forEach((d) => { d.open = true; });
       S.cards.forEach((c) => c.draw());
     });
     addEventListener("afterprint", () => {
