@@ -28,6 +28,7 @@ type ClientOptions struct {
 	Lines  string        // a file or FIFO of lines about requests, - for In, "" for none
 	In     io.Reader     // stdin
 	Proxy  *ProxyOptions // nil for none
+	Traces string        // where servers send traces of their requests, HOST:PORT, "" for nowhere
 	Create *rundb.Meta   // of the run that the directory is to get; nil where it has one
 	Memory int64         // for events that wait, and the table of requests at the end; 0 is not bounded
 
@@ -40,15 +41,20 @@ type ProxyOptions struct {
 	proxy.Options
 	Listen      string // host:port
 	Calibration int    // requests by which it measures itself at the start
+	// NoTraceparent leaves requests as they are also where servers send traces of them.
+	NoTraceparent bool
 }
 
 // ClientRecorder is the client's side of a run that is being recorded: one
 // recorder, which lines, a proxy and callers tell of requests.
 type ClientRecorder struct {
-	dir   string
-	rec   *events.Recorder
-	lines *lineReader   // nil without lines
-	proxy *runningProxy // nil without a proxy
+	dir     string
+	rec     *events.Recorder
+	lines   *lineReader   // nil without lines
+	proxy   *runningProxy // nil without a proxy
+	answers answerFeeds
+	// traces is nil without a receiver of them.
+	traces *traceReceiver
 	// shared is set when the session is not that of one source alone, as there are
 	// others, or events from before: then no source starts or ends it, and beside
 	// lines a proxy does not tell what is tracked.
@@ -71,14 +77,29 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 		}
 	}
 	if o.Proxy != nil {
-		if c.proxy, err = newProxy(ctx, *o.Proxy); err != nil {
+		po := *o.Proxy
+		c.answers.name, c.answers.feeds = "answers by the proxy", map[string]*answerFeed{}
+		po.Served, po.Traceparent = c.answers.take, o.Traces != "" && !po.NoTraceparent
+		if c.proxy, err = newProxy(ctx, po); err != nil {
 			return nil, err
+		}
+	}
+	if o.Traces != "" {
+		if c.traces, err = listenTraces(ctx, o.Traces); err != nil {
+			return nil, errors.Join(err, c.proxy.discard())
 		}
 	}
 	c.rec, err = events.NewRecorder(context.WithoutCancel(ctx), dir, events.RecorderOptions{Source: o.source(),
 		Create: o.Create, MaxBytes: cmp.Or(o.maxBytes, min(o.Memory/2, 256<<20)), Pending: o.pending})
 	if err != nil {
-		return nil, errors.Join(err, c.proxy.discard())
+		return nil, errors.Join(err, c.proxy.discard(), c.traces.discard())
+	}
+	c.answers.rec = c.rec
+	if c.traces != nil {
+		if err := c.traces.start(ctx, c.rec); err != nil {
+			_, closed := c.rec.Close(ctx)
+			return nil, errors.Join(err, c.proxy.discard(), c.traces.discard(), closed)
+		}
 	}
 	if c.proxy != nil {
 		c.proxy.start(ctx, c.recorder(o.Lines == ""))
@@ -216,6 +237,7 @@ func (c *ClientRecorder) Stop(ctx context.Context, grace time.Duration) (ClientS
 		stats := c.proxy.p.Stats()
 		out.Proxy = &stats
 	}
+	errs = append(errs, c.traces.stop())
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRequests)
 	defer cancel()
 	var err error
@@ -224,6 +246,10 @@ func (c *ClientRecorder) Stop(ctx context.Context, grace time.Duration) (ClientS
 			Memory: metric.NewMemory(cmp.Or(c.memory, math.MaxInt64))})
 	}
 	out.Events = c.rec.Stats()
+	out.Server = c.answers.sources()
+	if c.traces != nil {
+		out.Server = append(out.Server, c.traces.feed.Source())
+	}
 	return out, errors.Join(append(errs, err)...)
 }
 

@@ -17,14 +17,15 @@ type ClientStats struct {
 	FirstNS, LastNS int64        // the range of times in lines
 	Proxy           *proxy.Stats // nil without a proxy
 	Events          rundb.EventStats
-	Pending         int             // events that could not be written in time
-	Failed          bool            // the rest counts what is there all the same
-	Session         *events.Session // nil when the table of requests could not be made
+	Pending         int                   // events that could not be written in time
+	Failed          bool                  // the rest counts what is there all the same
+	Server          []metric.ServerSource // who told of requests on the side of servers
+	Session         *events.Session       // nil when the table of requests could not be made
 }
 
 // Lost is how much of what was told is not in the run as it was.
 func (s *ClientStats) Lost() int64 {
-	n := int64(s.Lines.Bad) + s.Events.Lost() + int64(s.Pending)
+	n := int64(s.Lines.Bad) + s.Events.Lost() + int64(s.Pending) + s.serverLost()
 	if s.Proxy != nil {
 		n += s.Proxy.Lost()
 	}
@@ -40,6 +41,9 @@ func (s *ClientStats) LossText() string {
 	parts = append(parts, fmt.Sprintf("%d events lost", s.Events.Lost()+int64(s.Pending)))
 	if s.Proxy != nil {
 		parts = append(parts, fmt.Sprintf("%d requests or answers lost by the proxy", s.Proxy.Lost()))
+	}
+	if len(s.Server) > 0 {
+		parts = append(parts, fmt.Sprintf("%d records of servers lost", s.serverLost()))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -67,8 +71,15 @@ func (s *ClientStats) String() string {
 	case s.Proxy == nil:
 		from = "the caller"
 	}
+	if s.Server != nil && s.Events.Recorded == 0 {
+		return s.serverText()
+	}
+	text := ""
+	if s.Server != nil {
+		text = "\n" + s.serverText()
+	}
 	return fmt.Sprintf("requests: %d (%d failed, %d in flight), %d events of %s, %s",
-		requests, failed, flying, s.Events.Recorded, from, s.LossText())
+		requests, failed, flying, s.Events.Recorded, from, s.LossText()) + text
 }
 
 // Warnings are what is doubtful.
@@ -100,7 +111,8 @@ func (s *ClientStats) Warnings() []metric.Warning {
 			"%d were larger than a limit, %d unreadable: their tokens are unknown", p.Refused, p.Unscanned, p.Oversized,
 			p.Unreadable)
 	}
-	if s.Session != nil {
+	out = append(out, s.serverWarnings()...)
+	if s.Session != nil && s.Events.Recorded > 0 {
 		out = append(out, s.Session.Warnings...)
 	}
 	return out
@@ -133,6 +145,11 @@ func (s *ClientStats) Counts() map[string]int64 {
 		out["proxied"], out["proxy_failed"], out["proxy_passed"], out["proxy_refused"] = p.Requests, p.Failed, p.Passed,
 			p.Refused
 		out["proxy_unscanned"], out["proxy_oversized"], out["proxy_unreadable"] = p.Unscanned, p.Oversized, p.Unreadable
+	}
+	for _, x := range s.Server {
+		out["server_records"] += x.Records
+		out["server_bad"] += x.Bad
+		out["server_dropped"] += x.Dropped
 	}
 	if s.Session != nil {
 		out["requests"] = int64(len(s.Session.Requests))

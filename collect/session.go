@@ -83,7 +83,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err := s.recordWarnings(append(o.Warnings, s.found.takeWarnings()...)); err != nil {
 		return nil, err
 	}
-	if s.o.Client.Lines != "" || s.o.Client.Proxy != nil {
+	if s.o.Client.Lines != "" || s.o.Client.Proxy != nil || s.o.Client.Traces != "" {
 		c, err := StartClient(ctx, dir, s.beside(s.o.Client))
 		if err != nil {
 			return nil, err
@@ -298,3 +298,6 @@ func (s *Session) Now() int64 { return s.origin.Add(time.Since(s.origin)).UnixNa
 
 // ProxyAddr is where the proxy for clients listens; nil without one.
 func (s *Session) ProxyAddr() net.Addr { return s.client.Load().ProxyAddr() }
+
+// TracesAddr is where traces of servers are taken; nil without Options.Client.Traces.
+func (s *Session) TracesAddr() net.Addr { return s.client.Load().TracesAddr() }

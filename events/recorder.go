@@ -96,6 +96,8 @@ type Recorder struct {
 	err  error      // the first that was not mended
 
 	anchors []rundb.Clock // that are not written yet
+
+	server serverQueue
 }
 
 type entry struct {
@@ -292,6 +294,7 @@ func (r *Recorder) run(ctx context.Context) {
 		case <-r.wake:
 		case <-stop:
 			stop, stopped, next, wrote = nil, true, time.Time{}, time.Now()
+			r.server.shut()
 		}
 		r.hmu.Lock()
 		r.held = r.cut(r.held, stopped)
@@ -388,7 +391,7 @@ func (r *Recorder) write(ctx context.Context) error {
 		r.release(size)
 		clear(part)
 	}
-	return nil
+	return r.writeServer(ctx)
 }
 
 // part takes the oldest events out of those that are held, so that what is being written leaves memory for others.
@@ -462,8 +465,10 @@ func (r *Recorder) Close(ctx context.Context) (pending int, err error) {
 	return 0, nil
 }
 
-// waiting is how many events are to be written yet.
-func (r *Recorder) waiting() int { return int(r.seq.Load() - r.written.Load() - r.shed.Load()) }
+// waiting is how many events and records are to be written yet.
+func (r *Recorder) waiting() int {
+	return int(r.seq.Load()-r.written.Load()-r.shed.Load()) + r.server.waiting()
+}
 
 // end writes the last statistics and closes the file.
 func (r *Recorder) end(ctx context.Context) error {

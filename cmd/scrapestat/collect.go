@@ -75,7 +75,11 @@ type collectOptions struct {
 	requests     string // FILE or -: lines about requests
 	proxy        string // ADDRESS=URL
 	proxyFlags   proxyFlags
+	otlp         string // HOST:PORT
 }
+
+// otlpSettle is --settle with --otlp: exporters send their last batch after five seconds.
+const otlpSettle = 7 * time.Second
 
 func newCollectCmd(std stdio) *cobra.Command {
 	var o collectOptions
@@ -91,6 +95,9 @@ func newCollectCmd(std stdio) *cobra.Command {
 			}
 			o.flags = givenFlags(cmd)
 			o.intervalGiven, o.timeoutGiven = cmd.Flags().Changed("interval"), cmd.Flags().Changed("timeout")
+			if o.otlp != "" && !cmd.Flags().Changed("settle") {
+				o.settle = otlpSettle
+			}
 			o.requireGiven = cmd.Flags().Changed("require-targets")
 			if err := o.validate(); err != nil {
 				return err
@@ -178,6 +185,10 @@ func (o *collectOptions) registerRequests(cmd *cobra.Command) {
 	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and "+
 		"a server; see requests proxy")
 	o.proxyFlags.register(f, "proxy-")
+	f.StringVar(&o.otlp, "otlp", "", "take the traces that servers send of their requests over OTLP, gRPC and HTTP, at "+
+		"this `address`; a port alone is on loopback; --settle is 7s then")
+	f.BoolVar(&o.proxyFlags.options.NoTraceparent, "no-traceparent", false,
+		"with --otlp and --proxy: do not give requests a traceparent, by which the server's trace of each is found")
 }
 
 // registerLimits adds what bounds the answers of a target. Each hit is counted
@@ -256,7 +267,7 @@ func (o *collectOptions) validate() error {
 	if err := o.validateWords(); err != nil {
 		return err
 	}
-	if err := o.validateProxy(); err != nil {
+	if err := cmp.Or(o.validateProxy(), o.validateOTLP()); err != nil {
 		return err
 	}
 	var err error

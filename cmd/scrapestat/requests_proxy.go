@@ -169,3 +169,12 @@ func (o *collectOptions) validateProxy() error {
 	}
 	return o.proxyFlags.validate()
 }
+
+// validateOTLP checks --otlp.
+func (o *collectOptions) validateOTLP() (err error) {
+	if o.otlp == "" {
+		return nil
+	}
+	o.otlp, err = listenAddress(strings.TrimSuffix(strings.TrimPrefix(o.otlp, "http://"), "/v1/traces"))
+	return err
+}

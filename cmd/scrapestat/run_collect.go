@@ -63,6 +63,9 @@ func runCollect(ctx context.Context, o collectOptions, std stdio) error {
 	if addr := s.ProxyAddr(); addr != nil {
 		c.say.logf("proxy on http://%s", addr)
 	}
+	if addr := s.TracesAddr(); addr != nil {
+		c.say.logf("taking traces at %s", addr)
+	}
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
 	defer interrupts(signals, s.Stop, abort)()
@@ -141,7 +144,7 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 	if o.remoteWriter != nil {
 		c.self.mirror(o.remoteWriter)
 	}
-	out.Client = collect.ClientOptions{Lines: o.requests, In: std.in, Memory: o.limits.Memory}
+	out.Client = collect.ClientOptions{Lines: o.requests, Traces: o.otlp, In: std.in, Memory: o.limits.Memory}
 	if o.proxy != "" {
 		p := o.proxyFlags.options
 		p.Untracked = true // the phases of the run decide what is tracked

@@ -18,7 +18,8 @@
 // one when asked for, error.client or error.generic, sample.detail and sample.complete, which ends every request, also
 // one that failed. An answer that is no stream has no first chunk.
 //
-// Text of prompts and answers, credentials and headers other than x-request-id are never recorded.
+// Text of prompts and answers, credentials and headers other than x-request-id, traceparent and the times of servers
+// are never recorded.
 //
 // # Memory
 //

@@ -32,6 +32,8 @@ type exchange struct {
 	id        string
 	endpoint  string
 	requestID string
+	traceID   string
+	inHeaders [3]string   // durations in ms
 	gone      func() bool // the client has gone
 	status    int
 	scan      scanner
@@ -134,6 +136,7 @@ func (x *exchange) headers(resp *http.Response) {
 		x.p.counts.unscanned.Add(1)
 	}
 	x.scan = scanner{p: x.p, stream: x.stream}
+	x.timesOf(resp.Header)
 }
 
 // tap is the body of an answer on its way to the client.
@@ -226,6 +229,9 @@ func (x *exchange) finish() {
 		x.p.rec.Record(ev)
 	}
 	x.record(events.SampleComplete, now, []byte("null"))
+	if told, q := x.served(); told != "" && x.p.o.Served != nil {
+		x.p.o.Served(told, &q)
+	}
 	if sentNS != 0 && kind == "" {
 		x.p.sent.add(time.Duration(sentNS - x.issuedNS))
 		x.p.added.add(time.Duration(sentNS-x.issuedNS) + x.own)
@@ -264,7 +270,7 @@ var errorTexts = map[string]string{
 // detail is what is known of the request at its end.
 func (x *exchange) detail(kind string) events.Detail {
 	d := events.Detail{Finish: x.scan.finish, HTTPStatus: x.status, RequestID: x.requestID, Endpoint: x.endpoint,
-		Model: x.scan.model, LastNS: x.lastNS, ErrorType: kind}
+		Model: x.scan.model, LastNS: x.lastNS, ErrorType: kind, ResponseID: x.scan.id, TraceID: x.traceID}
 	if len(d.Endpoint) > 256 {
 		d.Endpoint = "" // no path of a server that we know
 	}

@@ -40,6 +40,11 @@ type Options struct {
 	// ForceUsage adds stream_options.include_usage to streaming requests that do not have it. The answer then has a chunk
 	// that the client did not ask for.
 	ForceUsage bool
+	// Traceparent gives requests that have none a trace of their own, by which the server's record is found.
+	Traceparent bool
+	// Served takes what servers tell of a request in its answer, by one of the kinds of Served; nil takes nothing. It must
+	// not block and is used concurrently. The record is valid until it returns, and is not checked.
+	Served func(kind string, q *metric.ServerRequest)
 	// Untracked leaves it to Track to say when performance is tracked. Otherwise it is from the start of Serve to its end.
 	Untracked bool
 
@@ -183,7 +188,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{p: p, id: p.run + "-" + strconv.FormatUint(p.next.Add(1), 10), endpoint: r.URL.Path,
-		requestID: headerID(r.Header)}
+		requestID: headerID(r.Header), traceID: p.traceOf(r.Header)}
 	x.gone = func() bool { return r.Context().Err() != nil }
 	x.issued(p.now())
 	defer x.finish() // also when the copy panics with http.ErrAbortHandler

@@ -25,15 +25,27 @@ type scanner struct {
 	model  string
 	finish string
 	usage  *usage
+
+	id      string // of the body
+	metrics *vllmMetrics
+	timings *llamaTimings
+	times   serverTimes
 }
 
 type usage struct {
 	Prompt     *int `json:"prompt_tokens"`
 	Completion *int `json:"completion_tokens"`
+	Details    *struct {
+		Cached *int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 // chunk is what is read of a chunk, or of a whole answer.
 type chunk struct {
+	ID      string        `json:"id"`
+	Metrics *vllmMetrics  `json:"metrics"`
+	Timings *llamaTimings `json:"timings"`
+	serverTimes
 	Model   string          `json:"model"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
@@ -184,6 +196,18 @@ func (s *scanner) take(c *chunk) {
 	}
 	if c.Usage != nil {
 		s.usage = c.Usage
+	}
+	if s.id == "" && len(c.ID) <= 256 {
+		s.id = c.ID
+	}
+	if c.Metrics != nil {
+		s.metrics = c.Metrics
+	}
+	if c.Timings != nil {
+		s.timings = c.Timings
+	}
+	if c.StartEnd != "" { // TensorRT-LLM, after [DONE]
+		s.times = serverTimes{short(c.Timing), short(c.StartEnd)}
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		s.failed = true

@@ -100,6 +100,9 @@ func (r *Receiver) Close() error {
 	return nil
 }
 
+// Discard closes a receiver whose Serve was not called.
+func (r *Receiver) Discard() error { return r.ln.Close() }
+
 // limited accepts so many connections at the same time and closes others at once.
 type limited struct {
 	net.Listener
