@@ -52,10 +52,13 @@ type Options struct {
 	// before the oldest polls are dropped; 0 is 256 MiB.
 	MaxPending int
 	Slice      time.Duration
-	Tags       map[string]string
-	Version    string           // of the program
-	Settings   map[string]any   // for the manifest, by flag name
-	Warnings   []metric.Warning // recorded at the start
+	// Shard and Group are those of the recording: nil and "" of a run of all targets.
+	Shard    *rundb.Shard
+	Group    string
+	Tags     map[string]string
+	Version  string           // of the program
+	Settings map[string]any   // for the manifest, by flag name
+	Warnings []metric.Warning // recorded at the start
 	// CommandLine is what the recording shows of how it was made; nil shows nothing.
 	CommandLine func([]metric.Target) []string
 
@@ -120,7 +123,8 @@ func (o Options) withDefaults() Options {
 	o.MaxPending = cmp.Or(o.MaxPending, 256<<20)
 	o.ProgressEvery = cmp.Or(o.ProgressEvery, 10*time.Second)
 	o.Scrape = o.Scrape.WithDefaults()
-	o.Scrape.Version, o.Scrape.Dynamic = o.Version, len(o.Discoverers) > 0
+	o.Scrape.Version = o.Version
+	o.Scrape.Dynamic = len(o.Discoverers) > 0 || len(o.Targets) == 0 && o.Shard != nil // an empty one records nothing
 	if o.Events == nil {
 		o.Events = silence{}
 	}
@@ -132,7 +136,8 @@ func (o *Options) meta(origin time.Time, targets []metric.Target) rundb.Meta {
 	m := rundb.Meta{ID: rundb.NewID(), Version: o.Version, Tags: o.Tags, OriginNS: origin.UnixNano(),
 		Interval: o.Scrape.Interval,
 		Timeout:  o.Scrape.Timeout, Warmup: o.Warmup, Cooldown: o.Cooldown, Settle: o.Settle, Slice: o.Slice,
-		Window: o.Window.String(), Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
+		Window: o.Window.String(),
+		Shard:  o.Shard, Group: o.Group, Host: rundb.ThisHost().Hostname, Limits: o.Scrape.Limits.ByFlag()}
 	if c, err := rundb.ReadHostClock(); err == nil {
 		m.BootID, m.BootNS = c.BootID, c.MonoNS-int64(time.Since(origin))
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	// Refresh replaces every refresh_interval unless it is 0. Without it files are
 	// looked at by each Refresh, and servers asked every 30 s or as they say.
 	Refresh time.Duration
+	// Shard leaves out the targets of other shards.
+	Shard Shard
 	// TrustDiscovery sends the credentials of a job wherever http_sd says.
 	TrustDiscovery bool
 	// Limits bounds the connections to targets; the zero value has the collector's own.

@@ -161,6 +161,9 @@ func (j *job) target(d *Discoverer, s *source, shared, own map[string]string) (F
 	if address == "" {
 		return Found{}, false, errors.New("it has no address")
 	}
+	if !d.o.Shard.has(b.Get) {
+		return Found{}, false, nil
+	}
 	if b.Get(model.InstanceLabel) == "" {
 		b.Set(model.InstanceLabel, address)
 	}

@@ -142,6 +142,9 @@ func (a *runFlags) verdict(runs ...*summary.Run) error {
 		if text := r.Warned("no_traffic"); text != "" && slices.Contains(r.Command, "--") { // there was a COMMAND
 			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
 		}
+		if text := r.Warned("shard_missing"); text != "" {
+			return &codeError{exitIncomplete, errors.New(text + " (--strict)")}
+		}
 		lost := map[bool]int{}
 		for i := range r.Endpoints {
 			for _, x := range r.Endpoints[i].Ledger.Losses() {

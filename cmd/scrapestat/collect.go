@@ -59,6 +59,7 @@ type collectOptions struct {
 	kinds        kindFlags
 	subtract     bool
 	access       accessFlags
+	shards       shardFlags
 	analysis     analysisFlags
 	require      string        // requireAll, requireAny or requireNone
 	requireGiven bool          // on the command line
@@ -119,7 +120,10 @@ func (o *collectOptions) register(cmd *cobra.Command) {
 	groupFlags(cmd, []flagGroup{
 		{"Run", o.registerRun},
 		{"Scrape", o.registerScrapes},
-		{"Access and discovery", func(cmd *cobra.Command) { o.access.register(cmd.Flags()) }},
+		{"Access and discovery", func(cmd *cobra.Command) {
+			o.access.register(cmd.Flags())
+			o.shards.register(cmd.Flags())
+		}},
 		{"Request", o.registerRequests},
 		{"Analysis and export", o.analysis.register},
 		{"Remote-write", o.remoteWrite.register},
@@ -224,7 +228,7 @@ func (o *collectOptions) validate() error {
 	if err := o.access.validate(); err != nil {
 		return err
 	}
-	if err := o.validateTargets(); err != nil {
+	if err := first(o.shards.validate(), o.validateTargets()); err != nil {
 		return err
 	}
 	if o.interval < time.Millisecond || o.interval > 5*time.Minute {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type kubernetes struct {
 func examples(t *testing.T) (out []kubernetes) {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("examples: %v, %v", files, err)
 	}
 	for _, path := range files {
@@ -80,14 +81,16 @@ const kubernetesKeys = `apiVersion string, kind string, metadata.name string, da
 rules.apiGroups.* string, rules.resources.* string, rules.verbs.* string, subjects.kind string, subjects.name string,
 roleRef.apiGroup string, roleRef.kind string, roleRef.name string, spec.accessModes.* string, ` +
 	`spec.resources.requests.storage string,
-spec.backoffLimit int, spec.activeDeadlineSeconds int, PodSpec.restartPolicy string, PodSpec.serviceAccountName string,
+spec.backoffLimit int, spec.activeDeadlineSeconds int, spec.completions int, spec.parallelism int, ` +
+	`spec.completionMode string,
+ PodSpec.restartPolicy string, PodSpec.serviceAccountName string,
 PodSpec.automountServiceAccountToken bool, PodSpec.securityContext.runAsNonRoot bool, ` +
 	`PodSpec.securityContext.runAsUser int,
 PodSpec.securityContext.runAsGroup int, PodSpec.securityContext.fsGroup int, ` +
 	`PodSpec.securityContext.seccompProfile.type string,
 PodSpec.containers.name string, PodSpec.containers.image string, PodSpec.containers.args.* string, ` +
 	`PodSpec.containers.ports.containerPort int,
-PodSpec.containers.ports.name string, PodSpec.containers.env.name string, ` +
+PodSpec.containers.ports.name string, PodSpec.containers.env.name string, PodSpec.containers.env.value string, ` +
 	`PodSpec.containers.env.valueFrom.fieldRef.fieldPath string,
 PodSpec.containers.securityContext.runAsNonRoot bool, PodSpec.containers.securityContext.runAsUser int,
 PodSpec.containers.securityContext.runAsGroup int, PodSpec.containers.securityContext.allowPrivilegeEscalation bool,
@@ -117,6 +120,26 @@ func leaves(path string, doc any, visit func(path string, v any)) {
 		}
 	default:
 		visit(path, v)
+	}
+}
+
+// TestDeploySlurm checks that the example is a script, and its command one of ours.
+func TestDeploySlurm(t *testing.T) {
+	const script = "../../deploy/slurm/array.sh"
+	if out, err := exec.Command("sh", "-n", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(strings.ReplaceAll(string(text), "\\\n", ""), "exec scrapestat ")
+	cmd, rest, err := newRootCmd(discard()).Find(strings.Fields(line))
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err != nil || cmd.Name() != "collect" {
+		t.Errorf("%q is no command of this program: %v", line, err)
 	}
 }
 
@@ -152,7 +175,7 @@ func TestDeploy(t *testing.T) {
 		}
 	}
 	for kind, want := range map[string]int{"ServiceAccount": 1, "Role": 1, "RoleBinding": 1, "ConfigMap": 1,
-		"PersistentVolumeClaim": 1, "Job": 1, "Pod": 1} {
+		"PersistentVolumeClaim": 2, "Job": 2, "Pod": 1} {
 		if kinds[kind] != want {
 			t.Errorf("%d of kind %s, want %d", kinds[kind], kind, want)
 		}
@@ -289,7 +312,9 @@ func TestDeployNeedsItsRights(t *testing.T) {
 		case "ConfigMap":
 			writeText(t, filepath.Join(dir, "pods.yml"), at(e.doc, "data", "pods.yml").(string))
 		case "Job":
-			args = arguments(at(e.doc, "spec", "template", "spec", "containers", 0))
+			if e.path == "job.yaml" {
+				args = arguments(at(e.doc, "spec", "template", "spec", "containers", 0))
+			}
 		}
 	}
 	api := httptest.NewServer(cluster)

@@ -81,6 +81,12 @@ func newLakeAddCmd(std stdio) *cobra.Command {
 	return cmd
 }
 
+// lakeRun is a run that is added.
+type lakeRun struct {
+	name string
+	dirs []string
+}
+
 func (o *lakeAdd) run(ctx context.Context, args []string) error {
 	groups, err := o.groups(args)
 	if err != nil {
@@ -90,19 +96,20 @@ func (o *lakeAdd) run(ctx context.Context, args []string) error {
 		return usagef("--name is for one run: these are %d", len(groups))
 	}
 	names := map[string]string{}
-	for _, dirs := range groups {
-		name := cmp.Or(o.name, filepath.Base(runDir(filepath.Clean(dirs[0]))))
-		if err := lake.CheckName(name); err != nil {
+	for i := range groups {
+		g := &groups[i]
+		g.name = cmp.Or(o.name, g.name)
+		if err := lake.CheckName(g.name); err != nil {
 			return usagef("%w", err)
 		}
-		if was, ok := names[name]; ok {
-			return usagef("%s and %s are both called %s: add one with --name", was, dirs[0], name)
+		if was, ok := names[g.name]; ok {
+			return usagef("%s and %s are both called %s: add one with --name", was, g.dirs[0], g.name)
 		}
-		names[name] = dirs[0]
+		names[g.name] = g.dirs[0]
 	}
 	var all []*summary.Run
-	for _, dirs := range groups {
-		result, err := o.add(ctx, dirs, cmp.Or(o.name, filepath.Base(runDir(filepath.Clean(dirs[0])))))
+	for _, g := range groups {
+		result, err := o.add(ctx, g.dirs, g.name)
 		if err != nil {
 			return err
 		}
@@ -111,10 +118,25 @@ func (o *lakeAdd) run(ctx context.Context, args []string) error {
 	return o.analysis.verdict(all...)
 }
 
-// groups are the runs, each of one directory.
-func (o *lakeAdd) groups(args []string) (out [][]string, err error) {
+// groups are the runs: each directory by itself, but for the shards of a group.
+func (o *lakeAdd) groups(args []string) (out []lakeRun, err error) {
+	at := map[string]int{}
 	for _, dir := range args {
-		out = append(out, []string{dir})
+		runs, closeAll, err := openRuns([]string{dir}, o.analysis.memory)
+		if err != nil {
+			return nil, err
+		}
+		m := runs[0].Meta()
+		closeAll()
+		name := filepath.Base(runDir(filepath.Clean(dir)))
+		if m.Shard != nil {
+			if i, ok := at[m.Group]; ok {
+				out[i].dirs = append(out[i].dirs, dir)
+				continue
+			}
+			at[m.Group], name = len(out), m.Group
+		}
+		out = append(out, lakeRun{name, []string{dir}})
 	}
 	return out, nil
 }
@@ -132,6 +154,9 @@ func (o *lakeAdd) add(ctx context.Context, dirs []string, name string) (*summary
 		recs = append(recs, r)
 		lo.Closed = lo.Closed && r.Meta().EndNS != 0
 		lo.RunIDs = append(lo.RunIDs, r.Meta().ID)
+		if s := r.Meta().Shard; s != nil {
+			lo.Shards = fmt.Sprintf("%d of %d", len(runs), s.N)
+		}
 	}
 	row, there, err := lake.Add(ctx, o.to, result, recs, lo)
 	switch {

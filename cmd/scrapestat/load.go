@@ -103,6 +103,11 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	missing, err := checkShards(runs, dirs)
+	if err != nil {
+		closeAll()
+		return nil, nil, nil, err
+	}
 	noteOpen(say, runs, dirs)
 	if a.sliceFlag != nil && !a.sliceFlag.Changed {
 		so.Slice = runs[0].Meta().Slice
@@ -111,6 +116,7 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 		}
 	}
 	watched, b := watch(say, "reading "+dirs[0], runs, 1)
+	uniteMarks(watched)
 	result, err = summary.Build(ctx, toAnalyse(watched), so)
 	b.done()
 	if err == nil {
@@ -121,6 +127,7 @@ func load(ctx context.Context, dirs []string, a analysisFlags, so summary.Option
 		return nil, nil, nil, err
 	}
 	result.UseRecorded()
+	result.Warnings = append(result.Warnings, missing...)
 	return result, runs, closeAll, nil
 }
 

@@ -16,6 +16,15 @@ type watched struct {
 	*rundb.Run
 	timeline *html.Timeline // draws what is read; nil draws nothing
 	bar      *bar
+	marks    []metric.Mark // in place of those of the run; nil for those
+}
+
+// Marks implements summary.Recording.
+func (w *watched) Marks() []metric.Mark {
+	if w.marks != nil {
+		return w.marks
+	}
+	return w.Run.Marks()
 }
 
 // Snapshots implements summary.Recording.

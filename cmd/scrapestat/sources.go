@@ -138,9 +138,14 @@ func (o *collectOptions) openTargets(std stdio) (t *targetSet, err error) {
 	if err != nil {
 		return t, err
 	}
+	given = o.shards.shard.Of(given)
 	o.access.auth.Limits = o.limits
 	if t.given, _, t.warnings, err = o.access.auth.Apply(given); err != nil {
 		return t, usagef("%w", err)
+	}
+	if len(t.given) == 0 && !o.access.discovers() {
+		t.warnings = append(t.warnings, metric.Warnf("shard_empty", "none of the targets is of shard %d of %d: the run is "+
+			"empty", o.shards.shard.I, o.shards.shard.N))
 	}
 	t.warnings = append(t.warnings, o.remoteWrite.unsafe...)
 	t.warnings = append(t.warnings, o.kinds.warnings()...)
@@ -153,7 +158,7 @@ func (o *collectOptions) openTargets(std stdio) (t *targetSet, err error) {
 // openDiscoverers opens what --config and --kubernetes-inference-pods name.
 func (o *collectOptions) openDiscoverers(t *targetSet) error {
 	do := discover.Options{Refresh: o.access.refresh, DefaultInterval: o.interval, Limits: o.limits,
-		TrustDiscovery: o.access.trust}
+		TrustDiscovery: o.access.trust, Shard: o.shards.shard}
 	if o.intervalGiven {
 		do.Interval = o.interval
 	}

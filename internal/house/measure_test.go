@@ -55,12 +55,12 @@ type room struct {
 
 func rooms() []room {
 	return []room{
-		{"record", "collect discover rundb scrape source", 27_600},
+		{"record", "collect discover rundb scrape source", 27_850},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_630},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report", 19_670},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 13_360},
+		{"command", "cmd", 13_520},
 		{"around them", "bench internal lab", 18_800},
 	}
 }

@@ -47,16 +47,16 @@ const templates = `
   SELECT r.run AS run, r.content AS content, r.series_id AS series_id, r.metric_name AS metric_name,
     r.endpoint_url AS endpoint_url, r.endpoint_name AS endpoint_name, r.labels AS labels, r.status AS status,
     r.seconds AS seconds, g.samples - g.earlier AS samples, g.last_gain -
-      CASE WHEN g.earlier > 0 THEN g.before_gain WHEN r.born THEN 0 ELSE g.first_gain END AS total,
+      CASE WHEN g.earlier > 0 THEN g.before_gain WHEN r.born THEN 0 ELSE g.first_gain END AS gained,
     (g.last_t - CASE WHEN g.earlier > 0 THEN g.before_t ELSE g.first_t END) / 1e9 AS polled
   FROM lake_series r JOIN lake_gains g ON r.content = g.content AND r.series_id = g.series_id
   WHERE g.samples > g.earlier AND (g.samples > 1 OR r.born)
 ){{if .Each}}
-SELECT run, metric_name, endpoint_url, labels, series_id, samples, total, total / seconds AS rate,
-  total / nullif(polled, 0) AS polled_rate, status
+SELECT run, metric_name, endpoint_url, labels, series_id, samples, gained AS total, gained / seconds AS rate,
+  gained / nullif(polled, 0) AS polled_rate, status
 FROM lake_totals
 ORDER BY run, series_id{{else}}
-SELECT {{keys}}, count(*) AS series, sum(total) AS total, sum(total / seconds) AS rate,
+SELECT {{keys}}, count(*) AS series, sum(gained) AS total, sum(gained / seconds) AS rate,
   max(CASE status WHEN 'ok' THEN '0 ok' WHEN 'corrected' THEN '1 corrected' WHEN 'born' THEN '2 born'
     WHEN 'ambiguous' THEN '3 ambiguous' ELSE '4 lower_bound' END) AS worst
 FROM lake_totals
@@ -142,7 +142,8 @@ ORDER BY {{names}}, percentile_p{{end}}
 
 {{define "gauges"}}WITH {{template "series" .Of "'gauge', 'unknown'"}}
 SELECT max(r.run) AS run, max(r.metric_name) AS metric_name, max(r.endpoint_url) AS endpoint_url,
-  p.series_id AS series_id, count(*) AS samples, avg(p.value) AS average, min(p.value) AS least, max(p.value) AS most,
+  any_value(r.labels) AS labels, p.series_id AS series_id, count(*) AS samples, avg(p.value) AS average,
+  min(p.value) AS least, max(p.value) AS most,
   coalesce(stddev_samp(p.value - r.origin), 0) AS deviation{{range .Percentiles}},
   {{percentile "p.value" (share .)}} AS {{column .}}{{end}}
 FROM {{table "samples"}} p JOIN lake_series r ON p.content = r.content AND p.series_id = r.series_id
