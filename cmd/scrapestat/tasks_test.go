@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"html"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,5 +69,51 @@ func TestFiveTasks(t *testing.T) {
 	}
 	if err != nil || slices != 4 {
 		t.Errorf("%d slices of %d rows, %v", slices, len(rows), err)
+	}
+}
+
+// TestReportIsCompare: the report of two runs has the counts, the judged rows and the verdicts that compare prints.
+func TestReportIsCompare(t *testing.T) {
+	t.Parallel()
+	runs, page := testkit.Path(t, "runs"), filepath.Join(t.TempDir(), "page.html")
+	pair := []string{"a=" + filepath.Join(runs, "vllm-bench-rate4"), "b=" + filepath.Join(runs, "aiperf-rate4")}
+	text, _ := answer(t, 0, "compare", pair[0], pair[1])
+	answer(t, 0, "report", pair[0], pair[1], "-o", page, "--quiet")
+	made, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, made, _ = bytes.Cut(made, []byte(`<section id="compare"`))
+	section, _, _ := strings.Cut(html.UnescapeString(string(made)), "</section>")
+	chips := map[string]string{}
+	chip := regexp.MustCompile(`<span class="chip [a-z]*">(\d+) ([a-z ]+)</span>`)
+	for _, m := range chip.FindAllStringSubmatch(section, -1) {
+		chips[m[2]] = m[1]
+	}
+	_, totals, _ := strings.Cut(text, "exploratory rows:")
+	for said, chip := range map[string]string{` (\d+) worse`: "worse", ` (\d+) moved;`: "moved", ` (\d+) the same`: "same",
+		` (\d+) that need`: "needs repeats", ` (\d+) cannot be`: "incomparable"} {
+		m := regexp.MustCompile(said).FindStringSubmatch(totals)
+		if len(m) != 2 || m[1] != cmp.Or(chips[chip], "0") {
+			t.Errorf("compare tells %v, the report has %q %s", m, chips[chip], chip)
+		}
+	}
+	_, table, _ := strings.Cut(text, "verdict\n")
+	table, _, _ = strings.Cut(table, "not judged:")
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	if len(rows) < 8 {
+		t.Fatalf("%d judged rows in\n%s", len(rows), text)
+	}
+	for _, row := range rows { // columns are two spaces apart or more
+		want := ""
+		for _, c := range regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(row), -1)[1:] {
+			want += `<td class="num">` + c + `</td>`
+			if !strings.Contains(section, `<td class="num">`+c+`</td>`) {
+				t.Errorf("the report has no cell %q of the row %q", c, row)
+			}
+		}
+		if strings.Contains(row, "[") && !strings.Contains(section, want) {
+			t.Errorf("the report has no row %s", want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/scrapestat/scrapestat/catalog"
 	"github.com/scrapestat/scrapestat/catalog/pack"
+	"github.com/scrapestat/scrapestat/internal/texttab"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 )
@@ -143,7 +144,7 @@ func before(s, sep string) string {
 func (e *exam) describe() {
 	b := e.body
 	e.r.ContentType, e.r.Format, e.r.BodyBytes, e.r.Samples = e.text(b.ContentType), b.Format, b.BodyBytes, b.Lines
-	e.r.Families, e.r.Series = len(e.dict.Families), len(e.dict.Series)
+	e.r.Families, e.r.Series, e.r.Models = len(e.dict.Families), len(e.dict.Series), modelsOf(&e.dict, e.text)
 	seen := make([]bool, len(e.dict.Families))
 	for i := range e.dict.Series {
 		seen[e.dict.Series[i].Family] = true
@@ -384,6 +385,7 @@ func ExamineSource(ctx context.Context, t metric.Target, src scrape.Source, o Op
 		}
 		r.Samples, r.Series, r.Families = max(r.Samples, s.Lines), len(dict.Series), len(dict.Families)
 	}
+	r.Models = modelsOf(&dict, texttab.Escape)
 	for _, g := range o.Catalog.Engines(&dict) {
 		r.Engines = append(r.Engines, Engine{g.ID, g.Name, g.Version, g.VersionFrom})
 	}

@@ -1,6 +1,12 @@
 package doctor
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/scrapestat/scrapestat/metric"
+)
 
 // Report is what an examination found. Its texts are made of what a target sent: they hold no control characters, and
 // no secret of the target.
@@ -29,6 +35,8 @@ type Report struct {
 	Known   int      `json:"known_families,omitempty"`
 	Unknown []string `json:"unknown_families,omitempty"`
 
+	Models []Model `json:"models,omitempty"` // the most series first
+
 	Tries   []Attempt `json:"tries"`
 	Cost    Cost      `json:"cost"`
 	SkewMS  *float64  `json:"clock_skew_ms,omitempty"` // the server's clock less ours; its header has whole seconds
@@ -41,6 +49,38 @@ type Engine struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
 	VersionFrom string `json:"version_from,omitempty"`
+}
+
+// Model is a model that the series of the target name.
+type Model struct {
+	Name   string `json:"name"` // with its version where the server tells one
+	Series int    `json:"series"`
+}
+
+// modelsOf counts the series of each model; clean makes a text of the server plain.
+func modelsOf(d *metric.Schema, clean func(string) string) (out []Model) {
+	n := map[string]int{}
+	for i := range d.Series {
+		name, version := "", ""
+		for label, value := range d.Series[i].Labels.All() {
+			switch label {
+			case "model", "model_name":
+				name = cmp.Or(name, value)
+			case "version", "model_version":
+				version = " version " + value
+			}
+		}
+		if name != "" {
+			n[name+version]++
+		}
+	}
+	for name, series := range n {
+		out = append(out, Model{clean(name), series})
+	}
+	slices.SortFunc(out, func(a, b Model) int {
+		return cmp.Or(cmp.Compare(b.Series, a.Series), cmp.Compare(a.Name, b.Name))
+	})
+	return out
 }
 
 // Drop is lines of the body that would not be stored.

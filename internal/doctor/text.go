@@ -81,6 +81,9 @@ func (r *Report) counts() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
+// mostModels is how many models have a line.
+const mostModels = 12
+
 // details is the part of the text about one target, escaped line by line.
 func (r *Report) details() string {
 	var b strings.Builder
@@ -103,6 +106,13 @@ func (r *Report) details() string {
 	if r.Samples > 0 {
 		line("  body: %d samples of %d series in %d families, read as %s (Content-Type %s)", r.Samples, r.Series, r.Families,
 			r.Format, cmp.Or(r.ContentType, "none"))
+	}
+	for i, m := range r.Models {
+		if i == mostModels {
+			line("  %d more models", len(r.Models)-i)
+			break
+		}
+		line("  model %s: %d series", m.Name, m.Series)
 	}
 	if r.Samples > 0 && len(r.Unknown) > 0 {
 		line("  %s; scrapestat catalog unknown BODY lists them", catalog.CensusText(r.Known, r.Unknown))

@@ -54,11 +54,23 @@ type comparedCell struct {
 	Picture                                template.HTML
 }
 
+// moved stands for the changed rows of single runs: no verdict of package compare.
+const moved = compare.Verdict(compare.Verdicts)
+
+// verdictOf is the group that a row is listed in.
+func verdictOf(row *compare.Row) compare.Verdict {
+	if strings.HasPrefix(row.Word(), "moved") {
+		return moved
+	}
+	return row.Verdict()
+}
+
 // The order of verdicts, how they are painted, and what they mean.
 var verdicts = []struct {
 	verdict       compare.Verdict
 	kind, meaning string
 }{
+	{moved, "warn", "changed by more than varies within the runs; one run a side cannot tell how runs vary"},
 	{compare.Worse, "bad", "changed for the worse by more than the minimum effect, and more than noise explains"},
 	{compare.Better, "good", "changed for the better by more than the minimum effect, and more than noise explains"},
 	{compare.Changed, "warn", "changed, and neither way is better"},
@@ -106,9 +118,12 @@ func compared(r *compare.Result) *comparison {
 		c.Caveats = append(c.Caveats, x.Letter+": "+clip(x.Text, 400))
 	}
 	for _, v := range verdicts {
-		g := comparedGroup{Verdict: v.verdict.String(), Kind: v.kind, Meaning: v.meaning, Open: v.verdict == compare.Worse}
+		g := comparedGroup{Verdict: "moved", Kind: v.kind, Meaning: v.meaning, Open: v.verdict == compare.Worse}
+		if v.verdict != moved {
+			g.Verdict = v.verdict.String()
+		}
 		for i := range r.Rows {
-			if r.Rows[i].Verdict() != v.verdict {
+			if verdictOf(&r.Rows[i]) != v.verdict {
 				continue
 			}
 			if g.Count++; len(g.Rows) < maxComparedRows {
