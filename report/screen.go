@@ -89,7 +89,7 @@ func (t *pageBuilder) answer(e *engine, latencies *table) {
 	first := len(t.tables)
 	t.add(t.load(e, catalog.Throughput, catalog.Saturation))
 	speed := t.speed(e)
-	speed.notes = append(append(t.recordedLines(e), t.outcome(e)...), t.limitLines(e)...)
+	speed.notes = slices.Concat(t.recordedLines(e), t.outcome(e), t.limitLines(e), t.cost(e))
 	if len(speed.Rows) == 0 && len(t.tables) > first {
 		t.tables[len(t.tables)-1].notes = speed.notes
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// Causes is what explain tells of the engines, Rules its words: the first sentence stands on the first screen.
 	Causes []*explain.Result
 	Rules  *explain.Rules
+	// PerHour is what an hour of the servers costs in Currency, 0 where nothing tells: then no cost is told.
+	PerHour  float64
+	Currency string
 	// PACompat adds the whole microseconds that Triton's perf_analyzer prints.
 	PACompat bool
 }

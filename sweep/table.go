@@ -135,8 +135,11 @@ func (s *Sweep) Cost(p *Point) float64 {
 	if !(s.PerHour > 0) || !tok.known() || !(tok.Value > 0) {
 		return math.NaN()
 	}
-	return s.PerHour / (tok.Value * 3600) * 1e6
+	return CostPerMillion(s.PerHour, tok.Value)
 }
+
+// CostPerMillion is what a million tokens cost at a cost per hour and a rate of tokens per second.
+func CostPerMillion(perHour, rate float64) float64 { return perHour / (rate * 3600) * 1e6 }
 
 // Table has a row for each point. For text of 80 columns it is narrow. Columns that no point has are in it, for files
 // for programs; a report leaves them out.

@@ -26,6 +26,7 @@ type showOptions struct {
 	derived  bool
 	format   string
 	paCompat bool
+	cost     string
 	window   windowFlags
 	analysis analysisFlags
 }
@@ -67,6 +68,8 @@ func newShowCmd(std stdio) *cobra.Command {
 	cmd.Flags().StringVar(&o.format, "format", report.FormatText, "`format`: "+strings.Join(report.Formats(), ", "))
 	cmd.Flags().BoolVar(&o.paCompat, "perf-analyzer", false,
 		"also print the whole microseconds that Triton's perf_analyzer prints")
+	cmd.Flags().StringVar(&o.cost, "cost-per-hour", "", "`amount` that an hour of the servers costs, such as 12.5 or "+
+		"12.5EUR: tells what a million output tokens cost (default tag cost_per_hour)")
 	o.window.register(cmd)
 	o.analysis.registerNumbers(cmd)
 	o.analysis.registerBy(cmd)
@@ -96,8 +99,18 @@ func show(ctx context.Context, o showOptions, std stdio) error {
 	if err := first(o.analysis.knowsLabels(result), matchesSome(match, result)); err != nil {
 		return err
 	}
+	perHour, currency := 0.0, ""
+	if text := cmp.Or(o.cost, result.Tags["cost_per_hour"]); text != "" {
+		perHour, currency, err = amount("cost_per_hour", text)
+		if err != nil && o.cost != "" {
+			return err
+		} else if err != nil { // a tag may be anything
+			newProgress(std.err, false).logf("warning: %v", err)
+		}
+	}
 	rules := explain.DefaultRules()
-	if err := report.Write(std.out, result, o.format, report.Options{Title: title, Metric: match, Families: o.families,
+	if err := report.Write(std.out, result, o.format, report.Options{Title: title, PerHour: perHour, Currency: currency,
+		Metric: match, Families: o.families,
 		All: o.all, Derived: o.derived, PACompat: o.paCompat, Width: columns(std.out),
 		Causes: explainAll(result, rules, explain.Latency), Rules: rules}); err != nil {
 		return err

@@ -403,10 +403,15 @@ func (r *sweepReader) setting(tag string, flags []string, name string, points []
 	if text == "" {
 		return 0, "", nil
 	}
+	return amount(tag, text)
+}
+
+// amount reads a number above 0 and what it is of: "2.5EUR".
+func amount(name, text string) (float64, string, error) {
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ$€£¥ ")
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return 0, "", usagef("%s %q: want a number above 0", tag, text)
+		return 0, "", usagef("%s %q: want a number above 0", name, text)
 	}
 	return v, strings.TrimSpace(text[len(number):]), nil
 }
