@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/scrapestat/scrapestat/explain"
 	"github.com/scrapestat/scrapestat/internal/texttab"
@@ -54,7 +55,7 @@ func NewExplained(r *explain.Result, rules *explain.Rules) *Explained {
 			view.Mark = "  "
 		}
 		if share, span := r.Waited(f.ID); share > 0 {
-			view.When = fmt.Sprintf("in %s of the window (%v)", percent(share), span)
+			view.When = fmt.Sprintf("in %s of the window (%v)", percent(share), span.Round(time.Millisecond))
 		}
 		e.Findings = append(e.Findings, view)
 	}
