@@ -151,6 +151,11 @@ func checkShards(runs []*rundb.Run, dirs []string) (missing []metric.Warning, er
 			lacks = append(lacks, strconv.Itoa(i))
 		}
 	}
+	elsewhere := func(r *rundb.Run) bool { return r.Meta().Host != runs[0].Meta().Host }
+	if other := slices.IndexFunc(runs, elsewhere); other > 0 {
+		missing = append(missing, metric.Warnf("clock_unknown", "the shards were recorded on several hosts, whose clocks "+
+			"nobody compared: windows of %s and %s may be apart", dirs[0], dirs[other]))
+	}
 	if len(at) < n {
 		missing = append(missing, metric.Warnf("shard_missing", "of the %d shards of %s %d are missing: %s", n,
 			first.Meta().Group, n-len(at), strings.Join(lacks, ", ")))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ func split(t *testing.T, from, to string, n int) (dirs []string) {
 	for i, target := range whole.Targets() {
 		dir := filepath.Join(to, fmt.Sprint("shard", i))
 		m := whole.Meta()
+		if n == 9 {
+			m.Host = fmt.Sprint("node", i)
+		}
 		m.ID, m.Shard, m.Group = rundb.NewID(), &rundb.Shard{I: i, N: n, By: []string{"__address__"}}, "bench"
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -120,11 +124,16 @@ func TestShards(t *testing.T) {
 			dirs[3:]...)...)},
 		{exitUsage, "are both shard 1 of 8", append(dirs[:3:3], dirs[1])},
 		{exitUsage, "is one of 9 shards", append(dirs[:3:3], foreign[4])},
+		{exitDone, "", foreign},
 		{exitDone, "", dirs[:1]},
 	} {
 		var out, talk bytes.Buffer
 		args := append([]string{"export", "-o", filepath.Join(dir, "some"), "--formats", "json"}, x.args...)
 		code := run(t.Context(), args, stdio{nil, &out, &talk})
+		if text := plainExport(t, filepath.Join(dir, "some")); slices.Equal(x.args, foreign) &&
+			!strings.Contains(text, `"clock_unknown"`) {
+			t.Error("shards of several hosts, and nobody is told of their clocks")
+		}
 		if code != x.code || !strings.Contains(talk.String(), x.text) {
 			t.Errorf("%q: exit %d, want %d\n%s", x.args, code, x.code, talk.String())
 		}
