@@ -33,6 +33,10 @@ Provides-Extra: polars
 Requires-Dist: polars>=1.0; extra == "polars"
 Provides-Extra: arrow
 Requires-Dist: pyarrow>=15; extra == "arrow"
+Provides-Extra: mlflow
+Requires-Dist: mlflow-skinny>=3.17; extra == "mlflow"
+Provides-Extra: wandb
+Requires-Dist: wandb>=0.31; extra == "wandb"
 `
 
 // wheel returns the name and the bytes of the wheel for p: the package of python/ and the program as one of its

@@ -182,12 +182,15 @@ class Run(Runs):
         """The document of `scrapestat show --format json`."""
         state = self._state()
         if self._shown is None or self._shown[0] != state:
-            spec = self._specs[0]
-            name, eq, rest = spec.partition("=")
-            if eq and not os.path.isdir(spec) and "/" not in name and "@" not in name:
-                spec = rest
-            self._shown = (state, json.loads(call(["show", "--format=json", "--", spec])[0]))
+            self._shown = (state, json.loads(call(["show", "--format=json", "--", self._plain])[0]))
         return self._shown[1]
+
+    @property
+    def _plain(self) -> str:
+        """The selector without NAME=."""
+        spec = self._specs[0]
+        name, eq, rest = spec.partition("=")
+        return rest if eq and not os.path.isdir(spec) and "/" not in name and "@" not in name else spec
 
     @property
     def id(self) -> str:
@@ -221,6 +224,18 @@ class Run(Runs):
         if code:
             raise CheckFailed(text, code)
         return text
+
+    def log_mlflow(self, run: Any = None, **options: Any) -> str:
+        """Logs the numbers into a run of MLflow, the active one or a new one: see scrapestat.track."""
+        from .track import log_mlflow
+
+        return log_mlflow(self, run, **options)
+
+    def log_wandb(self, run: Any = None, **options: Any) -> str:
+        """Logs the numbers into a run of W&B, the active one or a new one: see scrapestat.track."""
+        from .track import log_wandb
+
+        return log_wandb(self, run, **options)
 
     def _repr_html_(self) -> str:
         try:
