@@ -33,12 +33,18 @@ var errStop = errors.New("stop")
 //
 // Memory is that of one block and one dictionary. Several targets may be read concurrently.
 func (r *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snapshot, error] {
+	return r.SnapshotsFrom(ctx, target, 0)
+}
+
+// SnapshotsFrom is Snapshots without blocks of which all polls have a lower number than from. The first snapshot then
+// lists all its slots, and brings what the dictionary has up to it.
+func (r *Run) SnapshotsFrom(ctx context.Context, target int, from uint64) iter.Seq2[*metric.Snapshot, error] {
 	return func(yield func(*metric.Snapshot, error) bool) {
 		if target < 0 || target >= len(r.targets) {
 			yield(nil, fmt.Errorf("read recording %s: target %d of %d", r.path, target, len(r.targets)))
 			return
 		}
-		w := &walk{r: r, target: target, yield: yield, fresh: true}
+		w := &walk{r: r, target: target, yield: yield, fresh: true, from: int(min(from, maxPoll))}
 		w.s.Target = target
 		err := w.all(ctx)
 		if err == nil {
@@ -48,6 +54,29 @@ func (r *Run) Snapshots(ctx context.Context, target int) iter.Seq2[*metric.Snaps
 			yield(nil, fmt.Errorf("read recording %s: %w", r.path, mendable(err)))
 		}
 	}
+}
+
+// Span returns the times of the first and the last poll of a target, 0 and 0 without any. It reads no block.
+func (r *Run) Span(ctx context.Context, target int) (firstNS, lastNS int64, err error) {
+	var first, last sql.NullInt64
+	err = r.db.QueryRowContext(ctx, "SELECT min(from_ns), max(to_ns) FROM block WHERE id BETWEEN ? AND ?",
+		key(target, 0), key(target, maxPoll)).Scan(&first, &last)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read recording %s: %w", r.path, mendable(err))
+	}
+	firstNS, lastNS = first.Int64, last.Int64
+	if n := len(r.tail[target]); n > 0 { // they are in no block yet
+		for s, err := range r.SnapshotsFrom(ctx, target, uint64(r.tail[target][0].poll)) {
+			if err != nil {
+				return 0, 0, err
+			}
+			if firstNS == 0 {
+				firstNS = s.AtNS()
+			}
+			lastNS = max(lastNS, s.AtNS())
+		}
+	}
+	return firstNS, lastNS, nil
 }
 
 // end tells of the polls at the end of the target that are known to have been recorded.
@@ -81,6 +110,7 @@ type walk struct {
 
 	dec   decoder
 	poll  pollState
+	from  int  // polls before it are not wanted
 	next  int  // number of the next poll
 	got   int  // polls yielded
 	fresh bool // the values before the next poll are unknown
@@ -106,7 +136,19 @@ func (w *walk) all(ctx context.Context) error {
 	}
 	defer z.Close()
 	w.z = z
-	for at := key(w.target, 0); at <= w.r.last[w.target]; {
+	at := key(w.target, 0)
+	if w.from > 0 {
+		var id sql.NullInt64
+		if err := w.r.db.QueryRowContext(ctx, "SELECT max(id) FROM block WHERE id BETWEEN ? AND ?", at,
+			min(key(w.target, w.from), w.r.last[w.target])).Scan(&id); err != nil {
+			return err
+		}
+		if id.Valid {
+			at, w.next = id.Int64, int(id.Int64&maxPoll)
+		}
+		w.got = w.next
+	}
+	for at <= w.r.last[w.target] {
 		b, found := blockRow{}, false
 		var id, stored, from, to int64
 		err := w.r.each(ctx, nil, "block", "WHERE id >= ? AND id <= ? ORDER BY id LIMIT 1",

@@ -52,6 +52,8 @@ var exitsOf = []struct {
 	{"explain", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"sweep", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"query", []int{exitFailed, exitUsage, exitIncomplete}},
+	{"serve", []int{exitFailed, exitUsage}},
+	{"promql", []int{exitFailed, exitUsage, exitIncomplete}},
 	{"check", []int{exitFailed, exitUsage, exitBad, exitIncomplete}},
 	{"history add", []int{exitFailed, exitUsage}},
 	{"history list", []int{exitFailed, exitUsage}},

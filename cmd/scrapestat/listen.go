@@ -8,12 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/scrapestat/scrapestat/collect"
+	"github.com/scrapestat/scrapestat/internal/httpguard"
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -62,15 +61,10 @@ func (c *console) listen(o *collectOptions, s *collect.Session, page *livePage) 
 	host, _, _ := net.SplitHostPort(address) // it was made by JoinHostPort
 	l := &listener{done: make(chan struct{}), session: s, self: c.self, page: page}
 	l.srv = &http.Server{
-		Handler:           l.routes(host),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ConnState:         new(connLimiter).changed,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what clients do is no news
+		Handler:  l.routes(host),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what clients do is no news
 	}
+	httpguard.Limit(l.srv, 30*time.Second)
 	s.AtEnd(func(context.Context) []metric.Warning { return l.stop() })
 	c.say.logf("listening on http://%s", ln.Addr())
 	go func() {
@@ -80,34 +74,6 @@ func (c *console) listen(o *collectOptions, s *collect.Session, page *livePage) 
 		}
 	}()
 	return nil
-}
-
-// maxCrowd is how many connections --listen keeps.
-const maxCrowd = 128
-
-// connLimiter bounds the connections of a server: the oldest makes room for one more,
-// so that many that say nothing, or say it slowly, keep nobody out.
-type connLimiter struct {
-	mu  sync.Mutex
-	all []net.Conn // the oldest first
-}
-
-// changed is told of every connection that comes and goes.
-func (c *connLimiter) changed(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		c.all = append(c.all, conn)
-		if len(c.all) > maxCrowd {
-			_ = c.all[0].Close() // its own goroutine finds out
-			c.all = slices.Delete(c.all, 0, 1)
-		}
-	case http.StateClosed, http.StateHijacked:
-		if i := slices.Index(c.all, conn); i >= 0 {
-			c.all = slices.Delete(c.all, i, i+1)
-		}
-	}
 }
 
 // stop ends the server; requests that run get half a second. It returns what is to be said about it.
@@ -132,41 +98,8 @@ func (l *listener) routes(host string) http.Handler {
 	mux.HandleFunc("GET /{$}", l.livePage)
 	mux.HandleFunc("GET /status", l.status)
 	mux.HandleFunc("POST /mark", l.postMark)
-	guarded := http.NewCrossOriginProtection().Handler(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !knownHost(r.Host, host) {
-			http.Error(w, "unknown host: use the address that collect printed", http.StatusMisdirectedRequest)
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.URL.Path != "/" { // that page has a policy of its own, by hashes
-			w.Header().Set("Content-Security-Policy", "default-src 'none'")
-		}
-		w.Header().Set("X-Frame-Options", "DENY")
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		w.Header().Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
-		guarded.ServeHTTP(w, r)
-	})
-}
-
-// knownHost reports whether a Host header is an address, localhost, the name that
-// --listen gave or that of this machine: a name of the attacker's, which a
-// browser was led to resolve to us (DNS rebinding), is none of these.
-func knownHost(header, own string) bool {
-	host := header
-	if h, _, err := net.SplitHostPort(header); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, own) ||
-		isThisHost(host)
-}
-
-// isThisHost reports whether a name is that of this machine.
-func isThisHost(name string) bool {
-	own := rundb.ThisHost().Hostname
-	return own != "" && strings.EqualFold(name, own)
+	return httpguard.Handler(mux, httpguard.Options{Hosts: []string{host, rundb.ThisHost().Hostname}, Printed: "collect",
+		BodyBytes: 16 << 10, OwnPolicy: "/"}) // that page has a policy of its own, by hashes
 }
 
 // livePage is the report of the run so far, which asks for a newer one by itself.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/scrapestat/scrapestat/internal/faults"
+	"github.com/scrapestat/scrapestat/internal/httpguard"
 	"github.com/scrapestat/scrapestat/internal/simulate"
 	"github.com/scrapestat/scrapestat/rundb"
 )
@@ -352,7 +353,7 @@ func slowCrowd(t *testing.T, addr string) {
 	open := 0
 	for i, c := range crowd {
 		patience := time.Millisecond
-		if i < n-maxCrowd { // these must be closed, which takes a moment to arrive
+		if i < n-httpguard.MaxConnections { // these must be closed, which takes a moment to arrive
 			patience = time.Second
 		}
 		_ = c.SetReadDeadline(time.Now().Add(patience)) // fails when it is closed, as Read does
@@ -360,11 +361,12 @@ func slowCrowd(t *testing.T, addr string) {
 			open++
 		}
 	}
-	if open > maxCrowd {
-		t.Errorf("%d of %d connections are open, the limit is %d", open, n, maxCrowd)
+	if open > httpguard.MaxConnections {
+		t.Errorf("%d of %d connections are open, the limit is %d", open, n, httpguard.MaxConnections)
 	}
 	faults.Figure(t, "slow-connections", fmt.Sprintf(
-		"%d slow connections to --listen: at most %d are kept, and a request behind them is answered", n, maxCrowd),
+		"%d slow connections to --listen: at most %d are kept, and a request behind them is answered", n,
+		httpguard.MaxConnections),
 		"SCRAPESTAT_CONNECTIONS=10000 go test ./cmd/scrapestat -run '^TestListen$' -v")
 }
 

@@ -51,6 +51,8 @@ func newRootCmd(std stdio) *cobra.Command {
 		newExplainCmd(std),
 		newSweepCmd(std),
 		newQueryCmd(std),
+		newServeCmd(std),
+		newPromqlCmd(std),
 		newCheckCmd(std),
 		newHistoryCmd(std),
 		newLakeCmd(std),

@@ -15,7 +15,7 @@ type Batch struct {
 	Times    []int64 // of the stored polls, ascending
 	Bytes    int     // held by the logs
 	FirstID  int64   // of series 0 in a table; set by its user
-	logs     []log
+	logs     []Log
 }
 
 // Reader walks the samples of a series. It belongs to its caller, which may use it for one series after the other.
@@ -31,7 +31,7 @@ type Reader struct {
 func (r *Reader) Open(st *Batch, slots []int32) {
 	r.Cursors = r.Cursors[:0]
 	for _, s := range slots {
-		r.Cursors = append(r.Cursors, st.logs[s].cursor())
+		r.Cursors = append(r.Cursors, st.logs[s].Cursor())
 	}
 	r.Poll, r.polls, r.count = -1, int32(len(st.Times)), 0
 	r.settle()

@@ -56,7 +56,7 @@ func (src *Source) Collect(ctx context.Context, budget int) (*Batch, error) {
 // it gives up series from the end, which a later pass collects.
 type collector struct {
 	dict     metric.Schema
-	logs     []log
+	logs     []Log
 	times    []int64
 	from, to int
 	keep     func(series int) bool
@@ -77,12 +77,12 @@ func (c *collector) add(s *metric.Snapshot) error {
 	n := int32(len(c.times))
 	for i, slot := range s.Delta.Slots {
 		if l := &c.logs[slot]; l.kept {
-			c.bytes += l.set(n, s.Delta.Bits[i])
+			c.bytes += l.Set(n, s.Delta.Bits[i])
 		}
 	}
 	for slot := range s.Delta.Absent(len(c.logs)) {
 		if l := &c.logs[slot]; l.kept {
-			c.bytes += l.vanish(n)
+			c.bytes += l.Vanish(n)
 		}
 	}
 	c.times = append(c.times, s.AtNS())
@@ -101,7 +101,7 @@ func (c *collector) grow(g *metric.DictDelta) {
 	}
 	for i := range g.Slots {
 		s := &g.Slots[i]
-		c.logs = append(c.logs, log{integer: s.Integer, kept: c.wants(s.Series)})
+		c.logs = append(c.logs, Log{integer: s.Integer, kept: c.wants(s.Series)})
 	}
 }
 

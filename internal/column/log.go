@@ -61,10 +61,10 @@ func wholeOf(bits uint64, integer bool) (uint64, bool) {
 	return uint64(whole), math.Float64bits(float64(whole)) == bits
 }
 
-// log is the history of one sample: what it became, and at which poll. Polls in which nothing changed cost nothing, a
+// Log is the history of one sample: what it became, and at which poll. Polls in which nothing changed cost nothing, a
 // changed counter costs two or three bytes, a changed fraction ten. An entry is the number of polls since the previous
 // entry, and a value or codeGone.
-type log struct {
+type Log struct {
 	buf     []byte
 	bits    uint64 // as last seen; meaningless before the first entry
 	whole   uint64 // the whole number stored last
@@ -74,9 +74,9 @@ type log struct {
 	kept    bool // the pass collects this sample
 }
 
-// set appends that the sample shows bits from poll n on. It returns the growth in
+// Set appends that the sample shows bits from poll n on. It returns the growth in
 // memory; nothing is appended when nothing changed.
-func (l *log) set(n int32, bits uint64) (grown int) {
+func (l *Log) Set(n int32, bits uint64) (grown int) {
 	if l.present && l.bits == bits {
 		return 0
 	}
@@ -86,8 +86,8 @@ func (l *log) set(n int32, bits uint64) (grown int) {
 	return cap(l.buf) - was
 }
 
-// vanish appends that the sample is gone from poll n on.
-func (l *log) vanish(n int32) (grown int) {
+// Vanish appends that the sample is gone from poll n on.
+func (l *Log) Vanish(n int32) (grown int) {
 	if !l.present {
 		return 0
 	}
@@ -97,14 +97,14 @@ func (l *log) vanish(n int32) (grown int) {
 	return cap(l.buf) - was
 }
 
-func (l *log) entry(n int32) []byte {
+func (l *Log) entry(n int32) []byte {
 	steps := uint64(n - l.poll)
 	l.poll = n
 	return binary.AppendUvarint(l.buf, steps)
 }
 
 // drop forgets the history and returns the memory it held.
-func (l *log) drop() (freed int) {
+func (l *Log) drop() (freed int) {
 	freed = cap(l.buf)
 	l.buf, l.kept = nil, false
 	return freed
@@ -123,7 +123,11 @@ type Cursor struct {
 // noPoll is a poll number that is not reached.
 const noPoll = math.MaxInt32
 
-func (l *log) cursor() Cursor {
+// NewLog returns the empty history of a sample whose bits are an integer or not.
+func NewLog(integer bool) *Log { return &Log{integer: integer, kept: true} }
+
+// Cursor returns the sample before its first poll. It reads what was appended so far, and stays valid.
+func (l *Log) Cursor() Cursor {
 	c := Cursor{buf: l.buf, Integer: l.integer}
 	c.ahead(0)
 	return c
@@ -148,6 +152,13 @@ func (c *Cursor) step() {
 		c.buf = c.buf[1:]
 	}
 	c.ahead(at)
+}
+
+// To moves to a poll, which must not be before the present one.
+func (c *Cursor) To(poll int32) {
+	for c.next <= poll {
+		c.step()
+	}
 }
 
 // Finite reports whether the cursor shows a number.

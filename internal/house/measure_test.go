@@ -55,13 +55,13 @@ type room struct {
 
 func rooms() []room {
 	return []room{
-		{"record", "collect discover rundb scrape source", 27_850},
+		{"record", "collect discover rundb scrape source", 28_150},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_630},
 		{"conclude", "check compare explain headline history query sweep", 15_900},
-		{"show", "export live report", 19_670},
+		{"show", "export live report serve", 22_200},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 13_520},
-		{"around them", "bench internal lab", 18_860},
+		{"command", "cmd", 13_920},
+		{"around them", "bench internal lab", 18_960},
 	}
 }
 
@@ -138,7 +138,7 @@ func binarySize(ctx context.Context) (row, error) {
 	if err != nil {
 		return row{}, fmt.Errorf("measure the binary: %w", err)
 	}
-	return most("bytes of the binary of make build", int(info.Size()), 45_000_000), nil
+	return most("bytes of the binary of make build", int(info.Size()), 49_000_000), nil
 }
 
 // trial is something that a newcomer may add, told by the word for one that is
