@@ -283,7 +283,7 @@ func (o *checkOptions) evidence(ctx context.Context, arg string, gate *check.Gat
 		var lost error
 		jo := joinOptions{run: path, ref: so.Windows[0], runFlags: o.analysis.runFlags,
 			joinFlags: joinFlags{drift: align.DefaultDrift}}
-		if e.Joined, lost, err = joinRun(ctx, jo); err != nil {
+		if e.Joined, lost, err = joinRun(ctx, jo, nil); err != nil {
 			e.NoJoin = err.Error()
 		}
 		o.incomplete = cmp.Or(o.incomplete, lost)

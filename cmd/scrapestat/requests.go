@@ -26,7 +26,7 @@ func newRequestsCmd(std stdio) *cobra.Command {
 	}
 	for _, newCmd := range []func(stdio) *cobra.Command{
 		newRequestsRecordCmd, newRequestsImportCmd, newRequestsReportCmd, newRequestsValidateCmd, newRequestsProxyCmd,
-		newRequestsJoinCmd,
+		newRequestsJoinCmd, newRequestsExportCmd,
 	} {
 		cmd.AddCommand(newCmd(std))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/scrapestat/scrapestat/events/join"
 	"github.com/scrapestat/scrapestat/histest"
 	"github.com/scrapestat/scrapestat/internal/texttab"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 	"github.com/scrapestat/scrapestat/window"
 )
@@ -143,7 +144,7 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 		return err
 	}
 	o.run, o.ref = a.Run, a.Ref
-	r, strict, err := joinRun(ctx, o)
+	r, strict, err := joinRun(ctx, o, nil)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,10 @@ func requestsJoin(ctx context.Context, o joinOptions, std stdio) error {
 	return cmp.Or(err, strict)
 }
 
-// joinRun reads the requests of a run and joins them with its metrics. strict is how --strict ends.
-func joinRun(ctx context.Context, o joinOptions) (r *join.Result, strict, err error) {
+// joinRun reads the requests of a run and joins them with its metrics. strict is how --strict ends. use, where there is
+// one, has the recording and its result while it is open.
+func joinRun(ctx context.Context, o joinOptions, use func(*join.Result, *rundb.Run, *summary.Run) error) (
+	r *join.Result, strict, err error) {
 	o.memory.renew()
 	runs, closeAll, err := openRuns([]string{o.run}, o.memory)
 	if err != nil {
@@ -198,5 +201,8 @@ func joinRun(ctx context.Context, o joinOptions) (r *join.Result, strict, err er
 		return nil, nil, err
 	}
 	of := requestFlags{runFlags: o.runFlags, missing: missingOf(db, s, stats)}
-	return r, cmp.Or(of.complete(), o.runFlags.verdict(result)), nil
+	if use != nil {
+		err = use(r, db, result)
+	}
+	return r, cmp.Or(of.complete(), o.runFlags.verdict(result)), err
 }

@@ -46,6 +46,7 @@ var printing = map[string]string{
 	"repair":                "RUN -o RUN-repaired",
 	"report":                "RUN -o -",
 	"requests join":         "RUN",
+	"requests export":       "RUN -o -",
 	"requests report":       "EVENTS --tokenizer chars",
 	"requests validate":     "EVENTS --tokenizer chars --target qps=1",
 	"serve":                 "RUN --print url",

@@ -160,6 +160,8 @@ type matches struct {
 	places  []metric.ServerPlace
 	bys     []string
 	clockOf map[int]*Clock // by source
+	keys    *keys
+	within  func(*events.Request) bool // reports whether a client counts
 }
 
 // match joins records with clients by their ids. A client counts when within reports so of it; records of others are
@@ -167,7 +169,7 @@ type matches struct {
 func match(ctx context.Context, clients []events.Request, rec Records, within func(*events.Request) bool) (*matches,
 	error) {
 	m := &matches{clients: clients, of: make([]served, len(clients)), sources: map[int]metric.ServerSource{},
-		bys: []string{byTrace, byBody, byXID, byID, byVLLM}}
+		bys: []string{byTrace, byBody, byXID, byID, byVLLM}, keys: newKeys(clients), within: within}
 	sources, err := rec.ServerSources(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("join requests by id: %w", err)
@@ -175,13 +177,13 @@ func match(ctx context.Context, clients []events.Request, rec Records, within fu
 	for _, s := range sources {
 		m.sources[s.ID] = s
 	}
-	k, places := newKeys(clients), map[metric.ServerPlace]int32{}
+	places := map[metric.ServerPlace]int32{}
 	for q, err := range rec.ServerRequests(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("join requests by id: %w", err)
 		}
 		m.Records++
-		client, n, by := k.of(q, strings.HasPrefix(m.sources[q.Source].Kind, "trtllm"))
+		client, n, by := m.keys.of(q, m.internal(q))
 		switch {
 		case n == 0:
 			m.WithoutClient++
@@ -216,6 +218,11 @@ func match(ctx context.Context, clients []events.Request, rec Records, within fu
 		m.Clients++
 	}
 	return m, nil
+}
+
+// internal reports whether the id of a record is a number of the server's own.
+func (m *matches) internal(q *metric.ServerRequest) bool {
+	return strings.HasPrefix(m.sources[q.Source].Kind, "trtllm")
 }
 
 // add folds a record into those of its client. Of two sources the one that knows more counts.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -136,11 +135,10 @@ func (r *Requests) placed(q *metric.ServerRequest, ns int64) (int64, bool) {
 	return ns + lo + (hi-lo)/2, true
 }
 
-// Row is a request of a client with what servers say of it, or a record without a client. Times are in seconds, NaN
+// Row is a request of a client with what servers tell of it, or a record without a client. Times are in seconds, NaN
 // where they are not known; instants are nanoseconds, 0 where they are not known.
 type Row struct {
 	Client *events.Request // nil of a record alone
-	Server *metric.ServerRequest
 	// JoinedBy is the key that found the records, Parts how many were folded.
 	JoinedBy string
 	Parts    int
@@ -153,17 +151,6 @@ type Row struct {
 	ServerArrival, ServerFirst, ServerFinish   int64   // on the server's clock
 	OffsetLo, OffsetHi                         float64 // client - server when it was issued
 	Contradictory                              bool
-}
-
-// Rows returns the clients of the window in order of issue. A row is valid until the next.
-func (r *Requests) Rows() iter.Seq[*Row] {
-	return func(yield func(*Row) bool) {
-		for i := range r.m.clients {
-			if !yield(r.m.row(i)) {
-				return
-			}
-		}
-	}
 }
 
 // Slowest returns the n rows of the longest time to the first token, those without one by latency behind them.
@@ -191,10 +178,8 @@ func (r *Requests) Slowest(n int) (out []*Row) {
 
 func (m *matches) row(i int) *Row {
 	s, q := &m.of[i], &m.clients[i]
-	nan := math.NaN()
-	out := &Row{Client: q, ClientTTFT: nan, ClientE2E: nan, Outside: nan, Front: nan, Queue: nan, Prefill: nan,
-		Decode: nan, ServerTTFT: nan, OutsideE2E: nan, ServerE2E: nan, OffsetLo: nan, OffsetHi: nan,
-		Prompt: -1, Cached: -1, Output: -1, Preempted: -1}
+	out := &Row{Client: q, Prompt: -1, Cached: -1, Output: -1, Preempted: -1}
+	out.unknown()
 	set := func(to *float64, ns int64) {
 		if ns != unknownNS {
 			*to = float64(ns) / 1e9
@@ -215,12 +200,7 @@ func (m *matches) row(i int) *Row {
 	set(&out.Outside, p.outside)
 	set(&out.Front, p.front)
 	set(&out.OutsideE2E, end)
-	for to, ns := range map[*float64]int64{&out.Queue: s.queue, &out.Prefill: s.prefill, &out.Decode: s.decode,
-		&out.ServerTTFT: s.ttft, &out.ServerE2E: s.e2e} {
-		if ns >= 0 {
-			set(to, ns)
-		}
-	}
+	out.durations(s)
 	out.Prompt, out.Cached, out.Output, out.Preempted = int(s.prompt), int(s.cached), int(s.output), int(s.preempted)
 	out.ServerArrival, out.ServerFirst, out.ServerFinish = s.arrival, s.first, s.finish
 	if lo, hi, ok := m.clockOf[int(s.source)].At(q.IssuedNS); ok {
@@ -228,6 +208,24 @@ func (m *matches) row(i int) *Row {
 	}
 	out.Contradictory = m.contradicts(i)
 	return out
+}
+
+// unknown makes all times unknown.
+func (x *Row) unknown() {
+	for _, to := range []*float64{&x.ClientTTFT, &x.Outside, &x.Front, &x.Queue, &x.Prefill, &x.Decode, &x.ServerTTFT,
+		&x.ClientE2E, &x.OutsideE2E, &x.ServerE2E, &x.OffsetLo, &x.OffsetHi} {
+		*to = math.NaN()
+	}
+}
+
+// durations sets what records tell.
+func (x *Row) durations(s *served) {
+	for to, ns := range map[*float64]int64{&x.Queue: s.queue, &x.Prefill: s.prefill, &x.Decode: s.decode,
+		&x.ServerTTFT: s.ttft, &x.ServerE2E: s.e2e} {
+		if ns >= 0 {
+			*to = float64(ns) / 1e9
+		}
+	}
 }
 
 // notes are what to be careful about.

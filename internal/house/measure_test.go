@@ -60,7 +60,7 @@ func rooms() []room {
 		{"conclude", "check compare explain headline history query sweep", 15_900},
 		{"show", "export live report serve", 22_200},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 13_920},
+		{"command", "cmd", 14_050},
 		{"around them", "bench internal lab", 18_960},
 	}
 }
