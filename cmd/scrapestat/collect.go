@@ -22,11 +22,13 @@ TARGET is [NAME=]ADDRESS; ADDRESS is host:port, http://host:port[/path],
 https://..., unix:///path/to.sock, or one of
 
 %s
-NAME is a stable alias that matches the endpoint between runs.`
+NAME is a stable alias that matches the endpoint between runs. The word auto is what
+COMMAND itself loads: of vllm bench serve, aiperf, guidellm, inference-perf and sglang.bench_serving.`
 
 const collectExample = `  scrapestat collect localhost:8000 --duration 5m
   scrapestat collect prefill=http://10.0.0.3:8000 decode=http://10.0.0.4:8000 --warmup 30s -o run1 -- \
-      vllm bench serve --num-prompts 500`
+      vllm bench serve --num-prompts 500
+  scrapestat collect auto -- vllm bench serve --base-url http://10.0.0.3:8000`
 
 // collectOptions is the command line of collect.
 type collectOptions struct {
@@ -38,7 +40,9 @@ type collectOptions struct {
 	out           string
 	force         bool
 	interval      time.Duration
-	intervalGiven bool // on the command line, as timeoutGiven
+	importPattern string // of --import-requests
+	told          string // about the targets that COMMAND names
+	intervalGiven bool   // on the command line, as timeoutGiven
 	timeoutGiven  bool
 	timeout       time.Duration
 	duration      time.Duration
@@ -94,6 +98,10 @@ func newCollectCmd(std stdio) *cobra.Command {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				o.targets, o.command = args[:dash], args[dash:]
 			}
+			var err error
+			if o.targets, o.told, err = expandAuto(o.targets, o.command); err != nil {
+				return err
+			}
 			o.flags = givenFlags(cmd)
 			o.intervalGiven, o.timeoutGiven = cmd.Flags().Changed("interval"), cmd.Flags().Changed("timeout")
 			if o.otlp != "" && !cmd.Flags().Changed("settle") {
@@ -104,7 +112,6 @@ func newCollectCmd(std stdio) *cobra.Command {
 				return err
 			}
 			if o.tagGit {
-				var err error
 				if o.tags, err = gitTags(cmd.Context(), o.tags); err != nil {
 					return err
 				}
@@ -186,6 +193,8 @@ func (o *collectOptions) registerRequests(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.requests, "requests", "",
 		"record lines about requests from this `file`, a FIFO or - for stdin, as requests record does")
+	f.StringVar(&o.importPattern, "import-requests", "", "import the requests of the newest file that matches this "+
+		"`pattern` (** is any directories) and that COMMAND wrote, with the phases of AIPerf")
 	f.StringVar(&o.proxy, "proxy", "", "also record the requests that clients send to this `ADDRESS=URL` of ours and "+
 		"a server; see requests proxy")
 	o.proxyFlags.register(f, "proxy-")
@@ -293,7 +302,10 @@ func (o *collectOptions) validateWords() error {
 	if o.live != liveAuto && o.live != liveOn && o.live != liveOff {
 		return usagef("--live %q: want auto, on or off", o.live)
 	}
-	return nil
+	if o.importPattern != "" && len(o.command) == 0 {
+		return usagef("--import-requests %s: there is no COMMAND that writes a file", o.importPattern)
+	}
+	return checkPattern(o.importPattern)
 }
 
 // validateLimits refuses limits that are none.

@@ -34,7 +34,7 @@ func markFrom(ctx context.Context, dir string, files []string, zone string, std 
 	}
 	var list []phases.Phase
 	for _, path := range files {
-		more, err := readPhases(path, where)
+		more, err := readPhases(path, where, std.err)
 		if errors.Is(err, phases.ErrZone) {
 			return usagef("--from %s: %w, and the run was recorded on %s: say it with --zone", path, err, meta.Host)
 		}
@@ -54,7 +54,8 @@ func markFrom(ctx context.Context, dir string, files []string, zone string, std 
 		}
 	}
 	for i, p := range list {
-		marks := []metric.Mark{{Name: p.Name, AtNS: p.StartNS, Kind: metric.PhaseProfiling}}
+		kind := map[bool]string{true: metric.PhaseWarmup, false: metric.PhaseProfiling}[p.Warmup]
+		marks := []metric.Mark{{Name: p.Name, AtNS: p.StartNS, Kind: kind}}
 		if i+1 == len(list) || list[i+1].StartNS > p.EndNS {
 			marks = append(marks, metric.Mark{Name: metric.PhaseCooldown, AtNS: p.EndNS, Kind: metric.PhaseWarmup})
 		}
@@ -90,7 +91,7 @@ func zoneOf(text, host string) (*time.Location, error) {
 	return nil, nil
 }
 
-func readPhases(path string, zone *time.Location) ([]phases.Phase, error) {
+func readPhases(path string, zone *time.Location, talk io.Writer) ([]phases.Phase, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -100,5 +101,9 @@ func readPhases(path string, zone *time.Location) ([]phases.Phase, error) {
 	if err != nil {
 		return nil, err
 	}
-	return phases.Read(data, zone)
+	list, left, err := phases.Read(data, zone)
+	if left > 0 {
+		fmt.Fprintf(talk, "%d phases of %s are left out: they have no start or no end\n", left, path)
+	}
+	return list, err
 }

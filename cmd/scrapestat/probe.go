@@ -57,6 +57,9 @@ func (o *collectOptions) validateTargets() error {
 // not answer again while --wait lasts. It refuses a run that too few answer.
 func (o *collectOptions) awaitTargets(ctx context.Context, signals <-chan os.Signal, given []scrape.Target,
 	say *progress, std stdio) error {
+	if o.told != "" {
+		say.logf("%s", o.told)
+	}
 	asked := len(o.command) > 0 || o.requireGiven || o.wait > 0
 	if !asked || len(given) == 0 || o.require == requireNone && o.wait == 0 {
 		return nil

@@ -218,6 +218,7 @@ func (o *collectOptions) scrapeOptions() scrape.Options {
 // printed summary, and decides the exit code.
 func finish(ctx context.Context, o collectOptions, run *collect.Run, runErr error, child *collect.Command,
 	say *progress, std stdio) error {
+	o.importWritten(ctx, run.Manifest.Started, say)
 	so := o.analysis.options()
 	so.AIPerf, so.FileEstimator = true, o.analysis.inFiles() // the screen and the files of one reading
 	result, files, exportErr := analyse(ctx, []string{o.out}, o.analysis, so, o.out, say)

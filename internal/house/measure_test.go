@@ -57,10 +57,10 @@ func rooms() []room {
 	return []room{
 		{"record", "collect discover rundb scrape source", 28_150},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_630},
-		{"conclude", "check compare explain headline history query sweep", 15_900},
+		{"conclude", "check compare explain headline history query sweep", 16_020},
 		{"show", "export live report serve", 22_200},
 		{"clients", "events", 9_600},
-		{"command", "cmd", 14_050},
+		{"command", "cmd", 14_380},
 		{"around them", "bench internal lab", 18_960},
 	}
 }

@@ -17,14 +17,18 @@ import (
 // MaxBytes is how large a file may be.
 const MaxBytes = 256 << 20
 
-// maxPhases bounds how many phases a file may have.
-const maxPhases = 1000
+// maxPhases bounds how many phases a file may have, maxName how long the name of one is.
+const (
+	maxPhases = 1000
+	maxName   = 200
+)
 
 // Phase is a stretch that a load generator measured, called after its load: "rate-8", "concurrency-64". Times are Unix
 // nanoseconds of the load generator's clock.
 type Phase struct {
 	Name           string
 	StartNS, EndNS int64
+	Warmup         bool // it does not count
 }
 
 // ErrNoClock is the error of a file that does not tell when its load ran.
@@ -53,6 +57,17 @@ type file struct {
 	Concurrency float64         `json:"max_concurrency"`
 
 	LoadSummary json.RawMessage `json:"load_summary"` // of inference-perf
+
+	Phases []listed `json:"phases"` // of AIPerf's phase_manifest.json
+}
+
+// listed is a phase of AIPerf's list.
+type listed struct {
+	Name  string   `json:"phase_name"`
+	Kind  string   `json:"phase_kind"`
+	Index *float64 `json:"phase_index"`
+	Start *int64   `json:"start_ns"`
+	End   *int64   `json:"end_ns"`
 }
 
 // benchmark is one of guidellm, with its strategy and times where its versions have them.
@@ -95,16 +110,25 @@ func (l load) name(fallback string) string {
 }
 
 // Read reads a file of a load generator and returns its phases in the order of time. zone is that of times without one;
-// nil refuses these with ErrZone.
-func Read(data []byte, zone *time.Location) (out []Phase, err error) {
+// nil refuses these with ErrZone. left is how many were left out for want of a start or an end.
+func Read(data []byte, zone *time.Location) (out []Phase, left int, err error) {
+	var f file
+	if out, err = f.read(data, zone); err != nil {
+		return nil, 0, err
+	}
+	return out, len(f.Phases) - min(len(out), len(f.Phases)), nil
+}
+
+func (f *file) read(data []byte, zone *time.Location) (out []Phase, err error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("the file has more than %d MiB", MaxBytes>>20)
 	}
-	var f file
-	if err := json.Unmarshal(data, &f); err != nil {
+	if err := json.Unmarshal(data, f); err != nil {
 		return nil, fmt.Errorf("not the JSON of a load generator: %w", err)
 	}
 	switch {
+	case len(f.Phases) > 0:
+		return f.list()
 	case len(f.Benchmarks) > 0:
 		out, err = f.guidellm()
 	case f.Start != "" && f.End != "":
@@ -114,8 +138,8 @@ func Read(data []byte, zone *time.Location) (out []Phase, err error) {
 	case f.LoadSummary != nil:
 		return nil, ErrNoClock
 	default:
-		return nil, errors.New("no file of guidellm (benchmarks), AIPerf (start_time, end_time) or vllm bench serve (date, " +
-			"duration)")
+		return nil, errors.New("no file of guidellm (benchmarks), AIPerf (start_time, end_time; phases) or vllm bench " +
+			"serve (date, duration)")
 	}
 	if err != nil {
 		return nil, err
@@ -126,6 +150,36 @@ func Read(data []byte, zone *time.Location) (out []Phase, err error) {
 			return nil, fmt.Errorf("phase %s lasts from %s to %s, which no phase can", out[i].Name, instant(out[i].StartNS),
 				instant(out[i].EndNS))
 		}
+	}
+	return out, nil
+}
+
+// list is AIPerf's list of phases. Where two overlap, the one before ends when the other begins.
+func (f *file) list() (out []Phase, err error) {
+	if len(f.Phases) > maxPhases {
+		return nil, fmt.Errorf("more than %d phases", maxPhases)
+	}
+	index := func(l *listed) float64 {
+		if l.Index == nil {
+			return math.Inf(1)
+		}
+		return *l.Index
+	}
+	slices.SortStableFunc(f.Phases, func(a, b listed) int { return cmp.Compare(index(&a), index(&b)) })
+	for _, l := range f.Phases {
+		if l.Start != nil && l.End != nil && *l.Start > 0 && l.Name != "" && len(l.Name) <= maxName {
+			out = append(out, Phase{Name: l.Name, StartNS: *l.Start, EndNS: *l.End, Warmup: l.Kind == "warmup"})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Phase) int { return cmp.Compare(a.StartNS, b.StartNS) })
+	for i := range out {
+		if i+1 < len(out) {
+			out[i].EndNS = min(out[i].EndNS, out[i+1].StartNS)
+		}
+	}
+	out = slices.DeleteFunc(out, func(p Phase) bool { return p.EndNS <= p.StartNS })
+	if len(out) == 0 {
+		return nil, errors.New("no phase of the list has a start and an end")
 	}
 	return out, nil
 }
@@ -162,7 +216,7 @@ func (f *file) guidellm() (out []Phase, err error) {
 		if s.Type == "throughput" {
 			fallback = "throughput"
 		}
-		out = append(out, Phase{l.name(fallback), unixNS(start), unixNS(end)})
+		out = append(out, Phase{Name: l.name(fallback), StartNS: unixNS(start), EndNS: unixNS(end)})
 	}
 	return out, nil
 }
@@ -190,7 +244,7 @@ func (f *file) aiperf(zone *time.Location) ([]Phase, error) {
 			l = p.load
 		}
 	}
-	return []Phase{{l.name("aiperf"), at[0], at[1]}}, nil
+	return []Phase{{Name: l.name("aiperf"), StartNS: at[0], EndNS: at[1]}}, nil
 }
 
 // vllm has the whole second in which the load ended: the phase is what lies surely within it.
@@ -211,5 +265,5 @@ func (f *file) vllm(zone *time.Location) ([]Phase, error) {
 		l.Rate = 0
 	}
 	start := end.UnixNano() - int64(f.Duration*1e9) + 1e9
-	return []Phase{{l.name("throughput"), start, end.UnixNano()}}, nil
+	return []Phase{{Name: l.name("throughput"), StartNS: start, EndNS: end.UnixNano()}}, nil
 }
