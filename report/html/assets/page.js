@@ -14,20 +14,20 @@
   const S = { data: null, floats: null, offsets: null, zoom: null, cards: [], overlay: false, printing: false, charts: new Map() };
 
   // ---- data -------------------------------------------------------------
-  async function inflate(id) {
-    const text = $(id).textContent, raw = atob(text), bytes = new Uint8Array(raw.length);
+  async function inflate(text) {
+    const raw = atob(text), bytes = new Uint8Array(raw.length);
     for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
-  async function load() {
-    S.data = JSON.parse(new TextDecoder().decode(await inflate("meta")));
-    S.bytes = await inflate("series");
-    S.offsets = [];
+  // load reads the data of a page, and changes nothing: what is seen is replaced at once, afterwards.
+  async function load(page) {
+    const text = (id) => page.getElementById(id).textContent, data = JSON.parse(new TextDecoder().decode(await inflate(text("meta"))));
+    const bytes = await inflate(text("series")), offsets = [];
     let at = 0;
-    for (const n of S.data.lens || []) { S.offsets.push(at); at += 4 * n; }
-    S.arrays = [];
-    S.xs = S.data.grids.map((g) => Array.from({ length: g.n }, (_, i) => g.start + (i + 0.5) * g.width));
+    for (const n of data.lens || []) { offsets.push(at); at += 4 * n; }
+    const xs = data.grids.map((g) => Array.from({ length: g.n }, (_, i) => g.start + (i + 0.5) * g.width));
+    return { data, bytes, offsets, arrays: [], xs };
   }
   // array decodes one array: the bytes of its numbers are stored place by place.
   function array(k) {
@@ -580,13 +580,13 @@
       const r = await fetch(location.pathname, { cache: "no-store" });
       if (!r.ok) throw new Error(String(r.status));
       const doc = new DOMParser().parseFromString(await r.text(), "text/html");
+      const next = await load(doc);
       const open = [...document.querySelectorAll("#table .open[aria-expanded=true]")].map((b) => b.textContent);
       const text = $("search").value, moving = $("moving").checked, focus = document.activeElement && document.activeElement.id, top = scrollY;
       S.cards.forEach((c) => c.drop());
       S.cards = [];
       $("main").replaceChildren(...[...doc.getElementById("main").childNodes].map((n) => document.importNode(n, true)));
-      for (const id of ["meta", "series"]) $(id).textContent = doc.getElementById(id).textContent;
-      await load();
+      Object.assign(S, next);
       $("search").value = text; $("moving").checked = moving;
       start();
       for (const b of document.querySelectorAll("#table .open")) if (open.includes(b.textContent)) toggle(b.closest("tbody"), true);
@@ -601,7 +601,7 @@
     setTimeout(refresh, S.data.refresh);
   }
   async function main() {
-    await load();
+    Object.assign(S, await load(document));
     let kept = "auto";
     try { kept = localStorage.getItem("scrapestat-theme") || "auto"; } catch { /* none */ }
     theme(kept);
