@@ -29,6 +29,7 @@ type ClientOptions struct {
 	In     io.Reader     // stdin
 	Proxy  *ProxyOptions // nil for none
 	Traces string        // where servers send traces of their requests, HOST:PORT, "" for nowhere
+	Served *TargetFeeds  // of targets that tell of requests; nil for none
 	Create *rundb.Meta   // of the run that the directory is to get; nil where it has one
 	Memory int64         // for events that wait, and the table of requests at the end; 0 is not bounded
 
@@ -53,6 +54,7 @@ type ClientRecorder struct {
 	lines   *lineReader   // nil without lines
 	proxy   *runningProxy // nil without a proxy
 	answers answerFeeds
+	served  *TargetFeeds
 	// traces is nil without a receiver of them.
 	traces *traceReceiver
 	// shared is set when the session is not that of one source alone, as there are
@@ -94,7 +96,8 @@ func StartClient(ctx context.Context, dir string, o ClientOptions) (*ClientRecor
 	if err != nil {
 		return nil, errors.Join(err, c.proxy.discard(), c.traces.discard())
 	}
-	c.answers.rec = c.rec
+	c.answers.rec, c.served = c.rec, o.Served
+	c.served.begin(c.rec)
 	if c.traces != nil {
 		if err := c.traces.start(ctx, c.rec); err != nil {
 			_, closed := c.rec.Close(ctx)
@@ -246,7 +249,7 @@ func (c *ClientRecorder) Stop(ctx context.Context, grace time.Duration) (ClientS
 			Memory: metric.NewMemory(cmp.Or(c.memory, math.MaxInt64))})
 	}
 	out.Events = c.rec.Stats()
-	out.Server = c.answers.sources()
+	out.Server = append(c.answers.sources(), c.served.sources()...)
 	if c.traces != nil {
 		out.Server = append(out.Server, c.traces.feed.Source())
 	}

@@ -83,7 +83,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err := s.recordWarnings(append(o.Warnings, s.found.takeWarnings()...)); err != nil {
 		return nil, err
 	}
-	if s.o.Client.Lines != "" || s.o.Client.Proxy != nil || s.o.Client.Traces != "" {
+	if s.o.Client.Lines != "" || s.o.Client.Proxy != nil || s.o.Client.Traces != "" || s.o.Client.Served.any() {
 		c, err := StartClient(ctx, dir, s.beside(s.o.Client))
 		if err != nil {
 			return nil, err

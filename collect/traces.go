@@ -14,6 +14,7 @@ import (
 	"github.com/scrapestat/scrapestat/events"
 	"github.com/scrapestat/scrapestat/events/proxy"
 	"github.com/scrapestat/scrapestat/metric"
+	"github.com/scrapestat/scrapestat/source"
 	"github.com/scrapestat/scrapestat/source/otlp"
 )
 
@@ -151,4 +152,92 @@ func (a *answerFeeds) sources() (all []metric.ServerSource) {
 		all = append(all, a.feeds[kind].Source())
 	}
 	return all
+}
+
+// TargetFeeds takes what targets tell of requests while they are polled. It is made before the run, whose recorder it
+// gets when that begins. It is safe for concurrent use.
+type TargetFeeds struct {
+	mu  sync.Mutex
+	rec *events.Recorder // nil until the run begins
+	all []*targetFeed
+}
+
+// Open begins a source; it is in the recording from its first record or count on.
+func (t *TargetFeeds) Open(s metric.ServerSource) source.Feed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := &targetFeed{of: t, s: s}
+	t.all = append(t.all, f)
+	return f
+}
+
+// begin gives it the recorder; nil has no targets.
+func (t *TargetFeeds) begin(rec *events.Recorder) {
+	if t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.rec = rec
+	}
+}
+
+// any reports whether a target tells of requests.
+func (t *TargetFeeds) any() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all) > 0
+}
+
+// sources are those that told something.
+func (t *TargetFeeds) sources() (out []metric.ServerSource) {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.all {
+		if f.feed != nil {
+			out = append(out, f.feed.Source())
+		}
+	}
+	return out
+}
+
+// targetFeed is a source of one target.
+type targetFeed struct {
+	of   *TargetFeeds
+	s    metric.ServerSource
+	feed *events.ServerFeed // nil until there is something to tell
+}
+
+// get opens the feed; nil while there is no run, or it cannot be written, which the recorder tells.
+func (f *targetFeed) get() *events.ServerFeed {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.feed == nil && f.of.rec != nil {
+		f.s.OpenedNS = time.Now().UnixNano()
+		if feed, err := f.of.rec.Feed(context.Background(), f.s); err == nil {
+			f.feed = feed
+		}
+	}
+	return f.feed
+}
+
+// Record implements source.Feed.
+func (f *targetFeed) Record(q *metric.ServerRequest) {
+	if feed := f.get(); feed != nil {
+		feed.Record(q)
+	}
+}
+
+// Counted implements source.Feed.
+func (f *targetFeed) Counted(c metric.ServerCounts) {
+	if c == (metric.ServerCounts{}) {
+		return
+	}
+	if feed := f.get(); feed != nil {
+		feed.Counted(c)
+	}
 }

@@ -61,11 +61,36 @@ type Options struct {
 	In           io.Reader              // stdin
 	Keep         func(name string) bool // which families are recorded
 	Version      string                 // of the program
+	// Requests takes records of requests, of a source that begins with its first record; nil drops them.
+	Requests func(metric.ServerSource) Feed
 	// Limits on the answer to a poll: bytes, samples, and bytes of a label value; and
 	// on the series of a target.
 	Body                         int64
 	Samples, Series, ValueLength int
 }
+
+// Feed takes the records of requests of one source, and how many of them were no good.
+type Feed interface {
+	Record(q *metric.ServerRequest)
+	Counted(c metric.ServerCounts)
+}
+
+// Feed begins a source of records. Without Requests they are dropped.
+func (o *Options) Feed(s metric.ServerSource) Feed {
+	if o.Requests == nil {
+		return noFeed{}
+	}
+	return o.Requests(s)
+}
+
+// noFeed drops records.
+type noFeed struct{}
+
+// Record implements Feed.
+func (noFeed) Record(*metric.ServerRequest) {}
+
+// Counted implements Feed.
+func (noFeed) Counted(metric.ServerCounts) {}
 
 // Source polls one target; see scrape.Source.
 type Source interface {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/scrapestat/scrapestat/collect"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source/promstore"
 	"github.com/scrapestat/scrapestat/window"
@@ -81,13 +82,14 @@ type collectOptions struct {
 	proxy        string // ADDRESS=URL
 	proxyFlags   proxyFlags
 	otlp         string // HOST:PORT
+	served       *collect.TargetFeeds
 }
 
 // otlpSettle is --settle with --otlp: exporters send their last batch after five seconds.
 const otlpSettle = 7 * time.Second
 
 func newCollectCmd(std stdio) *cobra.Command {
-	var o collectOptions
+	o := collectOptions{served: &collect.TargetFeeds{}}
 	cmd := &cobra.Command{
 		Use:     "collect [flags] TARGET... [-- COMMAND [ARG...]]",
 		Short:   "Record targets while a benchmark runs, then write the exports",

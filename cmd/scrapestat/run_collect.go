@@ -145,7 +145,8 @@ func (o *collectOptions) sessionOptions(t *targetSet, child *collect.Command, c 
 	if o.remoteWriter != nil {
 		c.self.mirror(o.remoteWriter)
 	}
-	out.Client = collect.ClientOptions{Lines: o.requests, Traces: o.otlp, In: std.in, Memory: o.limits.Memory}
+	out.Client = collect.ClientOptions{Lines: o.requests, Traces: o.otlp, Served: o.served,
+		In: std.in, Memory: o.limits.Memory}
 	if o.proxy != "" {
 		p := o.proxyFlags.options
 		p.Untracked = true // the phases of the run decide what is tracked

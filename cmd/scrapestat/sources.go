@@ -13,12 +13,16 @@ import (
 	"github.com/scrapestat/scrapestat/metric"
 	"github.com/scrapestat/scrapestat/scrape"
 	"github.com/scrapestat/scrapestat/source"
+	"github.com/scrapestat/scrapestat/source/reqfile"
 	"github.com/scrapestat/scrapestat/source/torchserve"
 	"github.com/scrapestat/scrapestat/source/triton"
+	"github.com/scrapestat/scrapestat/source/trtllm"
 )
 
 // kinds are the kinds of targets besides expositions: a new one is its package and a line here.
-func kinds() []source.Kind { return []source.Kind{torchserve.Kind(), triton.Kind()} }
+func kinds() []source.Kind {
+	return []source.Kind{torchserve.Kind(), triton.Kind(), reqfile.Target(), trtllm.Kind()}
+}
 
 // kindsUsage is how the addresses of all kinds are written.
 func kindsUsage() string {
@@ -189,6 +193,9 @@ func (o *collectOptions) attachSources(targets []scrape.Target, std stdio) error
 	so, l := o.scrapeOptions(), o.limits
 	shared := source.Options{In: std.in, Keep: keeper(so.Keep, so.Drop), Version: toolVersion(),
 		Body: l.Body, Samples: l.Samples, Series: l.Series, ValueLength: l.ValueLength}
+	if o.served != nil {
+		shared.Requests = o.served.Open
+	}
 	for i := range targets {
 		if err := o.kinds.open(&targets[i], shared, o.interval); err != nil {
 			return err

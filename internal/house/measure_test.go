@@ -55,7 +55,7 @@ type room struct {
 
 func rooms() []room {
 	return []room{
-		{"record", "collect discover rundb scrape source", 28_150},
+		{"record", "collect discover rundb scrape source", 28_900},
 		{"measure", "catalog continuity histest metric normalize summary units window", 27_630},
 		{"conclude", "check compare explain headline history query sweep", 16_020},
 		{"show", "export live report serve", 22_200},
