@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +40,8 @@ class Collector:
         return self._run
 
     def __enter__(self) -> Collector:
+        import tempfile  # takes as long to load as all else
+
         folder = tempfile.mkdtemp(prefix="scrapestat-")
         ready = os.path.join(folder, "ready.json")
         argv = [_checked(binary()), "collect", "--live=off", "--require-targets=any", f"--ready-file={ready}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -33,6 +32,8 @@ def binary() -> str:
     for place in places:
         if place.is_file():
             return str(place)
+    import shutil  # takes as long to load as all else
+
     found = shutil.which(_NAME)
     if found:
         return found

@@ -16,7 +16,6 @@ from typing import Any, Literal, Union
 from ._errors import CheckFailed, NoData, NotARun
 from ._find import call
 from ._frames import Backend, Frame, backend, decode, widen
-from ._html import mini_report
 
 Estimator = Literal["refined", "polynomial", "linear"]
 Every = Union[str, float, timedelta, None]
@@ -238,6 +237,8 @@ class Run(Runs):
         return log_wandb(self, run, **options)
 
     def _repr_html_(self) -> str:
+        from ._html import mini_report
+
         try:
             return mini_report(self.show())
         except Exception as error:  # a repr never raises
