@@ -80,10 +80,9 @@ def _slices(run: Run, metrics: Metrics, every: Every) -> list[tuple[int, int, fl
 
 
 def _about(run: Run) -> dict[str, str]:
-    shown = run.show()
-    window = shown.get("window") or {}
+    window = run.show()["run"]["window"]
     return {"run_id": run.id, "version": __version__, "warnings": "; ".join(run.warnings),
-            "window": " to ".join(str(window.get(k, "")) for k in ("start_ns", "end_ns"))}
+            "window": f"{window['start_ns']} to {window['end_ns']} ns"}
 
 
 @contextmanager

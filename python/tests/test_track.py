@@ -32,7 +32,9 @@ def test_mlflow(runs, wanted, tmp_path, monkeypatch):
     points = client.get_metric_history(run_id, "server_slice/ttft_s.p99")
     assert [p.step for p in points] == list(range(30)) and len(slices) == 30
     assert [(p.value, p.timestamp) for p in points] == [(r["value"], r["start_ns"] // 1_000_000) for r in slices]
-    assert client.get_run(run_id).data.tags["scrapestat.run_id"] == run.id
+    tags = client.get_run(run_id).data.tags
+    assert tags["scrapestat.run_id"] == run.id
+    assert tags["scrapestat.window"] == "1767225600000000000 to 1767225900000000000 ns"
     assert {os.path.basename(f.path) for f in client.list_artifacts(run_id, "scrapestat")} <= FILES
     assert {"scrapestat/stats.parquet", "scrapestat/report.html"} <= {f.path for f in client.list_artifacts(run_id, "scrapestat")}
     with mlflow.start_run() as mine:
