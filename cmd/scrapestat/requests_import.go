@@ -83,7 +83,7 @@ Lines and entries that cannot be read are counted and left out. The exit code is
 	f.StringVar(&o.anchor, "anchor", "", "`time` of the first event of the file (RFC 3339 or seconds since 1970)")
 	f.StringVar(&o.sameBoot, "same-boot", "",
 		"the times are of CLOCK_MONOTONIC of this machine since it booted; `boot_id` is what "+
-			"/proc/sys/kernel/random/boot_id said when the file was recorded")
+			"/proc/sys/kernel/random/boot_id said when the file was recorded, or \"run\": that of the run")
 	f.BoolVar(&o.alignFirst, "align-first-scrape", false, "the first event of the file was at the first scrape of the run")
 	f.StringVar(&o.replace, "replace", "", "drop what the run has of a `side`, client or server, once FILE is "+
 		"imported")
@@ -141,6 +141,8 @@ func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
 			return events.Anchor{}, usagef("--anchor: %w", err)
 		}
 		return events.Anchor{Source: "anchor", FirstNS: at.UnixNano()}, nil
+	case o.sameBoot == "run":
+		return bootOfRun(o.out)
 	case o.sameBoot != "":
 		c, err := rundb.ReadHostClock()
 		if err != nil {
@@ -157,6 +159,23 @@ func (o *requestsImport) place(ctx context.Context) (events.Anchor, error) {
 		return events.Anchor{Source: "align-first-scrape", FirstNS: at}, err
 	}
 	return events.Anchor{}, nil
+}
+
+// bootOfRun places times of the boot that the run was recorded in.
+func bootOfRun(dir string) (events.Anchor, error) {
+	run, err := rundb.Open(dir)
+	if err != nil {
+		return events.Anchor{}, fmt.Errorf("--same-boot run: %w", err)
+	}
+	m := run.Meta()
+	if err := run.Close(); err != nil {
+		return events.Anchor{}, err
+	}
+	if m.BootID == "" {
+		return events.Anchor{}, fmt.Errorf("--same-boot run: %s does not tell which boot it was recorded in: use --anchor, "+
+			"or --same-boot BOOT_ID", dir)
+	}
+	return events.Anchor{Source: "same-boot", OffsetNS: m.OriginNS - m.BootNS}, nil
 }
 
 // firstScrape is the time of the earliest stored poll of a run.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/scrapestat/scrapestat/events/join"
+	"github.com/scrapestat/scrapestat/rundb"
 	"github.com/scrapestat/scrapestat/summary"
 )
 
@@ -253,4 +254,37 @@ func TestServerRequestsSGLang(t *testing.T) {
 	}
 	commandFails(t, exitIncomplete, "contradict each other", "requests", "join", step, "--strict")
 	commandOK(t, "requests", "export", step, "--format", "trace", "-o", "-") // on two axes
+}
+
+// TestSameBootRun places a monotonic file by the boot that the run was recorded in, and refuses a run that knows none.
+func TestSameBootRun(t *testing.T) {
+	file := writeFile(t, t.TempDir(), `{"event_type":"sample.issued","timestamp_ns":6000000000,"sample_uuid":"a"}
+{"event_type":"sample.complete","timestamp_ns":7000000000,"sample_uuid":"a"}
+`)
+	for _, boot := range []string{"boot", ""} {
+		dir := t.TempDir()
+		w, err := rundb.Create(dir, rundb.Meta{ID: "r", OriginNS: 1_800_000_000e9, BootID: boot, BootNS: 5e9},
+			rundb.WriterOptions{})
+		if err == nil {
+			err = w.Close(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"requests", "import", "events-jsonl", file, "-o", dir, "--same-boot", "run"}
+		if boot == "" {
+			commandFails(t, exitFailed, "does not tell which boot", args...)
+			continue
+		}
+		commandOK(t, args...)
+		r, err := rundb.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		clocks, err := r.Clocks(t.Context())
+		if err != nil || len(clocks) != 1 || clocks[0].UnixNS-clocks[0].MonoNS != 1_800_000_000e9-5e9 {
+			t.Errorf("%+v, %v", clocks, err)
+		}
+	}
 }

@@ -43,6 +43,7 @@ const (
 	byXID   = "x_request_id"
 	byID    = "id"
 	byVLLM  = "vllm_rule"
+	byStart = "arrival" // TensorRT-LLM: the record arrived when the answer tells that its request did
 )
 
 // key is an id of a client by its hash, which ids are compared behind.
@@ -169,7 +170,7 @@ type matches struct {
 func match(ctx context.Context, clients []events.Request, rec Records, within func(*events.Request) bool) (*matches,
 	error) {
 	m := &matches{clients: clients, of: make([]served, len(clients)), sources: map[int]metric.ServerSource{},
-		bys: []string{byTrace, byBody, byXID, byID, byVLLM}, keys: newKeys(clients), within: within}
+		bys: []string{byTrace, byBody, byXID, byID, byVLLM, byStart}, keys: newKeys(clients), within: within}
 	sources, err := rec.ServerSources(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("join requests by id: %w", err)
@@ -178,12 +179,19 @@ func match(ctx context.Context, clients []events.Request, rec Records, within fu
 		m.sources[s.ID] = s
 	}
 	places := map[metric.ServerPlace]int32{}
+	starts, err := m.starts(ctx, rec)
+	if err != nil {
+		return nil, fmt.Errorf("join requests by id: %w", err)
+	}
 	for q, err := range rec.ServerRequests(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("join requests by id: %w", err)
 		}
 		m.Records++
 		client, n, by := m.keys.of(q, m.internal(q))
+		if n == 0 {
+			client, n, by = started(starts, q.ArrivalNS)
+		}
 		switch {
 		case n == 0:
 			m.WithoutClient++
@@ -222,7 +230,52 @@ func match(ctx context.Context, clients []events.Request, rec Records, within fu
 
 // internal reports whether the id of a record is a number of the server's own.
 func (m *matches) internal(q *metric.ServerRequest) bool {
-	return strings.HasPrefix(m.sources[q.Source].Kind, "trtllm")
+	kind := m.sources[q.Source].Kind
+	return strings.HasPrefix(kind, "trtllm") && kind != trtllmAnswer
+}
+
+// trtllmAnswer is the kind of what TensorRT-LLM tells of a request in its answer, by the id of the body.
+const trtllmAnswer = "trtllm-answer"
+
+// starts are the clients whose answers tell when their request arrived at TensorRT-LLM, on the server's clock: its own
+// records know no id of clients. It is nil without such answers. An instant of several clients is -1.
+func (m *matches) starts(ctx context.Context, rec Records) (out map[int64]int, err error) {
+	some := false
+	for _, s := range m.sources {
+		some = some || s.Kind == trtllmAnswer
+	}
+	if !some {
+		return nil, nil
+	}
+	out = map[int64]int{}
+	for q, err := range rec.ServerRequests(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if m.sources[q.Source].Kind != trtllmAnswer || q.ArrivalNS == 0 {
+			continue
+		}
+		if client, n, _ := m.keys.of(q, false); n == 1 {
+			if other, ok := out[q.ArrivalNS]; ok && other != client {
+				client = -1
+			}
+			out[q.ArrivalNS] = client
+		}
+	}
+	return out, nil
+}
+
+// started finds the client whose request arrived at an instant, to 1 ns.
+func started(starts map[int64]int, arrivalNS int64) (client, n int, by string) {
+	for _, at := range [...]int64{arrivalNS, arrivalNS - 1, arrivalNS + 1} {
+		if client, ok := starts[at]; ok && arrivalNS != 0 {
+			if client < 0 {
+				return -1, 2, byStart
+			}
+			return client, 1, byStart
+		}
+	}
+	return -1, 0, ""
 }
 
 // add folds a record into those of its client. Of two sources the one that knows more counts.
