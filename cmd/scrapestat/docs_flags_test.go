@@ -18,7 +18,8 @@ var foreignFlags = map[string]string{
 	"kv-cache-metrics": "vLLM", "max-num-seqs": "vLLM",
 	"log-stats": "vLLM-Omni", "num-prompts": "vllm bench", "save-detailed": "vllm bench", "save-result": "vllm bench",
 	"enable-metrics": "SGLang", "enable-metrics-for-all-schedulers": "SGLang", "metrics": "llama.cpp",
-	"parallel": "llama.cpp",
+	"parallel": "llama.cpp", "otlp-traces-endpoint": "vLLM, SGLang", "export-metrics-to-file": "SGLang",
+	"trace-config": "tritonserver",
 }
 
 var (
