@@ -41,12 +41,15 @@ var printing = map[string]string{
 	"history list":          "-f HISTORY",
 	"history prune":         "-f HISTORY --keep 1",
 	"history show":          "-f HISTORY",
+	"lake ls":               "LAKE",
+	"lake sql":              "",
+	"lake verify":           "LAKE",
 	"promql":                "RUN up",
 	"query":                 "RUN -m ttft",
 	"repair":                "RUN -o RUN-repaired",
 	"report":                "RUN -o -",
 	"requests join":         "RUN",
-	"requests export":       "RUN -o -",
+	"requests export":       "SERVED -o -",
 	"requests report":       "EVENTS --tokenizer chars",
 	"requests validate":     "EVENTS --tokenizer chars --target qps=1",
 	"serve":                 "RUN --print url",
@@ -57,8 +60,8 @@ var printing = map[string]string{
 
 // silent are the commands that print nothing on stdout, and those whose words there end nothing: they record.
 const silent = ` collect demo history-accept history-add history-drop history-export import-aiperf-jsonl ` +
-	`import-openmetrics import-prometheus import-torchserve-log import-triton-stats mark mcp repeat requests-import ` +
-	`requests-proxy requests-record simulate `
+	`import-openmetrics import-prometheus import-tachometer import-torchserve-log import-triton-stats lake-add mark ` +
+	`mcp repeat requests-import requests-proxy requests-record simulate `
 
 // TestFullStdout holds each command to an exit code that is not 0, and to a word about it, when its stdout takes
 // nothing; --help of each too.
@@ -80,7 +83,10 @@ func TestFullStdout(t *testing.T) {
 			"1s", "--seed", strconv.Itoa(seed+1))
 	}
 	runOK(t, add...)
-	words := strings.NewReplacer("RUN", path("run"), "HISTORY", path("history.db"),
+	runOK(t, "lake", "add", path("run"), "--to", path("lake"))
+	served := fixtureRun(t, "", "", serverFixtures+"vllm/quirks.client.jsonl", "otlp-json", "vllm/quirks.otlp.jsonl")
+	words := strings.NewReplacer("RUN", path("run"), "LAKE", path("lake"), "SERVED", served,
+		"HISTORY", path("history.db"),
 		"PACK", write("pack.yaml", "pack: x\n"), "EXPR", "ttft p99 < 1h",
 		"BODY", write("body.txt", "# TYPE nobody_knows_this gauge\nnobody_knows_this 1\n"),
 		"EVENTS", write("events.jsonl", `{"event_type":"loadgen_issue_called","sample_uuid":"u1","timestamp_ns":1}`+

@@ -150,7 +150,7 @@ type trial struct {
 
 func trials() []trial {
 	return []trial{
-		{"a format of exports", `"jsonl"`, "", 2},
+		{"a format of exports", `"pytorch"`, "", 2},
 		{"a kind of target", `triton\+|triton\.Kind\(`, "source/triton/", 1},
 		{"a derived quantity", `mm_hit_ratio`, "catalog/packs/", 0},
 		{"an engine", `(?i)\btgi`, "catalog/packs/", 0},
