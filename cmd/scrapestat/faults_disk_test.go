@@ -96,8 +96,8 @@ func chmodAll(t *testing.T, dir string) {
 	}
 }
 
-// notCreated is what is said when there was not even room to begin a recording.
-var notCreated = regexp.MustCompile(`scrapestat: .*(create recording|(create|write to) run directory)`)
+// notCreated is what is said when there was not even room to begin a recording, or for its first commit.
+var notCreated = regexp.MustCompile(`scrapestat: .*((create|write) recording|(create|write to) run directory)`)
 
 // afterFull checks a run whose disk was full: no broken file, and once there is
 // room the recording exports, unless it had not even begun, and that was said.

@@ -25,7 +25,11 @@ func TestRunFlags(t *testing.T) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "scrapestat ")
 		for _, flag := range []string{"strict", "max-memory"} {
 			f := cmd.Flags().Lookup(flag)
-			if both := cmd.Flags().Lookup("strict") != nil || want[name]; (f != nil) != both {
+			both := cmd.Flags().Lookup("strict") != nil || want[name]
+			if name == "serve" || name == "promql" {
+				continue // their answers carry warnings, and the limit is of columns
+			}
+			if (f != nil) != both {
 				t.Errorf("%s --%s: %v, want %v", name, flag, f != nil, both)
 			} else if f != nil && usage[flag] == "" {
 				usage[flag] = f.Usage
