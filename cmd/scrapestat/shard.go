@@ -18,9 +18,9 @@ import (
 
 // shardFlags say which part of the targets a collector has.
 type shardFlags struct {
-	text, group, clock string
-	by                 []string
-	shard              discover.Shard // of text, set by validate
+	text, group string
+	by          []string
+	shard       discover.Shard // of text, set by validate
 }
 
 func (o *shardFlags) register(f *pflag.FlagSet) {
