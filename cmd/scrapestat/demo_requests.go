@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -43,9 +44,10 @@ func demoRequests(ctx context.Context, out string, duration time.Duration, std s
 		}
 	})
 	fmt.Fprintf(std.err, "a simulated server, a proxy and a load generator; this takes %v\n", duration)
+	unseen := stdio{in: std.in, out: io.Discard, err: std.err} // the join shows both sides
 	code := run(ctx, []string{"collect", "--out", out, "--duration", duration.String(), "--proxy",
 		front + "=http://" + ln.Addr().String(),
-		"--slice-duration", "5s", "--quiet", "vllm=" + ln.Addr().String()}, std)
+		"--slice-duration", "5s", "--quiet", "vllm=" + ln.Addr().String()}, unseen)
 	stop()
 	wg.Wait()
 	if err := errors.Join(serveErr, loadErr); err != nil {

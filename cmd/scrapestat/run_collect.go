@@ -257,9 +257,6 @@ func childFirst(child *collect.Command, err error) error {
 // printSummary prints the numbers of a run. That nobody reads them changes nothing.
 func printSummary(ctx context.Context, result *summary.Run, run *collect.Run, o *collectOptions, say *progress,
 	std stdio) error {
-	if o.quiet {
-		return nil
-	}
 	_, causes, err := causesOf(ctx, o.out, &windowFlags{}, o.analysis, explain.DefaultRules(), explain.Latency,
 		stdio{err: io.Discard})
 	if err != nil { // the numbers are there all the same

@@ -67,6 +67,17 @@ def test_agrees_with_show(runs):
         assert fleet[row["canonical"]]["n"] == row["count"]
 
 
+def test_names_of_show(runs):
+    """Every name that show prints is one of the reader's."""
+    run = ss.load(runs / "run1")
+    shown = run.show()
+    names = {q["name"] for q in shown["quantities"] if q["value"] is not None} | {
+        name for row in shown["latencies"] for name in (row["canonical"], row["name"])}
+    assert len(names) > 12
+    for name in sorted(names):
+        assert rows(run.stats(name, by=[], to="dicts")), name
+
+
 def test_several(runs):
     frame = ss.load(f"base={runs / 'run1'}", f"pr={runs / 'run2'}").quantiles("ttft", [.5, .99], every="10s", to="dicts")
     assert {r["run"] for r in frame} == {"base", "pr"} and len(frame) == 2 * 2 * 2 * 13
