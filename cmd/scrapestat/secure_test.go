@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,14 +165,19 @@ func TestOneAccess(t *testing.T) {
 	} {
 		try := func(what string, code int, want string, flags ...string) {
 			t.Helper()
-			out := filepath.Join(l.dir, fmt.Sprint(n, what))
-			args := append(append([]string{}, c.args...), flags...)
-			if c.run {
-				args = append(args, "-o", out)
-			}
+			var out string
 			var said bytes.Buffer
-			if got := run(t.Context(), args, stdio{strings.NewReader(""), &said, &said}); got != code ||
-				!strings.Contains(said.String(), want) {
+			got := -1
+			for again := 0; again < 9 && (got < 0 || strings.Contains(said.String(), "context canceled")); again++ {
+				// On a starved machine a short run may end before any handshake did.
+				said.Reset()
+				args := slices.Concat(c.args, flags)
+				if out = filepath.Join(l.dir, fmt.Sprint(n, what, again)); c.run {
+					args = append(args, "-o", out)
+				}
+				got = run(t.Context(), args, stdio{strings.NewReader(""), &said, &said})
+			}
+			if got != code || !strings.Contains(said.String(), want) {
 				t.Errorf("%s, %s: exit %d, want %d and %q: %s", c.name, what, got, code, want, said.String())
 			}
 			search(t, c.name+", "+what, said.Bytes())
