@@ -73,7 +73,7 @@ func TestScreens(t *testing.T) {
 			}
 			first := strings.Join(strings.SplitN(got, "\n", 25)[:24], "\n")
 			wanted := append(times[name], "measured", "polls", "errors")
-			if name == "unknown-servers" {
+			if strings.HasPrefix(name, "unknown-") {
 				wanted = wanted[:2] // they answer no requests of a model
 			}
 			for _, want := range wanted {
@@ -152,7 +152,14 @@ func TestUnknownServers(t *testing.T) {
 // have a rate or a mean on the first screen, in text and in the report, which has ten of each.
 func TestRealUnknownServers(t *testing.T) {
 	t.Parallel()
-	recording := filepath.Join(testkit.Path(t, "runs"), "unknown-servers")
+	unknownServers(t, "unknown-servers", map[string]int{"node": 10, "prom": 8}) // as many as 40 lines hold
+	unknownServers(t, "unknown-etcd", map[string]int{"etcd": 10})
+}
+
+// unknownServers wants the busiest families of each target, with numbers, on the screen, and ten in the report.
+func unknownServers(t *testing.T, name string, least map[string]int) {
+	t.Helper()
+	recording := filepath.Join(testkit.Path(t, "runs"), name)
 	text, _ := answer(t, 0, "show", recording)
 	page := filepath.Join(t.TempDir(), "page.html")
 	answer(t, 0, "report", recording, "-o", page, "--quiet")
@@ -160,10 +167,10 @@ func TestRealUnknownServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(made, []byte("</code></th><td class=\"num\">")); n != 20 {
-		t.Errorf("%d families in the report", n)
+	if n := bytes.Count(made, []byte("</code></th><td class=\"num\">")); n != 10*len(least) {
+		t.Errorf("%s: %d families in the report", name, n)
 	}
-	for target, least := range map[string]int{"node": 10, "prom": 8} { // as many as 40 lines hold
+	for target, least := range least {
 		_, table, _ := strings.Cut(text, target+"  no known server: the busiest of ")
 		rows := strings.Split(strings.SplitN(table, "\n\n", 2)[0], "\n")
 		if len(rows) < 2+least {
