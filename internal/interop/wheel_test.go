@@ -71,8 +71,8 @@ func TestWheel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if t.Logf("%s: %d bytes", filepath.Base(wheel), info.Size()); info.Size() > 17_000_000 {
-		t.Error("the wheel is larger than 17 MB")
+	if t.Logf("%s: %d bytes", filepath.Base(wheel), info.Size()); info.Size() > 20_000_000 {
+		t.Error("the wheel is larger than 20 MB") // 19 were planned: docs/decisions/0088-serve.md
 	}
 	for _, interpreter := range list {
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(interpreter))), func(t *testing.T) {
