@@ -548,10 +548,11 @@ func chattyLibrary(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		cmd := exec.Command("scrapestat", append([]string{"collect", ln.Addr().String(), "-o", dir, "--formats", "json",
 			fmt.Sprint("--quiet=", quiet)}, quickRun...)...)
-		out, err := cmd.CombinedOutput()
-		if err != nil || strings.Contains(string(out), "\nUnsolicited") ||
-			strings.Contains(string(out), "Go's HTTP library") == quiet || quiet && len(out) > 0 {
-			t.Errorf("quiet %v: %v\n%s", quiet, err, out)
+		var talk bytes.Buffer
+		cmd.Stderr = &talk
+		if err := cmd.Run(); err != nil || strings.Contains(talk.String(), "\nUnsolicited") ||
+			strings.Contains(talk.String(), "Go's HTTP library") == quiet || quiet && talk.Len() > 0 {
+			t.Errorf("quiet %v: %v\n%s", quiet, err, talk.String())
 		}
 		r, err := rundb.Open(dir)
 		if err != nil {
